@@ -4,7 +4,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 # More options of the benchmark: make bench ARGS="--seconds 2 --clients 64"
 ARGS ?=
-# How many tests of a binary run at once: most tests wait for servers half of the time
+# Number of tests of a binary that run at once: most tests wait for servers half of the time
 TEST_THREADS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 # Folders with the server programs for `make test-versions`
 PG_BINS ?=

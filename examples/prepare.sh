@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches what the examples need, in the versions that they name, with each language's own package manager.
+# Downloads the dependencies of the examples, in the specified versions, with each language's package manager.
 set -euo pipefail
 cd "$(dirname "$0")"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs asyncpg's tests at the server that the environment names, without those that start servers of their own.
+# Runs asyncpg's tests on the server in the environment, except tests that start their own servers.
 set -euo pipefail
 work=$(cd "$(dirname "$0")/../../target/conformance/asyncpg" && pwd)
 plugins=$(cd "$(dirname "$0")/../python" && pwd)

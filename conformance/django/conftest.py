@@ -1,4 +1,4 @@
-"""Django's settings, from the environment; each test meets the tables as the migrations leave them."""
+"""Django's settings, from the environment. Each test begins with the tables as the migrations create them."""
 
 import os
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the application's tests at the server that the environment names.
+# Runs the application's tests on the server in the environment.
 set -euo pipefail
 work=$(cd "$(dirname "$0")/../../target/conformance/django" && pwd)
 cd "$(dirname "$0")"

@@ -1,4 +1,4 @@
-"""An ordinary application's write path with Django: models, transactions, locks, bulk writes, migrations."""
+"""The write path of an ordinary application with Django: models, transactions, locks, bulk writes, migrations."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -50,7 +50,7 @@ def test_updates_by_expression():
     assert Item.objects.get(name="item 0").stock == 90
 
 
-def test_one_row_by_many_threads():
+def test_updates_of_one_row_by_many_threads():
     def buy(_):
         return Item.objects.filter(name="item 1", stock__gte=1).update(stock=F("stock") - 1)
 
@@ -85,14 +85,14 @@ def test_select_for_update_nowait_and_skip_locked():
 
 
 def test_nested_atomic_blocks():
-    heard = []
+    received = []
     with transaction.atomic():
         Order.objects.create(buyer="outer")
         with pytest.raises(IntegrityError), transaction.atomic():
             Item.objects.create(name="item 0", stock=1)
-        transaction.on_commit(lambda: heard.append("committed"))
-        assert not heard
-    assert heard == ["committed"]
+        transaction.on_commit(lambda: received.append("committed"))
+        assert not received
+    assert received == ["committed"]
     with pytest.raises(ValueError), transaction.atomic():
         Order.objects.create(buyer="never")
         raise ValueError

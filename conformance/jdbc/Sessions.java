@@ -1,5 +1,5 @@
-// What an application does with its session: transactions, savepoints, settings, locks, notifications, COPY, large objects,
-// cancel requests and timeouts, metadata.
+// Tests how applications use sessions: transactions, savepoints, settings, locks, notifications, COPY, large objects, cancel
+// requests and timeouts, metadata.
 
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
@@ -127,18 +127,18 @@ class Sessions extends Suite {
 
     static void notifications() throws Exception {
         try (Connection listener = connect(); Connection other = connect()) {
-            PGConnection heard = listener.unwrap(PGConnection.class);
+            PGConnection received = listener.unwrap(PGConnection.class);
             execute(listener, "listen news");
             execute(listener, "notify news, 'own'");
-            PGNotification own = heard.getNotifications(5000)[0];
+            PGNotification own = received.getNotifications(5000)[0];
             check("own", own.getParameter());
-            check(heard.getBackendPID(), own.getPID());
+            check(received.getBackendPID(), own.getPID());
             execute(other, "notify news, 'from afar'");
-            check("from afar", heard.getNotifications(5000)[0].getParameter());
+            check("from afar", received.getNotifications(5000)[0].getParameter());
             execute(listener, "unlisten *");
             execute(other, "notify news");
             check(1, value(listener, "select 1"));
-            PGNotification[] late = heard.getNotifications(100);
+            PGNotification[] late = received.getNotifications(100);
             check(0, late == null ? 0 : late.length);
         }
     }

@@ -1,5 +1,5 @@
-// What an application does with statements: prepared at every threshold and in every query mode, in batches, from a pool,
-// with cursors, generated keys, result sets that are updated, functions, several in one text; and what errors say.
+// Tests how applications use statements: prepared at every threshold and in every query mode, in batches, from a pool, with
+// cursors, generated keys, updated result sets, functions, several in one text, and the contents of errors.
 
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
@@ -22,11 +22,11 @@ class Statements extends Suite {
         TESTS.put("a batch that fails", Statements::failingBatch);
         TESTS.put("HikariCP, a pool of 50 for 100 threads", Statements::pool);
         TESTS.put("setFetchSize and setMaxRows", Statements::fetchSize);
-        TESTS.put("a result set that is scrolled and updated", Statements::updatable);
+        TESTS.put("a scrolled and updated result set", Statements::updatable);
         TESTS.put("generated keys", Statements::generatedKeys);
         TESTS.put("functions, procedures and their cursors", Statements::functions);
         TESTS.put("several statements in one text", Statements::several);
-        TESTS.put("warnings and what errors say", Statements::errors);
+        TESTS.put("warnings and the contents of errors", Statements::errors);
         for (String autosave : List.of("always", "conservative", "never")) {
             TESTS.put("a plan whose result changes, autosave=" + autosave, () -> changedPlan(autosave));
         }

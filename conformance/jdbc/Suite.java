@@ -1,5 +1,5 @@
-// The frame of the JDBC suite: runs the tests that the other files have put into it, all or those that $ONLY lists, each on
-// fresh tables, and writes the outcomes to $RESULTS. The drivers' own tests are in no jar.
+// Runs the tests of the JDBC suite that the other files have added, all or those that $ONLY lists, each on new tables, and
+// writes the outcomes to $RESULTS. No jar contains the drivers' own tests.
 
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
@@ -106,6 +106,6 @@ public class Suite {
             }
             results.printf("{\"end\": %d}%n", run);
         }
-        System.exit(0); // threads of a test that failed may still wait
+        System.exit(0); // threads of a failed test may still wait
     }
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the client program at the server that the environment names.
+# Runs the client program on the server in the environment.
 set -euo pipefail
 cd "$(dirname "$0")"
 work=../../target/conformance/jdbc

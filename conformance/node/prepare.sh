@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# node-postgres' own tests: they are in no package, so they come from its repository, at the commit of the release.
+# node-postgres' own tests. No package contains them, so they come from its repository, at the commit of the release.
 set -euo pipefail
 for need in "node:Node.js, 18 or newer (Debian: nodejs)" "npm:npm (Debian: npm)" "git:git"; do
     command -v "${need%%:*}" > /dev/null || { echo "the node-postgres suite needs ${need#*:}" >&2; exit 1; }

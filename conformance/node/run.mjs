@@ -1,4 +1,4 @@
-// Runs every integration test of node-postgres, a file a process as its Makefile does, and writes the outcomes to $RESULTS.
+// Runs every integration test of node-postgres with one process for each file, as its Makefile does, and writes the outcomes to $RESULTS.
 
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'

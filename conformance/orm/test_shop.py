@@ -1,4 +1,4 @@
-"""An ordinary application's write path with SQLAlchemy's ORM: sessions, relationships, versions, locks, bulk inserts, retries."""
+"""The write path of an ordinary application with SQLAlchemy's ORM: sessions, relationships, versions, locks, bulk inserts, retries."""
 
 import os
 import threading

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# psycopg's own tests: they are in no package, so they come from its repository, at the commit of the release.
+# psycopg's own tests. No package contains them, so they come from its repository, at the commit of the release.
 set -euo pipefail
 . "$(dirname "$0")/../python/venv.sh"
 tag=3.3.4

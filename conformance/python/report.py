@@ -1,4 +1,4 @@
-"""A pytest plugin: writes each test's outcome to $RESULTS, one JSON object a line, and runs only the tests named in $ONLY."""
+"""A pytest plugin: writes each test's outcome to $RESULTS, one JSON object per line, and runs only the tests named in $ONLY."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def pytest_collectreport(report):
         note(report.nodeid, "failed", last_line(report))
 
 
-# Last of all: others turn failures that are expected into something else.
+# It runs after all other hooks, because some change the outcome of expected failures.
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_logreport(report):
     if report.when == "call" or report.outcome != "passed":

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sourced by the Python suites: makes the suite's virtual environment in target/conformance, with the versions that its
-# requirements.txt pins. $suite is its folder here, $work its folder there.
+# The Python suites source this file. It creates the suite's virtual environment in target/conformance, with the versions
+# that its requirements.txt pins. $suite is the suite's folder in conformance, $work its folder in target/conformance.
 set -euo pipefail
 command -v python3 > /dev/null || { echo "the Python suites need Python 3.11 or newer with venv (Debian: python3-venv)" >&2; exit 1; }
 suite=$(cd "$(dirname "${BASH_SOURCE[1]}")" && pwd)
@@ -13,7 +13,7 @@ if ! cmp -s "$suite/requirements.txt" "$work/installed.txt"; then
     cp "$suite/requirements.txt" "$work/installed.txt"
 fi
 
-# An sdist, for the tests in it: name, version, SHA-256. Unpacked as $work/source.
+# Downloads an sdist for the tests in it, by name, version and SHA-256, and unpacks it as $work/source.
 fetch_source() {
     [ "$(cat "$work/source.txt" 2> /dev/null)" != "$1 $2 $3" ] || return 0
     rm -rf "$work/sdist" "$work/source"

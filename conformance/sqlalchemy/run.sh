@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs SQLAlchemy's dialect suite and its tests of PostgreSQL, by psycopg and by asyncpg.
+# Runs SQLAlchemy's dialect suite and its tests of PostgreSQL, with psycopg and with asyncpg.
 set -euo pipefail
 work=$(cd "$(dirname "$0")/../../target/conformance/sqlalchemy" && pwd)
 plugins=$(cd "$(dirname "$0")/../python" && pwd)

@@ -1,4 +1,4 @@
--- What SQLAlchemy's tests expect to find.
+-- Objects that SQLAlchemy's tests require.
 create extension if not exists citext;
 create extension if not exists hstore;
 create schema test_schema;

@@ -27,13 +27,13 @@ type shop struct {
 	item string
 }
 
-// connectionLost is true for class 08, a server that stops or starts, and a connection that broke without a word.
+// connectionLost is true for class 08, a server that stops or starts, and a connection that broke without an error message.
 func connectionLost(err error) bool {
-	var told *pgconn.PgError
-	return !errors.As(err, &told) || strings.HasPrefix(told.Code, "08") || strings.HasPrefix(told.Code, "57P0")
+	var reported *pgconn.PgError
+	return !errors.As(err, &reported) || strings.HasPrefix(reported.Code, "08") || strings.HasPrefix(reported.Code, "57P0")
 }
 
-// call reads the row of a statement that does no harm when it is repeated, and repeats it when the connection is lost.
+// call returns the row of a statement that can be repeated safely, and repeats it if the connection is lost.
 func (s shop) call(ctx context.Context, sql string, values []any, into ...any) error {
 	for attempt := 1; ; attempt++ {
 		err := s.pool.QueryRow(ctx, sql, values...).Scan(into...)
@@ -44,9 +44,9 @@ func (s shop) call(ctx context.Context, sql string, values []any, into ...any) e
 	}
 }
 
-// buy returns the statuses that one buyer is told.
+// buy returns the statuses that one buyer receives.
 func (s shop) buy(ctx context.Context, buyer string) ([]string, error) {
-	// Generated once per purchase: a call repeated with the same id gets the recorded answer and not a second phone.
+	// Generated once per purchase: a call repeated with the same ID gets the recorded answer and not a second phone.
 	requestID := uuid.New()
 	var status, confirmation string
 	var reservation *uuid.UUID
@@ -55,12 +55,12 @@ func (s shop) buy(ctx context.Context, buyer string) ([]string, error) {
 	if err != nil || status != "reserved" {
 		return []string{status}, err
 	}
-	// Here a shop would take the money. Confirming again says "confirmed" again, so it needs no id of its own.
+	// Here a shop would charge the buyer. A repeated confirm returns "confirmed" again, so it needs no request ID.
 	err = s.call(ctx, "select * from hotrow.confirm($1)", []any{reservation}, &confirmation)
 	return []string{status, confirmation}, err
 }
 
-// sell counts what the buyers are told, so many of them at a time.
+// sell runs a limited number of buyers at a time and counts the statuses that they receive.
 func (s shop) sell(ctx context.Context) (map[string]int, error) {
 	var mutex sync.Mutex
 	counts := map[string]int{}
@@ -98,7 +98,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// "exists" is right too: the call may have been repeated after a lost connection.
+	// "exists" is also correct: the call may have been repeated after a lost connection.
 	if created != "created" && created != "exists" {
 		return fmt.Errorf("create_sale returned %s: set ITEM to a name that no other sale has, not %s", created, s.item)
 	}
@@ -121,7 +121,7 @@ func run(ctx context.Context) error {
 	}
 	fmt.Printf("sold %d of %d to %d buyers in %.1f s (%s)\n", sold, stock, buyers, seconds, strings.Join(answers, ", "))
 	if sold != stock || remaining != 0 || confirmed > stock {
-		return fmt.Errorf("%d are left and %d were confirmed: that does not add up", remaining, confirmed)
+		return fmt.Errorf("%d phones remain and %d were confirmed, which does not match the sale", remaining, confirmed)
 	}
 	return nil
 }

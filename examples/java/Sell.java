@@ -10,12 +10,12 @@ public class Sell {
     static final int STOCK = 100, BUYERS = 10_000, WORKERS = 64, TRIES = 10;
     static final String ITEM = System.getenv().getOrDefault("ITEM", "phone-java");
 
-    /** A statement that does no harm when it is repeated: sets its values, runs, reads the first row. */
+    /** A statement that can be repeated safely: sets its values, runs, reads the first row. */
     interface Call<T> {
         T run(Connection connection) throws SQLException;
     }
 
-    /** One connection, replaced when it is lost. */
+    /** A connection that is replaced if it is lost. */
     static class Line implements AutoCloseable {
         private Connection connection;
 
@@ -39,13 +39,13 @@ public class Sell {
         }
     }
 
-    /** Class 08, which the driver also gives to sockets that broke, or a server that stops or starts. */
+    /** Class 08, which the driver also reports for broken sockets, or a server that stops or starts. */
     static boolean connectionLost(SQLException error) {
         String state = Objects.requireNonNullElse(error.getSQLState(), "");
         return state.startsWith("08") || state.startsWith("57P0");
     }
 
-    /** DATABASE_URL as other drivers know it: postgres://user:password@host:port/database. */
+    /** Connects to DATABASE_URL, in the form of other drivers: postgres://user:password@host:port/database. */
     static Connection connect() throws SQLException {
         var url = URI.create(System.getenv("DATABASE_URL"));
         String[] login = Objects.requireNonNullElse(url.getUserInfo(), "").split(":", 2);
@@ -56,7 +56,7 @@ public class Sell {
         return DriverManager.getConnection("jdbc:postgresql://" + url.getHost() + ":" + port + url.getPath(), properties);
     }
 
-    /** The first row, as its columns. */
+    /** The columns of the first row. */
     static Object[] row(Connection connection, String sql, Object... values) throws SQLException {
         try (var statement = connection.prepareStatement(sql)) {
             for (int i = 0; i < values.length; i++) statement.setObject(i + 1, values[i]);
@@ -69,19 +69,19 @@ public class Sell {
         }
     }
 
-    /** The statuses that one buyer is told. */
+    /** The statuses that one buyer receives. */
     static List<String> buy(Line line, String buyer) throws Exception {
-        // Generated once per purchase: a call repeated with the same id gets the recorded answer and not a second phone.
+        // Generated once per purchase: a call repeated with the same ID gets the recorded answer and not a second phone.
         var requestId = UUID.randomUUID();
         var answer = line.call(c -> row(c, "select * from hotrow.reserve(?, ?, 1, ?)", ITEM, buyer, requestId));
         String status = (String) answer[0];
         if (!status.equals("reserved")) return List.of(status);
-        // Here a shop would take the money. Confirming again says "confirmed" again, so it needs no id of its own.
+        // Here a shop would charge the buyer. A repeated confirm returns "confirmed" again, so it needs no request ID.
         var confirmation = line.call(c -> row(c, "select * from hotrow.confirm(?)", answer[1]));
         return List.of(status, (String) confirmation[0]);
     }
 
-    /** Takes buyer after buyer until there are none, and counts what they are told. */
+    /** Serves buyers until there are no more, and counts the statuses that they receive. */
     static Map<String, Integer> work(AtomicInteger next) throws Exception {
         var counts = new TreeMap<String, Integer>();
         try (var line = new Line()) {
@@ -94,7 +94,7 @@ public class Sell {
     public static void main(String[] arguments) throws Exception {
         try (var line = new Line()) {
             var created = line.call(c -> row(c, "select hotrow.create_sale(?, stock => ?, per_buyer => 1, hold => '10 minutes')", ITEM, STOCK));
-            // "exists" is right too: the call may have been repeated after a lost connection.
+            // "exists" is also correct: the call may have been repeated after a lost connection.
             if (!List.of("created", "exists").contains(created[0])) {
                 System.err.printf("create_sale returned %s: set ITEM to a name that no other sale has, not %s%n", created[0], ITEM);
                 System.exit(1);
@@ -104,9 +104,9 @@ public class Sell {
             var counts = new TreeMap<String, Integer>();
             var workers = Executors.newFixedThreadPool(WORKERS);
             Callable<Map<String, Integer>> worker = () -> work(next);
-            var told = workers.invokeAll(Collections.nCopies(WORKERS, worker));
+            var results = workers.invokeAll(Collections.nCopies(WORKERS, worker));
             workers.shutdown();
-            for (var part : told) part.get().forEach((status, count) -> counts.merge(status, count, Integer::sum));
+            for (var part : results) part.get().forEach((status, count) -> counts.merge(status, count, Integer::sum));
             double seconds = (System.nanoTime() - started) / 1e9;
             var sale = line.call(c -> row(c, "select sold, remaining from hotrow.sale(?)", ITEM));
             int confirmed = Objects.requireNonNullElse(counts.remove("confirmed"), 0);

@@ -8,15 +8,15 @@ const ITEM = process.env.ITEM ?? "phone-node";
 const [STOCK, BUYERS, WORKERS, TRIES] = [100, 10_000, 64, 10];
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: WORKERS });
-// An idle connection that is lost is replaced by the pool; without a listener it would end the program.
+// The pool replaces a lost idle connection. Without a listener, the loss would end the program.
 pool.on("error", () => {});
 
-/** Class 08, a server that stops or starts, or a socket that broke (what the server did not say is the socket's). */
+/** Class 08, a server that stops or starts, or a broken socket (an error that the server did not report). */
 function connectionLost(error) {
   return !(error instanceof pg.DatabaseError) || /^(08|57P0)/.test(error.code);
 }
 
-/** Runs a statement that does no harm when it is repeated, and repeats it when the connection is lost. */
+/** Runs a statement that can be repeated safely, and repeats it if the connection is lost. */
 async function call(text, values) {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -28,13 +28,13 @@ async function call(text, values) {
   }
 }
 
-/** The statuses that one buyer is told. */
+/** The statuses that one buyer receives. */
 async function buy(buyer) {
-  // Generated once per purchase: a call repeated with the same id gets the recorded answer and not a second phone.
+  // Generated once per purchase: a call repeated with the same ID gets the recorded answer and not a second phone.
   const requestId = randomUUID();
   const answer = await call("select * from hotrow.reserve($1, $2, 1, $3)", [ITEM, buyer, requestId]);
   if (answer.status !== "reserved") return [answer.status];
-  // Here a shop would take the money. Confirming again says "confirmed" again, so it needs no id of its own.
+  // Here a shop would charge the buyer. A repeated confirm returns "confirmed" again, so it needs no request ID.
   const confirmation = await call("select * from hotrow.confirm($1)", [answer.reservation_id]);
   return [answer.status, confirmation.status];
 }
@@ -43,7 +43,7 @@ const created = await call("select hotrow.create_sale($1, stock => $2, per_buyer
   ITEM,
   STOCK,
 ]);
-// "exists" is right too: the call may have been repeated after a lost connection.
+// "exists" is also correct: the call may have been repeated after a lost connection.
 if (!["created", "exists"].includes(created.status)) {
   console.error(`create_sale returned ${created.status}: set ITEM to a name that no other sale has, not ${ITEM}`);
   process.exit(1);
@@ -66,5 +66,5 @@ await pool.end();
 const { confirmed = 0, ...answers } = statuses;
 const counts = Object.keys(answers).sort().map((status) => `${answers[status]} ${status}`).join(", ");
 console.log(`sold ${sale.sold} of ${STOCK} to ${BUYERS} buyers in ${seconds} s (${counts})`);
-// bigint comes as text, because JavaScript's numbers don't hold all of them.
+// The driver returns bigint as text, because a JavaScript number cannot hold every bigint.
 process.exitCode = Number(sale.sold) === STOCK && Number(sale.remaining) === 0 && confirmed <= STOCK ? 0 : 1;

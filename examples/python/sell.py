@@ -15,12 +15,12 @@ STOCK, BUYERS, WORKERS, TRIES = 100, 10_000, 64, 10
 
 
 def connection_lost(error: psycopg.OperationalError) -> bool:
-    """Class 08, a server that stops or starts, or a connection that broke without a word."""
+    """Class 08, a server that stops or starts, or a connection that broke without an error message."""
     return error.sqlstate is None or error.sqlstate.startswith(("08", "57P0"))
 
 
 def call(pool: ConnectionPool, sql: str, *values) -> tuple | None:
-    """Runs a statement that does no harm when it is repeated, and repeats it when the connection is lost."""
+    """Runs a statement that can be repeated safely, and repeats it if the connection is lost."""
     for attempt in range(1, TRIES + 1):
         try:
             with pool.connection() as connection:
@@ -32,21 +32,21 @@ def call(pool: ConnectionPool, sql: str, *values) -> tuple | None:
 
 
 def buy(pool: ConnectionPool, buyer: str) -> list[str]:
-    """The statuses that one buyer is told."""
-    # Generated once per purchase: a call repeated with the same id gets the recorded answer and not a second phone.
+    """The statuses that one buyer receives."""
+    # Generated once per purchase: a call repeated with the same ID gets the recorded answer and not a second phone.
     request_id = uuid.uuid4()
     status, reservation_id, _ = call(
         pool, "select * from hotrow.reserve(%s, %s, 1, %s)", ITEM, buyer, request_id
     )
     if status != "reserved":
         return [status]
-    # Here a shop would take the money. Confirming again says "confirmed" again, so it needs no id of its own.
+    # Here a shop would charge the buyer. A repeated confirm returns "confirmed" again, so it needs no request ID.
     (confirmation,) = call(pool, "select * from hotrow.confirm(%s)", reservation_id)
     return [status, confirmation]
 
 
 def main() -> int:
-    # Without autocommit each call would be wrapped in BEGIN and COMMIT, and what is in a transaction is never merged.
+    # Without autocommit the driver would send BEGIN before each call, and calls in a transaction are never merged.
     options = {"autocommit": True}
     with ConnectionPool(os.environ["DATABASE_URL"], kwargs=options, min_size=WORKERS) as pool:
         (created,) = call(
@@ -55,14 +55,14 @@ def main() -> int:
             ITEM,
             STOCK,
         )
-        # "exists" is right too: the call may have been repeated after a lost connection.
+        # "exists" is also correct: the call may have been repeated after a lost connection.
         if created not in ("created", "exists"):
             sys.exit(f"create_sale returned {created}: set ITEM to a name that no other sale has, not {ITEM}")
         pool.wait()
         started = time.monotonic()
         with ThreadPoolExecutor(WORKERS) as workers:
-            told = workers.map(lambda number: buy(pool, f"buyer {number}"), range(BUYERS))
-            statuses = Counter(status for statuses in told for status in statuses)
+            answers = workers.map(lambda number: buy(pool, f"buyer {number}"), range(BUYERS))
+            statuses = Counter(status for statuses in answers for status in statuses)
         seconds = time.monotonic() - started
         sold, remaining = call(pool, "select sold, remaining from hotrow.sale(%s)", ITEM)
     confirmed = statuses.pop("confirmed", 0)

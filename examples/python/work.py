@@ -1,6 +1,6 @@
-"""Works off an ordered queue with psycopg 3: takes orders, keeps their lease while it works, and stops when told to.
+"""Processes an ordered queue with psycopg 3: takes orders and extends their lease while it works, until it is stopped.
 
-SIGTERM or SIGINT: the order in hand is finished, the others go back, and a take that waits is cancelled.
+On SIGTERM or SIGINT it finishes the current order, releases the others, and cancels a take that waits.
 """
 
 import os
@@ -14,8 +14,8 @@ import psycopg
 QUEUE = os.environ.get("QUEUE", "orders")
 LEASE_SECONDS = float(os.environ.get("LEASE_SECONDS", "30"))
 LEASE = f"{LEASE_SECONDS} seconds"
-# For whoever wants to see the end of it: without a limit it works until it is stopped.
-IDLE_LIMIT = os.environ.get("STOP_WHEN_EMPTY") == "1"
+# Whether to end when the queue is empty. Without this setting it works until it is stopped.
+STOP_WHEN_EMPTY = os.environ.get("STOP_WHEN_EMPTY") == "1"
 
 
 class Worker:
@@ -23,23 +23,23 @@ class Worker:
         self.url = url
         self.stopping, self.finished = threading.Event(), threading.Event()
         self.connection = self.connect()
-        # The receipt in hand. All that one take gave ends together, so that one receipt keeps all of it.
-        self.in_hand = None
+        # The current receipt. The leases of all orders of one take end together, so one receipt extends all of them.
+        self.current = None
         self.done = 0
         self.waiting = False
 
     def connect(self) -> psycopg.Connection:
-        # Without autocommit each call would be wrapped in BEGIN and COMMIT, and what is in a transaction is never merged.
+        # Without autocommit the driver would send BEGIN before each call, and calls in a transaction are never merged.
         return psycopg.connect(self.url, autocommit=True)
 
     def stop(self, *_) -> None:
         self.stopping.set()
-        # A take that is cancelled has taken nothing; anything else is soon done.
+        # A cancelled take has taken nothing. Other calls finish soon.
         if self.waiting:
             self.connection.cancel_safe(timeout=5)
 
     def call(self, sql: str, *values) -> list[tuple]:
-        """Repeats what does no harm when repeated: whoever asks again may be told that the lease is lost."""
+        """Repeats a call if the connection is lost. All calls can be repeated safely, but a repeated call can return lease_lost."""
         for attempt in range(1, 11):
             try:
                 if self.connection.closed:
@@ -54,10 +54,10 @@ class Worker:
                 time.sleep(0.1 * attempt)
         return []
 
-    def beat(self) -> None:
-        """Runs beside the work, on a connection of its own, also while the last order is finished."""
+    def extend_leases(self) -> None:
+        """Extends the lease in another thread, on its own connection, until the last order is finished."""
         while not self.finished.wait(LEASE_SECONDS / 3):
-            receipt = self.in_hand
+            receipt = self.current
             try:
                 if receipt is not None:
                     with self.connect() as connection:
@@ -65,32 +65,32 @@ class Worker:
                             "select * from hotrow.extend_lease(%s, %s::bigint, %s::interval)", (QUEUE, receipt, LEASE)
                         )
             except psycopg.OperationalError:
-                pass  # the next beat comes before the lease ends
+                pass  # the next attempt precedes the end of the lease
 
     def work(self) -> None:
-        threading.Thread(target=self.beat, daemon=True).start()
+        threading.Thread(target=self.extend_leases, daemon=True).start()
         while not self.stopping.is_set():
             self.waiting = True
             orders = self.call(
                 "select receipt, payload, attempt from hotrow.take(%s, 10, %s::interval, %s::interval)",
-                QUEUE, LEASE, "1 second" if IDLE_LIMIT else "20 seconds",
+                QUEUE, LEASE, "1 second" if STOP_WHEN_EMPTY else "20 seconds",
             )
             self.waiting = False
-            if not orders and IDLE_LIMIT:
+            if not orders and STOP_WHEN_EMPTY:
                 break
             for receipt, payload, attempt in orders:
-                self.in_hand = receipt
+                self.current = receipt
                 if self.stopping.is_set():
                     self.call("select * from hotrow.release(%s, %s::bigint)", QUEUE, receipt)
                 else:
                     self.done += self.settle(receipt, payload, attempt) == [("completed",)]
-            self.in_hand = None
+            self.current = None
         self.finished.set()
 
     def settle(self, receipt: int, payload: dict | None, attempt: int) -> list[tuple]:
         try:
             result = handle(payload, attempt)
-        except Exception as error:  # whatever it is, another attempt may do better
+        except Exception as error:  # another attempt may succeed
             return self.call("select * from hotrow.fail(%s, %s::bigint, %s)", QUEUE, receipt, str(error))
         return self.call(
             "select * from hotrow.complete(%s, %s::bigint, 0, %s::jsonb)", QUEUE, receipt, psycopg.types.json.Jsonb(result)
@@ -98,7 +98,7 @@ class Worker:
 
 
 def handle(payload: dict | None, attempt: int) -> dict:
-    """Here a shop would ship. Work may be done twice when a lease ends too early: let it recognise the order's id."""
+    """Here a shop would ship the order. If a lease ends too early, the work is done twice, so it must recognise the order's ID."""
     if payload and payload.get("fails", 0) >= attempt:
         raise RuntimeError("not yet")
     time.sleep(float(os.environ.get("WORK_SECONDS", "0")))

@@ -84,7 +84,7 @@ mod tests {
     use crate::secret::Password;
 
     #[test]
-    fn pgbouncers_format() {
+    fn the_file_format_of_pgbouncer_is_accepted() {
         let text = "; comment\n\n# another\n\"ann\" \"hunter2\"\n \"b\"\"ob\"\t\"x\"\"y z\" more\r\n\"cert\" \"\"\n\
                     \"old\" \"md5a3556571e93b0d20722ba62be61e8c2d\"\n";
         let users = Users::parse(text).unwrap().0;
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(users.get("ann").cloned(), plain("hunter2"));
         assert_eq!(users.get("b\"ob").cloned(), plain("x\"y z"));
         assert!(matches!(users.get("old"), Some(Secret::Md5(_))));
-        assert_eq!(users.len(), 3, "an empty secret is none");
+        assert_eq!(users.len(), 3, "a user with an empty secret has none");
     }
 
     #[test]

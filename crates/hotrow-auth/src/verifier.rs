@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_ones() {
+    fn malformed_verifiers_are_rejected() {
         let (front, _) = OF_HUNTER2.rsplit_once(':').unwrap();
         for text in [
             front.to_owned(),

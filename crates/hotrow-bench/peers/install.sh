@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs queues that others wrote, in the versions that are named here, for `hotrow bench queue --peers`.
+# Installs queues of other projects, in the versions of this folder, for `hotrow bench queue --peers`.
 set -euo pipefail
 cd "$(dirname "$0")"
 

@@ -1,4 +1,5 @@
--- The counters of the techniques beside Hotrow's own, and views that show everybody's in one shape; no run's rows.
+-- The counters of the techniques other than Hotrow, and views that show all counters in one form. It inserts no rows of a
+-- run.
 create schema hotrow_bench;
 
 create table hotrow_bench.counter (
@@ -18,7 +19,8 @@ create table hotrow_bench.ledger (
     primary key (counter, version)
 );
 
--- What an application's own function does today: lock the row, change it, write the ledger entry, all in one round trip.
+-- A function as applications write it today: it locks the row, changes it, and writes the ledger entry, all in one round
+-- trip.
 create function hotrow_bench.command(counter text, command text, amount bigint, out value bigint, out version bigint)
 language plpgsql as $$
 #variable_conflict use_column
@@ -56,7 +58,7 @@ create table hotrow_bench.application_log (
     primary key (counter, sequence)
 );
 
--- Every ledger's entries.
+-- The entries of all ledgers.
 create view hotrow_bench.entry as
 select 'by hand' as keeper, counter, version, command, amount, value from hotrow_bench.ledger
 union all
@@ -64,7 +66,7 @@ select 'application', counter, version, command, amount, value from hotrow_bench
 union all
 select 'hotrow', counter, version, command, amount, value from hotrow.ledger;
 
--- What every counter's row says, where there is one.
+-- The rows of all counters that have one.
 create view hotrow_bench.standing as
 select 'by hand' as keeper, counter, version, value from hotrow_bench.counter
 union all

@@ -1,5 +1,5 @@
--- What the histories say: how many commands were carried out, and how many entries don't follow from the one before, plus
--- counters whose row isn't where their history ends.
+-- The number of executed commands in the histories, and the number of entries that do not follow from the previous one, plus
+-- counters whose row does not match the end of their history.
 with entry as (
     select keeper, counter, version, value,
         version = 1 + lag(version, 1, 0::bigint) over history

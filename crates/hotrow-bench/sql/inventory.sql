@@ -1,5 +1,5 @@
--- The stock that every scenario of this folder sells from or reads: one row, or as many as the setting hotrow_bench.rows says.
--- Each row starts with a stock that only its id can have, so that an answer handed to the wrong client is noticed.
+-- The stock that the scenarios sell from or read: one row, or the number in the setting hotrow_bench.rows. The initial stock
+-- of each row depends on its id, so that an answer to the wrong client is detected.
 create schema hotrow_bench;
 
 create table hotrow_bench.inv (
@@ -8,8 +8,8 @@ create table hotrow_bench.inv (
     sold  bigint not null
 );
 
--- `for update nowait` as people use it, but in a single round trip: a client that opens a transaction, asks for the lock
--- and then updates would pay three more. A lock that is taken is an answer (false), not an error.
+-- `for update nowait` as applications use it, but in a single round trip. A client that opens a transaction, requests the
+-- lock and then updates would need three more. If another client holds the lock, the answer is false, not an error.
 create function hotrow_bench.sell_nowait(item int) returns boolean
 language plpgsql as $$
 begin

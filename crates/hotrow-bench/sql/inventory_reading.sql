@@ -1,5 +1,5 @@
--- What the rows say: how many units were sold in all, and how many rows broke a promise (missing, oversold, or no longer
--- adding up to the stock they started with).
+-- The total number of sold units, and the number of rows that violate an invariant (missing, oversold, or with a sum that
+-- differs from the initial stock).
 select
     coalesce(sum(sold), 0)::bigint as done,
     (count(*) filter (where stock + sold <> 1000000000 + id or stock < 0 or sold < 0)

@@ -1,2 +1,2 @@
--- The service makes its own tables; this schema is only the benchmark's mark on the server.
+-- The service creates its own tables. This schema only marks the server as used by the benchmark.
 create schema hotrow_bench;

@@ -1,5 +1,5 @@
--- Payments that a payment gateway was asked for, and what of them does not add up. All of them ask for a purchase: what
--- each attempt's outcome leads to is known, so everything that is written of it is compared with the attempts.
+-- The payments with an order to a payment gateway, and the contradictions among them. All orders are purchases, so the
+-- consequences of each outcome are known, and all rows are compared with the attempts.
 with attempt as (
     select a.*,
         case state when 'succeeded' then 'captured' when 'declined' then 'failed' when 'not_executed' then 'created' end as leads_to,

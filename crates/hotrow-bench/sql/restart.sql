@@ -1,3 +1,3 @@
--- One counter whose command log is long; `restart_fill.sql` makes it so.
+-- One counter with a long command log, which `restart_fill.sql` inserts.
 create schema hotrow_bench;
 select hotrow.create_counter('restart', 'log');

@@ -1,4 +1,5 @@
--- Before a run: the snapshot is as far behind as it may be. All commands are increments by one, so the value is the version.
+-- Before a run: the snapshot has the greatest allowed distance from the end of the log. All commands are increments by one,
+-- so the value is the version.
 delete from hotrow.snapshot where counter = 'restart';
 insert into hotrow.snapshot (counter, version, value, at)
 select counter, behind, behind, statement_timestamp()

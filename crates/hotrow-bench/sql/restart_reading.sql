@@ -1,2 +1,2 @@
--- What the counter says: how many commands there were, and whether its value is what so many increments by one come to.
+-- The number of commands of the counter, and whether its value is the sum of this number of increments by one.
 select version as done, (value <> version)::int::bigint as broken from hotrow.counter('restart')

@@ -1,5 +1,5 @@
--- A flash sale as people write it themselves, in four ways, each in one round trip; no run's rows. All do the same work as
--- Hotrow's: a request id counts once, a buyer has a limit, a reservation is a row.
+-- A flash sale as applications implement it, in four ways, each in one round trip. All do the same work as Hotrow: a request
+-- ID counts once, a buyer has a limit, a reservation is a row. It inserts no rows of a run.
 create schema hotrow_bench;
 
 create table hotrow_bench.item (
@@ -25,12 +25,12 @@ create table hotrow_bench.reservation (
     at             timestamptz not null default clock_timestamp()
 );
 
--- The pool of the technique that has one row per unit.
+-- The pool for the technique with one row per unit.
 create table hotrow_bench.unit (
     unit bigint primary key
 );
 
--- What all four write besides the stock. False: this request has been made before.
+-- The rows that all four write besides the stock. False if the request is a repetition.
 create function hotrow_bench.note(item text, buyer text, request_id uuid) returns boolean
 language plpgsql as $$
 #variable_conflict use_column
@@ -50,7 +50,7 @@ begin
 end
 $$;
 
--- Takes one from the hot row; whoever else wants it waits until this one's commit is on the disk.
+-- Takes one unit from the hot row. Other clients wait until the commit is on disk.
 create function hotrow_bench.take_one(item text) returns void
 language plpgsql as $$
 #variable_conflict use_column
@@ -62,7 +62,7 @@ begin
 end
 $$;
 
--- The conditional UPDATE. It comes last, so that the row is locked for as short as can be.
+-- The conditional UPDATE. It comes last, so that the row is locked for the shortest possible time.
 create function hotrow_bench.reserve_update(buyer text, request_id uuid) returns text
 language plpgsql as $$
 begin
@@ -73,7 +73,7 @@ begin
 end
 $$;
 
--- `for update nowait`: asked for first, since whoever is turned away then has done nothing.
+-- `for update nowait`. It comes first, so that a rejected client has done no other work.
 create function hotrow_bench.reserve_nowait(buyer text, request_id uuid) returns text
 language plpgsql as $$
 begin
@@ -90,7 +90,7 @@ begin
 end
 $$;
 
--- `pg_try_advisory_xact_lock`: whoever doesn't get it is turned away without having touched the row.
+-- `pg_try_advisory_xact_lock`. A client that does not get the lock is rejected without touching the row.
 create function hotrow_bench.reserve_try_lock(buyer text, request_id uuid) returns text
 language plpgsql as $$
 begin
@@ -104,7 +104,8 @@ begin
 end
 $$;
 
--- One row per unit: each takes the first that nobody else is taking, so there is no hot row, but a hot end of an index.
+-- One row per unit: each client takes the first row that no other client has locked. There is no hot row, but a hot end of
+-- an index.
 create function hotrow_bench.reserve_unit(buyer text, request_id uuid) returns text
 language plpgsql as $$
 begin

@@ -1,4 +1,4 @@
--- What the rows say: how much was reserved, and how many items, buyers and requests don't agree with the reservations.
+-- The reserved quantity, and the number of items, buyers and requests that do not match the reservations.
 with reservation as (
     select 'by hand' as keeper, item, buyer, sum(quantity) as quantity, count(*) as rows
     from hotrow_bench.reservation group by item, buyer

@@ -1,2 +1,2 @@
--- The benchmark's own schema, of which this scenario needs nothing: all is in the schema pack.
+-- The schema of the benchmark. This scenario needs no objects in it, because all are in the schema pack.
 create schema hotrow_bench;

@@ -1,2 +1,2 @@
--- Before a run: an item of which nothing is left, named after the run.
+-- Before a run: a sold-out item, named after the run.
 select hotrow.create_sale(current_setting('hotrow_bench.run'), 0);

@@ -1,3 +1,3 @@
--- What the rows say: nothing may be reserved where nothing is left.
+-- A sold-out item must have no reservations.
 select (select count(*) from hotrow.reservation) as done,
     (select count(*) from hotrow.sale where remaining <> 0) as broken

@@ -1,5 +1,5 @@
--- The tables of pgbench's own script, which is in the manner of TPC-B, at scale 1: one branch, whose row every transaction
--- changes, ten tellers, a hundred thousand accounts, and a history.
+-- The tables of pgbench's built-in TPC-B-like script at scale 1: one branch, whose row every transaction changes, ten
+-- tellers, a hundred thousand accounts, and a history.
 create schema hotrow_bench;
 
 create table hotrow_bench.branch (

@@ -1,4 +1,4 @@
--- What the rows say: how many transactions the history has, and how many of the three other tables do not add up to it.
+-- The number of transactions in the history, and the number of the three other tables whose sum differs from it.
 with booked as (select count(*) as entries, coalesce(sum(delta), 0) as total from hotrow_bench.history)
 select
     booked.entries as done,

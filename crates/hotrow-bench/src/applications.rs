@@ -1,10 +1,10 @@
-//! Two applications that batch the commands of their own callers in fixed windows, as people do today without a gateway; the
-//! SQL is in `sql/application/`, and nothing here knows Hotrow.
+//! Load by two applications that batch the commands of their own callers in fixed windows, as applications do without a
+//! gateway. The SQL is in `sql/application/`. Nothing here depends on Hotrow.
 //!
-//! The design is the one of "Solving High Data Contention Problems with a Typical Web Stack" (2021), written anew: an application
-//! collects for a fixed window what its callers want, takes an advisory lock, carries the whole batch out in one transaction, and
-//! answers. It is measured generously: callers and applications share a process, so that no caller pays for a wire; BEGIN travels
-//! with the first statement; a batch is one insert of arrays.
+//! The design is that of "Solving High Data Contention Problems with a Typical Web Stack" (2021), written again: an
+//! application collects the commands of its callers for a fixed window, takes an advisory lock, executes the batch in one
+//! transaction, and answers. The measurement is generous: callers and applications share a process, so no caller pays for a
+//! network connection. BEGIN is sent with the first statement. A batch is one insert of arrays.
 
 mod callers;
 mod command_log;
@@ -18,7 +18,7 @@ use ledger::Ledger;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
-use tokio_postgres::NoTls;
+use tokio_postgres::Error;
 
 /// One caller's command.
 #[derive(Debug)]
@@ -37,14 +37,14 @@ impl Command {
 
 const DRAIN: &str = "drain";
 
-/// What a caller hears.
+/// The answer to a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Answer {
     version: i64,
     returned: i64,
 }
 
-/// A counter at one moment; how a command changes it is the same in both designs.
+/// The state of a counter. Both designs apply a command in the same way.
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
     version: i64,
@@ -60,20 +60,21 @@ impl State {
     }
 }
 
-/// Whoever holds it carries a batch out alone; the article's own number.
+/// The advisory lock for a batch, with the number of the article.
 const LOCK: i64 = 898_874_326_372_568;
 const APPLICATIONS: usize = 2;
 
-/// Runs a load to its end: half of the clients are callers of each application. A warm-up only increments by one, and checks
-/// that each answer is the number of commands so far.
+/// Runs a load to its end: each application has half of the clients as its callers. The warm-up has increments by one only,
+/// and checks that each answer is the number of commands so far.
 pub async fn run(endpoint: &Endpoint, batching: Batching, part: &Part) -> Result<Answers, Failure> {
     let mut queues = Vec::new();
     let mut applications = Vec::new();
     for _ in 0..APPLICATIONS {
         let (sender, receiver) = unbounded_channel();
-        let keeper = Keeper::start(endpoint, batching, &part.number.to_string()).await.map_err(failure)?;
+        let store =
+            CounterStore::start(endpoint, batching, &part.number.to_string()).await.map_err(failure)?;
         queues.push(sender);
-        applications.push(tokio::spawn(application(keeper, window(batching), receiver)));
+        applications.push(tokio::spawn(application(store, window(batching), receiver)));
     }
     let answers = callers::run(part, queues).await;
     for application in applications {
@@ -82,7 +83,7 @@ pub async fn run(endpoint: &Endpoint, batching: Batching, part: &Part) -> Result
     answers
 }
 
-/// The article's windows.
+/// The windows of the article.
 fn window(batching: Batching) -> Duration {
     match batching {
         Batching::Ledger => Duration::from_millis(5),
@@ -90,12 +91,12 @@ fn window(batching: Batching) -> Duration {
     }
 }
 
-/// One application's thread: a window, a batch, the answers; ends when its callers have gone.
+/// The task of one application: a window, a batch, the answers. It ends after all its callers have ended.
 async fn application(
-    mut keeper: Keeper,
+    mut store: CounterStore,
     window: Duration,
     mut queue: UnboundedReceiver<Command>,
-) -> Result<(), tokio_postgres::Error> {
+) -> Result<(), Error> {
     loop {
         // The runtime's own timer rounds up to a millisecond, which would make the windows up to a fifth longer.
         let slept = tokio::task::spawn_blocking(move || std::thread::sleep(window)).await;
@@ -110,7 +111,7 @@ async fn application(
                 None => return Ok(()),
             }
         }
-        let answers = keeper.carry_out(&batch).await?;
+        let answers = store.run(&batch).await?;
         for (command, answer) in batch.into_iter().zip(answers) {
             // A caller that has given up needs no answer.
             let _ = command.answer.send(answer);
@@ -118,41 +119,35 @@ async fn application(
     }
 }
 
-/// How an application keeps the counter.
-enum Keeper {
+/// The way in which an application stores the counter.
+enum CounterStore {
     Ledger(Ledger),
     CommandLog(CommandLog),
 }
 
-impl Keeper {
-    async fn start(
-        endpoint: &Endpoint,
-        batching: Batching,
-        counter: &str,
-    ) -> Result<Self, tokio_postgres::Error> {
-        let (client, connection) = endpoint.config().connect(NoTls).await?;
-        // Its end shows up as an error of the next statement.
-        tokio::spawn(connection);
+impl CounterStore {
+    async fn start(endpoint: &Endpoint, batching: Batching, counter: &str) -> Result<Self, Error> {
+        let client = endpoint.client().await?;
         Ok(match batching {
             Batching::Ledger => Self::Ledger(Ledger::start(client, counter).await?),
             Batching::CommandLog => Self::CommandLog(CommandLog::start(client, counter).await?),
         })
     }
 
-    async fn carry_out(&mut self, batch: &[Command]) -> Result<Vec<Answer>, tokio_postgres::Error> {
+    async fn run(&mut self, batch: &[Command]) -> Result<Vec<Answer>, Error> {
         match self {
-            Self::Ledger(ledger) => ledger.carry_out(batch).await,
-            Self::CommandLog(log) => log.carry_out(batch).await,
+            Self::Ledger(ledger) => ledger.run(batch).await,
+            Self::CommandLog(log) => log.run(batch).await,
         }
     }
 }
 
-/// The queues' type, for the callers.
+/// The sender of a queue, for the callers.
 type Queue = UnboundedSender<Command>;
 
-fn failure(error: tokio_postgres::Error) -> Failure {
+fn failure(error: Error) -> Failure {
     match error.as_db_error() {
-        Some(said) => Failure(format!("an application's statement failed: {said}")),
+        Some(reported) => Failure(format!("an application's statement failed: {reported}")),
         None => Failure(format!("an application lost its connection: {error}")),
     }
 }
@@ -162,7 +157,7 @@ mod tests {
     use super::{Answer, State};
 
     #[test]
-    fn the_articles_example_gives_the_articles_answers() {
+    fn the_example_of_the_article_has_its_answers() {
         let mut state = State::default();
         let commands = [(false, 2), (false, 7), (true, 0), (false, 3)];
         let answers = commands.map(|(drain, amount)| state.apply(drain, amount));

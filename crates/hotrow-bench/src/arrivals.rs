@@ -1,12 +1,12 @@
-//! When the requests of an open loop are due, for the loads that this program makes itself; sends none.
+//! The due times of the requests in an open loop, for loads that this program makes itself. It sends no requests.
 
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Moments around a constant rate, as pgbench's `--rate` makes them. Each is handed out when it has come.
+/// Random times with a constant average rate, as pgbench's `--rate` makes them. Each is sent to the receiver when it is due.
 pub fn arrivals(rate: u32, began: Instant, end: Instant) -> UnboundedReceiver<Instant> {
     let (sender, receiver) = unbounded_channel();
-    // A thread of its own: the runtime's timer rounds up to a millisecond, which would count as waiting.
+    // This needs a thread: the runtime's timer rounds up to a millisecond, which would count as latency.
     std::thread::spawn(move || {
         let mut due = began;
         loop {

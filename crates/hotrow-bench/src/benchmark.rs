@@ -1,4 +1,4 @@
-//! One benchmark from beginning to end: testbed, scenarios, report, clean-up, also when the person interrupts it.
+//! One benchmark from beginning to end: testbed, scenarios, report, and clean-up, which also runs if the user interrupts it.
 
 use crate::error::Error;
 use crate::flush::FlushTime;
@@ -13,29 +13,29 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What came of a benchmark.
+/// The result of a benchmark.
 #[derive(Debug)]
 pub struct Outcome {
     /// The folder with report.md, report.json and plot.svg.
     pub folder: PathBuf,
     /// The text of report.md.
     pub markdown: String,
-    /// The runs whose check failed, each in a line.
+    /// The runs whose check failed, one line for each.
     pub failures: Vec<String>,
 }
 
 impl Outcome {
-    /// 1 if a check failed, so that a script notices.
+    /// 1 if a check failed, for scripts.
     pub fn exit_code(&self) -> ExitCode {
         if self.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
 
-/// Runs it. Whatever happens, the rows are dropped and what was started is ended.
+/// Runs the benchmark. In all cases, the rows are dropped and all started programs are stopped.
 pub async fn run(plan: Plan) -> Result<Outcome, Error> {
     let machine = Machine::this();
     let progress = Progress::new(&plan);
-    progress.note("getting the server ready");
+    progress.note("preparing the server");
     let mut testbed = tokio::select! {
         testbed = Testbed::build(&plan) => testbed?,
         interruption = interrupted() => return Err(interruption),
@@ -113,7 +113,7 @@ fn failures(report: &Report) -> Vec<String> {
     failures
 }
 
-/// Waits until the person, or the system, wants this to end.
+/// Waits for a signal to end, from the user or from the system.
 async fn interrupted() -> Error {
     let listening = |kind| signal(kind).map_err(Error::system("listen for signals"));
     match (listening(SignalKind::interrupt()), listening(SignalKind::terminate())) {

@@ -1,5 +1,5 @@
-//! The payment service's change stream while it is measured: a slot, whoever reads it, and whether every event has arrived;
-//! makes no load.
+//! The change stream of the payment service during a measurement: a slot, its reader, and a check that every event has
+//! arrived. It makes no load.
 
 use crate::child::Child;
 use crate::endpoint::Endpoint;
@@ -13,16 +13,16 @@ use tempfile::TempDir;
 use tokio::process::Command;
 use tokio_postgres::Client;
 
-/// Who reads it.
+/// The reader of the stream.
 #[derive(Debug, Clone)]
 pub enum Reader {
-    /// PostgreSQL's own program, at this path: what the server has to do for any reader.
+    /// PostgreSQL's own program, at this path: it shows the server's cost for any reader.
     RecvLogical(PathBuf),
-    /// Debezium, which passes it on to Kafka, run by this script.
+    /// Debezium, which sends the stream to Kafka, run by this script.
     Debezium(PathBuf),
 }
 
-/// A slot that is read.
+/// A slot and its reader.
 #[derive(Debug)]
 pub struct ChangeStream {
     reader: Reader,
@@ -30,7 +30,7 @@ pub struct ChangeStream {
     folder: TempDir,
 }
 
-/// Publication and slot, as an operator makes them for Debezium.
+/// Publication and slot, as an operator creates them for Debezium.
 const SLOT: &str = include_str!("../../../examples/payments/cdc/slot.sql");
 const NAME: &str = "payments_outbox";
 const OUTBOX: &str = "select id::text from payments.outbox";
@@ -38,7 +38,7 @@ const OUTBOX: &str = "select id::text from payments.outbox";
 const PATIENCE: Duration = Duration::from_secs(120);
 
 impl ChangeStream {
-    /// Creates the slot and lets it be read.
+    /// Creates the slot and starts its reader.
     pub async fn start(reader: Reader, server: &Endpoint, control: &Client) -> Result<Self, Error> {
         for statement in SLOT.split(';').filter(|statement| statement.contains("create")) {
             control.batch_execute(statement).await.map_err(refused("create a slot"))?;
@@ -109,10 +109,10 @@ impl ChangeStream {
         }
     }
 
-    /// Ends the reader and drops the slot.
+    /// Stops the reader and drops the slot.
     pub async fn stop(self, control: &Client) -> Result<(), Error> {
         self.running.stop().await?;
-        // The server notices a moment after its reader has gone.
+        // The server notices only after a moment that the reader has gone.
         let free = format!(
             "select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = '{NAME}'"
         );
@@ -127,8 +127,8 @@ impl ChangeStream {
     }
 }
 
-/// The first columns, ids as text, of the insert messages of the plugin `pgoutput`: 'I', the table, 'N', the number of columns,
-/// then for each 't', its length and its text.
+/// The first columns (IDs as text) of the insert messages of the plugin `pgoutput`: 'I', the table, 'N', the number of
+/// columns, and for each column 't', its length and its text.
 fn inserted_ids(messages: &[u8]) -> BTreeSet<String> {
     const ID_BYTES: usize = 36;
     const HEAD_BYTES: usize = 13;

@@ -1,4 +1,4 @@
-//! A program that runs beside the benchmark, such as a gateway: what it says is kept, and it ends with the benchmark.
+//! A program that runs during the benchmark, such as a gateway. Its output is kept, and the program ends with the benchmark.
 
 use crate::error::Error;
 use nix::sys::signal::{Signal, kill};
@@ -14,60 +14,64 @@ use tokio::process::Command;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 
-/// A running child process. Dropped, it is killed.
+/// The last lines of a child's output.
+type LastLines = Arc<Mutex<VecDeque<String>>>;
+
+/// A running child process. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Child {
     program: PathBuf,
     process: tokio::process::Child,
     lines: Receiver<String>,
-    last_said: Arc<Mutex<VecDeque<String>>>,
-    /// Its files, which it may use until it has ended.
+    last_lines: LastLines,
+    /// The program's folder, which it can use until its end.
     _folder: Option<TempDir>,
 }
 
 impl Child {
-    /// How long a program may take until it is ready, or until it has ended.
+    /// Time limit for a program to become ready, and for its end.
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    /// Starts it.
+    /// Starts a program.
     pub fn start(program: &Path, command: Command) -> Result<Self, Error> {
         Self::start_with(program, command, None)
     }
 
-    /// Starts it with a folder that is removed after its end.
+    /// Starts a program with a folder that is removed after the program's end.
     pub fn start_with(
         program: &Path,
         mut command: Command,
         folder: impl Into<Option<TempDir>>,
     ) -> Result<Self, Error> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        // Nothing is ever written to its input, whose end tells a script that this program is gone, however that happened.
-        // A group of its own: at Ctrl-C the load is to end first, then the gateway, then the server.
+        // Nothing is written to the program's input. Its end shows a script that this program has ended, for whatever
+        // reason. The program has a process group of its own: after Ctrl-C the load ends first, then the gateway, then the
+        // server.
         command.process_group(0);
         let mut process = command.spawn().map_err(Error::file("run", program))?;
-        let last_said = Arc::default();
+        let last_lines = Arc::default();
         let (sender, lines) = channel(64);
         if let Some(stdout) = process.stdout.take() {
-            tokio::spawn(listen(stdout, sender.clone(), Arc::clone(&last_said)));
+            tokio::spawn(listen(stdout, sender.clone(), Arc::clone(&last_lines)));
         }
         if let Some(stderr) = process.stderr.take() {
-            tokio::spawn(listen(stderr, sender, Arc::clone(&last_said)));
+            tokio::spawn(listen(stderr, sender, Arc::clone(&last_lines)));
         }
-        Ok(Self { program: program.to_owned(), process, lines, last_said, _folder: folder.into() })
+        Ok(Self { program: program.to_owned(), process, lines, last_lines, _folder: folder.into() })
     }
 
-    /// Waits until it says a line in which `find` finds something.
+    /// Waits for a line of output in which `find` finds something.
     pub async fn ready<T>(&mut self, find: impl FnMut(&str) -> Option<T>) -> Result<T, Error> {
         self.ready_within(Self::PATIENCE, find).await
     }
 
-    /// The same for one that takes its time.
+    /// The same with a longer time limit.
     pub async fn ready_within<T>(
         &mut self,
         patience: Duration,
         mut find: impl FnMut(&str) -> Option<T>,
     ) -> Result<T, Error> {
-        let said = async {
+        let ready = async {
             while let Some(line) = self.lines.recv().await {
                 if let Some(found) = find(&line) {
                     return Some(found);
@@ -75,37 +79,37 @@ impl Child {
             }
             None
         };
-        match timeout(patience, said).await {
+        match timeout(patience, ready).await {
             Ok(Some(found)) => {
                 self.lines.close();
                 Ok(found)
             }
-            Ok(None) => Err(Error::Ended { program: self.program.clone(), said: self.last_said() }),
+            Ok(None) => Err(Error::Ended { program: self.program.clone(), printed: self.last_lines() }),
             Err(_) => Err(Error::NotReady {
                 program: self.program.clone(),
                 waited: patience,
-                said: self.last_said(),
+                printed: self.last_lines(),
             }),
         }
     }
 
-    /// If it has ended by itself: how, and its last words.
-    pub fn obituary(&mut self) -> Option<String> {
+    /// If the program has ended by itself: its status and its last output.
+    pub fn exit_report(&mut self) -> Option<String> {
         let status = self.process.try_wait().ok().flatten()?;
-        Some(format!("{} had ended ({status}): {}", self.program.display(), self.last_said()))
+        Some(format!("{} had ended ({status}): {}", self.program.display(), self.last_lines()))
     }
 
-    fn last_said(&self) -> String {
-        let lines = self.last_said.lock().unwrap_or_else(PoisonError::into_inner);
+    fn last_lines(&self) -> String {
+        let lines = self.last_lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.is_empty() { "no output".into() } else { Vec::from(lines.clone()).join("\n") }
     }
 
-    /// Kills it, as a crash would.
+    /// Kills the process, as a crash would.
     pub fn kill(&mut self) -> Result<(), Error> {
         self.process.start_kill().map_err(Error::system("kill a child process"))
     }
 
-    /// Asks it to end, and kills it if it doesn't.
+    /// Asks the process to end, and kills it if it does not.
     pub async fn stop(mut self) -> Result<(), Error> {
         let stopping = || Error::system("stop a child process");
         if let Some(id) = self.process.id().and_then(|id| i32::try_from(id).ok()) {
@@ -118,23 +122,19 @@ impl Child {
     }
 }
 
-/// Reads on to the end, so that the child never blocks on a full pipe; only its last lines are kept.
-async fn listen(
-    stream: impl AsyncRead + Unpin,
-    lines: Sender<String>,
-    last_said: Arc<Mutex<VecDeque<String>>>,
-) {
+/// Reads to the end, so that the child never blocks on a full pipe. Only the last lines are kept.
+async fn listen(stream: impl AsyncRead + Unpin, lines: Sender<String>, last_lines: LastLines) {
     const KEPT_LINES: usize = 20;
     let mut reader = BufReader::new(stream).lines();
     while let Ok(Some(line)) = reader.next_line().await {
         {
-            let mut kept = last_said.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = last_lines.lock().unwrap_or_else(PoisonError::into_inner);
             if kept.len() == KEPT_LINES {
                 kept.pop_front();
             }
             kept.push_back(line.clone());
         }
-        // Once it is ready nobody waits for its lines any more.
+        // After the program is ready, no reader waits for its lines.
         let _ = lines.send(line).await;
     }
 }

@@ -1,16 +1,16 @@
-//! An address that clients connect to, as read from a URL; the one place where a password is held, and none is ever printed.
+//! An address for clients, read from a URL. Only this file holds a password, and none is ever printed.
 
 use crate::error::{Error, refused};
 use std::fmt;
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, NoTls};
 
-/// Where to connect, as whom, and to which database.
+/// Address, user and database of a connection.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// A name, an address, or the folder of a Unix socket.
+    /// A host name, an address, or the folder of a Unix socket.
     pub host: String,
-    /// Its port.
+    /// The port.
     pub port: u16,
     user: String,
     /// The database.
@@ -45,17 +45,17 @@ impl Endpoint {
         Ok(Self { host, port, user, password, database, tls: false })
     }
 
-    /// The same user and database at another address: a gateway before this server.
+    /// The same user and database at another address, such as a gateway in front of this server.
     pub fn at(&self, host: &str, port: u16) -> Self {
         Self { host: host.to_owned(), port, ..self.clone() }
     }
 
-    /// The same for clients that insist on TLS, as long as they use libpq.
+    /// The same for libpq clients that require TLS.
     pub fn with_tls(&self) -> Self {
         Self { tls: true, ..self.clone() }
     }
 
-    /// How to connect to it from this program.
+    /// The configuration for a connection of this program.
     pub fn config(&self) -> tokio_postgres::Config {
         let mut config = tokio_postgres::Config::new();
         config.host(&self.host).port(self.port).user(&self.user).dbname(&self.database);
@@ -66,23 +66,27 @@ impl Endpoint {
         config
     }
 
-    /// A connection of this program's own.
+    /// Opens a connection of this program.
     pub async fn connect(&self) -> Result<Client, Error> {
-        let (client, connection) = self.config().connect(NoTls).await.map_err(refused("connect"))?;
-        // Its end shows up as an error of the next statement.
+        self.client().await.map_err(refused("connect"))
+    }
+
+    /// Opens a connection for a load. The error is the driver's own.
+    pub async fn client(&self) -> Result<Client, tokio_postgres::Error> {
+        let (client, connection) = self.config().connect(NoTls).await?;
+        // If the connection ends, the next statement fails.
         tokio::spawn(connection);
         Ok(client)
     }
 
-    /// How to connect to it from a program that wants a URL in its environment. Names with letters that a URL has to escape are not
-    /// needed here: this is for servers and gateways that the benchmark has started.
+    /// The URL for a program that reads one from its environment. It does not escape names, because it is used only for
+    /// servers and gateways that the benchmark has started.
     pub fn url(&self) -> String {
         format!("postgres://{}@{}:{}/{}", self.user, self.host, self.port, self.database)
     }
 
-    /// How to connect to it from a program that uses libpq, out of sight of other users of the machine.
-    ///
-    /// TLS is off unless it is what a technique is about, so that all others pay the same for the wire.
+    /// The environment for a program that uses libpq, which hides the password from other users of the machine. TLS is off
+    /// unless the technique measures it, so that all others have the same network cost.
     pub fn environment(&self) -> Vec<(&'static str, String)> {
         let mut variables = vec![
             ("PGHOST", self.host.clone()),
@@ -97,7 +101,7 @@ impl Endpoint {
         variables
     }
 
-    /// The line of PgBouncer's `[databases]` that sends every database here, as this user.
+    /// The line of PgBouncer's `[databases]` that sends the clients of every database here, as this user.
     pub fn pgbouncer_database(&self) -> String {
         let mut line = format!("* = host={} port={} user={}", self.host, self.port, quoted(&self.user));
         if let Some(password) = &self.password {
@@ -150,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn no_password_is_shown_by_what_is_printed() {
+    fn printed_endpoints_and_errors_hide_the_password() {
         let endpoint = Endpoint::parse("postgres://ann:cret@db.example/shop").unwrap();
         assert!(!format!("{endpoint:?}").contains("cret"));
         let error = Endpoint::parse("mysql://ann:cret@db.example/shop").unwrap_err();
@@ -158,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn errors_name_the_missing_part() {
         assert!(Endpoint::parse("postgres://db.example/shop").unwrap_err().to_string().contains("no user"));
         assert!(Endpoint::parse("host=db.example").unwrap_err().to_string().contains("postgres://"));
     }

@@ -1,9 +1,9 @@
-//! The errors of the benchmark, each with its next step. A failed check of a run is a result and no error.
+//! The errors of the benchmark, each with its next step. A failed check of a run is a result and not an error.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Why there is no report.
+/// The reason why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No private server could be started.
@@ -67,23 +67,23 @@ pub enum Error {
     Pack(#[source] hotrow_sql::Error),
 
     /// A program did not become ready.
-    #[error("{program} did not become ready within {waited:?}; its last output: {said}")]
+    #[error("{program} did not become ready within {waited:?}; its last output: {printed}")]
     NotReady {
         /// The program.
         program: PathBuf,
         /// The time limit.
         waited: Duration,
         /// The end of its output.
-        said: String,
+        printed: String,
     },
 
     /// A program ended before it was ready.
-    #[error("{program} ended before it was ready; its last output: {said}")]
+    #[error("{program} ended before it was ready; its last output: {printed}")]
     Ended {
         /// The program.
         program: PathBuf,
         /// The end of its output.
-        said: String,
+        printed: String,
     },
 
     /// A file or a program of the benchmark cannot be used.
@@ -135,7 +135,7 @@ impl Error {
 pub fn refused(what: &'static str) -> impl FnOnce(tokio_postgres::Error) -> Error {
     move |error| {
         let reason = match error.as_db_error() {
-            Some(said) => format!("{} ({})", said.message(), said.code().code()),
+            Some(reported) => format!("{} ({})", reported.message(), reported.code().code()),
             None => error.to_string(),
         };
         Error::Refused { what, reason }

@@ -1,4 +1,4 @@
-//! How long the disk takes to keep something: what every commit waits for; measured on a file of its own.
+//! Measures the time that the disk takes for a flush, which every commit waits for, with a file of its own.
 
 use crate::error::Error;
 use crate::statistics::Latencies;
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 /// Writes of 8 kB, each followed by `fdatasync`.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct FlushTime {
-    /// How many there were.
+    /// The number of flushes.
     pub samples: u64,
-    /// Half of them took at most this, in microseconds.
+    /// Median, in microseconds.
     pub p50_us: u64,
-    /// 99 in a hundred.
+    /// 99th percentile, in microseconds.
     pub p99_us: u64,
 }
 
@@ -24,14 +24,13 @@ const PAGES: u64 = 256;
 const AT_MOST: Duration = Duration::from_millis(500);
 
 impl FlushTime {
-    /// Of the file system that this folder is on. The file has its full size before, as a WAL segment does: a file that grows
+    /// Measures the file system of this folder. The file has its full size beforehand, as a WAL segment has. A growing file
     /// would have to flush its new size too.
     pub fn measure(folder: &Path) -> Result<Self, Error> {
         let unmeasurable = || Error::file("measure the time of a flush in", folder);
         let file = tempfile::tempfile_in(folder).map_err(unmeasurable())?;
         let latencies = flushes(&file).map_err(unmeasurable())?;
-        let quantiles =
-            latencies.quantiles().expect("at least one flush is made before the clock is looked at");
+        let quantiles = latencies.quantiles().expect("at least one flush precedes the check of the time");
         Ok(Self { samples: quantiles.samples, p50_us: quantiles.p50_us, p99_us: quantiles.p99_us })
     }
 }

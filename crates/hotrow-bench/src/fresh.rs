@@ -1,5 +1,5 @@
-//! Load by fresh connections: each connects, makes one call and closes, through a gateway that was just started if it goes
-//! through one. The latency is that of the first answer after a restart.
+//! Load by fresh connections: each connects, makes one call and closes, through a gateway that was just started if the
+//! technique uses one. The latency is that of the first answer after a restart.
 
 use crate::load::{Answers, Failure, NoFigure, Part};
 use crate::plan::Plan;
@@ -15,21 +15,19 @@ const CALL: &str = include_str!("../sql/first_answer.sql");
 pub async fn run(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Answers, NoFigure> {
     let through = part.run.technique.through;
     let mut latencies = Latencies::new();
-    let mut acknowledged = 0;
     let began = Instant::now();
-    while acknowledged == 0 || began.elapsed() < part.lasting() {
+    while latencies.count() == 0 || began.elapsed() < part.lasting() {
         let due = Instant::now();
         if through == Through::Hotrow {
             testbed.fresh_gateway(plan).await?;
         }
         call(&testbed.endpoint(through, part.run.clients)?.config()).await?;
         latencies.record_since(due);
-        acknowledged += 1;
     }
-    Ok(Answers::since(began, acknowledged, latencies))
+    Ok(Answers::since(began, latencies.count(), latencies))
 }
 
-/// One call. Every command on that counter adds one, so its value must be the number of commands.
+/// Makes one call. Every command on the counter adds one, so its value must be the number of commands.
 async fn call(config: &tokio_postgres::Config) -> Result<(), Failure> {
     let failed = |error: tokio_postgres::Error| Failure(format!("the call failed: {error}"));
     let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
@@ -42,6 +40,6 @@ async fn call(config: &tokio_postgres::Config) -> Result<(), Failure> {
     if value == version {
         Ok(())
     } else {
-        Err(Failure(format!("the value after {version} increments by one was given as {value}")))
+        Err(Failure(format!("the value after {version} increments by one is {value}")))
     }
 }

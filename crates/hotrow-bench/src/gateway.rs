@@ -1,4 +1,4 @@
-//! Hotrow as the benchmark sees it: a program that is started before a server; nothing of its inside.
+//! Starts Hotrow as a program in front of a server. It uses nothing of the gateway's internals.
 
 use crate::child::Child;
 use crate::endpoint::Endpoint;
@@ -17,19 +17,19 @@ use tokio::time::timeout;
 pub struct Gateway {
     /// The process.
     pub child: Child,
-    /// Where its clients connect.
+    /// The address for its clients.
     pub endpoint: Endpoint,
-    /// Where it serves HTTP, if it does.
+    /// The address of its HTTP server, if it has one.
     pub http: Option<SocketAddr>,
 }
 
-/// The beginnings of the lines that say that it is ready.
+/// The beginnings of the lines that show that the gateway is ready.
 const WIRE: &str = "hotrow: listening on ";
 const HTTP: &str = "hotrow: serving HTTP on ";
 
 impl Gateway {
-    /// Starts it in front of the server at `upstream_url`, on a free port, with the schema pack over HTTP on another one if
-    /// wanted.
+    /// Starts a gateway in front of the server at `upstream_url`, on a free port, and the schema pack over HTTP on another
+    /// port if requested.
     pub async fn start(
         program: &Path,
         upstream_url: &str,
@@ -57,7 +57,7 @@ impl Gateway {
     }
 }
 
-/// Writes a certificate, which no client is asked to trust, and its key.
+/// Writes a certificate, which no client has to trust, and its key.
 fn make_certificate(chain: &Path, key: &Path) -> Result<(), Error> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])
         .map_err(|error| Error::system("make a certificate")(std::io::Error::other(error)))?;
@@ -65,14 +65,14 @@ fn make_certificate(chain: &Path, key: &Path) -> Result<(), Error> {
     write_private(key, &made.signing_key.serialize_pem())
 }
 
-/// The address in a line that begins like this.
+/// The address in a line with this beginning.
 fn address(beginning: &str, line: &str) -> Option<(String, u16)> {
     let (host, port) = line.strip_prefix(beginning)?.trim().rsplit_once(':')?;
     Some((host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?))
 }
 
-/// Whether clients can use TLS there. A program that does not answer this question cannot.
-pub async fn speaks_tls(endpoint: &Endpoint) -> bool {
+/// Whether a gateway accepts TLS. A program that does not answer this request does not.
+pub async fn accepts_tls(endpoint: &Endpoint) -> bool {
     const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
     let asked = async {
         let mut stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await?;
@@ -84,7 +84,7 @@ pub async fn speaks_tls(endpoint: &Endpoint) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{WIRE, address, make_certificate, speaks_tls};
+    use super::{WIRE, accepts_tls, address, make_certificate};
     use crate::endpoint::Endpoint;
     use crate::files::temporary_folder;
     use std::os::unix::fs::PermissionsExt;
@@ -92,7 +92,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     #[test]
-    fn only_the_line_that_says_where_it_listens_is_taken() {
+    fn only_the_line_with_the_listening_address_is_used() {
         assert_eq!(address(WIRE, "hotrow: listening on 127.0.0.1:6432"), Some(("127.0.0.1".into(), 6432)));
         assert_eq!(address(WIRE, "hotrow: listening on [::1]:6432"), Some(("::1".into(), 6432)));
         assert_eq!(address(WIRE, "hotrow: listening on soon"), None);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_may_read_the_key() {
+    fn other_users_cannot_read_the_key() {
         let folder = temporary_folder().unwrap();
         let (chain, key) = (folder.path().join("certificate.pem"), folder.path().join("key.pem"));
         make_certificate(&chain, &key).unwrap();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_server_that_says_yes_speaks_tls() {
+    async fn only_a_server_that_answers_yes_offers_tls() {
         for (answer, speaks) in [(Some(b'S'), true), (Some(b'N'), false), (None, false)] {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let port = listener.local_addr().unwrap().port();
@@ -125,7 +125,7 @@ mod tests {
                 }
             });
             let endpoint = Endpoint::parse(&format!("postgres://ann@127.0.0.1:{port}/shop")).unwrap();
-            assert_eq!(speaks_tls(&endpoint).await, speaks);
+            assert_eq!(accepts_tls(&endpoint).await, speaks);
         }
     }
 }

@@ -1,36 +1,36 @@
-//! The rounds of one technique with one number of clients, as they come in, and the figures they add up to; runs nothing.
+//! Collects the rounds of one technique with one number of clients and computes their figures. It runs nothing.
 
 use crate::measure::Measured;
 use crate::results::{CellOutcome, Figures, Round};
 use crate::statistics::{Latencies, Spread};
 
-/// What has come in so far.
+/// The rounds so far.
 #[derive(Debug)]
 pub struct Gathering {
-    /// The rate of its open loop.
+    /// The rate of the open loop.
     pub rate: Option<u32>,
     rounds: Vec<Round>,
     latencies: Latencies,
     trouble: Option<Trouble>,
 }
 
-/// Why there will be no figure.
+/// The reason why there is no figure.
 #[derive(Debug, Clone)]
 pub enum Trouble {
-    /// A run gave no answer, or one that the rows contradict.
+    /// A run had no answer, or the rows contradict its answers.
     Failed(String),
-    /// It can't be run here.
+    /// The technique cannot be run here.
     Skipped(String),
 }
 
 impl Gathering {
-    /// Nothing yet, of a loop that is open if it has a rate.
+    /// Without rounds. The loop is open if it has a rate.
     pub fn new(rate: Option<u32>) -> Self {
         Self { rate, rounds: Vec::new(), latencies: Latencies::new(), trouble: None }
     }
 
-    /// Nothing, and nothing will come.
-    pub fn hopeless(trouble: Trouble) -> Self {
+    /// Without rounds, and none will be run.
+    pub fn without_rounds(trouble: Trouble) -> Self {
         Self { trouble: Some(trouble), ..Self::new(None) }
     }
 
@@ -39,18 +39,18 @@ impl Gathering {
         self.trouble.is_none()
     }
 
-    /// A run's check passed.
+    /// Adds a run whose check passed.
     pub fn add(&mut self, measured: Measured) {
         self.rounds.push(measured.round);
         self.latencies.add(&measured.latencies);
     }
 
-    /// A run failed.
+    /// Records a failed run.
     pub fn fail(&mut self, reason: String) {
         self.trouble = Some(Trouble::Failed(reason));
     }
 
-    /// What there is to say while the others are still running.
+    /// The last round, for the progress display.
     pub fn last(&self) -> Result<&Round, &str> {
         match (&self.trouble, self.rounds.last()) {
             (Some(Trouble::Failed(reason) | Trouble::Skipped(reason)), _) => Err(reason),
@@ -59,7 +59,7 @@ impl Gathering {
         }
     }
 
-    /// What it adds up to. One failed round, and there is no figure, whatever the others said.
+    /// The result. If one round failed, there is no figure, regardless of the others.
     pub fn outcome(self) -> CellOutcome {
         match self.trouble {
             Some(Trouble::Failed(reason)) => CellOutcome::Failed { reason },
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn one_failed_round_takes_the_figures_of_all() {
+    fn one_failed_round_removes_all_figures() {
         let mut gathering = Gathering::new(None);
         gathering.add(measured(10.0, 100));
         assert!(gathering.is_open() && gathering.last().is_ok());

@@ -1,4 +1,4 @@
-//! Load over HTTP on connections that are kept, in a closed loop or at a constant rate; nothing of PostgreSQL.
+//! Load over HTTP on persistent connections, in a closed loop or at a constant rate. It does not use PostgreSQL's protocol.
 
 mod commands;
 mod connection;
@@ -20,39 +20,38 @@ use tokio::task::JoinSet;
 
 /// A kind of requests.
 pub trait Kind: Send + Sync + 'static {
-    /// The next one.
+    /// The next request.
     fn request(&self) -> Post;
 
-    /// What an answer means; if it is none to go on with, what it said.
+    /// The meaning of an answer, or its text if it is unexpected.
     fn outcome(&self, status: StatusCode, body: &[u8]) -> Result<Outcome, String>;
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was carried out and committed.
-    CarriedOut,
-    /// The other side was too busy, and nothing was executed.
+    /// The request was executed and committed.
+    Executed,
+    /// The server was too busy, and nothing was executed.
     Refused,
-    /// The same, of a request that has an id: it is sent again.
+    /// The same for a request with an ID: it is sent again.
     Again,
 }
 
-/// A client that is sent away waits so long.
-const BEFORE_AGAIN: Duration = Duration::from_millis(20);
+/// The delay before a rejected request is sent again.
+const RETRY_DELAY: Duration = Duration::from_millis(20);
 
-/// What one connection has to tell.
+/// The results of one connection: the executed requests, and the number of rejected ones.
 struct Answered {
-    acknowledged: u64,
-    refused: u64,
     latencies: Latencies,
+    refused: u64,
 }
 
-/// Where a connection learns that its next request is due.
+/// The source of a connection's due times.
 enum Loop {
-    /// At once, until then.
+    /// At once, until this time.
     Closed(Instant),
-    /// When it comes out of here.
+    /// When the next time is received.
     Open(UnboundedReceiver<Instant>),
 }
 
@@ -92,15 +91,14 @@ async fn send_and_gather(addresses: &[SocketAddr], kind: impl Kind, part: &Part)
         }
         connections.spawn(answer_all(connection, due, Arc::clone(&kind)));
     }
-    let sending = part.rate.map(|rate| tokio::spawn(hand_out(queues, rate, began, lasting)));
-    let (mut acknowledged, mut refused, mut latencies) = (0, 0, Latencies::new());
+    let sending = part.rate.map(|rate| tokio::spawn(dispatch(queues, rate, began, lasting)));
+    let (mut refused, mut latencies) = (0, Latencies::new());
     while let Some(ended) = connections.join_next().await {
         let answered = joined(ended)?;
-        acknowledged += answered.acknowledged;
         refused += answered.refused;
         latencies.add(&answered.latencies);
     }
-    let answers = Answers::since(began, acknowledged, latencies);
+    let answers = Answers::since(began, latencies.count(), latencies);
     let Some(sending) = sending else {
         return if refused == 0 {
             Ok(answers)
@@ -112,9 +110,9 @@ async fn send_and_gather(addresses: &[SocketAddr], kind: impl Kind, part: &Part)
     Ok(Answers { pace: Some(Pace { arrived_per_second, late_p99_us, refused }), ..answers })
 }
 
-/// Hands each request to the next connection's queue when it is due. How many in a second that were, and how late this itself
-/// was for 99 in 100 of them, in microseconds.
-async fn hand_out(
+/// Sends each request to the next connection's queue when it is due. Returns the requests per second and the 99th percentile
+/// of the lateness of this function, in microseconds.
+async fn dispatch(
     queues: Vec<UnboundedSender<Instant>>,
     rate: u32,
     began: Instant,
@@ -127,7 +125,7 @@ async fn hand_out(
         let Some(at) = moments.recv().await else { break };
         late.record_since(at);
         if queue.send(at).is_err() {
-            break; // that connection's own end says why
+            break; // the connection reports the reason
         }
         arrived += 1;
     }
@@ -135,27 +133,24 @@ async fn hand_out(
     (f64::from(arrived) / took, late.quantiles().map_or(0, |late| late.p99_us))
 }
 
-/// One connection: sends what is due, one request after the other, until nothing more will come.
+/// One connection: sends the due requests, one after another, until there will be no more.
 async fn answer_all(
     mut connection: Connection,
     mut due: Loop,
     kind: Arc<impl Kind>,
 ) -> Result<Answered, Failure> {
-    let mut answered = Answered { acknowledged: 0, refused: 0, latencies: Latencies::new() };
+    let mut answered = Answered { latencies: Latencies::new(), refused: 0 };
     while let Some(at) = due.next().await {
         let request = kind.request();
         loop {
             let (status, body) = connection.post(&request).await?;
-            let said_to = |said| Failure(format!("POST {} was answered with {said}", request.path));
-            match kind.outcome(status, &body).map_err(said_to)? {
-                Outcome::CarriedOut => {
-                    answered.latencies.record_since(at);
-                    answered.acknowledged += 1;
-                }
+            let unexpected = |answer| Failure(format!("POST {} was answered with {answer}", request.path));
+            match kind.outcome(status, &body).map_err(unexpected)? {
+                Outcome::Executed => answered.latencies.record_since(at),
                 Outcome::Refused => answered.refused += 1,
-                // The whole load has a time limit, so this ends.
+                // The whole load has a time limit, so this loop ends.
                 Outcome::Again => {
-                    tokio::time::sleep(BEFORE_AGAIN).await;
+                    tokio::time::sleep(RETRY_DELAY).await;
                     continue;
                 }
             }

@@ -13,7 +13,7 @@
 //! | `server.rs`, `control.rs`, `endpoint.rs` | the server, connections to it, and addresses |
 //! | `slow_flush.rs` | slower flushes |
 //! | `gateway.rs`, `pgbouncer.rs`, `child.rs`, `files.rs` | programs in front of the server, and files for programs |
-//! | `load.rs`, `pgbench.rs`, `programs.rs` | what a load is told and gives back, pgbench, and the search for programs |
+//! | `load.rs`, `pgbench.rs`, `programs.rs` | the parameters and results of a load, pgbench, and the search for programs |
 //! | `applications.rs`, `workers.rs`, `redis.rs`, `fresh.rs`, `connections.rs`, `http.rs` | load that pgbench cannot make |
 //! | `peers.rs`, `peers/` | queues of other projects |
 //! | `payments.rs`, `payment_books.rs`, `change_stream.rs` | the payment service of the examples, the books of its payment gateways, and the reader of its change stream |
@@ -21,7 +21,7 @@
 //! | `arrivals.rs` | due times of the requests of an open loop |
 //! | `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
 //! | `statistics.rs`, `machine.rs`, `flush.rs` | arithmetic, and the machine |
-//! | `error.rs` | why there is no report |
+//! | `error.rs` | the reasons why there is no report |
 //! | `results.rs`, `report.rs`, `progress.rs` | the report, how it is written, and the progress display |
 
 mod applications;

@@ -1,4 +1,4 @@
-//! A part of a run, as it is planned, and what comes back from its load. Never makes a load.
+//! A part of a run as it is planned, and the answers of its load. It makes no load.
 
 use crate::error::Error;
 use crate::scenario::{LoadBy, Protocol, Scenario, Technique};
@@ -27,7 +27,7 @@ pub struct Part {
     pub run: Run,
     /// A number that no other run has.
     pub number: u32,
-    /// Whether it makes the rows old, by pgbench, whatever makes the technique's own load.
+    /// Whether this part only ages the rows. pgbench makes its load, regardless of the technique.
     pub ages: bool,
     /// The pgbench script.
     pub script: &'static str,
@@ -37,22 +37,22 @@ pub struct Part {
     pub rate: Option<u32>,
     /// The number of rows.
     pub rows: u32,
-    /// Requests per second in the warm-up, once there was one.
+    /// Requests per second in the warm-up, if there was one.
     pub warmed_up: Option<f64>,
 }
 
 impl Part {
-    /// What makes its load.
+    /// The program that makes the load.
     pub fn load_by(&self) -> LoadBy {
         if self.ages { LoadBy::Pgbench } else { self.run.technique.load_by }
     }
 
-    /// How its statements are sent, where the clients can choose.
+    /// How statements are sent, if the clients can choose.
     pub fn protocol(&self) -> Protocol {
         if self.ages { Protocol::Prepared } else { self.run.technique.protocol }
     }
 
-    /// Whether it is the warm-up, which can check every answer.
+    /// Whether this is the warm-up, which can check every answer.
     pub fn is_warm_up(&self) -> bool {
         self.warmed_up.is_none()
     }
@@ -62,21 +62,21 @@ impl Part {
         Duration::from_secs(self.seconds.into())
     }
 
-    /// The number of requests for redis-benchmark and queues of other projects, which are told a number and not a time.
+    /// The number of requests for redis-benchmark and queues of other projects, which take a number and not a time.
     pub fn requests(&self) -> u64 {
         const IN_A_WARM_UP: f64 = 5_000.0;
         (self.warmed_up.unwrap_or(IN_A_WARM_UP) * f64::from(self.seconds)) as u64 + 1
     }
 }
 
-/// What the clients were told.
+/// The answers that the clients received.
 #[derive(Debug)]
 pub struct Answers {
     /// Acknowledged requests.
     pub acknowledged: u64,
-    /// Acknowledged requests of the load beside it.
+    /// Acknowledged requests of the second load.
     pub beside: u64,
-    /// Acknowledged requests of its own per second.
+    /// Acknowledged requests of the technique per second.
     pub per_second: f64,
     /// The latencies of its requests, if they were logged.
     pub latencies: Latencies,
@@ -85,7 +85,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// The answers of a load without another one beside it.
+    /// The answers of a load without a second one.
     pub fn new(acknowledged: u64, per_second: f64, latencies: Latencies) -> Self {
         Self { acknowledged, beside: 0, per_second, latencies, pace: None }
     }
@@ -96,12 +96,12 @@ impl Answers {
     }
 }
 
-/// The pace of an open loop. Its own delays must not be taken for delays of what it measures.
+/// The pace of an open loop. Its own delays must not be attributed to the system under test.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Pace {
     /// Requests that were made per second, answered or not.
     pub arrived_per_second: f64,
-    /// 99 % of them were made at most this much too late, in microseconds.
+    /// 99th percentile of the requests' lateness, in microseconds.
     pub late_p99_us: u64,
     /// Requests that were refused because too many were under way. Nothing was executed, and no latency counts them.
     pub refused: u64,
@@ -133,7 +133,7 @@ impl NoFigure {
     }
 }
 
-/// The result of a task. Its panic goes on here.
+/// The result of a task. A panic of the task continues here.
 pub fn joined<T>(ended: Result<T, JoinError>) -> T {
     ended.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
 }

@@ -30,7 +30,7 @@ impl Machine {
             cores: std::thread::available_parallelism().map_or(1, |cores| cores.get()),
             memory_bytes: memory_bytes(),
             system: system().unwrap_or_else(unknown),
-            kernel: said_by("uname", &["-sr"]).unwrap_or_else(unknown),
+            kernel: output_of("uname", &["-sr"]).unwrap_or_else(unknown),
             load_average: load_average(),
         }
     }
@@ -38,27 +38,27 @@ impl Machine {
 
 fn processor() -> Option<String> {
     match read_to_string("/proc/cpuinfo") {
-        Ok(text) => field(&text, "model name", ':').or_else(|| said_by("uname", &["-m"])),
-        Err(_) => said_by("sysctl", &["-n", "machdep.cpu.brand_string"]),
+        Ok(text) => field(&text, "model name", ':').or_else(|| output_of("uname", &["-m"])),
+        Err(_) => output_of("sysctl", &["-n", "machdep.cpu.brand_string"]),
     }
 }
 
 fn memory_bytes() -> Option<u64> {
     match read_to_string("/proc/meminfo") {
         Ok(text) => Some(field(&text, "MemTotal", ':')?.strip_suffix(" kB")?.parse::<u64>().ok()? * 1024),
-        Err(_) => said_by("sysctl", &["-n", "hw.memsize"])?.parse().ok(),
+        Err(_) => output_of("sysctl", &["-n", "hw.memsize"])?.parse().ok(),
     }
 }
 
 fn system() -> Option<String> {
     match read_to_string("/etc/os-release") {
         Ok(text) => Some(field(&text, "PRETTY_NAME", '=')?.trim_matches('"').to_owned()),
-        Err(_) => Some(format!("macOS {}", said_by("sw_vers", &["-productVersion"])?)),
+        Err(_) => Some(format!("macOS {}", output_of("sw_vers", &["-productVersion"])?)),
     }
 }
 
 fn load_average() -> Option<f64> {
-    let text = read_to_string("/proc/loadavg").ok().or_else(|| said_by("sysctl", &["-n", "vm.loadavg"]))?;
+    let text = read_to_string("/proc/loadavg").ok().or_else(|| output_of("sysctl", &["-n", "vm.loadavg"]))?;
     text.split_whitespace().find_map(|word| word.parse().ok())
 }
 
@@ -71,10 +71,10 @@ fn field(text: &str, name: &str, separator: char) -> Option<String> {
     text.lines().find_map(value)
 }
 
-fn said_by(program: &str, arguments: &[&str]) -> Option<String> {
+fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
-    let said = String::from_utf8(output.stdout).ok()?.trim().to_owned();
-    (output.status.success() && !said.is_empty()).then_some(said)
+    let printed = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (output.status.success() && !printed.is_empty()).then_some(printed)
 }
 
 #[cfg(test)]

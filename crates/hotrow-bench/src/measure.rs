@@ -1,5 +1,6 @@
-//! One run of one technique: rows put back, warm-up, load, check; knows nothing of other runs.
+//! One run of one technique: rows restored, warm-up, load, check. It is independent of other runs.
 
+use crate::control::Snapshot;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::load::{Answers, Failure, NoFigure, Part, Run};
@@ -10,32 +11,33 @@ use crate::scenario::{Ageing, LoadBy, Peer, Worth};
 use crate::slow_flush::LONGER_US;
 use crate::statistics::Latencies;
 use crate::testbed::Testbed;
-use crate::verdict::{Told, Work, judge};
+use crate::verdict::{Acknowledgements, Work, judge};
 use crate::watch::{ServerWork, Watch};
 use crate::{applications, connections, fresh, http, pgbench, workers};
 
 /// A run whose check passed.
 #[derive(Debug)]
 pub struct Measured {
-    /// Its figures.
+    /// The figures of the run.
     pub round: Round,
-    /// Its requests.
+    /// The latencies of its requests.
     pub latencies: Latencies,
 }
 
-/// pgbench writes a line for each logged transaction, which takes it about 0.2 µs: this many take 0.2 % of a core.
+/// pgbench writes a line for each logged transaction, which takes about 0.2 µs: this number per second takes 0.2 % of a
+/// core.
 const LOGGED_PER_SECOND: f64 = 10_000.0;
 
 /// Makes a run and checks it.
 pub async fn measure(plan: &Plan, testbed: &mut Testbed, run: Run) -> Result<Measured, NoFigure> {
-    // If a failed run has left something behind, such as a lock, only this run has no figure, and not all others.
+    // If a failed run has left something, such as a lock, only this run has no figure.
     let number = testbed.before_run(plan, run.scenario, run.technique).await;
     let number = number.map_err(|error| Failure(error.to_string()))?;
 
     let ageing = run.technique.ageing;
-    let rate = run.rate.or(plan.hurried_rate(run.scenario));
+    let rate = run.rate.or(plan.quick_rate(run.scenario));
     let snapshot = match ageing {
-        Some(_) => Some(testbed.hold_snapshot().await?),
+        Some(_) => Some(Snapshot::hold(testbed.server()).await?),
         None => None,
     };
     let warm_up = Part {
@@ -67,7 +69,7 @@ pub async fn measure(plan: &Plan, testbed: &mut Testbed, run: Run) -> Result<Mea
         && let Some(flush_us) = server.as_ref().and_then(|work| work.flush_us)
         && flush_us < f64::from(LONGER_US)
     {
-        return Err(Failure(format!("a flush took {flush_us:.0} µs and was not delayed")).into());
+        return Err(Failure(format!("a flush took only {flush_us:.0} µs: it was not delayed")).into());
     }
     if let Some(snapshot) = snapshot {
         let lost = |lost| Failure(format!("the snapshot was not held to the end: {lost}"));
@@ -87,7 +89,7 @@ impl Loaded {
     fn measured(self, run: Run, server: Option<ServerWork>) -> Measured {
         let Self { answers, work, wal_bytes } = self;
         let share = |count: u64| answers.per_second * count as f64 / answers.acknowledged as f64;
-        // In an open loop the rate is one of requests, so what is done must be told in requests too.
+        // The rate of an open loop is one of requests, so its results are counted in requests too.
         let pieces = match (run.technique.worth, run.rate) {
             (Worth::Each(pieces), Some(_)) => f64::from(pieces),
             _ => 1.0,
@@ -124,12 +126,12 @@ async fn checked(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Load
         payments.settle().await?;
     }
     let after = testbed.read(scenario, technique).await.map_err(unreadable)?;
-    let told = Told { acknowledged: answers.acknowledged, beside: answers.beside };
-    let work = judge(technique.worth, told, before, after).map_err(Failure)?;
+    let acknowledgements = Acknowledgements { acknowledged: answers.acknowledged, beside: answers.beside };
+    let work = judge(technique.worth, acknowledgements, before, after).map_err(Failure)?;
     Ok(Loaded { answers, work, wal_bytes })
 }
 
-/// The job of a program of `peers/`, which works off the orders that it has enqueued before.
+/// The job of a program in `peers/`, which processes the orders that it enqueued before.
 fn job<'a>(testbed: &'a Testbed, part: &'a Part, peer: Peer) -> Result<Job<'a>, Failure> {
     let endpoint = testbed.endpoint(part.run.technique.through, part.run.clients)?;
     Ok(Job { peer, part, server: testbed.server(), endpoint })
@@ -153,7 +155,7 @@ async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Answers
     Ok(answers?)
 }
 
-/// Runs pgbench, and a second time beside it if the technique has a second load.
+/// Runs pgbench, and at the same time a second pgbench if the technique has a second load.
 async fn by_pgbench(testbed: &Testbed, endpoint: &Endpoint, part: &Part) -> Result<Answers, NoFigure> {
     let Run { technique, clients, .. } = part.run;
     let logged_part = |per_second: f64| (LOGGED_PER_SECOND / per_second).min(1.0);
@@ -180,7 +182,7 @@ async fn by_pgbench(testbed: &Testbed, endpoint: &Endpoint, part: &Part) -> Resu
     Ok(Answers { beside: others.acknowledged, ..answers })
 }
 
-/// Payments over HTTP. After the warm-up, which every payment gateway survives, one of them may die in the first third.
+/// Payments over HTTP. All payment gateways survive the warm-up. After it, one of them may be killed in the first third.
 async fn pay(testbed: &mut Testbed, part: &Part, gateway_dies: bool) -> Result<Answers, NoFigure> {
     let Some(payments) = &mut testbed.payments else {
         return Err(Failure("the payment service is not running".into()).into());
@@ -192,7 +194,7 @@ async fn pay(testbed: &mut Testbed, part: &Part, gateway_dies: bool) -> Result<A
         if !part.is_warm_up() && gateway_dies {
             let third = part.lasting() / 3;
             tokio::time::sleep(third).await;
-            return payments.lose_a_gateway(third).await;
+            return payments.kill_a_gateway(third).await;
         }
         Ok(())
     };

@@ -1,10 +1,11 @@
-//! What payment gateways have done, by their books, compared with what the service says they have. Reads nothing by itself.
+//! Compares the operations in the books of the payment gateways with those in the service's tables. It reads no files and no
+//! tables.
 
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-/// Something that a payment gateway has done for an attempt.
+/// An operation of a payment gateway for an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Done {
     pub(crate) attempt: String,
@@ -13,7 +14,7 @@ pub(crate) struct Done {
     pub(crate) amount: i64,
 }
 
-/// A line of a payment gateway's book.
+/// A line in the book of a payment gateway.
 #[derive(Deserialize)]
 struct Line {
     reference: String,
@@ -22,9 +23,9 @@ struct Line {
     outcome: String,
 }
 
-/// What a book says was done.
+/// The operations in a book.
 pub(crate) fn done(gateway: &str, book: &str) -> impl Iterator<Item = Done> {
-    // A half line is of an order whose gateway was killed before it had answered.
+    // An incomplete line belongs to an order whose gateway was killed before its answer.
     let lines = book.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
     lines.filter(|line| line.outcome == "succeeded").map(move |line| Done {
         attempt: line.reference,
@@ -34,7 +35,7 @@ pub(crate) fn done(gateway: &str, book: &str) -> impl Iterator<Item = Done> {
     })
 }
 
-/// How the service's books differ from those of the payment gateways, if they do.
+/// The differences between the service's attempts and the books of the payment gateways, if there are any.
 pub(crate) fn difference(ours: &BTreeSet<Done>, theirs: &BTreeSet<Done>) -> Option<String> {
     let only = |these: &BTreeSet<Done>, those| match these.difference(those).next() {
         Some(first) => format!("{}, like {first:?}", these.difference(those).count()),
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_charge_that_is_missing_or_another_one_is_noticed() {
+    fn a_missing_or_different_charge_is_reported() {
         assert_eq!(compared(ours()), None);
         assert!(compared(ours()[1..].to_vec()).unwrap().contains("that are only there: 1"));
         let faults: [fn(&mut Done); 4] = [
@@ -85,8 +86,8 @@ mod tests {
         for fault in faults {
             let mut changed = ours();
             fault(&mut changed[0]);
-            let said = compared(changed.clone()).unwrap_or_else(|| panic!("overlooked: {changed:?}"));
-            assert!(said.contains("1, like"), "{said}");
+            let difference = compared(changed.clone()).unwrap_or_else(|| panic!("overlooked: {changed:?}"));
+            assert!(difference.contains("1, like"), "{difference}");
         }
     }
 }

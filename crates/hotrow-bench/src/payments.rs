@@ -1,5 +1,5 @@
-//! The payment service of `examples/payments` as the benchmark sees it: programs that are started before a server, with
-//! simulated payment gateways and, if wanted, a reader of its change stream; nothing of their inside.
+//! Starts the payment service of `examples/payments` in front of a server: the service, a worker, simulated payment gateways
+//! and, if requested, a reader of its change stream. It uses nothing of their internals.
 
 use crate::change_stream::{ChangeStream, Reader};
 use crate::child::Child;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 use tokio_postgres::{Client, Row};
 
-/// The programs, where they are built.
+/// The paths of the programs.
 #[derive(Debug, Clone)]
 pub struct Programs {
     service: PathBuf,
@@ -26,7 +26,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Beside Hotrow; an answer of `Err` says how to get them.
+    /// Looks for the programs in Hotrow's folder. The error says how to build them.
     pub fn beside(hotrow: &Path) -> Result<Self, Failure> {
         let folder = hotrow.parent().unwrap_or(Path::new(""));
         let programs = Self { service: folder.join("payments"), gateways: folder.join("payment-gateways") };
@@ -40,12 +40,12 @@ impl Programs {
     }
 }
 
-/// How the payment gateways behave.
+/// The behaviour of the payment gateways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manners {
-    /// They answer at once, and always yes: what is measured is the service and the database.
+pub enum Behaviour {
+    /// They accept every order immediately: only the service and the database are measured.
     Smooth,
-    /// As on a match day: some take longer, some decline, webhooks come late, twice or not at all.
+    /// As on a match day: some answers are slow, some orders are declined, and webhooks arrive late, twice or never.
     MatchDay,
 }
 
@@ -56,34 +56,35 @@ const MATCH_DAY: &str = r#""latency_ms":1,"jitter_ms":4,"declines":0.02,"forgets
 #[derive(Debug)]
 pub struct Payments {
     programs: Programs,
-    /// One process for each of the simulated payment gateways, so that one of them can die.
+    /// One process for each simulated payment gateway, so that one of them can be killed.
     gateways: Vec<Child>,
     gateway_addresses: Vec<SocketAddr>,
-    manners: Manners,
+    behaviour: Behaviour,
     books: TempDir,
-    /// The service itself.
+    /// The service.
     pub service: Child,
     worker: Child,
-    /// Where it serves HTTP.
+    /// The address of its HTTP server.
     pub address: SocketAddr,
     change_stream: Option<ChangeStream>,
     control: Client,
 }
 
-/// Known to both sides: what webhooks are signed with.
+/// The keys for the signatures of webhooks. Both sides have them.
 const SECRETS: &str = "of lotus,of banyan,of peepal";
 /// In the order of the service's GATEWAYS_URL.
 const GATEWAYS: [&str; 3] = ["lotus", "banyan", "peepal"];
-/// Of a step that waits for others to finish.
+/// Time limit for a step that waits for other programs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Payments {
-    /// Starts the programs on a database without payments; the service connects to `database`, the change stream to `server`.
+    /// Starts the programs on a database without payments. The service connects to `database`, the change stream to
+    /// `server`.
     pub async fn start(
         programs: &Programs,
         database: &Endpoint,
         server: &Endpoint,
-        manners: Manners,
+        behaviour: Behaviour,
         reader: Option<Reader>,
     ) -> Result<Self, Error> {
         let control = server.connect().await?;
@@ -99,7 +100,7 @@ impl Payments {
             let mut command = Command::new(&programs.service);
             command.arg(role).env("DATABASE_URL", database.url()).env("LISTEN", "127.0.0.1:0");
             command.env("GATEWAYS_URL", urls.join(",")).env("GATEWAY_SECRETS", SECRETS);
-            // What is not known is found out soon enough to be checked.
+            // Unknown outcomes are queried early enough for the check.
             command.env("GATEWAY_SECONDS", "2").env("RECONCILE_SECONDS", "1,2,5");
             Child::start(&programs.service, command)
         };
@@ -115,7 +116,7 @@ impl Payments {
             programs: programs.clone(),
             gateways,
             gateway_addresses,
-            manners,
+            behaviour,
             books,
             service,
             worker,
@@ -124,40 +125,42 @@ impl Payments {
             control,
         };
         for gateway in 0..GATEWAYS.len() {
-            payments.teach_manners(gateway).await?;
+            payments.set_behaviour(gateway).await?;
         }
         Ok(payments)
     }
 
-    /// Kills one of the payment gateways, as a crash would; it comes back after some time, with its book.
-    pub async fn lose_a_gateway(&mut self, for_so_long: Duration) -> Result<(), Error> {
+    /// Kills one of the payment gateways, as a crash would. It restarts after some time, with its book.
+    pub async fn kill_a_gateway(&mut self, for_so_long: Duration) -> Result<(), Error> {
         self.gateways[0].kill()?;
         tokio::time::sleep(for_so_long).await;
         let address = self.gateway_addresses[0].to_string();
         (self.gateways[0], _) = start_gateway(&self.programs, self.books.path(), &address).await?;
-        self.teach_manners(0).await
+        self.set_behaviour(0).await
     }
 
-    async fn teach_manners(&self, gateway: usize) -> Result<(), Error> {
-        if self.manners == Manners::Smooth {
+    async fn set_behaviour(&self, gateway: usize) -> Result<(), Error> {
+        if self.behaviour == Behaviour::Smooth {
             return Ok(());
         }
-        let manners = Post {
+        let request = Post {
             path: format!("/{}/behaviour", GATEWAYS[gateway]),
             idempotency_key: None,
             body: format!("{{{MATCH_DAY},\"webhooks_url\":\"http://{}\"}}", self.address).into(),
         };
-        let taught = async {
+        let answered = async {
             let mut connection = Connection::open(self.gateway_addresses[gateway]).await?;
-            match connection.send(&Method::PUT, &manners).await? {
+            match connection.send(&Method::PUT, &request).await? {
                 (StatusCode::OK, _) => Ok(()),
                 (status, body) => Err(Failure(format!("{status}: {}", String::from_utf8_lossy(&body)))),
             }
         };
-        taught.await.map_err(|Failure(said)| Error::Ended { program: self.programs.gateways.clone(), said })
+        answered
+            .await
+            .map_err(|Failure(printed)| Error::Ended { program: self.programs.gateways.clone(), printed })
     }
 
-    /// Waits until every payment's outcome is known and all its events have arrived.
+    /// Waits until the outcome of every payment is known and all its events have arrived.
     pub async fn settle(&self) -> Result<(), NoFigure> {
         const UNSETTLED: &str = "select count(*) from payments.attempt where due_at is not null";
         let deadline = Instant::now() + PATIENCE;
@@ -179,7 +182,7 @@ impl Payments {
         }
     }
 
-    /// Whether the payment gateways have done what the attempts of the service say, and nothing else.
+    /// Checks that the books of the payment gateways have exactly the successful attempts of the service.
     async fn compare_books(&self) -> Result<(), NoFigure> {
         const SUCCEEDED: &str = "select id::text as attempt, gateway, kind, amount from payments.attempt where state = 'succeeded'";
         let rows = self.control.query(SUCCEEDED, &[]).await.map_err(refused("read the attempts"))?;
@@ -196,10 +199,10 @@ impl Payments {
             let book = std::fs::read_to_string(&path).map_err(Error::file("read", &path))?;
             theirs.extend(payment_books::done(name, &book));
         }
-        Ok(payment_books::difference(&ours, &theirs).map_or(Ok(()), |said| Err(Failure(said)))?)
+        Ok(payment_books::difference(&ours, &theirs).map_or(Ok(()), |difference| Err(Failure(difference)))?)
     }
 
-    /// Ends all of it.
+    /// Stops all programs.
     pub async fn stop(self) -> Result<(), Error> {
         self.service.stop().await?;
         self.worker.stop().await?;
@@ -225,7 +228,7 @@ async fn start_gateway(
     Ok((gateway, address))
 }
 
-/// The address in the line with which a program says that it is ready.
+/// The address in the line that a program prints when it is ready.
 fn listens(line: &str) -> Option<SocketAddr> {
     line.rsplit_once("listening on ")?.1.trim().parse().ok()
 }

@@ -1,5 +1,5 @@
-//! Queues that others wrote, as techniques to compare with: the programs of `peers/`, found where `make peers` has installed them,
-//! told how many orders to enqueue and then to work off; what they do with them is theirs.
+//! Runs queues of other projects for comparison: finds the programs of `peers/` that `make peers` has installed, and gives
+//! each the number of orders to enqueue and then to process. The programs decide how they do this.
 
 use crate::endpoint::Endpoint;
 use crate::load::{Answers, Failure, Part};
@@ -11,14 +11,14 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 use tokio::process::Command;
 
-/// The programs on this machine; where one can't be run, why not.
+/// The programs on this machine, or the reason why one cannot run.
 #[derive(Debug)]
 pub struct Peers {
     node: Result<Program, Failure>,
     go: Result<Program, Failure>,
 }
 
-/// One that says its versions.
+/// A program and the versions that it reports.
 #[derive(Debug)]
 struct Program {
     path: PathBuf,
@@ -26,20 +26,20 @@ struct Program {
     versions: String,
 }
 
-/// What a program is to do.
+/// The job of a program.
 #[derive(Debug)]
 pub struct Job<'a> {
     /// The program.
     pub peer: Peer,
-    /// The part of a run that it makes, with the queue's name as the technique's name.
+    /// The part of a run. The technique's name is the name of the queue.
     pub part: &'a Part,
     /// The server.
     pub server: &'a Endpoint,
-    /// Where its workers connect to, if they are Hotrow's.
+    /// The address for its workers, if they are clients of Hotrow.
     pub endpoint: &'a Endpoint,
 }
 
-/// What it says when it is done.
+/// The output of a program at its end.
 #[derive(Debug, Deserialize)]
 struct Done {
     orders: u64,
@@ -47,7 +47,7 @@ struct Done {
 }
 
 impl Peers {
-    /// Looks for them.
+    /// Looks for the programs.
     pub async fn find(folder: Option<&Path>) -> Self {
         let Some(folder) = folder else {
             let reason = "install its program with `make peers` and name the folder with --peers";
@@ -62,12 +62,12 @@ impl Peers {
         }
     }
 
-    /// What those that can be run say of themselves.
+    /// The versions that the programs report.
     pub fn versions(&self) -> impl Iterator<Item = String> {
         [&self.node, &self.go].into_iter().flatten().map(|program| program.versions.clone())
     }
 
-    /// Whether a program can be run.
+    /// Whether a program can run.
     pub fn can_run(&self, peer: Peer) -> Result<(), Failure> {
         self.program(peer).map(drop)
     }
@@ -79,21 +79,22 @@ impl Peers {
         }
     }
 
-    /// Lets it make its tables, if it has none yet, and put the orders in.
+    /// Runs the program to create its tables, if there are none, and to enqueue the orders.
     pub async fn enqueue(&self, job: &Job<'_>) -> Result<(), Failure> {
         self.run(job, "enqueue").await.map(drop)
     }
 
-    /// Lets it work them off.
+    /// Runs the program to process the orders.
     pub async fn work(&self, job: &Job<'_>) -> Result<Answers, Failure> {
-        let said = self.run(job, "work").await?;
-        let done: Done = serde_json::from_str(said.trim())
-            .map_err(|error| Failure(format!("{} said {said:?}: {error}", job.part.run.technique.name)))?;
+        let printed = self.run(job, "work").await?;
+        let done: Done = serde_json::from_str(printed.trim()).map_err(|error| {
+            Failure(format!("{} printed {printed:?}: {error}", job.part.run.technique.name))
+        })?;
         Ok(Answers::new(done.orders, done.orders as f64 / done.seconds, Latencies::new()))
     }
 
     async fn run(&self, job: &Job<'_>, what: &str) -> Result<String, Failure> {
-        // Far more than any run should take.
+        // Much more than any run should take.
         const PATIENCE: Duration = Duration::from_secs(300);
         let program = self.program(job.peer)?;
         let mut command = program.command();
@@ -105,7 +106,7 @@ impl Peers {
         let Ok(output) = tokio::time::timeout(PATIENCE, command.output()).await else {
             return Err(Failure(format!("{path} had not ended {PATIENCE:?} after it was started")));
         };
-        let output = output.map_err(|error| Failure(format!("can't run {path}: {error}")))?;
+        let output = output.map_err(|error| Failure(format!("cannot run {path}: {error}")))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
@@ -119,7 +120,7 @@ impl Program {
         let output = program.command().arg("versions").output().await;
         let path = program.path.display();
         let output = output
-            .map_err(|error| Failure(format!("{path} can't be run ({error}): `make peers` installs it")))?;
+            .map_err(|error| Failure(format!("cannot run {path} ({error}): `make peers` installs it")))?;
         if !output.status.success() {
             let (status, complaint) = (output.status, String::from_utf8_lossy(&output.stderr));
             let complaint = complaint.trim();
@@ -138,9 +139,9 @@ impl Program {
     }
 }
 
-/// The line that names the error: Node.js surrounds it with the place and all that was under way.
+/// The line that names the error. Node.js prints it between the source line and the stack.
 fn complaint(output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr);
-    let named = said.lines().find(|line| line.contains("rror: "));
-    named.or_else(|| said.lines().next()).unwrap_or("no output").trim().to_owned()
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let named = printed.lines().find(|line| line.contains("rror: "));
+    named.or_else(|| printed.lines().next()).unwrap_or("no output").trim().to_owned()
 }

@@ -1,4 +1,4 @@
-//! The load: one run of pgbench against one endpoint; it knows nothing of scenarios, rows or reports.
+//! One run of pgbench against one endpoint. It does not depend on scenarios, rows or reports.
 
 mod log;
 mod output;
@@ -14,43 +14,43 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 use tokio::process::Command;
 
-/// pgbench, as found on this machine.
+/// pgbench on this machine.
 #[derive(Debug)]
 pub struct Pgbench {
     program: PathBuf,
-    /// What it says its version is.
+    /// The version that it prints.
     pub version: String,
     threads: u32,
 }
 
-/// What one run of pgbench is to do.
+/// The parameters of one run of pgbench.
 #[derive(Debug, Clone)]
 pub struct Load<'a> {
-    /// Where to connect.
+    /// The address to connect to.
     pub endpoint: &'a Endpoint,
     /// The script. It finds the variables `rows`, `run`, `clients`, and `previous`, which is 0 until the script sets it.
     pub script: &'a str,
-    /// How its statements are sent.
+    /// The protocol for its statements.
     pub protocol: Protocol,
     /// The number of connections.
     pub clients: u32,
-    /// Requests per second, unless each client sends its next one when it has its answer.
+    /// Requests per second in an open loop. Otherwise, each client sends its next request after the last answer.
     pub rate: Option<u32>,
-    /// The share of the transactions to log; none are logged at zero.
+    /// The share of the transactions to log. Zero logs none.
     pub logged_part: f64,
-    /// The part of a run that it makes.
+    /// The part of a run.
     pub part: &'a Part,
 }
 
 impl Pgbench {
-    /// Looks for it.
+    /// Looks for pgbench.
     pub async fn find(server: Option<&Binaries>) -> Result<Self, Error> {
         let program = crate::programs::find("pgbench", server).ok_or(Error::NoPgbench)?;
         let output = Command::new(&program).arg("--version").output().await;
         let output = output.map_err(Error::file("run", &program))?;
         let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        // Half of the cores: what is measured shares the machine with its load, and must be what is short.
+        // Half of the cores: the system under test shares the machine with its load, and must be the bottleneck.
         let threads = u32::try_from(cores / 2).unwrap_or(u32::MAX).max(1);
         Ok(Self { program, version, threads })
     }
@@ -99,7 +99,7 @@ impl Pgbench {
         if load.logged_part > 0.0 && load.logged_part < 1.0 {
             command.arg("--sampling-rate").arg(format!("{:.6}", load.logged_part));
         }
-        // What the person has set for other uses of libpq must not reach some techniques and not others.
+        // Settings of the user for other uses of libpq must not affect some techniques and not others.
         for (variable, _) in std::env::vars_os() {
             if variable.to_string_lossy().starts_with("PG") {
                 command.env_remove(variable);
@@ -111,24 +111,24 @@ impl Pgbench {
     }
 }
 
-/// pgbench's clock runs while it connects, which it then leaves out of its rate: without this, hundreds of clients would have
-/// no time left to do anything, and neither would a few on a busy machine in a run of a second.
+/// The time of a pgbench run includes connecting, but its rate does not. Without these extra seconds, hundreds of clients
+/// would have no time left for requests, and so would a few clients on a busy machine in a run of one second.
 fn seconds_to_connect(load: &Load<'_>) -> u32 {
     const CONNECTIONS_A_SECOND: u32 = 250;
     load.clients / CONNECTIONS_A_SECOND + u32::from(load.part.seconds == 1)
 }
 
-/// How long to wait for the end: connecting and the last transactions take their time where hundreds wait for one row.
+/// Time limit for the run. If hundreds of clients wait for one row, connecting and the last transactions take long.
 fn patience(load: &Load<'_>) -> Duration {
     const FOR_CONNECTING_AND_ENDING: Duration = Duration::from_secs(60);
     Duration::from_secs((load.part.seconds + seconds_to_connect(load)).into()) + FOR_CONNECTING_AND_ENDING
 }
 
-/// The first thing pgbench complained of: what follows is mostly its echo.
+/// The first error of pgbench. Later ones are mostly its consequences.
 fn complaint(output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr);
-    let first = said.lines().find(|line| line.contains("error:") || line.contains("fatal:"));
-    match first.or_else(|| said.lines().next()) {
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let first = printed.lines().find(|line| line.contains("error:") || line.contains("fatal:"));
+    match first.or_else(|| printed.lines().next()) {
         Some(line) => line.trim().to_owned(),
         None => format!("pgbench ended with {}", output.status),
     }

@@ -1,4 +1,4 @@
-//! PgBouncer, pooling by transaction, as a technique to compare with: found, configured in a private folder, started, ended.
+//! Runs PgBouncer with transaction pooling for comparison: finds it, configures it in a private folder, starts and stops it.
 
 use crate::child::Child;
 use crate::endpoint::Endpoint;
@@ -13,13 +13,13 @@ use tokio::process::Command;
 #[derive(Debug, Clone)]
 pub struct Installed {
     program: PathBuf,
-    /// What it says its version is.
+    /// The version that it prints.
     pub version: String,
     keeps_prepared_statements: bool,
 }
 
 impl Installed {
-    /// Looks for it; `None` where there is none that runs.
+    /// Looks for PgBouncer. `None` if there is none that runs.
     pub async fn find() -> Option<Self> {
         let program = crate::programs::find("pgbouncer", None)?;
         let output = Command::new(&program).arg("--version").output().await.ok()?;
@@ -28,7 +28,7 @@ impl Installed {
         Some(Self { program, version, keeps_prepared_statements })
     }
 
-    /// The protocol that it can do: before 1.21, statements prepared once can't be used when pooling by transaction.
+    /// The protocol that this version supports. Before 1.21, prepared statements do not work with transaction pooling.
     pub fn protocol(&self, wanted: Protocol) -> Protocol {
         if self.keeps_prepared_statements { wanted } else { Protocol::Extended }
     }
@@ -39,12 +39,12 @@ impl Installed {
 pub struct PgBouncer {
     /// The process.
     pub child: Child,
-    /// Where its clients connect.
+    /// The address for its clients.
     pub endpoint: Endpoint,
 }
 
 impl PgBouncer {
-    /// Starts it before a server, on a free port.
+    /// Starts PgBouncer in front of a server, on a free port.
     pub async fn start(installed: &Installed, upstream: &Endpoint) -> Result<Self, Error> {
         let folder = temporary_folder()?;
         let port = free_port()?;
@@ -53,7 +53,7 @@ impl PgBouncer {
         let mut command = Command::new(&installed.program);
         command.arg(&ini);
         if nix::unistd::geteuid().is_root() {
-            // It refuses to run as root; the file is read before it changes its user.
+            // PgBouncer refuses to run as root. It reads the file before it changes its user.
             command.args(["-u", "nobody"]);
         }
         let mut child = Child::start_with(&installed.program, command, folder)?;

@@ -1,4 +1,4 @@
-//! What the command line asks for, resolved once into what the benchmark runs with; nothing is looked up later.
+//! The command line, resolved once into the values that the benchmark uses. No setting is looked up later.
 
 use crate::args::Args;
 use crate::endpoint::Endpoint;
@@ -8,47 +8,47 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// All that decides what is run, and how.
+/// All decisions about the runs.
 #[derive(Debug)]
 pub struct Plan {
-    /// What is shown.
+    /// The scenarios to run.
     pub scenarios: Vec<&'static Scenario>,
-    /// The URL of the server, unless a private one is to be started.
+    /// The URL of the server, or `None` for a private server.
     pub upstream: Option<String>,
-    /// Where Hotrow comes from.
+    /// The gateway to measure.
     pub gateway: GatewaySource,
-    /// How long a run lasts.
+    /// The length of a run.
     pub seconds: u32,
-    /// How long it is warmed up for.
+    /// The length of its warm-up.
     pub warm_up_seconds: u32,
-    /// How often each one is run.
+    /// The number of runs of each technique.
     pub rounds: u32,
-    /// Whether the figures are only a sign of life.
+    /// Whether this is a short check without meaningful figures.
     pub quick: bool,
-    /// When it began.
+    /// The start time.
     pub started: SystemTime,
-    /// Where the report goes.
+    /// The folder for the report.
     pub out: PathBuf,
-    /// The script that runs Debezium, if it is to read the change stream.
+    /// The script that runs Debezium to read the change stream, if it was named.
     pub change_stream: Option<PathBuf>,
-    /// Where the programs of `peers/` are, if they are to be run.
+    /// The folder with the programs of `peers/`, if it was named.
     pub peers: Option<PathBuf>,
     rate: Option<u32>,
     clients: Vec<u32>,
     techniques: Vec<String>,
 }
 
-/// Where Hotrow comes from.
+/// The gateway to measure.
 #[derive(Debug)]
 pub enum GatewaySource {
-    /// It is running already.
+    /// A gateway that is running already.
     Running(Endpoint),
-    /// This program is started.
+    /// A program to start as the gateway.
     Program(PathBuf),
 }
 
 impl Plan {
-    /// Resolves what was typed.
+    /// Resolves the command line.
     pub fn resolve(args: Args) -> Result<Self, Error> {
         let scenarios = args.scenario.scenarios();
         check_techniques(&args.techniques, &scenarios)?;
@@ -84,46 +84,46 @@ impl Plan {
         })
     }
 
-    /// How many rows a scenario's table gets.
+    /// The number of rows in a scenario's table.
     pub fn rows(&self, scenario: &Scenario) -> u32 {
-        const MOST_IN_A_HURRY: u32 = 10_000;
+        const QUICK_MAX: u32 = 10_000;
         match scenario.rows {
             Rows::One => 1,
-            Rows::UpTo(rows) if self.quick => rows.min(MOST_IN_A_HURRY),
+            Rows::UpTo(rows) if self.quick => rows.min(QUICK_MAX),
             Rows::UpTo(rows) => rows,
-            Rows::UsedUp { in_a_hurry, .. } if self.quick => in_a_hurry,
+            Rows::UsedUp { if_quick, .. } if self.quick => if_quick,
             Rows::UsedUp { per_second, besides, .. } => {
                 per_second.saturating_mul(self.seconds + self.warm_up_seconds).saturating_add(besides)
             }
         }
     }
 
-    /// Requests a second in an open loop that is usually run at this rate.
+    /// Requests per second in an open loop with this default rate.
     pub fn rate(&self, usually: u32) -> u32 {
-        const MOST_IN_A_HURRY: u32 = 1_000;
+        const QUICK_MAX: u32 = 1_000;
         let rate = self.rate.unwrap_or(usually);
-        if self.quick { rate.min(MOST_IN_A_HURRY) } else { rate }
+        if self.quick { rate.min(QUICK_MAX) } else { rate }
     }
 
-    /// How long somebody holds a snapshot before a run.
+    /// The time for which a snapshot is held before a run.
     pub fn ageing_seconds(&self, usually: u32) -> u32 {
         if self.quick { 1 } else { usually }
     }
 
-    /// Requests a second where a run in a hurry would use up its few rows.
-    pub fn hurried_rate(&self, scenario: &Scenario) -> Option<u32> {
+    /// Requests per second if a quick run would otherwise use up its few rows.
+    pub fn quick_rate(&self, scenario: &Scenario) -> Option<u32> {
         const SLOW: u32 = 200;
         (self.quick && matches!(scenario.rows, Rows::UsedUp { .. })).then_some(SLOW)
     }
 
-    /// How many clients a scenario is run with, one number after the other.
+    /// The numbers of clients for a scenario, in order.
     pub fn clients(&self, scenario: &Scenario) -> Vec<u32> {
-        const MOST_IN_A_HURRY: u32 = 8;
+        const QUICK_MAX: u32 = 8;
         match scenario.clients {
             Clients::Always(clients) => clients.to_vec(),
             Clients::Usually(_) if !self.clients.is_empty() => self.clients.clone(),
             Clients::Usually(clients) if self.quick => {
-                let mut few: Vec<_> = clients.iter().map(|count| (*count).min(MOST_IN_A_HURRY)).collect();
+                let mut few: Vec<_> = clients.iter().map(|count| (*count).min(QUICK_MAX)).collect();
                 few.dedup();
                 few
             }
@@ -131,7 +131,7 @@ impl Plan {
         }
     }
 
-    /// The techniques of a scenario that are to be run.
+    /// The techniques of a scenario to run.
     pub fn techniques(&self, scenario: &'static Scenario) -> Vec<&'static Technique> {
         let wanted = |technique: &Technique| {
             self.techniques.is_empty() || self.techniques.iter().any(|name| name == technique.name)
@@ -139,12 +139,12 @@ impl Plan {
         scenario.techniques.iter().filter(|technique| wanted(technique)).collect()
     }
 
-    /// Whether any technique of its scenarios is like this.
+    /// Whether a technique of the scenarios has this property.
     pub fn has_technique(&self, wanted: fn(&Technique) -> bool) -> bool {
         self.scenarios.iter().flat_map(|scenario| scenario.techniques).any(wanted)
     }
 
-    /// The most clients that any scenario is run with.
+    /// The largest number of clients of any scenario.
     pub fn most_clients(&self) -> u32 {
         self.scenarios.iter().flat_map(|scenario| self.clients(scenario)).max().unwrap_or(1)
     }
@@ -189,31 +189,31 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_has_the_clients_it_is_about_unless_others_are_asked_for() {
+    fn a_scenario_has_its_numbers_of_clients_unless_others_are_requested() {
         assert_eq!(clients(&plan(&["all"]), "hot-row"), [1, 8, 64, 512]);
         let asked = plan(&["all", "--clients", "256,2,256"]);
         assert_eq!(clients(&asked, "hot-row"), [256, 2]);
-        assert_eq!(clients(&asked, "single"), [1], "one client alone is what it is about");
+        assert_eq!(clients(&asked, "single"), [1], "the scenario is about a single client");
         assert_eq!(asked.most_clients(), 256);
     }
 
     #[test]
-    fn a_hurry_makes_everything_small() {
+    fn a_quick_run_is_small_in_everything() {
         let plan = plan(&["all", "--quick"]);
         assert_eq!((plan.seconds, plan.warm_up_seconds, plan.rounds, plan.rate(20_000)), (1, 1, 1, 1_000));
         assert_eq!(clients(&plan, "hot-row"), [1, 8]);
         let most = plan.scenarios.iter().map(|scenario| plan.rows(scenario)).max();
-        assert_eq!(most, Some(400_000), "they are used up by hundreds");
+        assert_eq!(most, Some(400_000), "each second uses up hundreds of rows");
     }
 
     #[test]
-    fn an_open_loop_has_its_own_rate_unless_another_is_asked_for() {
+    fn an_open_loop_has_its_own_rate_unless_another_is_requested() {
         assert_eq!(plan(&["all"]).rate(10_000), 10_000);
         assert_eq!(plan(&["all", "--rate", "500"]).rate(10_000), 500);
     }
 
     #[test]
-    fn only_the_techniques_that_were_named_are_run() {
+    fn only_named_techniques_are_run() {
         let plan = plan(&["hot-row", "--techniques", "hotrow,direct"]);
         let names: Vec<_> =
             plan.techniques(plan.scenarios[0]).iter().map(|technique| technique.name).collect();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_of_different_times_and_scenarios_do_not_meet() {
+    fn reports_of_different_times_and_scenarios_have_different_folders() {
         let folder = plan(&["single"]).out.to_string_lossy().into_owned();
         assert!(folder.starts_with("bench-results/20") && folder.ends_with("Z-single"), "{folder}");
     }

@@ -1,11 +1,11 @@
-//! Where programs that others wrote are looked for; runs none.
+//! Searches for programs of other projects. It runs none.
 
 use hotrow_postgres::Binaries;
 use std::path::PathBuf;
 
-/// A program beside the server's own, or wherever the person's commands come from.
+/// A program in the server's folder or on PATH.
 pub fn find(name: &str, server: Option<&Binaries>) -> Option<PathBuf> {
-    // Debian keeps some in /usr/sbin, where only root's PATH leads.
+    // Debian has some in /usr/sbin, which is only on root's PATH.
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let elsewhere = || {
         let places = std::env::split_paths(&folders).chain([PathBuf::from("/usr/sbin")]);

@@ -1,4 +1,4 @@
-//! What a person sees while the benchmark runs: a bar on a terminal, plain lines elsewhere; the report is not written here.
+//! The progress display: a bar on a terminal, plain lines elsewhere. It does not write the report.
 
 use crate::load::Run;
 use crate::plan::Plan;
@@ -8,7 +8,7 @@ use crate::scenario::Figure;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 
-/// How far it has come. All of it goes to standard error.
+/// The progress of a benchmark, on standard error.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -27,7 +27,7 @@ impl Progress {
         Self { bar }
     }
 
-    /// Something is being done that is not a run.
+    /// Shows an action that is not a run.
     pub fn note(&self, note: &str) {
         self.bar.set_message(note.to_owned());
         if self.bar.is_hidden() {
@@ -35,18 +35,18 @@ impl Progress {
         }
     }
 
-    /// A run begins.
+    /// Shows that a run begins.
     pub fn begin(&self, run: Run, round: u32) {
         self.bar.set_message(name(run, round));
     }
 
-    /// It has ended, with a figure or without one.
+    /// Shows that the run has ended, with or without a figure.
     pub fn end(&self, run: Run, round: u32, last: Result<&Round, &str>) {
-        let said = match last {
+        let text = match last {
             Ok(measured) => figure(run.scenario.figure, measured),
             Err(reason) => format!("no figure: {reason}"),
         };
-        let line = format!("{:<52} {said}", name(run, round));
+        let line = format!("{:<52} {text}", name(run, round));
         if self.bar.is_hidden() {
             eprintln!("{line}");
         } else {
@@ -55,7 +55,7 @@ impl Progress {
         self.bar.inc(1);
     }
 
-    /// Nothing more will come.
+    /// Ends the display.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
@@ -68,16 +68,16 @@ fn name(run: Run, round: u32) -> String {
 }
 
 fn figure(figure: Figure, round: &Round) -> String {
-    let mut said = format!("{:>9}/s", whole(round.per_second));
+    let mut text = format!("{:>9}/s", whole(round.per_second));
     if let (Figure::Latency, Some(latency)) = (figure, &round.latency) {
-        said.push_str(&format!(
+        text.push_str(&format!(
             ", p50 {}, p99 {}",
             milliseconds(latency.p50_us),
             milliseconds(latency.p99_us)
         ));
     }
     if round.turned_away > 0 {
-        said.push_str(&format!(" ({}/s turned away)", whole(round.turned_away_per_second)));
+        text.push_str(&format!(" ({}/s rejected)", whole(round.turned_away_per_second)));
     }
-    said
+    text
 }

@@ -1,5 +1,5 @@
-//! Redis as a technique to compare with: a private server that flushes each command before it answers, the reservation as a Lua
-//! script, and the load by redis-benchmark; nothing of PostgreSQL.
+//! Runs Redis for comparison: a private server that flushes each command before its answer, the reservation as a Lua script,
+//! and the load by redis-benchmark. It does not use PostgreSQL.
 
 mod output;
 
@@ -16,25 +16,25 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::process::Command;
 
-/// Redis on this machine: the server and both of its tools.
+/// Redis on this machine: the server and two tools.
 #[derive(Debug, Clone)]
 pub struct Installed {
     server: PathBuf,
     client: PathBuf,
     benchmark: PathBuf,
-    /// What it says its version is.
+    /// The version that it prints.
     pub version: String,
 }
 
 impl Installed {
-    /// Looks for it; `None` where one of the three is missing.
+    /// Looks for Redis. `None` if one of the three programs is missing.
     pub async fn find() -> Option<Self> {
         let find = |name| crate::programs::find(name, None);
         let (server, client) = (find("redis-server")?, find("redis-cli")?);
         let benchmark = find("redis-benchmark")?;
         let output = Command::new(&server).arg("--version").output().await.ok()?;
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let version = format!("Redis {}", said.split("v=").nth(1)?.split(' ').next()?);
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let version = format!("Redis {}", printed.split("v=").nth(1)?.split(' ').next()?);
         Some(Self { server, client, benchmark, version })
     }
 }
@@ -47,7 +47,7 @@ pub struct Redis {
     pub child: Child,
     port: u16,
     script: String,
-    /// How often redis-benchmark was started.
+    /// The number of times that redis-benchmark was started.
     loads: AtomicU32,
 }
 
@@ -55,23 +55,24 @@ const RESERVE: &str = include_str!("../sql/redis/reserve.lua");
 const REFILL: &str = include_str!("../sql/redis/refill.lua");
 const READING: &str = include_str!("../sql/redis/reading.lua");
 
-/// As many as the SQL techniques have.
+/// The same number as in the SQL techniques.
 const BUYERS: &str = "100000";
 
-/// What redis-benchmark makes a request id of. It starts its random numbers from the second and its process id, so that those of a
-/// warm-up come again in the load behind it whenever both have grown alike: hence the number of the load.
+/// The template of redis-benchmark for a request ID. redis-benchmark seeds its random numbers with the second and its
+/// process ID. If both have increased by the same amount, the load after a warm-up has the same numbers. The number of the
+/// load makes the IDs different.
 fn request_id(load: u32) -> String {
     format!("{load}-__rand_int__-__rand_int__-__rand_int__-__rand_int__")
 }
 
 impl Redis {
-    /// Starts it on a free port of this machine, in a private folder, and gives it the script.
+    /// Starts Redis on a free port of this machine, in a private folder, and loads the script.
     pub async fn start(installed: &Installed) -> Result<Self, Error> {
         let folder = temporary_folder()?;
         let port = crate::pgbouncer::free_port()?;
         let mut command = Command::new(&installed.server);
         command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", ""]);
-        // As durable as PostgreSQL: a command is answered when it is on the disk.
+        // As durable as PostgreSQL: a command is answered after it is on disk.
         command.args(["--appendonly", "yes", "--appendfsync", "always", "--dir"]).arg(folder.path());
         run_unprivileged(&mut command, folder.path())?;
         let mut child = Child::start_with(&installed.server, command, folder)?;
@@ -82,30 +83,30 @@ impl Redis {
         Ok(redis)
     }
 
-    /// Forgets all reservations and fills the stock.
+    /// Deletes all reservations and fills the stock.
     pub async fn refill(&self) -> Result<(), Error> {
         self.ask(&["eval", REFILL, "0"]).await.map(drop)
     }
 
-    /// What its keys say now.
+    /// The current state of its keys.
     pub async fn read(&self) -> Result<Reading, Error> {
-        let said = self.ask(&["eval", READING, "0"]).await?;
-        let mut numbers = said.split_whitespace().map(str::parse);
+        let printed = self.ask(&["eval", READING, "0"]).await?;
+        let mut numbers = printed.split_whitespace().map(str::parse);
         match (numbers.next(), numbers.next()) {
             (Some(Ok(done)), Some(Ok(broken))) => Ok(Reading { done, broken }),
-            _ => Err(Error::Refused { what: "count what Redis has sold", reason: said }),
+            _ => Err(Error::Refused { what: "count what Redis has sold", reason: printed }),
         }
     }
 
-    /// Makes this many reservations with so many clients.
+    /// Makes this number of reservations with this number of clients.
     pub async fn reserve(&self, clients: u32, requests: u64) -> Result<Answers, NoFigure> {
-        // Far more than any run should take; each request of redis-benchmark waits for ever.
+        // Much more than any run should take. A request of redis-benchmark has no time limit.
         const PATIENCE: Duration = Duration::from_secs(300);
         let program = &self.installed.benchmark;
         let mut command = Command::new(program);
         command.args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-c", &clients.to_string()]);
         command.args(["-n", &requests.to_string(), "-r", BUYERS, "--precision", "3"]);
-        // Each `__rand_int__` is another number: a buyer, and the parts of a request id.
+        // Each `__rand_int__` is another number: a buyer, and the parts of a request ID.
         let request_id = request_id(self.loads.fetch_add(1, Relaxed));
         command.args(["evalsha", &self.script, "0", "__rand_int__", &request_id]);
         command.stdin(Stdio::null()).kill_on_drop(true);
@@ -129,13 +130,13 @@ impl Redis {
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
         }
-        let said = [output.stdout, output.stderr].concat();
-        let reason = String::from_utf8_lossy(&said).trim().to_owned();
+        let printed = [output.stdout, output.stderr].concat();
+        let reason = String::from_utf8_lossy(&printed).trim().to_owned();
         Err(Error::Refused { what: "do what redis-cli asked it", reason })
     }
 }
 
-/// If the benchmark runs as root, Redis runs as `nobody`, who then owns the folder.
+/// If the benchmark runs as root, Redis runs as `nobody`, which then owns the folder.
 fn run_unprivileged(command: &mut Command, folder: &Path) -> Result<(), Error> {
     if !nix::unistd::geteuid().is_root() {
         return Ok(());
@@ -154,7 +155,7 @@ mod tests {
     use super::request_id;
 
     #[test]
-    fn two_loads_have_no_request_in_common_though_their_random_numbers_are_the_same() {
+    fn two_loads_with_the_same_random_numbers_have_different_requests() {
         let with_equal_numbers = |load| request_id(load).replace("__rand_int__", "000000000007");
         assert_ne!(with_equal_numbers(0), with_equal_numbers(1));
     }

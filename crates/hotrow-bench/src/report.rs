@@ -24,7 +24,7 @@ pub fn write(report: &Report, folder: &Path) -> Result<String, Error> {
 
 #[cfg(test)]
 mod sample {
-    //! A report with something of everything, for the tests of the renderers.
+    //! A report with an example of each element, for the tests of the renderers.
 
     use crate::control::Setting;
     use crate::flush::FlushTime;

@@ -1,4 +1,4 @@
-//! What a report holds, in the shape in which it is written as JSON; how it is got or shown is elsewhere.
+//! The data of a report, in its JSON form. It is computed and shown elsewhere.
 
 use crate::control::Setting;
 use crate::flush::FlushTime;
@@ -9,72 +9,72 @@ use crate::statistics::{Quantiles, Spread};
 use crate::watch::ServerWork;
 use serde::Serialize;
 
-/// All of one benchmark.
+/// The results of one benchmark.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Hotrow's version.
+    /// The version of Hotrow.
     pub hotrow: String,
-    /// When it began, in UTC.
+    /// The start time in UTC.
     pub date: String,
-    /// Whether it was in too much of a hurry for its figures to mean much.
+    /// Whether it was a short check without meaningful figures.
     pub quick: bool,
-    /// How long each run lasted.
+    /// The length of each run.
     pub seconds: u32,
-    /// How long each was warmed up for.
+    /// The length of each warm-up.
     pub warm_up_seconds: u32,
-    /// How often each was run.
+    /// The number of runs of each technique.
     pub rounds: u32,
-    /// What it ran on.
+    /// The machine.
     pub machine: Machine,
-    /// What PostgreSQL it ran on.
+    /// The server.
     pub server: Server,
-    /// The programs that took part.
+    /// The other programs and their versions.
     pub tools: Vec<String>,
-    /// What was measured.
+    /// The results of each scenario.
     pub scenarios: Vec<ScenarioResult>,
 }
 
 /// The server.
 #[derive(Debug, Serialize)]
 pub struct Server {
-    /// Its version.
+    /// The version of the server.
     pub version: String,
-    /// Whether this program started it, on this machine and for nothing else.
+    /// Whether the benchmark started the server for itself, on this machine.
     pub private: bool,
-    /// The settings that bear on the figures.
+    /// The settings that influence the figures.
     pub settings: Vec<Setting>,
-    /// How long its disk takes to keep something, where that can be measured.
+    /// The time of a flush on its disk, if it can be measured.
     pub flush: Option<FlushTime>,
 }
 
 impl Server {
-    /// The settings that make a commit less than durable.
+    /// Settings that are off and make commits less than durable.
     pub fn not_durable(&self) -> Vec<&Setting> {
         const DURABLE: [&str; 3] = ["fsync", "synchronous_commit", "full_page_writes"];
-        let forgets = |setting: &&Setting| DURABLE.contains(&setting.name.as_str()) && setting.value == "off";
-        self.settings.iter().filter(forgets).collect()
+        let is_off = |setting: &&Setting| DURABLE.contains(&setting.name.as_str()) && setting.value == "off";
+        self.settings.iter().filter(is_off).collect()
     }
 }
 
-/// One scenario.
+/// The results of one scenario.
 #[derive(Debug, Serialize)]
 pub struct ScenarioResult {
-    /// Its name.
+    /// The name of the scenario.
     pub name: &'static str,
-    /// What it shows.
+    /// The subject of the scenario.
     pub shows: &'static str,
-    /// What to compare.
+    /// The figure to compare.
     pub figure: Figure,
-    /// How many rows its table had.
+    /// The number of rows in its table.
     pub rows: u32,
-    /// What a reader must know.
+    /// Remarks for the reader.
     pub remarks: Vec<String>,
-    /// What was compared.
+    /// The compared techniques.
     pub techniques: Vec<TechniqueResult>,
 }
 
 impl ScenarioResult {
-    /// The numbers of clients it was run with, in the order in which it was.
+    /// The numbers of clients, in the order of the runs.
     pub fn clients(&self) -> Vec<u32> {
         self.techniques
             .first()
@@ -82,33 +82,33 @@ impl ScenarioResult {
             .unwrap_or_default()
     }
 
-    /// How much more a technique does than the one it is set against, with this many clients.
+    /// The throughput of a technique divided by that of its baseline, with this number of clients.
     pub fn ratio(&self, technique: &TechniqueResult, clients: u32) -> Option<f64> {
-        let yardstick = self.techniques.iter().find(|candidate| candidate.name == technique.against)?;
+        let baseline = self.techniques.iter().find(|candidate| candidate.name == technique.against)?;
         let done = |technique: &TechniqueResult| Some(technique.figures(clients)?.per_second.median);
-        Some(done(technique)? / done(yardstick)?).filter(|ratio| ratio.is_finite())
+        Some(done(technique)? / done(baseline)?).filter(|ratio| ratio.is_finite())
     }
 }
 
-/// One technique of it.
+/// The results of one technique.
 #[derive(Debug, Serialize)]
 pub struct TechniqueResult {
-    /// Its name.
+    /// The name of the technique.
     pub name: &'static str,
-    /// What it is.
+    /// Its description.
     pub about: &'static str,
-    /// Where its clients connected to.
+    /// The address type of its clients.
     pub through: Through,
-    /// How they sent their statements.
+    /// The protocol of its clients.
     pub protocol: Protocol,
-    /// What it is set against.
+    /// The name of its baseline.
     pub against: &'static str,
-    /// One for each number of clients.
+    /// One cell for each number of clients.
     pub cells: Vec<Cell>,
 }
 
 impl TechniqueResult {
-    /// What came out with this many clients, if anything may be said about it.
+    /// The figures with this number of clients, if there are any.
     pub fn figures(&self, clients: u32) -> Option<&Figures> {
         match &self.cells.iter().find(|cell| cell.clients == clients)?.outcome {
             CellOutcome::Measured(figures) => Some(figures),
@@ -120,27 +120,27 @@ impl TechniqueResult {
 /// One technique with one number of clients.
 #[derive(Debug, Serialize)]
 pub struct Cell {
-    /// How many.
+    /// The number of clients.
     pub clients: u32,
-    /// What came of it.
+    /// The outcome.
     #[serde(flatten)]
     pub outcome: CellOutcome,
 }
 
-/// What came of a cell.
+/// The outcome of a cell.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum CellOutcome {
-    /// Every run's check passed.
+    /// The check of every run passed.
     Measured(Figures),
     /// A check failed, so there is no figure.
     Failed {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It couldn't be run here.
+    /// The technique could not be run here.
     Skipped {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -148,15 +148,15 @@ pub enum CellOutcome {
 /// The figures of a cell.
 #[derive(Debug, Serialize)]
 pub struct Figures {
-    /// Real work done in a second, over the rounds.
+    /// Work done per second, over the rounds.
     pub per_second: Spread,
-    /// Attempts turned away in a second, over the rounds.
+    /// Rejected attempts per second, over the rounds.
     pub turned_away_per_second: Spread,
-    /// Bytes of the server's log for each piece of work, over the rounds.
+    /// Bytes of the server's log for each unit of work, over the rounds.
     pub wal_bytes_each: Spread,
-    /// Requests due in a second, in an open loop.
+    /// Due requests per second in an open loop.
     pub due_per_second: Option<u32>,
-    /// How long requests took, all rounds together.
+    /// Latencies of the requests of all rounds.
     pub latency: Option<Quantiles>,
     /// Each round.
     pub rounds: Vec<Round>,
@@ -165,22 +165,22 @@ pub struct Figures {
 /// One run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Round {
-    /// Real work done in a second.
+    /// Work done per second.
     pub per_second: f64,
-    /// Attempts turned away in a second.
+    /// Rejected attempts per second.
     pub turned_away_per_second: f64,
-    /// Real work done, as the rows confirm it.
+    /// Work done, as confirmed by the rows.
     pub done: u64,
-    /// Attempts turned away.
+    /// Rejected attempts.
     pub turned_away: u64,
-    /// What the server wrote to its log meanwhile, for each piece of work.
+    /// Bytes that the server wrote to its log for each unit of work.
     pub wal_bytes_each: f64,
-    /// How long its requests took.
+    /// Latencies of the requests.
     pub latency: Option<Quantiles>,
-    /// How well the load itself did, where it says so.
+    /// The pace of the load, if it reports one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
-    /// What it cost the server, where that was watched.
+    /// The cost for the server, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerWork>,
 }

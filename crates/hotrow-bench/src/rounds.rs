@@ -1,4 +1,4 @@
-//! The order of runs: client counts, rounds, techniques in turn; what a run is, and what its figures mean, is elsewhere.
+//! The order of runs: numbers of clients, rounds, techniques in turn. It neither makes runs nor interprets figures.
 
 use crate::error::Error;
 use crate::gathering::{Gathering, Trouble};
@@ -57,7 +57,7 @@ fn turns(techniques: usize, round: u32) -> impl Iterator<Item = usize> {
     (0..techniques).map(move |turn| (turn + round as usize) % techniques)
 }
 
-/// Finds out whether a technique can be run with this many clients, and at which rate.
+/// Determines whether a technique can be run with this number of clients, and at which rate.
 fn prepare(
     plan: &Plan,
     testbed: &Testbed,
@@ -66,7 +66,7 @@ fn prepare(
     closed: &Result<f64, Trouble>,
 ) -> Gathering {
     if let Err(Failure(reason)) = testbed.can_be_reached(technique, clients) {
-        return Gathering::hopeless(Trouble::Skipped(reason));
+        return Gathering::without_rounds(Trouble::Skipped(reason));
     }
     match (technique.arrivals, closed) {
         (Arrivals::Closed, _) => Gathering::new(None),
@@ -74,11 +74,11 @@ fn prepare(
         (Arrivals::OfClosed { percent }, Ok(best)) => {
             Gathering::new(Some(((best * f64::from(percent) / 100.0) as u32).max(1)))
         }
-        (Arrivals::OfClosed { .. }, Err(trouble)) => Gathering::hopeless(trouble.clone()),
+        (Arrivals::OfClosed { .. }, Err(trouble)) => Gathering::without_rounds(trouble.clone()),
     }
 }
 
-/// What the yardstick can do at best with this many clients: one figure for all techniques that ask for it.
+/// The maximum of the baseline with this number of clients, measured once for all techniques that need it.
 async fn closed(
     plan: &Plan,
     testbed: &mut Testbed,
@@ -88,15 +88,15 @@ async fn closed(
     progress: &Progress,
 ) -> Result<Result<f64, Trouble>, Error> {
     let asks = |technique: &&&'static Technique| matches!(technique.arrivals, Arrivals::OfClosed { .. });
-    let Some(yardstick) = techniques.iter().find(asks).and_then(|asking| scenario.technique(asking.against))
+    let Some(baseline) = techniques.iter().find(asks).and_then(|asking| scenario.technique(asking.against))
     else {
         return Ok(Err(Trouble::Skipped("no technique needs the rate of a baseline".into())));
     };
-    if let Err(Failure(reason)) = testbed.can_be_reached(yardstick, clients) {
+    if let Err(Failure(reason)) = testbed.can_be_reached(baseline, clients) {
         return Ok(Err(Trouble::Skipped(reason)));
     }
-    progress.note(&format!("{}: measuring the maximum of `{}`", scenario.name, yardstick.name));
-    let run = Run { scenario, technique: yardstick, clients, rate: None };
+    progress.note(&format!("{}: measuring the maximum of `{}`", scenario.name, baseline.name));
+    let run = Run { scenario, technique: baseline, clients, rate: None };
     match measure(plan, testbed, run).await.map_err(|failure| failure.of("cannot determine a rate")) {
         Ok(best) => Ok(Ok(best.round.per_second)),
         Err(NoFigure::Failed(Failure(reason))) => Ok(Err(Trouble::Failed(reason))),
@@ -115,7 +115,7 @@ fn empty_result(testbed: &Testbed, technique: &'static Technique) -> TechniqueRe
     }
 }
 
-/// The scenario's own remarks, and what is special on this machine.
+/// The remarks of the scenario, and special conditions on this machine.
 fn remarks(testbed: &Testbed, scenario: &Scenario, techniques: &[&'static Technique]) -> Vec<String> {
     let mut remarks: Vec<String> = scenario.remarks.iter().map(|remark| (*remark).to_owned()).collect();
     for technique in techniques.iter().filter(|technique| technique.through == Through::PgBouncer) {

@@ -1,70 +1,70 @@
-//! The one shape all scenarios have: what is shown, on which rows, by which techniques; never how it is run or printed.
+//! The data of a scenario: its subject, its rows and its techniques. It does not run or print anything.
 
 use serde::Serialize;
 
-/// One question the benchmark answers, with the techniques that are set side by side to answer it.
+/// A question that the benchmark answers, with the techniques to compare.
 #[derive(Debug)]
 pub struct Scenario {
-    /// What a person types.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What it shows, in one sentence.
+    /// The subject, in one sentence.
     pub shows: &'static str,
-    /// SQL that creates the schema `hotrow_bench` with all the scenario needs.
+    /// SQL that creates the schema `hotrow_bench` with the tables of the scenario.
     pub set_up: &'static str,
-    /// SQL that adds the rows `hotrow_bench.first` to `hotrow_bench.last` (settings), asked for piece by piece.
+    /// SQL that adds the rows `hotrow_bench.first` to `hotrow_bench.last` (settings). It is run for one piece at a time.
     pub fill: &'static str,
     /// Whether it needs the schema pack, which is then installed first.
     pub pack: bool,
-    /// Whether `hotrow bench all` leaves it out, because it takes long or needs a server or programs of its own.
+    /// Whether `hotrow bench all` omits it, because it takes long or needs its own server or programs.
     pub takes_long: bool,
-    /// SQL that puts the rows back before each run, whose number is in the setting `hotrow_bench.run`; empty where runs may
-    /// follow each other.
+    /// SQL that restores the rows before each run. The setting `hotrow_bench.run` has the number of the run. It is empty if
+    /// nothing has to be restored.
     pub before_run: &'static str,
     /// The tables to vacuum before each run.
     pub tables: &'static [&'static str],
     /// A query with the columns `done` and `broken`, compared with the acknowledged answers after each run.
     pub reading: &'static str,
-    /// How many rows there are.
+    /// The number of rows.
     pub rows: Rows,
-    /// How many clients take part when nobody asks for other numbers.
+    /// The numbers of clients.
     pub clients: Clients,
-    /// What is compared.
+    /// The figure to compare.
     pub figure: Figure,
     /// The techniques, in the order in which they are reported.
     pub techniques: &'static [Technique],
-    /// What a reader must know to judge the figures fairly; one paragraph each.
+    /// Facts that a reader needs for a fair comparison, one paragraph each.
     pub remarks: &'static [&'static str],
 }
 
 impl Scenario {
-    /// The technique of this name.
+    /// The technique with this name.
     pub fn technique(&self, name: &str) -> Option<&'static Technique> {
         self.techniques.iter().find(|technique| technique.name == name)
     }
 }
 
-/// How many rows a scenario's table has.
+/// The number of rows in a scenario's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
-    /// One row that everybody wants.
+    /// One row that all clients use.
     One,
-    /// This many, or fewer in a hurry.
+    /// This number, or fewer in a quick run.
     UpTo(u32),
-    /// They are used up.
+    /// The runs use up the rows.
     UsedUp {
-        /// This many for each second of a run and of its warm-up, which is more than any technique does.
+        /// Rows for each second of a run and of its warm-up, more than any technique uses.
         per_second: u32,
-        /// And these besides.
+        /// Additional rows.
         besides: u32,
-        /// All of them in a hurry, when pgbench asks for a few hundred times a second, for some seconds.
-        in_a_hurry: u32,
+        /// The number of rows in a quick run, where pgbench sends a few hundred requests per second for some seconds.
+        if_quick: u32,
     },
 }
 
-/// How many clients a scenario is run with.
+/// The numbers of clients of a scenario.
 #[derive(Debug, Clone, Copy)]
 pub enum Clients {
-    /// These, unless the person asks for others.
+    /// These, unless the command line has others.
     Usually(&'static [u32]),
     /// These, because the scenario is about this number.
     Always(&'static [u32]),
@@ -74,44 +74,44 @@ pub enum Clients {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
-    /// Work done in a second.
+    /// Work done per second.
     Throughput,
-    /// Time from when a request was due to its answer.
+    /// Time from the moment a request was due to its answer.
     Latency,
 }
 
-/// One way to do the work.
+/// A way to do the work.
 #[derive(Debug)]
 pub struct Technique {
     /// Its name, unique in its scenario.
     pub name: &'static str,
-    /// One line for people.
+    /// A description in one line.
     pub about: &'static str,
-    /// An extension that it needs, which is created on the benchmark's own server only.
+    /// An extension that it needs. It is created on a private server only.
     pub extension: Option<&'static str>,
-    /// SQL that this technique alone needs before each of its runs.
+    /// SQL that only this technique needs before each of its runs.
     pub prepare: &'static str,
-    /// What makes the rows old before it is measured, if anything.
+    /// The load that ages the rows before the measurement, if there is one.
     pub ageing: Option<Ageing>,
-    /// Who else is at work meanwhile.
-    pub beside: Option<Beside>,
-    /// Who makes its load.
+    /// A second load at the same time.
+    pub beside: Option<SecondLoad>,
+    /// The program that makes the load.
     pub load_by: LoadBy,
     /// The pgbench scripts.
     pub script: Script,
-    /// Where the clients connect to.
+    /// The address type of the clients.
     pub through: Through,
-    /// How they send their statements.
+    /// The protocol of the clients.
     pub protocol: Protocol,
-    /// What an acknowledged answer is worth.
+    /// The effect of an acknowledged request on the rows.
     pub worth: Worth,
-    /// When they send the next one.
+    /// The times of the requests.
     pub arrivals: Arrivals,
-    /// Whether the change stream of the payment service is read meanwhile.
+    /// Whether the change stream of the payment service is read during the run.
     pub change_stream: bool,
-    /// Whether each flush of the server takes longer meanwhile.
+    /// Whether each flush of the server takes longer during the run.
     pub slow_flush: bool,
-    /// The technique of the same scenario that this one is set against (itself: it is the yardstick).
+    /// The technique of the same scenario with which this one is compared. A baseline names itself.
     pub against: &'static str,
 }
 
@@ -148,49 +148,49 @@ impl Script {
     }
 }
 
-/// A warm-up of another kind: somebody holds a snapshot, so that nothing dead can be cleared away, until the run is over.
+/// Another kind of warm-up: a snapshot is held until the end of the run, so dead rows cannot be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ageing {
-    /// For how long the snapshot is held before the run.
+    /// The time for which the snapshot is held before the run.
     pub seconds: u32,
-    /// Requests a second in this time, as far as the technique keeps up.
+    /// Requests per second in this time, if the technique can reach this rate.
     pub rate: u32,
-    /// What the requests are, by pgbench.
+    /// The pgbench script of the requests.
     pub script: &'static str,
 }
 
-/// A second load, in a closed loop, with clients of its own.
+/// A second load, in a closed loop, with other clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Beside {
-    /// How many.
+pub struct SecondLoad {
+    /// The number of clients.
     pub clients: u32,
-    /// The pgbench script; each transaction does one piece of work.
+    /// The pgbench script. Each transaction does one unit of work.
     pub script: &'static str,
 }
 
-/// Who makes a technique's load.
+/// The program that makes a technique's load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadBy {
     /// pgbench, with the technique's script.
     Pgbench,
-    /// Callers inside two applications that batch by themselves, in this way.
+    /// Callers inside two applications that batch commands in this way.
     Applications(Batching),
     /// redis-benchmark, with the Lua script.
     RedisBenchmark,
-    /// This program: workers that take a batch of orders, see that they are in order, and complete it.
+    /// This program: workers that take a batch of orders, check their order, and complete the batch.
     Workers(Steps),
-    /// A program that works with a queue others wrote, or with Hotrow's in the same language; it enqueues beforehand what it works
-    /// off.
+    /// A program that uses a queue of another project, or Hotrow's queue in the same language. Before the load, it enqueues
+    /// the orders that it processes.
     Peer(Peer),
-    /// This program: a fresh connection for each call, through a fresh gateway if through one.
+    /// This program: a new connection for each call, through a new gateway if the technique uses one.
     FreshConnections,
-    /// This program: clients that log in and leave, again and again.
+    /// This program: clients that log in and disconnect, again and again.
     Connections,
     /// This program: commands on one counter as JSON over HTTP, half of them to each of two gateways.
     Http,
-    /// This program: customers who pay, at the payment service of `examples/payments`.
+    /// This program: requests of paying customers to the payment service of `examples/payments`.
     Payments {
-        /// Whether one of its payment gateways is killed in the middle.
+        /// Whether one of its payment gateways is killed during the run.
         gateway_dies: bool,
     },
 }
@@ -198,22 +198,22 @@ pub enum LoadBy {
 /// One of the programs in `peers/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
-    /// The one for Node.js.
+    /// The program for Node.js.
     Node,
-    /// The one in Go.
+    /// The program in Go.
     Go,
 }
 
-/// What a worker does, again and again; in both texts `:run` stands for the run's number.
+/// The repeated statements of a worker. In both, `:run` stands for the number of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steps {
     /// A query for a batch of orders, in the order of their column `id`; each has a `receipt`.
     pub take: &'static str,
-    /// The statement that completes those with the receipts `$1`.
+    /// The statement that completes the orders with the receipts `$1`.
     pub complete: &'static str,
 }
 
-/// How an application that batches by itself keeps a counter.
+/// The way in which an application that batches commands stores a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Batching {
     /// Reads the latest ledger entry under a lock and inserts the batch's entries.
@@ -222,31 +222,31 @@ pub enum Batching {
     CommandLog,
 }
 
-/// Where the clients connect to.
+/// The address type of clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Through {
-    /// To the server.
+    /// The server.
     Direct,
-    /// To Hotrow.
+    /// Hotrow.
     Hotrow,
-    /// To Hotrow, with TLS.
+    /// Hotrow, with TLS.
     HotrowTls,
-    /// To Hotrow, over HTTP.
+    /// Hotrow, over HTTP.
     HotrowHttp,
-    /// To PgBouncer, pooling by transaction.
+    /// PgBouncer with transaction pooling.
     PgBouncer,
-    /// To an application's own queue, in its memory: only the application connects to the server.
+    /// A queue in the memory of an application. Only the application connects to the server.
     Application,
-    /// To Redis.
+    /// Redis.
     Redis,
 }
 
-/// How pgbench sends its statements.
+/// The protocol in which pgbench sends statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
-    /// As text, with the values in it.
+    /// As text that includes the values.
     Simple,
     /// Parsed at each use.
     Extended,
@@ -255,7 +255,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// pgbench's word for it.
+    /// The name in pgbench.
     pub fn name(self) -> &'static str {
         match self {
             Self::Simple => "simple",
@@ -265,32 +265,32 @@ impl Protocol {
     }
 }
 
-/// What an acknowledged answer is worth, which decides what the rows must say afterwards.
+/// The effect of an acknowledged request, which determines the state that the rows must have afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Worth {
-    /// One unit sold, or one command carried out: the rows must show exactly as many as were acknowledged.
+    /// One unit sold or one command executed. The rows must show exactly the acknowledged number.
     Sold,
-    /// So many pieces of work: the rows must show exactly as many for each answer.
+    /// This number of units of work. The rows must show exactly this number for each answer.
     Each(u32),
-    /// One unit sold, or turned away because another client held the lock: the rows tell which.
+    /// One unit sold, or a rejection because another client held the lock. The rows show which.
     SoldOrTurnedAway,
-    /// An answer that changes no row.
+    /// No row changes.
     Read,
 }
 
-/// When a client sends its next request.
+/// The time of a client's next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrivals {
-    /// As soon as it has the last answer: a closed loop, for throughput.
+    /// After the last answer: a closed loop, for throughput.
     Closed,
-    /// At the rate the plan says, or else at this one, whatever the answers do: an open loop, for latency.
+    /// At the rate of the plan, or by default at this rate, independent of answers: an open loop, for latency.
     Planned {
-        /// Requests a second.
+        /// Requests per second.
         usually: u32,
     },
-    /// At so many per cent of what the technique `against` reached in a closed loop just before.
+    /// At a percentage of the rate that the technique `against` has just reached in a closed loop.
     OfClosed {
-        /// Less than 100 to see what waits for nothing, more to see who keeps up.
+        /// Below 100 it shows the latency without overload. Above 100 it shows which techniques reach the rate.
         percent: u32,
     },
 }

@@ -136,10 +136,10 @@ mod tests {
             let length = scenario.shows.chars().count();
             assert!(length <= 130, "{}: {length} letters do not fit the chart", scenario.name);
             for technique in scenario.techniques {
-                let yardstick = scenario.technique(technique.against);
+                let baseline = scenario.technique(technique.against);
                 assert!(
-                    yardstick.is_some_and(|yardstick| yardstick.against == yardstick.name),
-                    "{}: {} is compared with {}, which is no baseline",
+                    baseline.is_some_and(|baseline| baseline.against == baseline.name),
+                    "{}: {} is compared with {}, which is not a baseline",
                     scenario.name,
                     technique.name,
                     technique.against

@@ -1,4 +1,4 @@
-//! The server that a benchmark runs on: found or started; what is done on it is elsewhere.
+//! Finds or starts the server of a benchmark.
 
 use crate::error::Error;
 use crate::load::joined;
@@ -6,11 +6,11 @@ use crate::plan::Plan;
 use crate::scenario::Technique;
 use hotrow_postgres::{Binaries, PrivateServer};
 
-/// The server that was named, or a private one; with the programs installed beside it, if any, and its URL.
+/// The named server or a private one, the programs in its folder if there are any, and its URL.
 pub async fn find_server(plan: &Plan) -> Result<(Option<Binaries>, Option<PrivateServer>, String), Error> {
     const FOR_OTHERS: u32 = 100;
     let connections = (plan.most_clients() + FOR_OTHERS).max(1_000).to_string();
-    // Only where it is needed: a log that can be decoded is longer.
+    // Only if it is needed, because a log that can be decoded is longer.
     let wal_level =
         if plan.has_technique(|technique| technique.change_stream) { "logical" } else { "replica" };
     let timing = if plan.has_technique(Technique::is_watched) { "on" } else { "off" };
@@ -27,6 +27,6 @@ pub async fn find_server(plan: &Plan) -> Result<(Option<Binaries>, Option<Privat
         let url = server.url();
         Ok((Some(binaries), Some(server), url))
     };
-    // Starting blocks for a second or two, so it is done beside the runtime.
+    // Starting blocks for a second or two, so it runs outside the runtime.
     joined(tokio::task::spawn_blocking(find).await)
 }

@@ -1,22 +1,22 @@
-//! Medians, spreads and latencies: plain arithmetic on what was measured, nothing about how.
+//! Computes medians, spreads and latencies. It measures nothing.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// The rounds of one figure in three numbers.
+/// The values of one figure over the rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
-    /// The middle one (of an even number: the mean of the two in the middle).
+    /// The median. For an even number of values, it is the mean of the two in the middle.
     pub median: f64,
-    /// The least.
+    /// The minimum.
     pub min: f64,
-    /// The most.
+    /// The maximum.
     pub max: f64,
 }
 
 impl Spread {
-    /// Of these values; nothing if there are none.
+    /// The spread of these values. `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -38,7 +38,7 @@ pub struct Latencies {
 impl Latencies {
     const LONGEST: Duration = Duration::from_secs(3600);
 
-    /// Without any request yet.
+    /// Without requests.
     pub fn new() -> Self {
         let longest_us = u64::try_from(Self::LONGEST.as_micros()).expect("an hour of microseconds fits");
         let histogram = Histogram::new_with_bounds(1, longest_us, 3)
@@ -46,10 +46,10 @@ impl Latencies {
         Self { histogram, untimed: 0 }
     }
 
-    /// Adds a request; one of more than an hour counts as an hour.
+    /// Adds a request. A latency of more than an hour counts as an hour.
     ///
-    /// pgbench doesn't look at the clock again when an answer is there before its own `send` returns, and logs 0: those are
-    /// the fastest, by an unknown measure.
+    /// If an answer arrives before the `send` of pgbench returns, pgbench does not read the clock again and logs 0. These
+    /// requests are the fastest, with an unknown latency.
     pub fn record(&mut self, microseconds: u64) {
         self.record_many(microseconds, 1);
     }
@@ -59,7 +59,7 @@ impl Latencies {
         self.record(u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX));
     }
 
-    /// Adds so many requests that took equally long.
+    /// Adds a number of requests with the same latency.
     pub fn record_many(&mut self, microseconds: u64, requests: u64) {
         if microseconds == 0 {
             self.untimed += requests;
@@ -73,11 +73,16 @@ impl Latencies {
         self.histogram.add(&other.histogram).expect("all histograms here have the same bounds");
     }
 
-    /// The figures that are reported; nothing without a request.
+    /// The number of requests.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The reported figures. `None` without requests.
     pub fn quantiles(&self) -> Option<Quantiles> {
         let at = |quantile| self.histogram.value_at_quantile(quantile);
         (!self.histogram.is_empty()).then(|| Quantiles {
-            samples: self.histogram.len(),
+            samples: self.count(),
             untimed: self.untimed,
             p50_us: at(0.5),
             p90_us: at(0.9),
@@ -88,22 +93,22 @@ impl Latencies {
     }
 }
 
-/// How long requests took, in microseconds.
+/// Latencies in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Quantiles {
-    /// Of how many requests.
+    /// The number of requests.
     pub samples: u64,
-    /// How many of these were too fast for pgbench to be timed; a quantile of 0 is one of them.
+    /// The number of requests that were too fast for pgbench to measure. A quantile of 0 is one of them.
     pub untimed: u64,
-    /// Half of them took at most this.
+    /// Median.
     pub p50_us: u64,
-    /// Nine in ten.
+    /// 90th percentile.
     pub p90_us: u64,
-    /// 99 in a hundred.
+    /// 99th percentile.
     pub p99_us: u64,
-    /// 999 in a thousand.
+    /// 99.9th percentile.
     pub p999_us: u64,
-    /// The longest.
+    /// Maximum.
     pub max_us: u64,
 }
 
@@ -112,7 +117,7 @@ mod tests {
     use super::{Latencies, Spread};
 
     #[test]
-    fn the_median_is_the_middle_one_whatever_the_order() {
+    fn the_median_does_not_depend_on_the_order() {
         assert_eq!(Spread::of(&[30.0, 10.0, 20.0]), Some(Spread { median: 20.0, min: 10.0, max: 30.0 }));
         assert_eq!(Spread::of(&[4.0, 1.0]), Some(Spread { median: 2.5, min: 1.0, max: 4.0 }));
         assert_eq!(Spread::of(&[7.0]), Some(Spread { median: 7.0, min: 7.0, max: 7.0 }));

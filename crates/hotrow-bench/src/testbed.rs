@@ -1,13 +1,14 @@
-//! What runs are made on: the server, the gateways before it, and pgbench, from start to clean-up; decides no order of runs.
+//! The environment of runs: the server, the gateways in front of it, and pgbench, from start to clean-up. It does not decide
+//! the order of runs.
 
 use crate::change_stream::Reader;
 use crate::child::Child;
-use crate::control::{Control, Snapshot, install_pack};
+use crate::control::{Control, install_pack};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::gateway::{Gateway, speaks_tls};
+use crate::gateway::{Gateway, accepts_tls};
 use crate::load::Failure;
-use crate::payments::{Manners, Payments, Programs};
+use crate::payments::{Behaviour, Payments, Programs};
 use crate::peers::Peers;
 use crate::pgbench::Pgbench;
 use crate::pgbouncer::{Installed, PgBouncer};
@@ -25,18 +26,18 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// All that is running for the benchmark.
+/// All programs and connections of the benchmark.
 #[derive(Debug)]
 pub struct Testbed {
-    /// The load.
+    /// The program for most loads.
     pub pgbench: Pgbench,
     /// The benchmark's own connection.
     pub control: Control,
-    /// PgBouncer, where it is installed.
+    /// PgBouncer, if it is installed.
     pub pgbouncer_installed: Option<Installed>,
-    /// Redis, where it is installed.
+    /// Redis, if it is installed.
     pub redis_installed: Option<redis::Installed>,
-    /// Queues that others wrote, where they are installed.
+    /// Queues of other projects, if they are installed.
     pub peers: Peers,
     /// The payment service, during the runs that need it.
     pub payments: Option<Payments>,
@@ -47,7 +48,7 @@ pub struct Testbed {
     upstream_url: String,
     upstream: Endpoint,
     gateway: Option<Gateway>,
-    /// Those that serve HTTP.
+    /// The gateways that serve HTTP.
     http_gateways: Vec<Gateway>,
     running_gateway: Option<Endpoint>,
     with_tls: Option<Endpoint>,
@@ -64,7 +65,7 @@ pub struct Testbed {
 const HTTP_GATEWAYS: usize = 2;
 
 impl Testbed {
-    /// Finds the tools, and starts a private server or connects to the one that was named.
+    /// Finds the tools, and starts a private server or connects to the named one.
     pub async fn build(plan: &Plan) -> Result<Self, Error> {
         let (binaries, server, upstream_url) = find_server(plan).await?;
         let upstream = Endpoint::parse(&upstream_url)?;
@@ -112,7 +113,7 @@ impl Testbed {
         })
     }
 
-    /// Sets up a scenario's rows, then the gateways that its techniques go through: each scenario gets fresh ones.
+    /// Creates the rows of a scenario, then starts the gateways for its techniques. Each scenario gets new gateways.
     pub async fn set_up(
         &mut self,
         plan: &Plan,
@@ -125,7 +126,7 @@ impl Testbed {
             self.pack_is_ours = true;
             install_pack(&self.upstream).await?;
         }
-        // From here on an interruption may come at any time, and must find it to be dropped.
+        // From here on the benchmark can be interrupted at any time, and the clean-up must then drop the schema.
         self.schema_is_ours = true;
         let rows = plan.rows(scenario);
         let say = |made: u32| {
@@ -139,7 +140,7 @@ impl Testbed {
         }
         if used(Through::HotrowTls) {
             self.with_tls = match self.endpoint(Through::Hotrow, 0) {
-                Ok(gateway) if speaks_tls(gateway).await => Some(gateway.with_tls()),
+                Ok(gateway) if accepts_tls(gateway).await => Some(gateway.with_tls()),
                 _ => None,
             };
         }
@@ -158,7 +159,8 @@ impl Testbed {
         Ok(())
     }
 
-    /// Starts a gateway in the place of the one that is running, if any; one that isn't the benchmark's own is left alone.
+    /// Replaces the running gateway, if there is one, with a new one. A gateway that the benchmark did not start is left
+    /// alone.
     pub async fn fresh_gateway(&mut self, plan: &Plan) -> Result<(), Error> {
         if let Some(gateway) = self.gateway.take() {
             gateway.child.stop().await?;
@@ -169,7 +171,7 @@ impl Testbed {
         Ok(())
     }
 
-    /// Ends the gateways and drops the rows. May be called at any time, and again.
+    /// Stops the gateways and drops the rows. It can be called at any time, and repeatedly.
     pub async fn tear_down(&mut self) -> Result<(), Error> {
         self.stop_payments().await?;
         let gateways = self.gateway.take().into_iter().chain(self.http_gateways.drain(..));
@@ -189,13 +191,13 @@ impl Testbed {
         Ok(())
     }
 
-    /// The same while something of the benchmark's may be under way, which is not waited for.
+    /// The same while a statement of the benchmark may be running. It does not wait for that statement.
     pub async fn abandon(&mut self) -> Result<(), Error> {
-        let idle = self.control.start_over(&self.upstream).await;
+        let idle = self.control.reconnect(&self.upstream).await;
         self.tear_down().await.and(idle)
     }
 
-    /// Whether a technique can be run with this many clients; an answer of `Err` says why it can't.
+    /// Whether a technique can be run with this number of clients. The error is the reason.
     pub fn can_be_reached(&self, technique: &Technique, clients: u32) -> Result<(), Failure> {
         let own_gateway = self.running_gateway.is_none();
         let clients = clients + technique.beside.map_or(0, |beside| beside.clients);
@@ -222,7 +224,7 @@ impl Testbed {
         }
     }
 
-    /// Whether the server is the benchmark's own; what needs that is said in the reason.
+    /// Whether the server is private to the benchmark. The reason in the error names the action that needs this.
     fn is_private(&self, needing: &str) -> Result<(), Failure> {
         let reason = || Failure(format!("{needing} on a private server only"));
         self.server.as_ref().map(drop).ok_or_else(reason)
@@ -243,20 +245,20 @@ impl Testbed {
     async fn start_payments(&mut self, plan: &Plan, technique: &Technique) -> Result<(), Error> {
         let (Ok(programs), Ok(reader)) = (self.payment_programs.clone(), self.change_stream_reader.clone())
         else {
-            return Ok(()); // said before by `can_be_reached`
+            return Ok(()); // `can_be_reached` has reported the reason
         };
         let mut database = self.upstream.clone();
         if technique.through == Through::Hotrow {
-            // No run inherits connections, or what the gateway has learnt.
+            // No run inherits connections or caches of the gateway.
             self.fresh_gateway(plan).await?;
             database = self.gateway.as_ref().map_or(database, |gateway| gateway.endpoint.clone());
         }
-        let manners = match technique.load_by {
-            LoadBy::Payments { gateway_dies: true } => Manners::MatchDay,
-            _ => Manners::Smooth,
+        let behaviour = match technique.load_by {
+            LoadBy::Payments { gateway_dies: true } => Behaviour::MatchDay,
+            _ => Behaviour::Smooth,
         };
         let reader = technique.change_stream.then_some(reader);
-        let started = Payments::start(&programs, &database, &self.upstream, manners, reader).await?;
+        let started = Payments::start(&programs, &database, &self.upstream, behaviour, reader).await?;
         self.payments = Some(started);
         Ok(())
     }
@@ -268,7 +270,7 @@ impl Testbed {
         }
     }
 
-    /// Lets each flush of a private server take longer from now on, or as long as it takes.
+    /// Delays each flush of a private server from now on, or stops the delay.
     async fn flush_slowly(&mut self, slowly: bool) -> Result<(), Error> {
         if let (Some(server), Ok(slow_flush)) = (&self.server, &self.slow_flush)
             && slow_flush.set(slowly, server).await?
@@ -278,18 +280,18 @@ impl Testbed {
         Ok(())
     }
 
-    /// Where the server itself is.
+    /// The address of the server.
     pub fn server(&self) -> &Endpoint {
         &self.upstream
     }
 
-    /// Redis, if it is there.
+    /// Redis, if it is running.
     pub fn redis(&self) -> Result<&Redis, Failure> {
         let reason = "Redis is not installed (redis-server, redis-cli and redis-benchmark are needed)";
         self.redis.as_ref().ok_or_else(|| Failure(reason.into()))
     }
 
-    /// Where gateways serve HTTP, if they could be started.
+    /// The HTTP addresses of the gateways, if they could be started.
     pub fn http_addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
         let addresses: Vec<_> = self.http_gateways.iter().filter_map(|gateway| gateway.http).collect();
         if addresses.is_empty() {
@@ -300,7 +302,7 @@ impl Testbed {
         Ok(addresses)
     }
 
-    /// Where the clients of a technique connect; an answer of `Err` says why they can't.
+    /// The address for the clients of a technique. The error says why they cannot connect.
     pub fn endpoint(&self, through: Through, clients: u32) -> Result<&Endpoint, Failure> {
         let gateway = self.gateway.as_ref().map(|gateway| &gateway.endpoint);
         let (found, reason) = match through {
@@ -322,7 +324,7 @@ impl Testbed {
         found.ok_or_else(|| Failure(reason.into()))
     }
 
-    /// The protocol that clients can speak there.
+    /// The protocol that clients can use there.
     pub fn protocol(&self, through: Through, wanted: Protocol) -> Protocol {
         match (&self.pgbouncer_installed, through) {
             (Some(installed), Through::PgBouncer) => installed.protocol(wanted),
@@ -330,7 +332,7 @@ impl Testbed {
         }
     }
 
-    /// Adds to a failure that the program in between had ended, if that is what happened.
+    /// Adds to a failure that the program in between had ended, if this is true.
     pub fn explain(&mut self, through: Through, failure: Failure) -> Failure {
         let mut programs: Vec<_> = self.payments.iter_mut().map(|payments| &mut payments.service).collect();
         match through {
@@ -346,13 +348,13 @@ impl Testbed {
             }
             Through::Redis => programs.extend(self.redis.iter_mut().map(|redis| &mut redis.child)),
         }
-        match programs.into_iter().find_map(Child::obituary) {
-            Some(obituary) => Failure(format!("{}; {obituary}", failure.0)),
+        match programs.into_iter().find_map(Child::exit_report) {
+            Some(exit_report) => Failure(format!("{}; {exit_report}", failure.0)),
             None => failure,
         }
     }
 
-    /// Puts the rows back, so that no run inherits what the one before left to do, and gives the run a number of its own.
+    /// Restores the rows, so that no run has to do work that the previous one left, and gives the run a unique number.
     pub async fn before_run(
         &mut self,
         plan: &Plan,
@@ -369,19 +371,14 @@ impl Testbed {
         if let (Through::Redis, Some(redis)) = (technique.through, &self.redis) {
             redis.refill().await?;
         }
-        // On a server that isn't ours a checkpoint could do harm.
+        // On a server that is not private, a checkpoint could do harm.
         if self.server.is_some() {
             self.control.checkpoint().await?;
         }
         Ok(self.runs)
     }
 
-    /// Keeps what dies from being cleared away, until it is released.
-    pub async fn hold_snapshot(&self) -> Result<Snapshot, Error> {
-        Snapshot::hold(&self.upstream).await
-    }
-
-    /// What the technique's rows say now.
+    /// The current state of the technique's rows.
     pub async fn read(&self, scenario: &Scenario, technique: &Technique) -> Result<Reading, Error> {
         match (technique.through, &self.redis) {
             (Through::Redis, Some(redis)) => redis.read().await,
@@ -389,7 +386,7 @@ impl Testbed {
         }
     }
 
-    /// Where the private server keeps its data.
+    /// The data folder of the private server.
     pub fn data_folder(&self) -> Option<PathBuf> {
         self.server.as_ref().map(|server| server.data_dir())
     }

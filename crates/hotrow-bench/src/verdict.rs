@@ -1,37 +1,42 @@
-//! Judges a run: whether the rows agree with the acknowledged answers, and what was really done; reads and runs nothing.
+//! Checks a run: compares the rows with the acknowledged answers and counts the work done. It reads and runs nothing.
 
 use crate::scenario::Worth;
 
-/// What the rows say at one moment.
+/// The state of the rows at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// Units done so far.
     pub done: i64,
-    /// Rows that broke a promise.
+    /// Rows that violate an invariant.
     pub broken: i64,
 }
 
-/// What a run came to.
+/// The work of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
-    /// Units of real work: what the rows confirm, or reads that were answered.
+    /// Units of work: those that the rows confirm, or answered reads.
     pub done: u64,
-    /// Attempts that were turned away.
+    /// Rejected attempts.
     pub turned_away: u64,
 }
 
-/// What the clients of a run were told.
+/// The acknowledged requests of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Told {
+pub struct Acknowledgements {
     /// Answers to the technique's own requests.
     pub acknowledged: u64,
-    /// Answers to those of the load beside it, each worth one piece of work.
+    /// Answers to the requests of the second load, each with one unit of work.
     pub beside: u64,
 }
 
-/// Compares the rows before and after a run with the answers its clients got.
-pub fn judge(worth: Worth, told: Told, before: Reading, after: Reading) -> Result<Work, String> {
-    let Told { acknowledged, beside } = told;
+/// Compares the rows before and after a run with the answers that its clients received.
+pub fn judge(
+    worth: Worth,
+    acknowledgements: Acknowledgements,
+    before: Reading,
+    after: Reading,
+) -> Result<Work, String> {
+    let Acknowledgements { acknowledged, beside } = acknowledgements;
     if after.broken != 0 {
         return Err(format!("{} rows are missing or no longer add up", after.broken));
     }
@@ -68,11 +73,11 @@ pub fn judge(worth: Worth, told: Told, before: Reading, after: Reading) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use super::{Reading, Told, Work};
+    use super::{Acknowledgements, Reading, Work};
     use crate::scenario::Worth::{self, Each, Read, Sold, SoldOrTurnedAway};
 
     fn judge(worth: Worth, acknowledged: u64, before: Reading, after: Reading) -> Result<Work, String> {
-        super::judge(worth, Told { acknowledged, beside: 0 }, before, after)
+        super::judge(worth, Acknowledgements { acknowledged, beside: 0 }, before, after)
     }
 
     fn reading(done: i64) -> Reading {
@@ -80,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_agrees_passes() {
+    fn rows_that_agree_with_the_answers_pass() {
         let work = |done, turned_away| Ok(Work { done, turned_away });
         assert_eq!(judge(Sold, 10, reading(5), reading(15)), work(10, 0));
         assert_eq!(judge(SoldOrTurnedAway, 10, reading(5), reading(8)), work(3, 7));
@@ -89,9 +94,9 @@ mod tests {
     }
 
     #[test]
-    fn what_others_did_meanwhile_is_neither_counted_nor_forgotten() {
-        let told = Told { acknowledged: 10, beside: 7 };
-        let judged = |after| super::judge(Each(2), told, reading(5), reading(after));
+    fn work_of_the_second_load_is_checked_and_not_counted() {
+        let acknowledgements = Acknowledgements { acknowledged: 10, beside: 7 };
+        let judged = |after| super::judge(Each(2), acknowledgements, reading(5), reading(after));
         assert_eq!(judged(32), Ok(Work { done: 20, turned_away: 0 }));
         assert!(judged(31).is_err() && judged(33).is_err());
         assert!(judged(11).unwrap_err().contains("are missing"));
@@ -107,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_rows_and_silence_fail() {
+    fn broken_rows_and_missing_answers_fail() {
         assert!(judge(Sold, 1, reading(0), Reading { done: 1, broken: 1 }).is_err());
         assert!(judge(Sold, 1, reading(5), reading(4)).unwrap_err().contains("are missing"));
         assert!(judge(SoldOrTurnedAway, 0, reading(0), reading(0)).is_err());

@@ -1,4 +1,5 @@
-//! What the server does for a load: commits, flushes, a walsender's time, and what its sessions wait for; makes no load.
+//! Measures the server's work for a load: commits, flushes, the processor time of the walsender, and the waits of sessions.
+//! It makes no load.
 
 use crate::endpoint::Endpoint;
 use crate::error::{Error, refused};
@@ -10,24 +11,24 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-/// What a run's unit of work cost the server.
+/// The server's cost for a unit of work.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServerWork {
     /// Transactions that wrote something.
     pub commits_per_unit: f64,
     /// Flushes of the server's log.
     pub flushes_per_unit: f64,
-    /// How long such a flush took on average, in microseconds, as the server measured it; none if it has reported none.
+    /// Average time of a flush in microseconds, as measured by the server. `None` if the server has reported none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flush_us: Option<f64>,
-    /// Processor time of whoever decodes the log for a change stream, in microseconds, if somebody does.
+    /// Processor time of the walsender that decodes the log for a change stream, in microseconds, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub walsender_us_per_unit: Option<f64>,
-    /// How often a busy session was seen waiting for something; `CPU` if for nothing.
+    /// The number of samples in which a busy session waited, for each wait event. `CPU` means that the session did not wait.
     pub waits: BTreeMap<String, u64>,
 }
 
-/// A look at a server from the beginning of a load to its end.
+/// Observes a server from the beginning of a load to its end.
 #[derive(Debug)]
 pub struct Watch {
     client: Client,
@@ -51,23 +52,23 @@ const WAITS: &str = include_str!("../sql/watch/waits.sql");
 const WALSENDER: &str = include_str!("../sql/watch/walsender.sql");
 
 impl Watch {
-    /// Often enough for a share, seldom enough to cost about a hundredth of a core.
+    /// Often enough for percentages, and rare enough to use only about 1 % of a core.
     const EVERY: Duration = Duration::from_millis(100);
 
-    /// Begins to look.
+    /// Begins to observe.
     pub async fn start(server: &Endpoint) -> Result<Self, Error> {
         let client = server.connect().await?;
-        let looker = server.connect().await?;
+        let sampler = server.connect().await?;
         let walsender_us = walsender_us(&client).await?;
         let before = Counters { walsender_us, ..counters(&client).await? };
         let (end, ended) = oneshot::channel();
-        Ok(Self { client, before, end, sampling: tokio::spawn(sample(looker, ended)) })
+        Ok(Self { client, before, end, sampling: tokio::spawn(sample(sampler, ended)) })
     }
 
-    /// What it was for each of so many units. The load has just ended.
+    /// The cost for each of this number of units. The load has just ended.
     pub async fn finish(self, units: u64) -> Result<ServerWork, Error> {
         let after = counters(&self.client).await?;
-        // Whoever samples has ended by itself only if its connection is gone, which it reports.
+        // The sampling task ends by itself only if its connection is lost, and it reports that.
         let _ = self.end.send(());
         let waits = joined(self.sampling.await).map_err(refused("say what its sessions wait for"))?;
         let per_unit = |count: f64| count / units as f64;
@@ -92,8 +93,8 @@ async fn counters(client: &Client) -> Result<Counters, Error> {
     Ok(Counters { transactions, flushes: flushes.get(0), flushing_ms: flushes.get(1), walsender_us: None })
 }
 
-/// The processor time of the walsender once it has read all that is written; none if there is none, or where the system does
-/// not say.
+/// The processor time of the walsender after it has read the whole log. `None` if there is no walsender, or if the system
+/// does not report it.
 async fn walsender_us(client: &Client) -> Result<Option<f64>, Error> {
     const PATIENCE: Duration = Duration::from_secs(60);
     let now: String = {

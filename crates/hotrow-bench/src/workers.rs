@@ -1,5 +1,5 @@
-//! Load by workers that take a batch of orders in one statement and complete it in another, which pgbench can't do, since it
-//! keeps no rows; the SQL is the technique's.
+//! Load by workers that take a batch of orders in one statement and complete it in another. pgbench cannot do this, because
+//! it keeps no rows. The SQL is part of the technique.
 
 use crate::endpoint::Endpoint;
 use crate::load::{Answers, Failure, Part, joined};
@@ -8,23 +8,20 @@ use crate::statistics::Latencies;
 use bytes::BytesMut;
 use std::time::Instant;
 use tokio::task::JoinSet;
-use tokio_postgres::NoTls;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::{Client, Error};
 
-/// Orders that one worker completed, and how long a batch took it from asking for it to its completion.
+/// The orders that one worker completed, and the latencies of its batches, from the request to the completion.
 struct Done {
     orders: u64,
     latencies: Latencies,
 }
 
-/// Runs a load to its end. Each order counts, and not each batch.
+/// Runs a load to its end. It counts orders, not batches.
 pub async fn run(endpoint: &Endpoint, steps: Steps, part: &Part) -> Result<Answers, Failure> {
     let mut clients = Vec::new();
     for _ in 0..part.run.clients {
-        let (client, connection) = endpoint.config().connect(NoTls).await.map_err(failure)?;
-        // Its end shows up as an error of the worker's next statement.
-        tokio::spawn(connection);
-        clients.push(client);
+        clients.push(endpoint.client().await.map_err(failure)?);
     }
     let began = Instant::now();
     let named = |text: &str| text.replace(":run", &part.number.to_string());
@@ -41,13 +38,8 @@ pub async fn run(endpoint: &Endpoint, steps: Steps, part: &Part) -> Result<Answe
     Ok(Answers::since(began, all.orders, all.latencies))
 }
 
-/// One worker, until the time is over.
-async fn work(
-    client: tokio_postgres::Client,
-    take: String,
-    complete: String,
-    end: Instant,
-) -> Result<Done, Failure> {
+/// Runs one worker until the time is over.
+async fn work(client: Client, take: String, complete: String, end: Instant) -> Result<Done, Failure> {
     let take = client.prepare(&take).await.map_err(failure)?;
     let complete = client.prepare(&complete).await.map_err(failure)?;
     let mut done = Done { orders: 0, latencies: Latencies::new() };
@@ -74,7 +66,7 @@ async fn work(
     Ok(done)
 }
 
-/// An array of bigint, also where a domain of the schema pack's over one is wanted.
+/// An array of bigint, also as a parameter of a domain of the schema pack.
 #[derive(Debug)]
 struct Receipts(Vec<i64>);
 
@@ -94,9 +86,11 @@ impl ToSql for Receipts {
     to_sql_checked!();
 }
 
-fn failure(error: tokio_postgres::Error) -> Failure {
+fn failure(error: Error) -> Failure {
     Failure(match error.as_db_error() {
-        Some(said) => format!("a worker's statement failed: {} ({})", said.message(), said.code().code()),
+        Some(reported) => {
+            format!("a worker's statement failed: {} ({})", reported.message(), reported.code().code())
+        }
         None => format!("a worker failed: {error}"),
     })
 }

@@ -1,6 +1,6 @@
-//! What the checks of the schema pack's scenarios must not overlook: each planted fault has to be reported; no load is made.
+//! Tests that the checks of the scenarios report each planted fault. They make no load.
 
-#![allow(clippy::unwrap_used, reason = "a test whose surroundings can't be set up has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot create its environment has failed")]
 
 use hotrow_postgres::PrivateServer;
 use tokio_postgres::{Client, NoTls};
@@ -13,7 +13,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Installs the pack and the scenario's tables, makes the run 7 ready, and does some work.
+    /// Installs the pack and the scenario's tables, prepares run 7, and does some work.
     async fn new(set_up: &str, before_run: &str, work: &str, reading: &'static str) -> Self {
         let start = || PrivateServer::builder().label("bench-checks").start().unwrap();
         let server = tokio::task::spawn_blocking(start).await.unwrap();
@@ -26,18 +26,18 @@ impl Rows {
         Self { client, reading, _server: server }
     }
 
-    /// What is done and what is broken.
+    /// The work done and the number of broken rows.
     async fn read(&self) -> Result<(i64, i64), tokio_postgres::Error> {
         let row = self.client.query_one(self.reading, &[]).await?;
         Ok((row.get("done"), row.get("broken")))
     }
 
-    /// Plants one fault after the other, each on sound rows. A check that can't be made is a fault that was noticed.
-    async fn notices(&self, faults: &[&str]) {
+    /// Plants one fault after another, each on correct rows. A check that fails to run has detected its fault.
+    async fn reports(&self, faults: &[&str]) {
         for fault in faults {
             self.client.batch_execute("begin").await.unwrap();
             let changed = self.client.execute(*fault, &[]).await.unwrap();
-            assert!(changed > 0, "there was nothing to break: {fault}");
+            assert!(changed > 0, "the fault changes no row: {fault}");
             let read = self.read().await;
             assert!(read.is_err() || read.unwrap().1 > 0, "overlooked: {fault}");
             self.client.batch_execute("rollback").await.unwrap();
@@ -46,7 +46,7 @@ impl Rows {
 }
 
 #[tokio::test]
-async fn the_counters_histories() {
+async fn faults_in_the_histories_of_counters_are_reported() {
     let rows = Rows::new(
         include_str!("../sql/counter.sql"),
         include_str!("../sql/counter_before_run.sql"),
@@ -62,7 +62,7 @@ async fn the_counters_histories() {
     )
     .await;
     assert_eq!(rows.read().await.unwrap(), (13, 0));
-    rows.notices(&[
+    rows.reports(&[
         "update hotrow.ledger set value = value + 1 where version = 1",
         "update hotrow.ledger set value = value + 1 where version = 3",
         "delete from hotrow.ledger where version = 2",
@@ -81,7 +81,7 @@ async fn the_counters_histories() {
 }
 
 #[tokio::test]
-async fn the_sales_reservations() {
+async fn faults_in_the_reservations_of_a_sale_are_reported() {
     let rows = Rows::new(
         include_str!("../sql/sale.sql"),
         concat!(include_str!("../sql/sale_before_run.sql"), include_str!("../sql/sale_units.sql")),
@@ -96,7 +96,7 @@ async fn the_sales_reservations() {
     )
     .await;
     assert_eq!(rows.read().await.unwrap(), (7, 0), "a repeated request counts once");
-    rows.notices(&[
+    rows.reports(&[
         "update hotrow.sale set remaining = remaining - 1",
         "delete from hotrow.reservation where buyer = 'bob'",
         "delete from hotrow.request where request_id = '10000000-0000-4000-8000-100000000001'",
@@ -112,7 +112,7 @@ async fn the_sales_reservations() {
 }
 
 #[tokio::test]
-async fn a_sold_out_item_that_was_sold() {
+async fn a_sale_of_a_sold_out_item_is_reported() {
     let rows = Rows::new(
         include_str!("../sql/sold_out.sql"),
         include_str!("../sql/sold_out_before_run.sql"),
@@ -121,11 +121,11 @@ async fn a_sold_out_item_that_was_sold() {
     )
     .await;
     assert_eq!(rows.read().await.unwrap(), (0, 0));
-    rows.notices(&["update hotrow.sale set stock = 1, remaining = 1"]).await;
+    rows.reports(&["update hotrow.sale set stock = 1, remaining = 1"]).await;
 }
 
 #[tokio::test]
-async fn the_restarted_counter() {
+async fn faults_in_the_log_of_the_restarted_counter_are_reported() {
     let rows = Rows::new(
         include_str!("../sql/restart.sql"),
         "set hotrow_bench.first = 1; set hotrow_bench.last = 3000",
@@ -136,7 +136,7 @@ async fn the_restarted_counter() {
     rows.client.query_one(include_str!("../sql/first_answer.sql"), &[]).await.unwrap();
     assert_eq!(rows.read().await.unwrap(), (3001, 0));
     rows.client.batch_execute("discard all").await.unwrap();
-    rows.notices(&[
+    rows.reports(&[
         "update hotrow.snapshot set value = value + 1",
         "update hotrow.log_entry set amounts = '{2}' where version = 3000",
     ])
@@ -144,7 +144,7 @@ async fn the_restarted_counter() {
 }
 
 #[tokio::test]
-async fn the_payments() {
+async fn faults_in_payments_are_reported() {
     let rows = Rows::new(
         include_str!("../../../examples/payments/sql/schema.sql"),
         "",
@@ -157,7 +157,7 @@ async fn the_payments() {
         (3, 0),
         "one is captured, one was declined, one was never confirmed, one is captured by its second attempt"
     );
-    rows.notices(&[
+    rows.reports(&[
         "update payments.intent set state = 'authorizing' where state = 'captured'",
         "update payments.intent set captured = 99 where state = 'captured'",
         "update payments.intent set refunded = 1 where state = 'captured'",
@@ -204,7 +204,7 @@ async fn the_payments() {
 }
 
 #[tokio::test]
-async fn the_queues_orders() {
+async fn faults_in_the_orders_of_queues_are_reported() {
     let rows = Rows::new(
         include_str!("../sql/queue/tables.sql"),
         include_str!("../sql/queue/before_run.sql"),
@@ -219,7 +219,7 @@ async fn the_queues_orders() {
     )
     .await;
     assert_eq!(rows.read().await.unwrap(), (4, 0));
-    rows.notices(&[
+    rows.reports(&[
         "delete from hotrow_bench.waiting where id = 4",
         "delete from hotrow_bench.processed where id = 1",
         "delete from hotrow_bench.processed where id = 2",
@@ -237,7 +237,7 @@ async fn the_queues_orders() {
 }
 
 #[tokio::test]
-async fn the_orders_of_queues_that_others_wrote() {
+async fn faults_in_queues_of_other_projects_are_reported() {
     let rows = Rows::new(
         include_str!("../sql/queue/tables.sql"),
         include_str!("../sql/queue/before_run.sql"),
@@ -256,7 +256,7 @@ async fn the_orders_of_queues_that_others_wrote() {
     )
     .await;
     assert_eq!(rows.read().await.unwrap(), (5, 0));
-    rows.notices(&[
+    rows.reports(&[
         "delete from hotrow_bench.worked where id = 1",
         "insert into hotrow_bench.worked select 6, order_id from hotrow_bench.worked where id = 1",
         "insert into graphile_worker._private_jobs select json_build_object('order_id', order_id)
@@ -269,7 +269,7 @@ async fn the_orders_of_queues_that_others_wrote() {
 }
 
 #[tokio::test]
-async fn the_orders_that_were_put_into_queues() {
+async fn faults_in_enqueued_orders_are_reported() {
     let rows = Rows::new(
         include_str!("../sql/queue/tables.sql"),
         include_str!("../sql/queue/before_run.sql"),
@@ -280,13 +280,13 @@ async fn the_orders_that_were_put_into_queues() {
     )
     .await;
     assert_eq!(rows.read().await.unwrap(), (5, 0));
-    rows.notices(&["insert into hotrow_bench.waiting (order_id, payload)
+    rows.reports(&["insert into hotrow_bench.waiting (order_id, payload)
              select order_id, '{}' from hotrow.queue_order where id = 1"])
         .await;
 }
 
 #[tokio::test]
-async fn the_feeds_messages() {
+async fn faults_in_the_messages_of_feeds_are_reported() {
     let rows = Rows::new(
         include_str!("../sql/feed/tables.sql"),
         include_str!("../sql/feed/before_run.sql"),
@@ -298,7 +298,7 @@ async fn the_feeds_messages() {
     )
     .await;
     assert_eq!(rows.read().await.unwrap(), (8, 0));
-    rows.notices(&[
+    rows.reports(&[
         "update hotrow_bench.feed set status = 2",
         "delete from hotrow.inbox_entry where number = 1",
         "delete from hotrow.inbox_entry where number = 3",

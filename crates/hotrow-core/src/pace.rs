@@ -87,7 +87,10 @@ mod tests {
         let wait = pace.wait(5_000);
         assert!(wait < Duration::from_secs(5), "{wait:?}");
         (0..100).for_each(|_| pace.done(1, 100 * MS));
-        assert!(pace.wait(200) > Duration::from_secs(19), "it does if all batches are like it");
+        assert!(
+            pace.wait(200) > Duration::from_secs(19),
+            "if all batches are so slow, the pace follows them"
+        );
     }
 
     #[test]

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn histogram_buckets_hold_what_is_at_most_their_bound() {
+    fn histogram_buckets_count_values_up_to_their_bound() {
         let histogram = Histogram::<4>::new(1);
         for value in [0, 1, 2, 3, 4, 5, 1000] {
             histogram.record(value);

@@ -75,13 +75,12 @@ impl Tokens {
     }
 }
 
+/// The tokens that are accepted; none if there is no file of tokens.
+type Accepted = State<Option<Arc<Tokens>>>;
+
 /// Passes a request that has a token, or needs none.
-pub async fn check(
-    State(tokens): State<Option<Arc<Tokens>>>,
-    request: Request,
-    next: Next,
-) -> Result<Response, Problem> {
-    match &tokens {
+pub async fn check(tokens: Accepted, request: Request, next: Next) -> Result<Response, Problem> {
+    match &*tokens {
         Some(tokens) => authorize(tokens, request.headers())?,
         None => {
             refuse_other_hosts(&request)?;
@@ -92,11 +91,7 @@ pub async fn check(
 }
 
 /// Passes a request for the page, to which other sites may link.
-pub async fn check_host(
-    State(tokens): State<Option<Arc<Tokens>>>,
-    request: Request,
-    next: Next,
-) -> Result<Response, Problem> {
+pub async fn check_host(tokens: Accepted, request: Request, next: Next) -> Result<Response, Problem> {
     if tokens.is_none() {
         refuse_other_hosts(&request)?;
     }

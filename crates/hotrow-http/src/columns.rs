@@ -14,19 +14,41 @@ use uuid::Uuid;
 use crate::seconds::Hold;
 use crate::time::Time;
 
-/// The types that a column of an answer can have.
-const KNOWN: [Type; 10] = [
-    Type::INT8,
-    Type::INT4,
-    Type::FLOAT8,
-    Type::BOOL,
-    Type::TEXT,
-    Type::JSONB,
-    Type::TIMESTAMPTZ,
-    Type::INTERVAL,
-    Type::UUID,
-    Type::UUID_ARRAY,
-];
+/// Declares the types that a column of an answer can have, each with the Rust type that is written as JSON.
+macro_rules! known {
+    ($($type:ident: $value:ty,)*) => {
+        const KNOWN: &[Type] = &[$(Type::$type),*];
+
+        impl Serialize for Fields<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut map = serializer.serialize_map(Some(self.0.len()))?;
+                for (index, column) in self.0.columns().iter().enumerate() {
+                    let name = column.name();
+                    match *column.type_() {
+                        $(Type::$type => map.serialize_entry(name, &get::<$value, S::Error>(self.0, index)?)?,)*
+                        ref other => {
+                            return Err(ser::Error::custom(format!("no JSON for {name} of type {other}")));
+                        }
+                    }
+                }
+                map.end()
+            }
+        }
+    };
+}
+
+known! {
+    INT8: i64,
+    INT4: i32,
+    FLOAT8: f64,
+    BOOL: bool,
+    TEXT: Text<'_>,
+    JSONB: Document,
+    TIMESTAMPTZ: Time,
+    INTERVAL: Hold,
+    UUID: Uuid,
+    UUID_ARRAY: Vec<Option<Uuid>>,
+}
 
 /// The first column whose type has no JSON.
 pub fn unknown(columns: &[Column]) -> Option<&Column> {
@@ -35,36 +57,6 @@ pub fn unknown(columns: &[Column]) -> Option<&Column> {
 
 /// A row as an object.
 pub struct Fields<'a>(pub &'a Row);
-
-impl Serialize for Fields<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (index, column) in self.0.columns().iter().enumerate() {
-            let name = column.name();
-            match *column.type_() {
-                Type::INT8 => map.serialize_entry(name, &get::<i64, S::Error>(self.0, index)?)?,
-                Type::INT4 => map.serialize_entry(name, &get::<i32, S::Error>(self.0, index)?)?,
-                Type::FLOAT8 => map.serialize_entry(name, &get::<f64, S::Error>(self.0, index)?)?,
-                Type::BOOL => map.serialize_entry(name, &get::<bool, S::Error>(self.0, index)?)?,
-                Type::TEXT => map.serialize_entry(name, &get::<Text<'_>, S::Error>(self.0, index)?)?,
-                Type::JSONB => map.serialize_entry(name, &get::<Document, S::Error>(self.0, index)?)?,
-                Type::TIMESTAMPTZ => map.serialize_entry(name, &get::<Time, S::Error>(self.0, index)?)?,
-                Type::INTERVAL => map.serialize_entry(name, &get::<Hold, S::Error>(self.0, index)?)?,
-                Type::UUID => {
-                    let id = get::<Uuid, S::Error>(self.0, index)?;
-                    map.serialize_entry(name, &id.map(|id| id.to_string()))?;
-                }
-                Type::UUID_ARRAY => {
-                    let ids = get::<Vec<Option<Uuid>>, S::Error>(self.0, index)?;
-                    let text = |id: &Option<Uuid>| id.map(|id| id.to_string());
-                    map.serialize_entry(name, &ids.map(|ids| ids.iter().map(text).collect::<Vec<_>>()))?;
-                }
-                ref other => return Err(ser::Error::custom(format!("no JSON for {name} of type {other}"))),
-            }
-        }
-        map.end()
-    }
-}
 
 fn get<'a, T: FromSql<'a>, E: ser::Error>(row: &'a Row, index: usize) -> Result<Option<T>, E> {
     row.try_get(index).map_err(E::custom)

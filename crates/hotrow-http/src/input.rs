@@ -233,6 +233,19 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Input<T> {
     }
 }
 
+/// A body, and the Idempotency-Key if the request has one.
+pub struct Keyed<T>(pub Option<Uuid>, pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Keyed<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let key = key(request.headers())?;
+        let Input(input) = Input::from_request(request, state).await?;
+        Ok(Keyed(key, input))
+    }
+}
+
 fn unreadable(status: StatusCode) -> Problem {
     if status == StatusCode::PAYLOAD_TOO_LARGE {
         let (one, many) = (limits::HTTP_BODY_BYTES_MAX, limits::HTTP_BATCH_BYTES_MAX);

@@ -9,107 +9,64 @@ use serde::Serialize;
 /// The page that explains each kind, under a heading with its name.
 const PAGE: &str = "https://github.com/hotrow/hotrow/blob/main/docs/http.md#";
 
-/// The kinds of problems.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+/// Declares the kinds of problems: for each its status, the name in its `type`, and its title.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident: $status:ident $name:literal $title:literal,)*) => {
+        /// The kinds of problems.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Kind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl Kind {
+            /// All kinds, for the test that compares them with the page.
+            #[cfg(test)]
+            const ALL: &[Kind] = &[$(Kind::$kind),*];
+
+            /// The status, the name in the `type`, and the title.
+            fn describe(self) -> (StatusCode, &'static str, &'static str) {
+                match self {
+                    $(Kind::$kind => (StatusCode::$status, $name, $title),)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
     /// The request is invalid.
-    BadRequest,
+    BadRequest: BAD_REQUEST "bad-request" "Invalid request",
     /// No token, or a wrong one.
-    Unauthorized,
+    Unauthorized: UNAUTHORIZED "unauthorized" "A valid token is required",
     /// The request comes or could come from a web page.
-    ForeignOrigin,
+    ForeignOrigin: FORBIDDEN "foreign-origin" "Requests from web pages need a token",
     /// The path or the queue does not exist.
-    NotFound,
+    NotFound: NOT_FOUND "not-found" "Not found",
     /// The path does not have this method.
-    MethodNotAllowed,
+    MethodNotAllowed: METHOD_NOT_ALLOWED "method-not-allowed" "Method not allowed",
     /// The body did not arrive in time.
-    RequestTimeout,
+    RequestTimeout: REQUEST_TIMEOUT "request-timeout" "The request did not arrive in time",
     /// The body is too large.
-    BodyTooLarge,
+    BodyTooLarge: PAYLOAD_TOO_LARGE "body-too-large" "The request body is too large",
     /// The body is not JSON.
-    NotJson,
+    NotJson: UNSUPPORTED_MEDIA_TYPE "not-json" "The request body must be JSON",
     /// The schema pack rejects an argument.
-    RefusedArgument,
+    RefusedArgument: UNPROCESSABLE_ENTITY "refused-argument" "An argument was rejected",
     /// Too many calls wait, or the server ran out of a resource. The call changed nothing.
-    QueueFull,
+    QueueFull: TOO_MANY_REQUESTS "queue-full" "Too many calls wait, or a resource is exhausted",
     /// Another limit is reached.
-    Busy,
+    Busy: SERVICE_UNAVAILABLE "busy" "A limit is reached",
     /// The server cannot be reached, or aborted the call. The call changed nothing.
-    ServerAway,
+    ServerAway: SERVICE_UNAVAILABLE "server-away" "The database server is unreachable or aborted the call",
     /// The schema pack is missing, or the user cannot execute or trust its functions.
-    PackMissing,
+    PackMissing: SERVICE_UNAVAILABLE "pack-missing" "The schema pack cannot be called",
     /// The call was executed once or not at all.
-    OutcomeUnknown,
+    OutcomeUnknown: GATEWAY_TIMEOUT "outcome-unknown" "The outcome of the call is unknown",
     /// A bug in Hotrow.
-    Internal,
+    Internal: INTERNAL_SERVER_ERROR "internal" "Internal error",
 }
 
 impl Kind {
-    /// All kinds, for the test that compares them with the page.
-    #[cfg(test)]
-    const ALL: [Kind; 15] = [
-        Kind::BadRequest,
-        Kind::Unauthorized,
-        Kind::ForeignOrigin,
-        Kind::NotFound,
-        Kind::MethodNotAllowed,
-        Kind::RequestTimeout,
-        Kind::BodyTooLarge,
-        Kind::NotJson,
-        Kind::RefusedArgument,
-        Kind::QueueFull,
-        Kind::Busy,
-        Kind::ServerAway,
-        Kind::PackMissing,
-        Kind::OutcomeUnknown,
-        Kind::Internal,
-    ];
-
-    /// The status, the name in the `type`, and the title.
-    fn describe(self) -> (StatusCode, &'static str, &'static str) {
-        match self {
-            Kind::BadRequest => (StatusCode::BAD_REQUEST, "bad-request", "Invalid request"),
-            Kind::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "A valid token is required"),
-            Kind::ForeignOrigin => {
-                (StatusCode::FORBIDDEN, "foreign-origin", "Requests from web pages need a token")
-            }
-            Kind::NotFound => (StatusCode::NOT_FOUND, "not-found", "Not found"),
-            Kind::MethodNotAllowed => {
-                (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed")
-            }
-            Kind::RequestTimeout => {
-                (StatusCode::REQUEST_TIMEOUT, "request-timeout", "The request did not arrive in time")
-            }
-            Kind::BodyTooLarge => {
-                (StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "The request body is too large")
-            }
-            Kind::NotJson => {
-                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", "The request body must be JSON")
-            }
-            Kind::RefusedArgument => {
-                (StatusCode::UNPROCESSABLE_ENTITY, "refused-argument", "An argument was rejected")
-            }
-            Kind::QueueFull => (
-                StatusCode::TOO_MANY_REQUESTS,
-                "queue-full",
-                "Too many calls wait, or a resource is exhausted",
-            ),
-            Kind::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy", "A limit is reached"),
-            Kind::ServerAway => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "server-away",
-                "The database server is unreachable or aborted the call",
-            ),
-            Kind::PackMissing => {
-                (StatusCode::SERVICE_UNAVAILABLE, "pack-missing", "The schema pack cannot be called")
-            }
-            Kind::OutcomeUnknown => {
-                (StatusCode::GATEWAY_TIMEOUT, "outcome-unknown", "The outcome of the call is unknown")
-            }
-            Kind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
-        }
-    }
-
     /// The seconds after which a retry can succeed.
     fn retry_after(self) -> Option<HeaderValue> {
         let seconds = match self {

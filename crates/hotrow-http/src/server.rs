@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_sends_nothing_or_half_a_request_is_cut_off() {
+    async fn a_client_that_sends_nothing_or_half_a_request_is_disconnected() {
         let (address, _stop, _server) = start(short()).await;
         for said in ["", "PRI * HT", "GET / HTTP/1.1\r\nHost: x\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"] {
             let mut stream = TcpStream::connect(&address).await.unwrap();
@@ -195,7 +195,7 @@ mod tests {
         stop.send(()).unwrap();
         assert!(all_that_comes(&mut busy).await.ends_with("late"));
         let clean = tokio::time::timeout(Duration::from_secs(5), server).await.unwrap().unwrap();
-        assert!(clean, "an idle connection holds up the end");
+        assert!(clean, "an idle connection delays the stop");
         assert!(TcpStream::connect(&address).await.is_err());
     }
 
@@ -232,8 +232,8 @@ mod tests {
             });
             let mut said = Vec::new();
             let end = tokio::time::timeout(Duration::from_secs(20), read.read_to_end(&mut said)).await;
-            assert!(end.is_ok(), "it is kept open by PINGs: {said:?}");
-            assert!(since.elapsed() >= short().headers, "it was closed at once");
+            assert!(end.is_ok(), "the connection is kept open by PINGs: {said:?}");
+            assert!(since.elapsed() >= short().headers, "the connection was closed at once");
             assert_eq!(said.windows(4).any(|part| part == b"here"), first.len() > PREFACE.len());
             pings.await.unwrap();
         }

@@ -2,7 +2,7 @@
 //! installation, the HTTP API and its document, the model, and the documentation. A failure names each place that misses a
 //! function.
 
-#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
+#![expect(clippy::unwrap_used, reason = "the lints' exception for tests covers only functions with #[test]")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -2,43 +2,32 @@
 
 use std::fmt;
 
+use crate::named::named;
 use crate::{Id, SaleTerms, Time};
 
-/// Every value of a status column. Those after the first line are refusals or mean that nothing was left to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names are the statuses")]
-#[rustfmt::skip]
-pub enum Status {
-    Ok, Created, Reserved, Confirmed, Cancelled, Extended, Restocked,
-    Exists, Differs,
-    OutOfBounds, Overflow,
-    UnknownItem, NotStarted, Ended, SoldOut, LimitReached,
-    UnknownReservation, Expired,
-}
-
-impl Status {
-    /// The name as SQL writes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Created => "created",
-            Self::Reserved => "reserved",
-            Self::Confirmed => "confirmed",
-            Self::Cancelled => "cancelled",
-            Self::Extended => "extended",
-            Self::Restocked => "restocked",
-            Self::Exists => "exists",
-            Self::Differs => "differs",
-            Self::OutOfBounds => "out_of_bounds",
-            Self::Overflow => "overflow",
-            Self::UnknownItem => "unknown_item",
-            Self::NotStarted => "not_started",
-            Self::Ended => "ended",
-            Self::SoldOut => "sold_out",
-            Self::LimitReached => "limit_reached",
-            Self::UnknownReservation => "unknown_reservation",
-            Self::Expired => "expired",
-        }
+named! {
+    /// Every value of a status column. Those after `restocked` are refusals or mean that nothing was left to do.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[expect(missing_docs, reason = "the names are the statuses")]
+    pub enum Status (NAMES, name) {
+        "ok" Ok,
+        "created" Created,
+        "reserved" Reserved,
+        "confirmed" Confirmed,
+        "cancelled" Cancelled,
+        "extended" Extended,
+        "restocked" Restocked,
+        "exists" Exists,
+        "differs" Differs,
+        "out_of_bounds" OutOfBounds,
+        "overflow" Overflow,
+        "unknown_item" UnknownItem,
+        "not_started" NotStarted,
+        "ended" Ended,
+        "sold_out" SoldOut,
+        "limit_reached" LimitReached,
+        "unknown_reservation" UnknownReservation,
+        "expired" Expired,
     }
 }
 

@@ -3,60 +3,39 @@
 
 use std::fmt;
 
-use crate::functions::functions;
+use crate::named::named;
 use crate::{CounterSettings, Id, SaleTerms, Time};
 
-/// How a counter keeps its history. Its answers do not depend on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Strategy {
-    /// The counter's row has the value, and the ledger has a row for each command.
-    #[default]
-    Ledger,
-    /// Only the commands are kept; the value is folded when it is needed.
-    Log,
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Ledger => "ledger",
-            Self::Log => "log",
-        })
+named! {
+    /// How a counter keeps its history. Its answers do not depend on it.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Strategy (NAMES, name) {
+        /// The counter's row has the value, and the ledger has a row for each command.
+        #[default]
+        "ledger" Ledger,
+        /// Only the commands are kept; the value is folded when it is needed.
+        "log" Log,
     }
 }
 
-/// A call of a function. SQL draws random IDs for reservations; here the command says which ID a new reservation gets.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the fields are the functions' parameters, which docs and SQL describe")]
-pub enum Command {
-    CreateCounter { counter: String, settings: CounterSettings },
-    Increment { counter: String, amount: i64, request: Option<Id> },
-    Drain { counter: String, request: Option<Id> },
-    Counter { counter: String },
-    CreateSale { item: String, terms: SaleTerms },
-    Reserve { item: String, buyer: String, quantity: i64, request: Option<Id>, new: Id },
-    ReserveAll { items: Vec<String>, quantities: Vec<i64>, buyer: String, request: Option<Id>, new: Vec<Id> },
-    Confirm { reservation: Id },
-    Cancel { reservation: Id },
-    Extend { reservation: Id, hold: Time },
-    Restock { item: String, quantity: i64, request: Option<Id> },
-    Sale { item: String },
-}
-
-functions! {
-    Command:
-    CreateCounter "create_counter",
-    Increment "increment",
-    Drain "drain",
-    Counter "counter",
-    CreateSale "create_sale",
-    Reserve "reserve",
-    ReserveAll "reserve_all",
-    Confirm "confirm",
-    Cancel "cancel",
-    Extend "extend",
-    Restock "restock",
-    Sale "sale",
+named! {
+    /// A call of a function. SQL draws random IDs for reservations; here the command says which ID a new reservation gets.
+    #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+    #[expect(missing_docs, reason = "the fields are the functions' parameters, which docs and SQL describe")]
+    pub enum Command (FUNCTIONS, function) {
+        "create_counter" CreateCounter { counter: String, settings: CounterSettings },
+        "increment" Increment { counter: String, amount: i64, request: Option<Id> },
+        "drain" Drain { counter: String, request: Option<Id> },
+        "counter" Counter { counter: String },
+        "create_sale" CreateSale { item: String, terms: SaleTerms },
+        "reserve" Reserve { item: String, buyer: String, quantity: i64, request: Option<Id>, new: Id },
+        "reserve_all" ReserveAll { items: Vec<String>, quantities: Vec<i64>, buyer: String, request: Option<Id>, new: Vec<Id> },
+        "confirm" Confirm { reservation: Id },
+        "cancel" Cancel { reservation: Id },
+        "extend" Extend { reservation: Id, hold: Time },
+        "restock" Restock { item: String, quantity: i64, request: Option<Id> },
+        "sale" Sale { item: String },
+    }
 }
 
 /// Longer names are an error.
@@ -148,7 +127,7 @@ impl fmt::Display for Command {
         f.write_str(self.function())?;
         match self {
             Self::CreateCounter { counter, settings: CounterSettings { strategy, min, max } } => {
-                write!(f, " {counter} {strategy}")?;
+                write!(f, " {counter} {}", strategy.name())?;
                 option(f, "min", *min)?;
                 option(f, "max", *max)
             }

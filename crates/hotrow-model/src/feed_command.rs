@@ -3,15 +3,17 @@
 use std::fmt;
 
 pub use crate::Fault;
-use crate::functions::functions;
+use crate::named::named;
 
-/// The order of unread messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are the arguments")]
-pub enum Sort {
-    Oldest,
-    Newest,
-    Author,
+named! {
+    /// The order of unread messages.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "the names are the arguments")]
+    pub enum Sort (NAMES, name) {
+        "oldest" Oldest,
+        "newest" Newest,
+        "author" Author,
+    }
 }
 
 /// A message in an inbox.
@@ -27,36 +29,23 @@ pub struct Message {
     pub content: String,
 }
 
-/// A call of a function of feeds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are the functions' parameters, which docs and SQL describe")]
-pub enum FeedCommand {
-    Follow { user: i64, followee: i64, backfill: i64 },
-    Unfollow { user: i64, followee: i64 },
-    Mute { user: i64, followee: i64, muted: bool },
-    Post { author: i64, content: String, request: Option<u128> },
-    Push { user: i64, from: i64, content: String, at: Option<i64>, request: Option<u128> },
-    Consume { user: i64, max: i64, sort: Sort },
-    Peek { user: i64, max: i64, sort: Sort },
-    Unread { user: i64 },
-    MarkReadUpTo { user: i64, entry: i64 },
-    Past { user: i64, before: Option<i64>, max: i64 },
-    FanOut { most: usize },
-}
-
-functions! {
-    FeedCommand:
-    Follow "follow",
-    Unfollow "unfollow",
-    Mute "mute",
-    Post "post",
-    Push "push",
-    Consume "consume",
-    Peek "peek",
-    Unread "unread",
-    MarkReadUpTo "mark_read_up_to",
-    Past "past",
-    FanOut "fan_out",
+named! {
+    /// A call of a function of feeds.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "the fields are the functions' parameters, which docs and SQL describe")]
+    pub enum FeedCommand (FUNCTIONS, function) {
+        "follow" Follow { user: i64, followee: i64, backfill: i64 },
+        "unfollow" Unfollow { user: i64, followee: i64 },
+        "mute" Mute { user: i64, followee: i64, muted: bool },
+        "post" Post { author: i64, content: String, request: Option<u128> },
+        "push" Push { user: i64, from: i64, content: String, at: Option<i64>, request: Option<u128> },
+        "consume" Consume { user: i64, max: i64, sort: Sort },
+        "peek" Peek { user: i64, max: i64, sort: Sort },
+        "unread" Unread { user: i64 },
+        "mark_read_up_to" MarkReadUpTo { user: i64, entry: i64 },
+        "past" Past { user: i64, before: Option<i64>, max: i64 },
+        "fan_out" FanOut { most: usize },
+    }
 }
 
 impl FeedCommand {
@@ -115,17 +104,6 @@ impl FeedCommand {
                 vec![number(user), (before, "bigint"), size(max)]
             }
             Self::FanOut { most } => vec![(most.to_string(), "int")],
-        }
-    }
-}
-
-impl Sort {
-    /// The name as an argument.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Oldest => "oldest",
-            Self::Newest => "newest",
-            Self::Author => "author",
         }
     }
 }

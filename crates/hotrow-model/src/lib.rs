@@ -11,10 +11,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
 //! | `command.rs`, `parse.rs` | the commands of counters and sales, their invalid arguments, and how scripts write them |
-//! | `functions.rs` | the names of the functions that commands call |
+//! | `named.rs` | how an enumeration gets the names that its variants have in SQL |
 //! | `id.rs` | IDs of requests and reservations |
 //! | `answer.rs` | the answers, and how they are written |
 //! | `counter.rs` | a counter: value, version, bounds |
@@ -30,9 +30,9 @@ mod command;
 mod counter;
 mod feed;
 mod feed_command;
-mod functions;
 mod id;
 pub mod linear;
+mod named;
 mod parse;
 mod queue;
 mod sale;

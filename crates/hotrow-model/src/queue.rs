@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::Time;
-use crate::functions::functions;
+use crate::named::named;
 
 /// The settings of `create_queue`.
 #[derive(Clone, Debug)]
@@ -27,19 +27,21 @@ pub struct Receipt {
     order: u64,
 }
 
-/// A call. Orders are named by numbers. A take without a lease completes its orders at once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are the functions' parameters")]
-pub enum QueueCommand {
-    Enqueue(NewOrder),
-    Take { max: usize, lease: Option<Time> },
-    Complete { receipt: Receipt },
-    Fail { receipt: Receipt, retry_in: Option<Time> },
-    Release { receipt: Receipt },
-    ExtendLease { receipt: Receipt, lease: Time },
-    Redrive { max: usize },
-    Pause,
-    Resume,
+named! {
+    /// A call. Orders are named by numbers. A take without a lease completes its orders at once.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "the fields are the functions' parameters")]
+    pub enum QueueCommand (FUNCTIONS, function) {
+        "enqueue" Enqueue(NewOrder),
+        "take" Take { max: usize, lease: Option<Time> },
+        "complete" Complete { receipt: Receipt },
+        "fail" Fail { receipt: Receipt, retry_in: Option<Time> },
+        "release" Release { receipt: Receipt },
+        "extend_lease" ExtendLease { receipt: Receipt, lease: Time },
+        "redrive" Redrive { max: usize },
+        "pause" Pause,
+        "resume" Resume,
+    }
 }
 
 /// The parameters of `enqueue`.
@@ -51,19 +53,6 @@ pub struct NewOrder {
     pub created_at: Option<Time>,
     pub not_before: Option<Time>,
     pub priority: i64,
-}
-
-functions! {
-    QueueCommand:
-    Enqueue "enqueue",
-    Take "take",
-    Complete "complete",
-    Fail "fail",
-    Release "release",
-    ExtendLease "extend_lease",
-    Redrive "redrive",
-    Pause "pause",
-    Resume "resume",
 }
 
 /// An answer.

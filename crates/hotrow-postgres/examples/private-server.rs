@@ -1,5 +1,5 @@
-//! Starts a private server, prints how to reach it, and ends it on Enter: `cargo run -p hotrow-postgres
-//! --example private-server`, with `-- --fetch` for the downloaded binaries whatever is installed.
+//! Starts a private server, prints its address, and stops it on Enter: `cargo run -p hotrow-postgres --example
+//! private-server`. With `-- --fetch` it uses downloaded binaries, even if a server is installed.
 #![expect(clippy::print_stdout, reason = "a program for a person at a terminal")]
 use hotrow_postgres::{Binaries, PrivateServer, Progress};
 
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("TCP        {}", server.url());
     println!("socket     {}", server.socket_url());
     println!("data       {}", server.data_dir().display());
-    println!("Enter ends it.");
+    println!("Press Enter to stop it.");
     std::io::stdin().read_line(&mut String::new())?;
     Ok(())
 }

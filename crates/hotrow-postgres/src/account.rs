@@ -1,5 +1,5 @@
-//! The account that the server runs as. PostgreSQL refuses to run as root, so root drops to `postgres` or
-//! `nobody`; anybody else runs it as himself. Never creates an account.
+//! The account that the server runs as. PostgreSQL refuses to run as root, so root starts the server as `postgres`
+//! or `nobody`. Other users run it under their own account. This code never creates an account.
 use crate::Error;
 use nix::unistd::{User, geteuid};
 use std::ffi::OsStr;
@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Whom the server's processes and files belong to.
+/// The owner of the server's processes and files.
 #[derive(Debug)]
 pub(crate) enum Account {
     Ourselves,
@@ -21,7 +21,7 @@ pub(crate) fn is_root() -> bool {
 }
 
 impl Account {
-    /// The account to start servers with.
+    /// Chooses the account for servers.
     pub(crate) fn choose() -> Result<Account, Error> {
         if !is_root() {
             return Ok(Account::Ourselves);
@@ -33,7 +33,7 @@ impl Account {
             .ok_or(Error::NoAccount)
     }
 
-    /// The account's name, if it is not our own.
+    /// The account's name, if it is not the caller's own.
     pub(crate) fn name(&self) -> Option<String> {
         match self {
             Account::Ourselves => None,
@@ -41,7 +41,7 @@ impl Account {
         }
     }
 
-    /// Hands a file or folder of ours to the account.
+    /// Makes the account the owner of a file or folder.
     pub(crate) fn give(&self, path: &Path) -> Result<(), Error> {
         match self {
             Account::Ourselves => Ok(()),
@@ -50,7 +50,7 @@ impl Account {
         }
     }
 
-    /// A command that runs as the account, in `folder`, with nothing of the caller's PostgreSQL environment.
+    /// A command that runs as the account, in `folder`, without the caller's environment variables for PostgreSQL.
     pub(crate) fn command(&self, program: &Path, folder: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(folder).stdin(Stdio::null()).env("LC_ALL", "C");
@@ -64,7 +64,7 @@ impl Account {
     }
 }
 
-/// PGPORT, PGDATA and their like would reach into a server that is meant to depend on nothing around it.
+/// PGPORT, PGDATA and similar variables would change the behaviour of a private server.
 fn is_libpq(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"PG")
 }

@@ -1,4 +1,4 @@
-//! A directory of server binaries that is known to work, and how one is come by. Never starts a server.
+//! Finds a directory of working server binaries. It never starts a server.
 use crate::account::Account;
 use crate::{Error, search};
 use std::io;
@@ -13,16 +13,16 @@ pub const OLDEST: u32 = 14;
 const BUSY_TRIES: usize = 100;
 const BUSY_WAIT: Duration = Duration::from_millis(10);
 
-/// How far a download has come, in bytes.
+/// The progress of a download, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Received so far.
+    /// Bytes received so far.
     pub received: u64,
-    /// To be received in all, if the other side said so.
+    /// Total size, if the repository reports it.
     pub total: Option<u64>,
 }
 
-/// The binaries of one PostgreSQL server: `postgres`, `initdb`, and what else lies beside them.
+/// The binaries of one PostgreSQL server: `postgres`, `initdb`, and other programs in the same directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binaries {
     dir: PathBuf,
@@ -30,13 +30,13 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// As [`find_with`](Self::find_with), in silence.
+    /// The same as [`find_with`](Self::find_with), without progress reports.
     pub fn find() -> Result<Binaries, Error> {
         Binaries::find_with(|_| ())
     }
 
-    /// The binaries that HOTROW_PG_BIN names, else those installed, else those that can be fetched;
-    /// `progress` hears of a download.
+    /// The binaries that HOTROW_PG_BIN names, or else installed ones, or else downloaded ones. A download calls
+    /// `progress`.
     pub fn find_with(progress: impl FnMut(Progress)) -> Result<Binaries, Error> {
         match Binaries::installed()? {
             Some(binaries) => Ok(binaries),
@@ -44,8 +44,7 @@ impl Binaries {
         }
     }
 
-    /// The binaries that HOTROW_PG_BIN names, else the first usable ones in the places where servers get
-    /// installed.
+    /// The binaries that HOTROW_PG_BIN names, or else the first usable ones in the usual directories.
     pub fn installed() -> Result<Option<Binaries>, Error> {
         if let Some(dir) = std::env::var_os("HOTROW_PG_BIN").filter(|dir| !dir.is_empty()) {
             return Binaries::in_dir(Path::new(&dir)).map(Some);
@@ -53,20 +52,19 @@ impl Binaries {
         Ok(search::places().iter().find_map(|dir| Binaries::in_dir(dir).ok()))
     }
 
-    /// The binaries of a certain version that Maven Central carries: from the cache, or else downloaded into
-    /// it.
+    /// The binaries of one pinned version from Maven Central: from the cache, or downloaded into it.
     #[cfg(feature = "fetch")]
     pub fn fetch(progress: impl FnMut(Progress)) -> Result<Binaries, Error> {
         crate::fetch::pinned(progress)
     }
 
-    /// The binaries in this directory, if they are all there, run on this machine, and are not too old.
+    /// The binaries in this directory, if they are complete, run on this machine, and are not too old.
     pub fn in_dir(dir: &Path) -> Result<Binaries, Error> {
-        // Programs are run from other directories than this one.
+        // The path must be absolute, because the programs run in other directories.
         let dir = &std::path::absolute(dir).map_err(Error::folder(dir, "found"))?;
         let unusable = |reason: String| Error::BinDir { dir: dir.clone(), reason };
         if let Some(missing) = ["postgres", "initdb"].into_iter().find(|name| !dir.join(name).is_file()) {
-            return Err(unusable(format!("there is no `{missing}` in it")));
+            return Err(unusable(format!("it has no `{missing}`")));
         }
         let output = ask_version(&dir.join("postgres")).map_err(|error| unusable(error.to_string()))?;
         let printed = String::from_utf8_lossy(&output.stdout);
@@ -92,8 +90,8 @@ impl Binaries {
         &self.version
     }
 
-    /// Another program, such as `psql` or `pgbench`: beside the server, or on PATH. Downloaded binaries have
-    /// neither.
+    /// The path of another program, such as `psql` or `pgbench`, in the server's directory or on PATH. Downloaded
+    /// binaries include neither of these two.
     pub fn tool(&self, name: &str) -> Option<PathBuf> {
         std::iter::once(self.dir.clone())
             .chain(search::path())
@@ -110,8 +108,8 @@ fn fetch(_: impl FnMut(Progress)) -> Result<Binaries, &'static str> {
     Err("this build of Hotrow has no downloader")
 }
 
-/// A program that was just unpacked is busy while a process, forked from another thread of ours in that
-/// moment, has not yet closed what it inherited.
+/// A program that was just unpacked is busy as long as a process that another thread forked at that moment has not
+/// closed the inherited file.
 fn ask_version(postgres: &Path) -> io::Result<Output> {
     let mut command = Account::Ourselves.command(postgres, Path::new("/"));
     command.arg("--version");
@@ -130,7 +128,7 @@ fn parse_version(printed: &str) -> Option<&str> {
     version.starts_with(|c: char| c.is_ascii_digit()).then_some(version)
 }
 
-/// `15` of `15.18`, and of `15beta1` too.
+/// `15` for `15.18` and for `15beta1`.
 fn major(version: &str) -> u32 {
     version.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
@@ -138,10 +136,10 @@ fn major(version: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::tests::made_up;
+    use crate::search::tests::fake_bin;
 
     #[test]
-    fn versions_are_read_as_servers_print_them() {
+    fn versions_are_parsed_as_servers_print_them() {
         assert_eq!(parse_version("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n"), Some("15.18"));
         assert_eq!(parse_version("postgres (PostgreSQL) 19devel\n"), Some("19devel"));
         assert_eq!(parse_version("postgres (EnterpriseDB) 15\n"), None);
@@ -149,22 +147,22 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_without_a_usable_server_is_refused_with_its_reason() {
+    fn a_directory_without_a_usable_server_is_rejected_with_the_reason() {
         let root = tempfile::tempdir().unwrap();
         let reason = |dir: &Path| Binaries::in_dir(dir).unwrap_err().to_string();
         assert!(reason(root.path()).contains("no `postgres`"), "{}", reason(root.path()));
 
-        let old = made_up(root.path(), "old", "echo 'postgres (PostgreSQL) 9.6.24'");
+        let old = fake_bin(root.path(), "old", "echo 'postgres (PostgreSQL) 9.6.24'");
         assert!(reason(&old).contains("version 9.6.24"), "{}", reason(&old));
 
-        let broken = made_up(root.path(), "broken", "echo 'libssl.so.1.1: not found' >&2; exit 127");
+        let broken = fake_bin(root.path(), "broken", "echo 'libssl.so.1.1: not found' >&2; exit 127");
         assert!(reason(&broken).contains("libssl.so.1.1"), "{}", reason(&broken));
     }
 
     #[test]
-    fn tools_are_looked_for_beside_the_server_first() {
+    fn tools_in_the_folder_of_the_server_come_first() {
         let root = tempfile::tempdir().unwrap();
-        let dir = made_up(root.path(), "bin", "echo 'postgres (PostgreSQL) 17.11'");
+        let dir = fake_bin(root.path(), "bin", "echo 'postgres (PostgreSQL) 17.11'");
         let binaries = Binaries::in_dir(&dir).unwrap();
         assert_eq!(binaries.version(), "17.11");
         assert_eq!(binaries.tool("initdb"), Some(dir.join("initdb")));

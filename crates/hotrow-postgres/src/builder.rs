@@ -1,4 +1,4 @@
-//! What a private server is started with. Nothing happens before `start`.
+//! The properties of a private server. Nothing happens before `start`.
 use crate::account::Account;
 use crate::folder::Folder;
 use crate::server::PrivateServer;
@@ -6,7 +6,7 @@ use crate::{Binaries, Error, settings};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// Collects the properties of a private server, then starts it. From [`PrivateServer::builder`].
+/// Collects the properties of a private server and starts it. [`PrivateServer::builder`] makes one.
 #[derive(Debug, Clone, Default)]
 pub struct Builder {
     pub(crate) binaries: Option<Binaries>,
@@ -16,51 +16,51 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Runs these binaries, instead of those that [`Binaries::find`] finds.
+    /// Uses these binaries instead of those that [`Binaries::find`] finds.
     pub fn binaries(mut self, binaries: Binaries) -> Self {
         self.binaries = Some(binaries);
         self
     }
 
-    /// Sets a setting of the server. The defaults are durable; turning durability off has to be said here, in
-    /// words.
+    /// Changes a setting of the server. The defaults are durable. A caller that wants less durability must set it
+    /// here explicitly.
     pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.push((name.into(), value.into()));
         self
     }
 
-    /// A word for the folder's name, so that a person who meets the folder knows what it was for.
+    /// A part of the folder's name that shows the folder's purpose.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// Puts the server's folder in this one, say on the disk to be measured. It must exist, and as root the
-    /// account that the server runs as must be able to pass through it.
+    /// Creates the server's folder in this folder, for example on the disk to measure. The folder must exist. If
+    /// this program runs as root, the server's account must be able to pass through it.
     pub fn parent(mut self, parent: impl Into<PathBuf>) -> Self {
         self.parent = Some(parent.into());
         self
     }
 
-    /// Makes the cluster, starts the server, and returns when it answers.
+    /// Creates the cluster, starts the server, and returns when it answers.
     pub fn start(self) -> Result<PrivateServer, Error> {
         PrivateServer::start(self)
     }
 
-    /// The label as a part of a file name, short because a socket's path must be.
+    /// The label as a part of a file name. It is short, because the path of a socket must be short.
     pub(crate) fn folder_label(&self) -> String {
         let kept = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
         self.label.as_deref().unwrap_or("server").chars().take(16).map(kept).collect()
     }
 
-    /// Whether the caller has chosen this setting himself.
+    /// Whether the caller has set this setting.
     pub(crate) fn chooses(&self, name: &str) -> bool {
         self.settings.iter().any(|(chosen, _)| chosen.eq_ignore_ascii_case(name))
     }
 }
 
 impl PrivateServer {
-    /// A builder with the properties of a server; its `start` starts the server.
+    /// A builder for a server. Its `start` starts the server.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_can_not_leave_its_folder() {
+    fn a_label_cannot_contain_a_path() {
         assert_eq!(Builder::default().label("../Über/x").folder_label(), "----ber-x");
         assert_eq!(Builder::default().label("a".repeat(40)).folder_label().len(), 16);
         assert_eq!(Builder::default().folder_label(), "server");

@@ -2,7 +2,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why there is no server, or why a request to it failed.
+/// The reason why there is no server, or why a request to it failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -14,7 +14,7 @@ pub enum Error {
         crate::OLDEST
     )]
     NoBinaries {
-        /// Why the download failed.
+        /// The error of the download.
         fetch: String,
     },
 
@@ -47,7 +47,7 @@ pub enum Error {
     Download {
         /// The URL.
         url: String,
-        /// Why it failed.
+        /// The reason.
         reason: String,
     },
 
@@ -119,7 +119,7 @@ pub enum Error {
     Spawn {
         /// The program.
         program: PathBuf,
-        /// The account for it, if it is not our own.
+        /// The account for it, if it is not the caller's own.
         account: Option<String>,
         /// The operating system's error.
         source: io::Error,

@@ -1,5 +1,5 @@
-//! Server binaries from Maven Central, for machines without PostgreSQL: one version, one pinned checksum for
-//! each platform, one cached copy. Never runs anything that does not match its checksum.
+//! Downloads server binaries from Maven Central for machines without PostgreSQL: one version, one pinned checksum
+//! for each platform, one cached copy. It never runs anything that does not match its checksum.
 use crate::{Binaries, Error, Progress, home, unpack};
 use nix::fcntl::{Flock, FlockArg};
 use sha2::{Digest, Sha256};
@@ -12,10 +12,10 @@ use ureq::tls::{RootCerts, TlsConfig};
 
 const REPOSITORY: &str = "https://repo1.maven.org/maven2";
 
-/// The version of the artifacts; PostgreSQL's own is the same without the last number.
+/// The version of the artifacts. The version of PostgreSQL is the same without the last number.
 const VERSION: &str = "17.11.0";
 
-/// Each platform as Rust and as the artifacts name it, and the SHA-256 of its jar.
+/// Each platform with its names in Rust and in the artifacts, and the SHA-256 of its jar.
 const RELEASES: [(&str, &str, &str, &str); 4] = [
     ("linux", "x86_64", "linux-amd64", "0dd7b72b6f335b8ecfb355fa24c5781e8a93edd09880bb77eb52ebbf29b3e96d"),
     ("linux", "aarch64", "linux-arm64v8", "8b042e0ea418b1927d95399207950da0734d27fe01e29503ade3bdc464ad4c2b"),
@@ -28,12 +28,12 @@ const RELEASES: [(&str, &str, &str, &str); 4] = [
     ),
 ];
 
-/// Four times the largest jar (macOS, 62 MB), so that a mirror gone wild can't fill the disk.
+/// Four times the largest jar (macOS, 62 MB), so that a broken mirror cannot fill the disk.
 const LARGEST: u64 = 256 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(900);
 
-/// One archive and what it must be.
+/// An archive and its expected checksum.
 struct Artifact {
     repository: String,
     platform: &'static str,
@@ -59,7 +59,7 @@ pub(crate) fn pinned(progress: impl FnMut(Progress)) -> Result<Binaries, Error> 
 }
 
 impl Artifact {
-    /// One download at a time: who comes second finds the first one's result.
+    /// Only one download runs at a time: a second process finds the result of the first.
     fn cached_in(&self, cache: &Path, progress: impl FnMut(Progress)) -> Result<Binaries, Error> {
         let home = cache.join(format!("postgresql-{VERSION}-{}", self.platform));
         if home.is_dir() {
@@ -77,7 +77,8 @@ impl Artifact {
         let (jar, tree) = (attempt.path.join("server.jar"), attempt.path.join("tree"));
         self.download(&jar, progress)?;
         unpack::jar(&jar, &tree).map_err(|error| Error::Archive { reason: error.to_string() })?;
-        // Before the rename: binaries that can't run here (another libc, say) are not kept.
+        // This check precedes the rename, so binaries that cannot run here (for example, because of another libc)
+        // are not kept.
         Binaries::in_dir(&tree.join("bin"))?;
         fs::rename(&tree, &home).map_err(Error::folder(&home, "created"))?;
         Binaries::in_dir(&home.join("bin"))
@@ -89,7 +90,7 @@ impl Artifact {
         format!("{repository}/io/zonky/test/postgres/{name}/{VERSION}/{name}-{VERSION}.jar")
     }
 
-    /// Writes the jar to `file`, and returns only if it is the one we know.
+    /// Writes the jar to `file`. Returns an error if its checksum is wrong.
     fn download(&self, file: &Path, mut progress: impl FnMut(Progress)) -> Result<(), Error> {
         let url = self.url();
         let failed = |reason: String| Error::Download { url: url.clone(), reason };
@@ -117,7 +118,7 @@ impl Artifact {
     }
 }
 
-/// Trusts whom the system trusts, so that a company's own certificate authority works.
+/// Uses the system's certificates, so that a company's own certificate authority works.
 fn agent() -> ureq::Agent {
     let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
     ureq::Agent::config_builder()
@@ -128,13 +129,13 @@ fn agent() -> ureq::Agent {
         .into()
 }
 
-/// The folder of a download under way; whatever becomes of it, the folder goes.
+/// The folder of a download under way. It is removed at the end, regardless of the result.
 struct Attempt {
     path: PathBuf,
 }
 
 impl Attempt {
-    /// What lies there was left by somebody who was killed: we hold the lock.
+    /// The caller holds the lock, so an existing folder belongs to a process that was killed.
     fn new(path: PathBuf) -> Result<Attempt, Error> {
         match fs::remove_dir_all(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

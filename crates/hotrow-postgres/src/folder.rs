@@ -1,6 +1,5 @@
-//! One server's folder: data directory, socket directory, log, and the lock that says that its owner lives.
-//! Folders whose owner died are swept when the next one is made. Never touches a folder without our owner
-//! file.
+//! The folder of one server: data directory, socket directory, log, and a lock that its owner holds. Creating a
+//! folder removes the folders of owners that have ended. This code never touches a folder without its owner file.
 use crate::account::{Account, is_root};
 use crate::{Error, home, process};
 use nix::fcntl::{Flock, FlockArg};
@@ -11,13 +10,13 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The length that every system allows a socket's path: macOS takes 103 bytes, Linux 107.
+/// The length of a socket's path that every system allows: 103 bytes on macOS, 107 on Linux.
 pub(crate) const LONGEST_SOCKET: usize = 103;
 
-/// Holds an exclusive lock for as long as the folder's owner lives, `kill -9` included.
+/// The folder's owner holds an exclusive lock on this file. The lock ends with the owner, even after `kill -9`.
 const OWNER: &str = "owner";
 
-/// A server's folder. Dropping it removes it.
+/// A server's folder. Dropping this value removes the folder.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -25,7 +24,8 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Sweeps `parent` and makes a new folder in it, or where Hotrow keeps its servers if none is given.
+    /// Removes abandoned folders in `parent` and creates a new one there. Without `parent`, it uses Hotrow's
+    /// folder for servers.
     pub(crate) fn create(parent: Option<&Path>, label: &str, account: &Account) -> Result<Folder, Error> {
         let candidates = match parent {
             Some(parent) => vec![(parent.to_owned(), std::path::absolute(parent))],
@@ -41,7 +41,7 @@ impl Folder {
         Err(Error::NoHome { tried: tried.join("; ") })
     }
 
-    /// Under the parent's lock, so that nobody sweeps the folder between its making and its locking.
+    /// This holds the parent's lock, so that no process removes the folder between its creation and its lock.
     fn create_in(parent: &Path, label: &str) -> io::Result<Folder> {
         let _turn = lock(&parent.join(".hotrow.lock"), FlockArg::LockExclusive)?;
         sweep(parent)?;
@@ -54,7 +54,8 @@ impl Folder {
             }
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => break path,
-                // Another server of this process, or of a container that shares the folder but not the ids.
+                // The name belongs to another server of this process, or of a container that shares the folder but
+                // not the process IDs.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 Err(error) => return Err(error),
             }
@@ -63,7 +64,8 @@ impl Folder {
         Ok(Folder { path, _owner: owner })
     }
 
-    /// Makes what the server writes to, and opens the way to it for the server's account and for clients.
+    /// Creates the directories that the server writes to, and gives the server's account and clients access to
+    /// them.
     fn furnish(self, account: &Account) -> Result<Folder, Error> {
         for (folder, mode) in [(self.data(), 0o700), (self.socket(), 0o755)] {
             fs::create_dir(&folder).map_err(Error::folder(&folder, "created"))?;
@@ -101,7 +103,7 @@ impl Drop for Folder {
     }
 }
 
-/// The owner file goes last: what can't be removed now, or is interrupted, is left to the next sweep.
+/// The owner file is removed last. If the removal fails or is interrupted, the next sweep removes the rest.
 fn remove(path: &Path) {
     let _ = fs::remove_dir_all(path.join("data"));
     let _ = fs::remove_dir_all(path.join("socket"));
@@ -110,19 +112,19 @@ fn remove(path: &Path) {
     }
 }
 
-/// The socket that a server on `port` makes in its socket directory.
+/// The socket that a server on `port` creates in its socket directory.
 pub(crate) fn socket_file(directory: &Path, port: u16) -> PathBuf {
     directory.join(format!(".s.PGSQL.{port}"))
 }
 
-/// Removes the folders whose owners are dead, and stops the servers that still run in them.
+/// Removes the folders of owners that have ended, and stops servers that still run in them.
 fn sweep(parent: &Path) -> io::Result<()> {
     for entry in fs::read_dir(parent)? {
         let path = entry?.path();
         if !path.join(OWNER).is_file() {
             continue;
         }
-        // A folder that is locked lives; one that is not ours to open or to remove is left alone.
+        // A locked folder is in use. A folder without permission to open or remove it is left alone.
         if let Ok(_owner) = lock(&path.join(OWNER), FlockArg::LockExclusiveNonblock)
             && stop_orphan(&path).is_ok()
         {
@@ -132,13 +134,13 @@ fn sweep(parent: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Stops the server that runs in a dead owner's folder. The process id in `postmaster.pid` may belong to
-/// somebody else by now, so it counts only while somebody answers on the server's own socket. A server too
-/// young to have one ends by itself: PostgreSQL looks once a minute whether its `postmaster.pid` is still
-/// there.
+/// Stops a server in the folder of an owner that has ended. The process ID in `postmaster.pid` may belong to
+/// another process by now, so it is used only while the server's own socket answers. A server that has no socket
+/// yet ends by itself: PostgreSQL checks once a minute whether its `postmaster.pid` still exists.
 fn stop_orphan(path: &Path) -> Result<(), Error> {
     let Some(postmaster) = Postmaster::read(&path.join("data")) else { return Ok(()) };
-    // Closed before the server is told to quit: it would wait for a client that is about to log in.
+    // The connection is closed before the server is told to quit, because the server would wait for a client that
+    // is about to log in.
     let answers = UnixStream::connect(socket_file(&path.join("socket"), postmaster.port)).is_ok();
     if answers {
         process::quit(postmaster.pid)?;
@@ -147,21 +149,21 @@ fn stop_orphan(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// A server that was killed leaves a segment of shared memory behind, which its restart would have removed.
-/// Without one it would outlive the folder, and macOS has room for 32. Right after the server's end, the
-/// number is surely still its.
+/// A killed server leaves a segment of shared memory, which a restart would remove. Without a restart, the segment
+/// would outlive the folder, and macOS allows only 32. Immediately after the server's end, the number certainly
+/// still refers to its segment.
 pub(crate) fn give_back_shared_memory(data: &Path) {
     if let Some(segment) = Postmaster::read(data).and_then(|killed| killed.shared_memory) {
         let _ = Command::new("ipcrm").arg("-m").arg(segment.to_string()).output();
     }
 }
 
-/// What a running server, or one that was killed, says about itself in its data directory.
+/// The contents of `postmaster.pid`, the file of a running or killed server in its data directory.
 #[derive(Debug, PartialEq)]
 struct Postmaster {
     pid: u32,
     port: u16,
-    /// The segment of System V shared memory that keeps two servers from one data directory.
+    /// The segment of System V shared memory that prevents two servers from using one data directory.
     shared_memory: Option<u32>,
 }
 
@@ -190,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_folders_with_an_owner_file_and_a_dead_owner_are_swept() {
+    fn only_folders_of_ended_owners_with_an_owner_file_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         let (dead, foreign) = (parent.path().join("demo-1-0"), parent.path().join("photos"));
         for folder in [&dead, &foreign] {
@@ -203,7 +205,7 @@ mod tests {
         let second = Folder::create(Some(parent.path()), "demo", &Account::Ourselves).unwrap();
         assert!(!dead.exists());
         assert!(foreign.join("file").exists());
-        assert!(first.data().is_dir() && second.data().is_dir(), "a living folder was swept");
+        assert!(first.data().is_dir() && second.data().is_dir(), "a folder in use was removed");
         assert_ne!(first.path(), second.path());
 
         let path = first.path().to_owned();
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_too_long_for_a_socket_is_refused() {
+    fn a_path_too_long_for_a_socket_is_refused() {
         let parent = tempfile::tempdir().unwrap();
         let long = parent.path().join("x".repeat(90));
         fs::create_dir(&long).unwrap();
@@ -222,11 +224,11 @@ mod tests {
     }
 
     #[test]
-    fn the_pid_file_is_read_as_postgresql_writes_it() {
+    fn the_pid_file_is_parsed_as_postgresql_writes_it() {
         let text = "4711\n/x/data\n1790000000\n15432\n/x/socket\n127.0.0.1\n  5300001    196608\nready   \n";
         let read = Postmaster::parse(text);
         assert_eq!(read, Some(Postmaster { pid: 4711, port: 15432, shared_memory: Some(196_608) }));
-        // The lines come one by one during start-up.
+        // The server writes the lines one by one during start-up.
         assert_eq!(Postmaster::parse("4711\n/x/data\n"), None);
         assert_eq!(Postmaster::parse(""), None);
     }

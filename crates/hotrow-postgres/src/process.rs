@@ -1,5 +1,5 @@
-//! Processes by their id: signals, who is whose child, and an end that leaves none behind. Never looks for a
-//! process by its name.
+//! Processes by their ID: signals, children, and an end that leaves no process. It never searches for a process by
+//! name.
 use crate::Error;
 use nix::errno::Errno;
 use nix::sys::signal;
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 pub(crate) use nix::sys::signal::Signal;
 
-/// How often a process is looked at while its end is awaited.
+/// The interval of checks while the end of a process is awaited.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// SIGKILL takes a moment, and longer on a machine that writes back a gigabyte; then something is wrong with
-/// the kernel.
+/// SIGKILL takes a moment, and longer on a machine that writes back a gigabyte. After this time, the kernel has a
+/// problem.
 const KILL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Quitting takes milliseconds, unless somebody has connected and says nothing: nobody waits for him.
+/// Quitting takes milliseconds, unless a client has connected and sends nothing. Such a client is not waited for.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A process as the kernel lists it.
@@ -25,20 +25,21 @@ const QUIT_TIMEOUT: Duration = Duration::from_secs(3);
 struct Process {
     pid: u32,
     parent: u32,
-    /// `T` is stopped, `t` the same under a tracer, `Z` is dead and not yet fetched by its parent.
+    /// `T` is stopped, `t` is stopped by a tracer, `Z` has ended and its parent has not waited for it yet.
     state: char,
 }
 
-/// Sends a signal. That the process is already gone is not an error: it is what most signals are for.
+/// Sends a signal. If the process has already ended, this is not an error, because most signals are sent for this
+/// purpose.
 pub(crate) fn send(pid: u32, what: Signal) -> Result<(), Error> {
-    let raw = i32::try_from(pid).map_err(|_| ended(pid, "there is no such id"))?;
+    let raw = i32::try_from(pid).map_err(|_| ended(pid, "it is not a process ID"))?;
     match signal::kill(Pid::from_raw(raw), what) {
         Ok(()) | Err(Errno::ESRCH) => Ok(()),
         Err(error) => Err(ended(pid, error.desc())),
     }
 }
 
-/// Sends a signal and waits until the process has ended; `false` if it has not within `patience`.
+/// Sends a signal and waits until the process has ended. Returns `false` if it has not ended within `patience`.
 pub(crate) fn end(pid: u32, how: Signal, patience: Duration) -> Result<bool, Error> {
     send(pid, how)?;
     let deadline = Instant::now() + patience;
@@ -51,15 +52,15 @@ pub(crate) fn end(pid: u32, how: Signal, patience: Duration) -> Result<bool, Err
     Ok(true)
 }
 
-/// Ends a server at once, but in order: it ends its children and gives back its shared memory. If it does
-/// not, it is killed with them.
+/// Ends a server at once, but in order: the server ends its children and releases its shared memory. If it does
+/// not end, it is killed with its children.
 pub(crate) fn quit(postmaster: u32) -> Result<(), Error> {
     if end(postmaster, Signal::SIGQUIT, QUIT_TIMEOUT)? { Ok(()) } else { kill_tree(postmaster) }
 }
 
-/// Kills a process and its children with SIGKILL, and returns when none of them runs. The parent is stopped
-/// first, so that no child is born between the look and the kill. A parent that is our own child still has to
-/// be waited for.
+/// Kills a process and its children with SIGKILL, and returns when none of them runs. The parent is stopped first,
+/// so that it starts no child between the listing and the signal. If the parent is a child of this program, the
+/// caller still has to wait for it.
 pub(crate) fn kill_tree(pid: u32) -> Result<(), Error> {
     freeze(pid)?;
     let family = family(pid)?;
@@ -68,13 +69,13 @@ pub(crate) fn kill_tree(pid: u32) -> Result<(), Error> {
     }
     for member in &family {
         if !end(*member, Signal::SIGKILL, KILL_TIMEOUT)? {
-            return Err(ended(pid, "it or a child of it outlives SIGKILL"));
+            return Err(ended(pid, "the process or one of its children survived SIGKILL"));
         }
     }
     Ok(())
 }
 
-/// Stops a process, so that no child of it is born from now on.
+/// Stops a process, so that it starts no more children.
 pub(crate) fn freeze(pid: u32) -> Result<(), Error> {
     send(pid, Signal::SIGSTOP)?;
     while state(pid).is_some_and(|state| !matches!(state, 'T' | 't' | 'Z')) {
@@ -85,7 +86,7 @@ pub(crate) fn freeze(pid: u32) -> Result<(), Error> {
 
 /// A process and its children.
 pub(crate) fn family(pid: u32) -> Result<Vec<u32>, Error> {
-    let all = list().map_err(|error| ended(pid, &format!("the processes can't be listed ({error})")))?;
+    let all = list().map_err(|error| ended(pid, &format!("the processes cannot be listed ({error})")))?;
     Ok(all.iter().filter(|p| p.pid == pid || p.parent == pid).map(|p| p.pid).collect())
 }
 
@@ -93,12 +94,12 @@ fn ended(pid: u32, reason: &str) -> Error {
     Error::Process { pid, reason: reason.to_owned() }
 }
 
-/// All processes of the machine, from /proc: `ps` is missing in small containers.
+/// All processes of the machine, from /proc, because small containers have no `ps`.
 #[cfg(target_os = "linux")]
 fn list() -> io::Result<Vec<Process>> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
-        // A process may end between the listing and the reading.
+        // A process can end between the listing and the reading.
         let Ok(stat) = std::fs::read_to_string(entry?.path().join("stat")) else { continue };
         all.extend(from_stat(&stat));
     }
@@ -121,7 +122,7 @@ fn from_stat(stat: &str) -> Option<Process> {
     Some(Process { pid: pid.parse().ok()?, parent: fields.next()?.parse().ok()?, state })
 }
 
-/// All processes of the machine, from `ps`, which is part of the system where there is no /proc.
+/// All processes of the machine, from `ps`, which is part of systems without /proc.
 #[cfg(not(target_os = "linux"))]
 fn list() -> io::Result<Vec<Process>> {
     let output = std::process::Command::new("ps").args(["-A", "-o", "pid=,ppid=,state="]).output()?;
@@ -145,7 +146,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn a_tree_is_killed_and_nobody_else() {
+    fn only_a_process_and_its_children_are_killed() {
         let sleeper = || Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap();
         let mut bystander = sleeper();
         let mut parent = Command::new("sh")
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_to_a_process_that_is_gone_is_no_error() {
+    fn a_signal_to_a_process_that_has_ended_is_not_an_error() {
         let mut child = Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         send(child.id(), Signal::SIGTERM).unwrap();
@@ -179,7 +180,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_name_may_hold_anything() {
+    fn a_name_can_contain_any_characters() {
         let read = from_stat("4711 (a) b (c) S 1 2 3");
         assert_eq!(read, Some(Process { pid: 4711, parent: 1, state: 'S' }));
     }

@@ -1,15 +1,15 @@
-//! One question to a server, by the simple query protocol, on a connection of its own. Never a driver: no
-//! types, no parameters, no passwords, no TLS.
+//! One query to a server, in the simple query protocol, on its own connection. It is not a driver: it has no
+//! types, parameters, passwords or TLS.
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::{DataRowBody, ErrorResponseBody, Message};
 use postgres_protocol::message::frontend;
 use std::io::{self, Read, Write};
 
-/// The rows of an answer, each value as text, `None` for a null.
+/// The rows of an answer, each value as text, `None` for NULL.
 pub type Rows = Vec<Vec<Option<String>>>;
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Refused { sqlstate: String, message: String },
@@ -22,7 +22,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Logs in as `postgres`, sends `sql`, and gathers the rows of all its statements.
+/// Logs in as `postgres`, sends `sql`, and returns the rows of all its statements.
 pub(crate) fn ask(mut stream: impl Read + Write, sql: &str) -> Result<Rows, Failure> {
     let mut out = BytesMut::new();
     frontend::startup_message([("user", "postgres"), ("database", "postgres")], &mut out)?;
@@ -35,15 +35,15 @@ pub(crate) fn ask(mut stream: impl Read + Write, sql: &str) -> Result<Rows, Fail
     stream.write_all(&out)?;
     let rows = until_ready(&mut stream, &mut incoming)?;
 
-    // The answer is complete; a server that is already gone has nothing left to be told.
+    // The answer is complete. If the server has already ended, Terminate is not needed.
     out.clear();
     frontend::terminate(&mut out);
     let _ = stream.write_all(&out);
     Ok(rows)
 }
 
-/// Reads up to ReadyForQuery; an error counts once the server has said that it is ready again, or has hung
-/// up.
+/// Reads up to ReadyForQuery. An error is returned only after the server is ready again or has closed the
+/// connection.
 fn until_ready(stream: &mut impl Read, incoming: &mut BytesMut) -> Result<Rows, Failure> {
     let mut rows = Rows::new();
     let mut refusal = None;

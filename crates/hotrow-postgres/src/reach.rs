@@ -1,4 +1,4 @@
-//! How a private server is reached: its addresses, and questions put to it. Never changes whether it runs.
+//! The addresses of a private server, and queries to it. This code never starts or stops the server.
 use crate::folder::socket_file;
 use crate::query::{Failure, Rows, ask};
 use crate::{Error, PrivateServer};
@@ -9,21 +9,22 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A server that accepts connections answers `select` at once; one that does not within this is not ready.
+/// A server that accepts connections answers `select` at once. A server that does not answer in this time is not
+/// ready.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Free ports are looked for below the range that systems take outgoing ports from, so that no connection of
-/// anybody sits on the port between a stop and a restart.
+/// Free ports are searched below the range of outgoing ports, so that no connection of another program occupies
+/// the port between a stop and a restart.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
 
 impl PrivateServer {
-    /// The rows of `sql` as text, on a TCP connection of its own; several statements may stand in it.
+    /// The rows of `sql` as text, on a separate TCP connection. `sql` can contain several statements.
     pub fn query(&self, sql: &str) -> Result<Rows, Error> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
         stream.map_err(Failure::from).and_then(|stream| ask(stream, sql)).map_err(|error| explain(sql, error))
     }
 
-    /// What a setting is, as the server itself says.
+    /// The value of a setting, as the server reports it.
     pub fn setting_value(&self, name: &str) -> Result<String, Error> {
         let rows = self.ask_socket(&format!("select current_setting('{}')", name.replace('\'', "''")))?;
         Ok(rows.into_iter().flatten().flatten().next().unwrap_or_default())
@@ -47,19 +48,19 @@ impl PrivateServer {
         format!("postgres://postgres@{}:{}/postgres", self.host(), self.port)
     }
 
-    /// The same over the Unix socket, in the form that libpq and tokio-postgres read.
+    /// The same over the Unix socket, in the form that libpq and tokio-postgres accept.
     pub fn socket_url(&self) -> String {
         let directory: String =
             self.socket_dir().as_os_str().as_encoded_bytes().iter().map(url_byte).collect();
         format!("postgres://postgres@{directory}:{}/postgres", self.port)
     }
 
-    /// The address it listens on.
+    /// The address of the server.
     pub fn host(&self) -> &'static str {
         "127.0.0.1"
     }
 
-    /// The port it listens on; the same after a restart.
+    /// The port of the server. It does not change after a restart.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -78,7 +79,8 @@ fn explain(sql: &str, failure: Failure) -> Error {
     }
 }
 
-/// A port that nobody listens on, from a random place on: neighbours that start at the same time rarely meet.
+/// A port without a listener. The search starts at a random port, so servers that start at the same time rarely
+/// collide.
 pub(crate) fn free_port() -> u16 {
     let width = u64::from(PORTS.end - PORTS.start);
     let offset = RandomState::new().hash_one(std::process::id());
@@ -88,7 +90,7 @@ pub(crate) fn free_port() -> u16 {
         .unwrap_or(PORTS.start)
 }
 
-/// One byte of a path where a URL has its host.
+/// One byte of a path, in the host part of a URL.
 fn url_byte(byte: &u8) -> String {
     match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(*byte).to_string(),

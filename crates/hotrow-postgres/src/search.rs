@@ -1,10 +1,10 @@
-//! The directories in which PostgreSQL servers get installed, in the order in which they are tried. Never
-//! says whether what is there works.
+//! The usual directories of PostgreSQL servers, in the order of the search. It does not check whether a server
+//! works.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where packages put one directory for each major version: the parent, and what stands before the version.
+/// Places where packages create one directory for each major version: the parent, and the prefix of the version.
 const VERSIONED: [(&str, &str); 5] = [
     ("/usr/lib/postgresql", ""),
     ("/usr", "pgsql-"),
@@ -13,7 +13,7 @@ const VERSIONED: [(&str, &str); 5] = [
     ("/Applications/Postgres.app/Contents/Versions", ""),
 ];
 
-/// What the user has chosen by his PATH comes first, then what packages installed, the newest version first.
+/// Directories on the user's PATH come first, then those of packages, the newest version first.
 pub(crate) fn places() -> Vec<PathBuf> {
     let versioned = VERSIONED.iter().flat_map(|(parent, prefix)| newest_first(Path::new(parent), prefix));
     pg_config()
@@ -29,14 +29,14 @@ pub(crate) fn path() -> Vec<PathBuf> {
     std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
 }
 
-/// What `pg_config` says, which may be a directory without a server where only libpq is installed.
+/// The directory that `pg_config` reports. If only libpq is installed, this directory has no server.
 fn pg_config() -> Option<PathBuf> {
     let output = Command::new("pg_config").arg("--bindir").stdin(Stdio::null()).output().ok()?;
     let printed = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| PathBuf::from(printed.trim()))
 }
 
-/// `parent/PREFIX17/bin`, `parent/PREFIX16/bin`, ...: by number, as 9.6 is older than 17.
+/// `parent/PREFIX17/bin`, `parent/PREFIX16/bin`, ...: compared as numbers, because 9.6 is older than 17.
 fn newest_first(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
     let mut found: Vec<(Vec<u32>, PathBuf)> = entries
@@ -57,7 +57,7 @@ pub(crate) mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     /// A bin directory whose `postgres` is this line of shell.
-    pub(crate) fn made_up(root: &Path, name: &str, line: &str) -> PathBuf {
+    pub(crate) fn fake_bin(root: &Path, name: &str, line: &str) -> PathBuf {
         let dir = root.join(name);
         fs::create_dir_all(&dir).unwrap();
         for program in ["postgres", "initdb"] {

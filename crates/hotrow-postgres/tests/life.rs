@@ -1,5 +1,9 @@
-//! A private server from its start to its end, in order and by crashes, on real servers.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "the lints' exception for tests stops at #[test]")]
+//! Tests a private server from start to end, with orderly stops and with crashes.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "the lints' exception for tests covers only functions with #[test]"
+)]
 use hotrow_postgres::{Builder, Error, PrivateServer};
 use std::fs::Permissions;
 use std::net::{Ipv4Addr, TcpListener};
@@ -7,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A folder that the account which root drops to can pass through.
+/// A folder that the server's account can pass through if the test runs as root.
 fn folder() -> TempDir {
     tempfile::Builder::new().prefix("hotrow").permissions(Permissions::from_mode(0o711)).tempdir().unwrap()
 }
@@ -22,7 +26,7 @@ fn value(server: &PrivateServer, sql: &str) -> String {
 }
 
 #[test]
-fn it_answers_is_durable_and_is_gone_after_drop() {
+fn a_server_answers_is_durable_and_is_removed_after_drop() {
     let folder = folder();
     let server = server_in(&folder).start().unwrap();
 
@@ -49,7 +53,7 @@ fn it_answers_is_durable_and_is_gone_after_drop() {
 }
 
 #[test]
-fn what_the_server_refuses_comes_back_with_its_code() {
+fn errors_of_the_server_have_their_code() {
     let folder = folder();
     let server = server_in(&folder).start().unwrap();
     match server.query("select 1; select 1 / 0").unwrap_err() {
@@ -59,7 +63,7 @@ fn what_the_server_refuses_comes_back_with_its_code() {
 }
 
 #[test]
-fn settings_win_over_the_defaults_and_less_durability_has_to_be_asked_for() {
+fn settings_take_precedence_over_defaults_and_less_durability_must_be_requested() {
     let folder = folder();
     let server = server_in(&folder)
         .setting("fsync", "off")
@@ -73,7 +77,7 @@ fn settings_win_over_the_defaults_and_less_durability_has_to_be_asked_for() {
 }
 
 #[test]
-fn a_server_that_does_not_start_says_why_and_leaves_nothing() {
+fn a_server_that_does_not_start_reports_the_reason_and_leaves_nothing() {
     let folder = folder();
     let error = server_in(&folder).setting("shared_buffers", "a lot").start().unwrap_err();
     assert!(matches!(error, Error::Start { .. }), "{error}");
@@ -84,7 +88,7 @@ fn a_server_that_does_not_start_says_why_and_leaves_nothing() {
 }
 
 #[test]
-fn a_stopped_server_restarts_where_it_was() {
+fn a_stopped_server_restarts_with_its_port_and_data() {
     let folder = folder();
     let server = server_in(&folder).start().unwrap();
     server.query("create table t (id int primary key); insert into t values (1)").unwrap();
@@ -137,7 +141,10 @@ fn a_crash_loses_no_committed_row_and_every_uncommitted_one() {
             assert!(matches!(lost.join().unwrap(), Err(Error::Connection { .. })));
         });
         assert_eq!(server.postmaster_pid(), None);
-        assert!(server.data_dir().join("postmaster.pid").exists(), "it was not killed, it quit");
+        assert!(
+            server.data_dir().join("postmaster.pid").exists(),
+            "the server has stopped in order and was not killed"
+        );
 
         server.restart().unwrap();
         assert_eq!(server.port(), port);
@@ -147,7 +154,7 @@ fn a_crash_loses_no_committed_row_and_every_uncommitted_one() {
 }
 
 #[test]
-fn a_crashed_server_leaves_nothing_either() {
+fn a_crashed_server_leaves_nothing() {
     let folder = folder();
     let server = server_in(&folder).start().unwrap();
     let home = server.data_dir().parent().unwrap().to_owned();
@@ -158,14 +165,14 @@ fn a_crashed_server_leaves_nothing_either() {
         String::from_utf8(listed).unwrap().split_whitespace().filter(|word| *word == segment).count()
     };
     server.kill_dash_nine().unwrap();
-    assert_eq!(segments(), 1, "the crash left no shared memory, so nothing is tested here");
+    assert_eq!(segments(), 1, "the crash must leave shared memory, or the test shows nothing");
     drop(server);
     assert_eq!(segments(), 0);
     assert!(!home.exists());
 }
 
 #[test]
-fn two_at_once_do_not_meet() {
+fn two_servers_at_once_are_separate() {
     let folder = folder();
     let (first, second) = std::thread::scope(|scope| {
         let start = || server_in(&folder).start().unwrap();

@@ -1,9 +1,8 @@
-//! What a killed owner leaves behind: a running server and its folder, which the next start must end and
-//! remove.
+//! Tests that the next start ends the server of a killed owner and removes its folder.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "the lints' exception for tests stops at #[test]"
+    reason = "the lints' exception for tests covers only functions with #[test]"
 )]
 use hotrow_postgres::PrivateServer;
 use std::fs::{self, Permissions};
@@ -13,12 +12,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Names the folder in which the second run of this program, the owner that will be killed, starts its
-/// server.
+/// Names the folder for the server of the owner, a second run of this program that will be killed.
 const OWNER_OF: &str = "HOTROW_TEST_OWNER_OF";
 
 #[test]
-fn a_dead_owners_server_is_ended_and_its_folder_swept() {
+fn the_server_of_an_ended_owner_is_stopped_and_its_folder_removed() {
     if let Some(folder) = std::env::var_os(OWNER_OF) {
         return own(Path::new(&folder));
     }
@@ -28,7 +26,7 @@ fn a_dead_owners_server_is_ended_and_its_folder_swept() {
         .tempdir()
         .unwrap();
     let mut owner = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_dead_owners_server_is_ended_and_its_folder_swept", "--nocapture"])
+        .args(["--exact", "the_server_of_an_ended_owner_is_stopped_and_its_folder_removed", "--nocapture"])
         .env(OWNER_OF, folder.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -40,12 +38,12 @@ fn a_dead_owners_server_is_ended_and_its_folder_swept() {
     let (port, home): (u16, &Path) = (port.parse().unwrap(), Path::new(home));
 
     let sibling = PrivateServer::builder().parent(folder.path()).start().unwrap();
-    assert!(home.exists(), "a living owner's folder was swept");
-    assert!(TcpStream::connect(("127.0.0.1", port)).is_ok(), "a living owner's server was ended");
+    assert!(home.exists(), "the folder of a running owner was removed");
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_ok(), "the server of a running owner was stopped");
 
     owner.kill().unwrap();
     owner.wait().unwrap();
-    assert!(TcpStream::connect(("127.0.0.1", port)).is_ok(), "nobody has ended it yet");
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_ok(), "the server still runs");
 
     let next = PrivateServer::builder().parent(folder.path()).start().unwrap();
     assert!(!home.exists());
@@ -58,10 +56,10 @@ fn a_dead_owners_server_is_ended_and_its_folder_swept() {
     assert_eq!(left.count(), 0);
 }
 
-/// The owner: starts a server, says where, and waits to be killed.
+/// The owner: starts a server, prints its address, and waits to be killed.
 fn own(folder: &Path) {
     let server = PrivateServer::builder().parent(folder).start().unwrap();
     println!("\nstarted {} {}", server.port(), server.data_dir().parent().unwrap().display());
-    // If the test fails before it kills us, its end of the pipe closes, and we end in order.
+    // If the test fails before it kills this process, its end of the pipe closes, and this process ends in order.
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }

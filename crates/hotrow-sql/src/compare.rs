@@ -107,18 +107,12 @@ fn function(text: &str) -> Function {
     let (_, options) = head.rsplit_once(" language ").unwrap_or_default();
     let mut options = options.trim_end_matches(" as").split(" set ");
     let traits: Vec<_> = options.next().unwrap_or_default().split(' ').collect();
-    let volatility = if traits.contains(&"immutable") {
-        "i"
-    } else if traits.contains(&"stable") {
-        "s"
-    } else {
-        "v"
-    };
+    let volatility = [("immutable", "i"), ("stable", "s")].iter().find(|(word, _)| traits.contains(word));
     Function {
         name,
         body,
         language: traits[0].to_owned(),
-        volatility: volatility.to_owned(),
+        volatility: volatility.map_or("v", |(_, letter)| letter).to_owned(),
         definer: traits.contains(&"definer"),
         settings: options.map(|setting| setting.replace(" = ", "=").replace('\'', "")).collect(),
     }

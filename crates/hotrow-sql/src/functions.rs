@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_manifests_are_read() {
+    fn the_manifests_are_parsed() {
         let named = |name: &str| functions().iter().find(|function| function.name == name).unwrap();
         assert_eq!(named("keep").signature(), "hotrow.keep()");
         assert_eq!(named("extend").signature(), "hotrow.extend(uuid, interval)");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_left_out_needs_a_reason() {
+    fn an_omitted_place_needs_a_reason() {
         let place = |text: &str| Place::try_from(text.to_owned());
         assert_eq!(place("GET /v1/queues"), Ok(Place::At("GET /v1/queues".to_owned())));
         assert_eq!(place("none: it has no state"), Ok(Place::None("it has no state".to_owned())));

@@ -4,7 +4,7 @@
 //! The functions need nothing but PostgreSQL 14 or later, and clients can call them directly. Through the gateway,
 //! concurrent calls of one function become one call of its batch twin, if the function has a merge rule.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
 //! | `sql/base/0001_settings.sql` | settings, and checks of arguments |
 //! | `sql/base/0002_requests.sql` | request IDs and their recorded answers |

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_numbers_agree_and_rise() {
+    fn names_and_numbers_agree_and_increase() {
         assert!(MIGRATIONS.windows(2).all(|pair| pair[0].number < pair[1].number));
         for migration in MIGRATIONS {
             assert!(migration.name.starts_with(&format!("{:04}_", migration.number)), "{}", migration.name);

@@ -9,10 +9,10 @@ use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
 
 use crate::server;
 
-/// Nothing that a test waits for takes so long unless it is broken.
+/// Time limit of a test's waits. Only a fault makes them take so long.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How to log in as the server's superuser on a port of this machine.
+/// The configuration to log in as the server's superuser on a port of this machine.
 pub fn config(port: u16) -> Config {
     let mut config = Config::new();
     config.host("127.0.0.1").port(port).user("postgres").dbname("postgres");
@@ -26,20 +26,21 @@ pub fn config_in(port: u16, schema: &str) -> Config {
     config
 }
 
-/// A connection whose other half is driven in the background.
+/// Connects. A background task drives the connection.
 pub async fn connect(config: &Config) -> Client {
     try_connect(config).await.unwrap_or_else(|error| panic!("can't connect: {}", describe(&error)))
 }
 
-/// The same, for tests that expect a refusal.
+/// The same for tests that expect an error.
 pub async fn try_connect(config: &Config) -> Result<Client, tokio_postgres::Error> {
-    let (client, connection) =
-        tokio::time::timeout(PATIENCE, config.connect(NoTls)).await.expect("in time")?;
+    let (client, connection) = tokio::time::timeout(PATIENCE, config.connect(NoTls))
+        .await
+        .expect("a connection within the time limit")?;
     tokio::spawn(connection);
     Ok(client)
 }
 
-/// A new schema on the shared server, for one test; and a direct connection that looks there.
+/// Creates a schema on the shared server for one test, and a direct connection with this search path.
 pub async fn new_schema() -> (String, Client) {
     static NUMBER: AtomicU32 = AtomicU32::new(1);
     let schema = format!("test_{}", NUMBER.fetch_add(1, Relaxed));
@@ -74,7 +75,7 @@ pub fn sqlstate(error: &tokio_postgres::Error) -> &str {
     error.code().map_or("", |code| code.code())
 }
 
-/// An error in full, for messages.
+/// The full text of an error, for messages.
 pub fn describe(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(error) => format!("{error:?}"),
@@ -82,16 +83,16 @@ pub fn describe(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// Looks again and again until `look` is true: for what nobody signals, such as a row of pg_stat_activity.
+/// Repeats `look` until it is true: for conditions without a signal, such as a row of pg_stat_activity.
 pub async fn until<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() -> F) {
     let deadline = Instant::now() + PATIENCE;
     while !look().await {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        assert!(Instant::now() < deadline, "timed out while waiting until {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// A port that nobody listens on.
+/// A port without a listener.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     listener.local_addr().expect("an address").port()

@@ -14,12 +14,12 @@ use tokio_postgres::Config;
 use crate::{PATIENCE, config, config_in, free_port, hotrow, server};
 
 const LISTENS: &str = "hotrow: listening on ";
-/// The dependencies have nothing to say that helps.
+/// Log messages of the dependencies do not help.
 const LOG: &str = "info,hotrow=debug,hotrow_gateway=debug";
-/// Somebody may take the port for the metrics between our look and the gateway's.
+/// Another program can take the port for the metrics between the test's check and the gateway's start.
 const TRIES: usize = 5;
 
-/// A running gateway. Dropping it kills it.
+/// A running gateway. Dropping this value kills the process.
 pub struct Gateway {
     child: Child,
     port: u16,
@@ -28,12 +28,12 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// In front of the shared server, with more options of `hotrow serve`.
+    /// Starts a gateway in front of the shared server, with more options of `hotrow serve`.
     pub fn start(options: &[&str]) -> Self {
         Self::in_front_of(&server().url(), options)
     }
 
-    /// In front of any server.
+    /// Starts a gateway in front of any server.
     pub fn in_front_of(upstream: &str, options: &[&str]) -> Self {
         let mut last = String::new();
         for _ in 0..TRIES {
@@ -53,23 +53,23 @@ impl Gateway {
             .args(["--metrics", &format!("127.0.0.1:{metrics}")])
             .args(options)
             .env("HOTROW_LOG", std::env::var("HOTROW_TEST_LOG").unwrap_or_else(|_| LOG.to_owned()))
-            .env_remove("NO_COLOR") // what it logs to a pipe has no colours anyway
+            .env_remove("NO_COLOR") // a log to a pipe has no colours
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("the program can be run");
+            .expect("the program can run");
         let log = Arc::new(Mutex::new(String::new()));
         let kept = log.clone();
-        read_lines(child.stderr.take().expect("it is piped"), move |line| {
+        read_lines(child.stderr.take().expect("its output is a pipe"), move |line| {
             let mut kept = kept.lock().unwrap();
             kept.push_str(&line);
             kept.push('\n');
         });
         let (found, port): (_, Receiver<u16>) = channel();
-        read_lines(child.stdout.take().expect("it is piped"), move |line| {
+        read_lines(child.stdout.take().expect("its output is a pipe"), move |line| {
             if let Some((_, port)) = line.strip_prefix(LISTENS).and_then(|address| address.rsplit_once(':')) {
-                // Nobody waits any more for a second address.
+                // No receiver waits for a second address.
                 let _ = found.send(port.parse().expect("a port"));
             }
         });
@@ -83,12 +83,12 @@ impl Gateway {
         }
     }
 
-    /// Where clients connect.
+    /// The port for clients.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// How to log in through it.
+    /// The configuration to log in through the gateway.
     pub fn config(&self) -> Config {
         config(self.port)
     }
@@ -98,12 +98,12 @@ impl Gateway {
         config_in(self.port, schema)
     }
 
-    /// All it has logged so far.
+    /// The whole log so far.
     pub fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
 
-    /// One of its metrics, with or without the `hotrow_` in front.
+    /// The value of a metric. The prefix `hotrow_` can be omitted.
     pub fn metric(&self, name: &str) -> u64 {
         let wanted = format!("hotrow_{}", name.strip_prefix("hotrow_").unwrap_or(name));
         let page = self.metrics();
@@ -118,44 +118,45 @@ impl Gateway {
             .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             .expect("a request can be sent");
         let mut page = String::new();
-        stream.read_to_string(&mut page).expect("an answer comes");
+        stream.read_to_string(&mut page).expect("an answer");
         page
     }
 
-    /// The memory it has in use, in bytes.
+    /// The resident memory of the process, in bytes.
     pub fn resident(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("it runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the gateway runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS of the gateway");
         let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
         kilobytes << 10
     }
 
-    /// Its process.
+    /// The process ID.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Ends it at once, as a crash would.
+    /// Kills the process, as a crash would.
     pub fn kill_dash_nine(mut self) {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("it ends");
+        self.child.kill().expect("the gateway runs");
+        self.child.wait().expect("the gateway ends");
     }
 
-    /// Asks it to stop; returns at once.
+    /// Sends SIGTERM and returns at once.
     pub fn sigterm(&self) {
         self.signal(Signal::SIGTERM);
     }
 
-    /// Sends it any signal.
+    /// Sends any signal.
     pub fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id().cast_signed()), signal).expect("it runs");
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).expect("the gateway runs");
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until the process has ended by itself.
     pub fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Some(status) = self.child.try_wait().expect("it is our child") {
+            if let Some(status) = self.child.try_wait().expect("the gateway is a child process") {
                 return status;
             }
             assert!(Instant::now() < deadline, "the gateway does not stop:\n{}", self.log());
@@ -166,13 +167,16 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // Both fail only for one that is gone already.
+        // Both fail only if the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
             let log = self.log();
             let lines: Vec<&str> = log.lines().collect();
-            eprintln!("the gateway's last words:\n{}", lines[lines.len().saturating_sub(40)..].join("\n"));
+            eprintln!(
+                "the end of the gateway's log:\n{}",
+                lines[lines.len().saturating_sub(40)..].join("\n")
+            );
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Support code of the integration tests: servers, gateways, clients and faults. Nothing here asserts what the gateway
-//! promises. Code that only one test binary uses lives in that binary.
+//! Support code of the integration tests: servers, gateways, clients and faults. It does not assert properties of
+//! the gateway. Code that only one test binary uses is in that binary.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `program.rs` | where this workspace's programs are |
-//! | `server.rs` | the private server that all tests of a binary share, and the tools beside it |
+//! | `program.rs` | the paths of this workspace's programs |
+//! | `server.rs` | the private server that all tests of a binary share, and other tools in its folder |
 //! | `gateway.rs` | a gateway as a child process |
 //! | `connect.rs` | connections by tokio-postgres, queries as text, waiting for a condition |
 //! | `raw.rs` | an asynchronous client that sends any bytes and reads frames |

@@ -1,5 +1,5 @@
-//! A client that blocks, one per thread, for tests that must know exactly what was sent and what came back, byte by
-//! byte. Never decides what an answer means for a test.
+//! A blocking client, one per thread, for tests that check the exact bytes in both directions. It does not
+//! interpret answers for a test.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use postgres_protocol::message::frontend;
 /// A test that waits longer for bytes has found a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One connection. Messages are gathered in `out` and sent together.
+/// A connection. Messages are collected in `out` and sent together.
 pub struct Line {
     stream: TcpStream,
     input: Vec<u8>,
@@ -21,7 +21,7 @@ pub struct Line {
     pub out: BytesMut,
 }
 
-/// Sets a flag when dropped, so that threads which wait for it end also when the test fails.
+/// Sets a flag when dropped, so that threads that wait for the flag also end if the test fails.
 pub struct Until<'a>(pub &'a AtomicBool);
 
 impl Drop for Until<'_> {
@@ -30,33 +30,33 @@ impl Drop for Until<'_> {
     }
 }
 
-/// What came for one unit: all frames up to ReadyForQuery, that one included, or as many as came before the end.
+/// The answer to one unit: all frames up to and including ReadyForQuery, or up to the end of the connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// The frames.
     pub bytes: Vec<u8>,
-    /// Whether ReadyForQuery came.
+    /// Whether ReadyForQuery was received.
     pub whole: bool,
 }
 
-/// An error as it was reported.
+/// A reported error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Such as FATAL.
+    /// The severity, such as FATAL.
     pub severity: String,
-    /// Its SQLSTATE.
+    /// The SQLSTATE.
     pub code: String,
-    /// Its text, without detail and hint.
+    /// The message, without detail and hint.
     pub message: String,
 }
 
 impl Line {
-    /// Logs in as the server's superuser with a schema as search path. An answer that isn't whole is a refusal.
+    /// Logs in as the server's superuser with a schema as search path. An incomplete answer is a refusal.
     pub fn connect(port: u16, schema: &str) -> io::Result<Result<Self, Answer>> {
         Self::log_in(TcpStream::connect(("127.0.0.1", port))?, schema)
     }
 
-    /// The same on a connection that is there.
+    /// The same on an existing connection.
     pub fn log_in(stream: TcpStream, schema: &str) -> io::Result<Result<Self, Answer>> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -71,11 +71,11 @@ impl Line {
 
     /// Parse and Sync.
     pub fn put_prepare(&mut self, name: &str, sql: &str) {
-        frontend::parse(name, sql, [], &mut self.out).expect("no zeros in it");
+        frontend::parse(name, sql, [], &mut self.out).expect("no zero bytes");
         frontend::sync(&mut self.out);
     }
 
-    /// Bind, Describe, Execute, with values and results as text; no Sync.
+    /// Bind, Describe, Execute, with values and results as text, without Sync.
     pub fn put_call(&mut self, statement: &str, values: &[Option<&str>]) {
         let value = |value: &Option<&str>, out: &mut BytesMut| {
             Ok(match value {
@@ -88,13 +88,13 @@ impl Line {
         };
         let bound = frontend::bind("", statement, [0], values, value, [], &mut self.out);
         assert!(bound.is_ok(), "a test's values are short");
-        frontend::describe(b'P', "", &mut self.out).expect("no zeros in it");
-        frontend::execute("", 0, &mut self.out).expect("no zeros in it");
+        frontend::describe(b'P', "", &mut self.out).expect("no zero bytes");
+        frontend::execute("", 0, &mut self.out).expect("no zero bytes");
     }
 
     /// Parse of the unnamed statement, then a call of it.
     pub fn put_unnamed_call(&mut self, sql: &str, values: &[Option<&str>]) {
-        frontend::parse("", sql, [], &mut self.out).expect("no zeros in it");
+        frontend::parse("", sql, [], &mut self.out).expect("no zero bytes");
         self.put_call("", values);
     }
 
@@ -105,24 +105,24 @@ impl Line {
 
     /// Query.
     pub fn put_query(&mut self, sql: &str) {
-        frontend::query(sql, &mut self.out).expect("no zeros in it");
+        frontend::query(sql, &mut self.out).expect("no zero bytes");
     }
 
-    /// Sends what was put.
+    /// Sends the collected messages.
     pub fn send(&mut self) -> io::Result<()> {
         let bytes = self.out.split();
         self.stream.write_all(&bytes)
     }
 
-    /// Sends as much of what was put as the other end takes before it does not for so long.
+    /// Sends the collected messages until the receiver has accepted nothing for this time.
     pub fn send_within(&mut self, patience: Duration) {
         let bytes = self.out.split();
-        self.stream.set_write_timeout(Some(patience)).expect("it is no zero");
+        self.stream.set_write_timeout(Some(patience)).expect("the time is not zero");
         let _ = self.stream.write_all(&bytes);
-        self.stream.set_write_timeout(None).expect("it can be switched off");
+        self.stream.set_write_timeout(None).expect("the time limit can be removed");
     }
 
-    /// The next answer. Not whole when the connection ended before.
+    /// The next answer. It is incomplete if the connection ends before ReadyForQuery.
     pub fn answer(&mut self) -> Answer {
         let mut answer = Answer::default();
         loop {
@@ -142,10 +142,10 @@ impl Line {
         }
     }
 
-    /// All bytes that still come, whatever they are.
+    /// All remaining bytes.
     pub fn until_end(&mut self) -> Vec<u8> {
         let mut all = std::mem::take(&mut self.input);
-        let _ = self.stream.read_to_end(&mut all); // a reset is an end, too
+        let _ = self.stream.read_to_end(&mut all); // a reset also ends the connection
         all
     }
 

@@ -1,4 +1,4 @@
-//! Where this workspace's programs are: cargo tells their paths only to the integration tests of their own package.
+//! The paths of this workspace's programs. cargo passes them only to the integration tests of their own package.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,7 +13,7 @@ pub fn program(name: &str) -> PathBuf {
     path
 }
 
-/// The gateway's program, to be given its arguments.
+/// A command for the gateway's program, without arguments.
 pub fn hotrow() -> Command {
     Command::new(program("hotrow"))
 }

@@ -1,5 +1,5 @@
-//! A TCP proxy between gateway and server that cuts the connections of lanes where a test wants it. Knows of the
-//! protocol only the start-up packet, which tells lanes from others, and what ReadyForQuery looks like.
+//! A TCP proxy between gateway and server that cuts connections of lanes at chosen positions. It interprets only
+//! the start-up packet, which identifies lanes, and ReadyForQuery.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,54 +9,56 @@ use std::thread;
 use std::time::Duration;
 
 const READY_IDLE: &[u8] = &[b'Z', 0, 0, 0, 5, b'I'];
-/// The end of the answer to a batch's last statement: its row ends with a number and a null. Comparisons of fingerprints
-/// before it return one row each, too, which ends with another value.
+/// The end of the answer to a batch's last statement: its row ends with a number and a null. Comparisons of
+/// fingerprints before it also return one row each, which ends with another value.
 const LAST_ANSWER: &[u8] = b"\0\0\0\x011\xff\xff\xff\xffC\0\0\0\x0dSELECT 1\0";
 
-/// Which way bytes go.
+/// The direction of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// What the gateway sends.
+    /// From the gateway.
     ToServer,
-    /// What the server sends.
+    /// From the server.
     ToGateway,
 }
 
-/// What happens to a connection then.
+/// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// It is cut at once, whatever the server is doing.
+    /// The connection is cut at once, regardless of the server's state.
     Cut,
-    /// The server is served on, its answers are lost, and the cut comes when it is ready: the commit is done then.
+    /// The server continues, its answers are lost, and the connection is cut when the server is ready: it has then
+    /// committed.
     Swallow,
-    /// This way nothing comes any more, and the other way goes on until its sender has had enough.
+    /// No more bytes arrive in this direction. The other direction continues until its sender closes the
+    /// connection.
     HalfClose,
 }
 
-/// What goes through before a connection breaks.
+/// The bytes that pass before a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// So many more bytes.
+    /// This number of bytes.
     Bytes(usize),
-    /// The answer to the last statement of a batch, which asks for the transaction's id: the commit follows.
+    /// The answer to the last statement of a batch, which returns the transaction's ID. The commit follows.
     TransactionId,
 }
 
-/// Where a connection breaks.
+/// A fault of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
     /// The direction whose bytes count.
     pub way: Way,
-    /// What still goes through.
+    /// The bytes that still pass.
     pub after: After,
-    /// What happens then.
+    /// The kind of the fault.
     pub how: How,
 }
 
-/// Decides about each new connection of a lane.
+/// Decides the fault of each new connection of a lane.
 type ForNew = Box<dyn FnMut() -> Option<Fault> + Send>;
 
-/// Listens until the test program ends.
+/// The proxy. It listens until the test program ends.
 pub struct Proxy {
     port: u16,
     shared: Arc<Shared>,
@@ -68,7 +70,7 @@ struct Shared {
     lanes: Mutex<Vec<Arc<Connection>>>,
     others: Mutex<Vec<Arc<Connection>>>,
     for_new: Mutex<Option<ForNew>>,
-    /// How long bytes of lanes are on their way, either way.
+    /// The delay of bytes of lanes, in both directions.
     delay_ms: AtomicU64,
     cuts: AtomicUsize,
 }
@@ -81,7 +83,7 @@ struct Connection {
 }
 
 impl Proxy {
-    /// In front of the server on this port.
+    /// Starts a proxy in front of the server on this port.
     pub fn start(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
@@ -90,31 +92,31 @@ impl Proxy {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let shared = accepting.clone();
-                // A server that is down, or a peer that leaves at once, is what the tests are about.
+                // An error is ignored: a stopped server or a closed connection is a part of the tests.
                 thread::spawn(move || shared.serve(stream).ok());
             }
         });
         Self { port, shared }
     }
 
-    /// Where it listens.
+    /// The port of the proxy.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// For `--upstream`: what it has to understand may not begin with a request for TLS.
+    /// The URL for `--upstream`. It disables TLS, because the proxy must be able to read the start-up packet.
     pub fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", self.port)
     }
 
-    /// Breaks the lanes' connections that are there now.
+    /// Plants a fault in the existing connections of lanes.
     pub fn arm(&self, fault: Fault) {
         for connection in self.shared.lanes.lock().unwrap().iter() {
             *connection.fault.lock().unwrap() = Some(fault);
         }
     }
 
-    /// Nothing that is there now breaks any more.
+    /// Removes the faults of all existing connections.
     pub fn disarm(&self) {
         self.for_new(|| None);
         for connection in self.shared.lanes.lock().unwrap().iter() {
@@ -122,22 +124,22 @@ impl Proxy {
         }
     }
 
-    /// Cuts all connections that are there now and aren't lanes'.
+    /// Cuts all existing connections that do not belong to lanes.
     pub fn cut_others(&self) {
         self.shared.others.lock().unwrap().iter().for_each(|connection| connection.cut());
     }
 
-    /// What becomes of the lanes' next connections.
+    /// Sets the faults of the lanes' next connections.
     pub fn for_new(&self, decide: impl FnMut() -> Option<Fault> + Send + 'static) {
         *self.shared.for_new.lock().unwrap() = Some(Box::new(decide));
     }
 
-    /// From now on bytes of lanes take so long, either way.
+    /// Sets the delay of bytes of lanes, in both directions.
     pub fn delay(&self, delay: Duration) {
         self.shared.delay_ms.store(delay.as_millis() as u64, Relaxed);
     }
 
-    /// How many connections it has cut.
+    /// The number of connections that the proxy has cut.
     pub fn cuts(&self) -> usize {
         self.shared.cuts.load(Relaxed)
     }
@@ -171,7 +173,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Carries bytes one way until the connection ends or is cut.
+    /// Forwards bytes in one direction until the connection ends or is cut.
     fn carry(&self, connection: &Connection, way: Way) {
         let (mut from, mut to) = match way {
             Way::ToServer => (&connection.gateway, &connection.server),
@@ -196,7 +198,7 @@ impl Shared {
                 Some(How::Swallow) if tail != READY_IDLE => swallowing = true,
                 Some(How::HalfClose) => {
                     self.cuts.fetch_add(1, Relaxed);
-                    let _ = to.shutdown(Shutdown::Write); // it may be gone already
+                    let _ = to.shutdown(Shutdown::Write); // the other end may be closed already
                     while let Ok(1..) = from.read(&mut chunk) {}
                     break;
                 }
@@ -212,12 +214,12 @@ impl Shared {
 
 impl Connection {
     fn cut(&self) {
-        // Either end may be gone already.
+        // Either end may be closed already.
         let _ = self.gateway.shutdown(Shutdown::Both);
         let _ = self.server.shutdown(Shutdown::Both);
     }
 
-    /// How many of these bytes may pass, and how the connection breaks behind them if it does.
+    /// The number of these bytes that can pass, and the fault after them, if there is one.
     fn passes(&self, way: Way, bytes: &[u8]) -> (usize, Option<How>) {
         let mut armed = self.fault.lock().unwrap();
         let Some(fault) = armed.as_mut().filter(|fault| fault.way == way) else { return (bytes.len(), None) };

@@ -1,5 +1,5 @@
-//! A client that sends whatever bytes a test wants and reads the answers as frames: for what no driver sends. Shares no
-//! code with the gateway, so that both can't be wrong in the same way.
+//! A client that sends any bytes and reads the answers as frames, for messages that no driver sends. It shares no
+//! code with the gateway, so both cannot have the same error.
 
 use std::fmt;
 
@@ -14,29 +14,29 @@ pub struct Raw {
     input: Vec<u8>,
 }
 
-/// A message from the server's side.
+/// A message from the server or the gateway.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Its first byte.
+    /// The first byte.
     pub tag: u8,
-    /// What comes behind its length.
+    /// The bytes after the length.
     pub body: Vec<u8>,
 }
 
 impl Raw {
-    /// Connected, nothing sent.
+    /// Connects and sends nothing.
     pub async fn open(port: u16) -> Self {
-        let stream = TcpStream::connect(("127.0.0.1", port)).await.expect("somebody listens");
-        stream.set_nodelay(true).expect("the socket is there");
+        let stream = TcpStream::connect(("127.0.0.1", port)).await.expect("a listener");
+        stream.set_nodelay(true).expect("the socket exists");
         Self { stream, input: Vec::new() }
     }
 
-    /// Logged in as the superuser, with these start-up parameters too, and ready.
+    /// Logs in as the superuser with additional start-up parameters, and waits for ReadyForQuery.
     pub async fn log_in(port: u16, parameters: &[(&str, &str)]) -> Self {
         Self::log_in_with(port, parameters).await.0
     }
 
-    /// The same, and what the other side said up to its ReadyForQuery.
+    /// The same. It also returns the messages up to ReadyForQuery.
     pub async fn log_in_with(port: u16, parameters: &[(&str, &str)]) -> (Self, Vec<Message>) {
         let mut raw = Self::open(port).await;
         let user = [("user", "postgres"), ("database", "postgres")];
@@ -47,25 +47,27 @@ impl Raw {
 
     /// Sends bytes.
     pub async fn send(&mut self, bytes: &[u8]) {
-        self.try_send(bytes).await.expect("the other side reads");
+        self.try_send(bytes).await.expect("the receiver reads");
     }
 
-    /// Sends bytes to somebody who may have hung up.
+    /// Sends bytes on a connection that may be closed.
     pub async fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        tokio::time::timeout(PATIENCE, self.stream.write_all(bytes)).await.expect("in time")
+        tokio::time::timeout(PATIENCE, self.stream.write_all(bytes))
+            .await
+            .expect("sent within the time limit")
     }
 
-    /// Sends no more; the other side can still answer.
+    /// Closes the sending direction. Answers can still arrive.
     pub async fn shut(&mut self) {
-        self.stream.shutdown().await.expect("the socket is there");
+        self.stream.shutdown().await.expect("the socket exists");
     }
 
-    /// One byte, as it comes before the protocol begins.
+    /// One byte, such as the answer to an SSLRequest.
     pub async fn byte(&mut self) -> Option<u8> {
         self.fill_to(1).await.then(|| self.input.remove(0))
     }
 
-    /// The next message; none if the other side has hung up.
+    /// The next message. `None` if the connection is closed.
     pub async fn message(&mut self) -> Option<Message> {
         if !self.fill_to(5).await {
             return None;
@@ -82,7 +84,7 @@ impl Raw {
     async fn fill_to(&mut self, count: usize) -> bool {
         while self.input.len() < count {
             let read = tokio::time::timeout(PATIENCE, self.stream.read_buf(&mut self.input)).await;
-            match read.expect("an answer in time") {
+            match read.expect("an answer within the time limit") {
                 Ok(1..) => {}
                 Ok(0) | Err(_) => return false,
             }
@@ -90,18 +92,19 @@ impl Raw {
         true
     }
 
-    /// All messages up to the so-many-th ReadyForQuery.
+    /// All messages up to this number of ReadyForQuery.
     pub async fn until_ready(&mut self, readies: usize) -> Vec<Message> {
         let (mut said, mut seen) = (Vec::new(), 0);
         while seen < readies {
-            let message = self.message().await.unwrap_or_else(|| panic!("hung up after {said:?}"));
+            let message =
+                self.message().await.unwrap_or_else(|| panic!("the connection was closed after {said:?}"));
             seen += usize::from(message.tag == b'Z');
             said.push(message);
         }
         said
     }
 
-    /// All messages until the other side hangs up.
+    /// All messages until the connection is closed.
     pub async fn until_closed(&mut self) -> Vec<Message> {
         let mut said = Vec::new();
         while let Some(message) = self.message().await {
@@ -128,10 +131,10 @@ impl Message {
     pub fn values(&self) -> Vec<Option<Vec<u8>>> {
         let mut rest = &self.body[2..];
         let mut values = Vec::new();
-        while let Some((length, behind)) = rest.split_first_chunk::<4>() {
+        while let Some((length, after)) = rest.split_first_chunk::<4>() {
             let length = usize::try_from(i32::from_be_bytes(*length)).ok();
-            values.push(length.map(|length| behind[..length].to_vec()));
-            rest = &behind[length.unwrap_or(0)..];
+            values.push(length.map(|length| after[..length].to_vec()));
+            rest = &after[length.unwrap_or(0)..];
         }
         values
     }
@@ -144,7 +147,7 @@ impl fmt::Debug for Message {
     }
 }
 
-/// The tags of messages in a row, such as `12TDCZ`.
+/// The tags of messages as one string, such as `12TDCZ`.
 pub fn tags(messages: &[Message]) -> String {
     messages.iter().map(|message| char::from(message.tag)).collect()
 }
@@ -205,7 +208,7 @@ pub fn close(kind: u8, name: &str) -> Vec<u8> {
     frame(b'C', &[vec![kind], cstr(name)].concat())
 }
 
-/// Execute up to so many rows; 0 is all.
+/// Execute with a maximum number of rows. 0 means all.
 pub fn execute(portal: &str, rows_max: u32) -> Vec<u8> {
     frame(b'E', &[cstr(portal), rows_max.to_be_bytes().to_vec()].concat())
 }

@@ -1,5 +1,5 @@
-//! The private server that all tests of a binary share. A static is never dropped, so the server belongs to a child of
-//! the test program, which ends it when the test program is gone, however that happened.
+//! The private server that all tests of a binary share. A static is never dropped, so the server belongs to a
+//! child of the test program. The child stops the server after the test program has ended for any reason.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -18,12 +18,11 @@ const STARTED: &str = "the shared server listens on ";
 /// A server that runs as long as the test program.
 pub struct Server {
     port: u16,
-    /// Its end of the pipe is closed by the system when this program ends: the sign to stop.
+    /// The system closes this end of the pipe when this program ends, which tells the child to stop.
     _owner: Child,
 }
 
-/// Makes the test program able to own its shared server. It belongs at the root of each test binary that calls
-/// [`server`].
+/// Enables the test program to own its shared server. Each test binary that calls [`server`] needs it in its root.
 #[macro_export]
 macro_rules! shared_server {
     () => {
@@ -34,7 +33,7 @@ macro_rules! shared_server {
     };
 }
 
-/// The server that all tests of this binary share, started when first asked for.
+/// The server that all tests of this binary share. The first call starts it.
 pub fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(Server::start)
@@ -49,24 +48,24 @@ impl Server {
             .stdout(Stdio::piped())
             .process_group(0)
             .spawn()
-            .expect("this program can be run");
-        let mut lines = BufReader::new(owner.stdout.take().expect("it is piped")).lines();
+            .expect("this program can run");
+        let mut lines = BufReader::new(owner.stdout.take().expect("its output is a pipe")).lines();
         let line = lines
             .by_ref()
             .map_while(Result::ok)
             .find_map(|line| line.split_once(STARTED).map(|(_, port)| port.to_owned()))
             .expect("the server starts: is `hotrow_testkit::shared_server!()` in the binary's main.rs?");
-        // What else it prints must not meet a closed pipe.
+        // The pipe stays open, because the child prints more.
         std::thread::spawn(move || lines.for_each(drop));
         Self { port: line.trim().parse().expect("a port"), _owner: owner }
     }
 
-    /// Where it listens.
+    /// The port of the server.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// For `--upstream`.
+    /// The URL for `--upstream`.
     pub fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }
@@ -74,17 +73,17 @@ impl Server {
 
 /// Installs the schema pack as an operator does.
 pub fn migrate(url: &str) {
-    let output = hotrow().args(["migrate", "--upstream", url]).output().expect("the program can be run");
+    let output = hotrow().args(["migrate", "--upstream", url]).output().expect("the program can run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// `psql`, `pgbench`: beside the server or on PATH. None where only the bare server was downloaded.
+/// The path of `psql` or `pgbench`, in the server's folder or on PATH. `None` if only the server was downloaded.
 pub fn tool(name: &str) -> Option<PathBuf> {
     Binaries::find().expect("there are binaries").tool(name)
 }
 
-/// The body of [`shared_server`]. In the child: starts the server, prints its port, and ends the server after the parent
-/// has ended. In the test program: that the child starts one.
+/// The body of [`shared_server`]. In the child, it starts the server, prints its port, and stops the server after
+/// the parent has ended. In the test program, it checks that the child starts a server.
 #[expect(clippy::print_stdout, reason = "the parent reads the port from it")]
 pub fn own_shared_server() {
     if std::env::var_os(OWNS).is_none() {
@@ -96,6 +95,6 @@ pub fn own_shared_server() {
     println!("\n{STARTED}{}", server.port());
     std::io::stdin().read_line(&mut String::new()).unwrap();
     drop(server);
-    // Nobody reads any more what the test harness would print.
+    // After this, no process reads the output of the test harness.
     std::process::exit(0);
 }

@@ -297,8 +297,9 @@ impl Settings {
         config.console.admins = settings.console_admins.as_deref().map(console::user_list);
         config.console.readers = settings.console_readers.as_deref().map(console::user_list);
         config.tables = settings.pool.into_iter().map(Arc::new).collect();
-        config.tls =
-            tls_for_clients(settings.tls_cert_file, settings.tls_key_file, settings.tls_client_ca_file)?;
+        let (certificate, key) = (settings.tls_cert_file, settings.tls_key_file);
+        let tls = tls::server::Files::new(certificate, key, settings.tls_client_ca_file)?;
+        config.tls = tls.map(|files| tls::Server::load(&files).map(Arc::new)).transpose()?;
         config.pack = settings.pack.unwrap_or(config.pack);
         config.lanes = number("lanes", settings.lanes, config.lanes, 1..=64, "1 to 64")?;
         config.clients_max =
@@ -353,15 +354,6 @@ fn number(
         Some(value) if range.contains(&value) => Ok(usize::try_from(value).unwrap_or(usize::MAX)),
         Some(value) => Err(Error::OutOfBounds { name, value, bounds }),
     }
-}
-
-fn tls_for_clients(
-    certificate: Option<PathBuf>,
-    key: Option<PathBuf>,
-    client_authorities: Option<PathBuf>,
-) -> Result<Option<Arc<tls::Server>>, tls::Error> {
-    let files = tls::server::Files::new(certificate, key, client_authorities)?;
-    files.map(|files| tls::Server::load(&files).map(Arc::new)).transpose()
 }
 
 fn http(address: Option<String>, token_file: Option<&Path>) -> Result<Option<Http>, Error> {

@@ -1,5 +1,6 @@
-// Shows the payments' events as they come out of Kafka, each once: a line with id, aggregate, type and payload, between tabs.
-// Delivery is at least once, so an id that was seen before is counted and not shown. Ends after as many events as are asked for.
+// Prints the payments' events from Kafka, each once: a line with ID, aggregate, type and payload, separated by tabs.
+// Delivery is at least once, so an event with a known ID is counted and not printed. Ends after the requested number of
+// events.
 
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -13,19 +14,19 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 public final class Consumer {
-    /** An event comes again when Connect or Kafka has crashed, soon after its first time: so many ids are remembered. */
+    /** After a crash of Connect or Kafka, an event is repeated soon after its first time. This number of IDs is remembered. */
     private static final int REMEMBERED = 1_000_000;
 
     public static void main(String[] arguments) {
         long wanted = arguments.length > 1 ? Long.parseLong(arguments[1]) : Long.MAX_VALUE;
         var settings = new Properties();
         settings.put("bootstrap.servers", arguments[0]);
-        // A group of its own: each start shows the whole stream. One that keeps what it has read would keep its group, and the
-        // ids it has seen together with what it made of them.
+        // Each start has a new group and prints the whole stream. A consumer that stores events would keep its group, and
+        // would store the known IDs together with the events.
         settings.put("group.id", "payments-" + UUID.randomUUID());
         settings.put("auto.offset.reset", "earliest");
         settings.put("enable.auto.commit", "false");
-        // A topic appears with its first event.
+        // A topic exists after its first event.
         settings.put("metadata.max.age.ms", "500");
         var seen = new LinkedHashMap<String, Boolean>() {
             @Override

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The payments' change stream: Kafka and Debezium, fetched, run and watched. README.md says how it is used.
+# The payments' change stream: downloads, runs and watches Kafka and Debezium. README.md explains its use.
 #   cdc.sh fetch             the jars, from Maven Central, once
 #   cdc.sh run FOLDER        Kafka and Connect until end of input, Ctrl-C or SIGTERM; their data and logs go into FOLDER
 #   cdc.sh consume [COUNT]   shows the events, each once; ends after COUNT of them
@@ -7,14 +7,14 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 jars=$here/target/dependency
 kafka_port=${KAFKA_PORT:-9092} controller_port=${CONTROLLER_PORT:-9093} connect_port=${CONNECT_PORT:-8083}
-# Small and soon awake: all of it shares a machine with the server.
+# Small heaps and a fast start, because everything shares a machine with the server.
 jvm=(-XX:+UseSerialGC -XX:TieredStopAtLevel=1 "-Dlog4j2.configurationFile=$here/log4j2.properties" -cp "$jars/*")
 
 fail() { echo "cdc.sh: $*" >&2; exit 1; }
 
 fetch() {
     command -v mvn > /dev/null || fail "Maven is needed to fetch Kafka and Debezium (Debian: maven)"
-    # The copy of the POM is the mark of a complete fetch.
+    # The copy of the POM marks a complete download.
     cmp -s "$here/pom.xml" "$jars/pom.xml" && return
     rm -rf "$jars"
     (cd "$here" && mvn --quiet --batch-mode dependency:copy-dependencies -DincludeScope=runtime)
@@ -40,7 +40,7 @@ task_runs() {
     curl -sf -m 2 "http://127.0.0.1:$connect_port/connectors/payments-outbox/status" | grep -q '"tasks":\[{"id":0,"state":"RUNNING"'
 }
 
-# A supervisor's job: Connect is started again whenever it dies, and goes on where it last noted its place.
+# Restarts Connect whenever it ends. Connect then continues at its last stored position.
 keep_connect_running() {
     trap 'trap - TERM; kill "$connect" 2> /dev/null; wait "$connect"; exit' TERM
     while :; do
@@ -48,14 +48,14 @@ keep_connect_running() {
             "$folder/connect.properties" "$folder/connector.properties" > "$folder/connect.out" 2>&1 < /dev/null &
         connect=$!
         echo "$connect" > "$folder/connect.pid"
-        wait "$connect" || echo "cdc.sh: Connect has ended; it is started again" >&2
+        wait "$connect" || echo "cdc.sh: Connect has ended and is restarted" >&2
         sleep 0.2
     done
 }
 
 stop() {
     trap - EXIT INT TERM
-    # Connect first: without Kafka it would wait for it to come back.
+    # Connect is stopped first, because it would wait for Kafka.
     if [ -n "${keeper:-}" ]; then kill "$keeper" 2> /dev/null || true; wait "$keeper" 2> /dev/null || true; fi
     if [ -n "${kafka:-}" ]; then kill "$kafka" 2> /dev/null || true; wait "$kafka" 2> /dev/null || true; fi
 }
@@ -76,7 +76,7 @@ run() {
         java "${jvm[@]}" "-Dlog=$folder/format.log" kafka.tools.StorageTool format -t "$id" -c "$folder/kafka.properties" > "$folder/format.out" \
             || fail "Kafka's folder can't be made: $(cat "$folder/format.out")"
     fi
-    # In sessions of their own, so that a Ctrl-C reaches this script alone and the order of stopping is kept.
+    # Both have their own sessions, so that Ctrl-C reaches only this script, which stops them in order.
     setsid java -Xmx256m "${jvm[@]}" "-Dlog=$folder/kafka.log" kafka.Kafka "$folder/kafka.properties" > "$folder/kafka.out" 2>&1 < /dev/null &
     kafka=$!
     until_true "$kafka" kafka_listens

@@ -1,3 +1,3 @@
--- The answer, for whoever asks again; the first one stands. One who was too slow and was taken over may write it too: it
--- is the same request's.
+-- The answer, for repeated requests. The first answer is kept. A slow program whose request was taken over can write it
+-- too, because it belongs to the same request.
 update payments.request set status = $2, answer = $3 where key = $1 and status is null

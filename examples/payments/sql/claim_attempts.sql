@@ -1,5 +1,5 @@
--- Attempts that are not finished, undecided ones or decided ones, claimed by moving the time when the next worker looks: a
--- rung further on the ladder, more or less, so that what failed together does not come back together.
+-- Unfinished attempts, either undecided or decided ones. A claim moves the time of the next look to the next delay, with
+-- a random deviation, so that attempts that failed at one time are not looked at again at one time.
 update payments.attempt a
 set tries = a.tries + 1,
     due_at = now() + ($1::double precision[])[least(a.tries + 2, cardinality($1))] * (0.9 + 0.2 * random())

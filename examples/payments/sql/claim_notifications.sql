@@ -1,5 +1,4 @@
--- An endpoint's notifications that are due, claimed by moving the time when the next worker looks past what a delivery
--- can take.
+-- Due notifications of an endpoint. A claim moves the time of the next look beyond the time limit of a delivery.
 update payments.notification n set tries = n.tries + 1, due_at = now() + interval '30 seconds',
     claimed_until = now() + interval '30 seconds'
 from (

@@ -1,4 +1,5 @@
--- What does not add up, once nothing is under way any more: no rows mean that all is well. Not used by the service.
+-- Contradictions between the tables when no work is under way. No rows mean that the tables are consistent. The service
+-- does not use this query.
 with decided as (
     select * from payments.attempt where state not in ('started', 'unknown')
 ), sums as (

@@ -1,2 +1,2 @@
--- Asked before an attempt is decided: see recount_close.sql.
+-- Read before an attempt is decided. See recount_close.sql.
 select epoch from payments.merchant_day where merchant = $1 and day = $2 and currency = $3

@@ -1,3 +1,3 @@
--- Nobody knows what became of it: never a failure until the gateway says so.
+-- The outcome is unknown. It is not a failure until the gateway reports one.
 update payments.attempt set state = 'unknown', version = version + 1, code = $3
 where id = $1 and version = $2 and state = 'started'

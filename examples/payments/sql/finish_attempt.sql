@@ -1,2 +1,2 @@
--- All that follows from it is written: no worker needs to look again.
+-- All consequences of the attempt are written. No worker needs to look again.
 update payments.attempt set due_at = null where id = $1

@@ -1,3 +1,4 @@
--- As it came; nothing if it came before. `due_at` is when a worker looks, should the one who took it not get to it.
+-- A webhook as received. Inserts nothing if it was received before. At `due_at` a worker processes it, if the program
+-- that received it has not.
 insert into payments.webhook (gateway, event, body, due_at) values ($1, $2, $3, now() + interval '5 seconds')
 on conflict (gateway, event) do nothing

@@ -1,2 +1,2 @@
--- Whether an endpoint is, or was, to be told an event.
+-- Whether the notification of an event to an endpoint exists.
 select from payments.notification where event = $1 and endpoint = $2

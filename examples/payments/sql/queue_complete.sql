@@ -1,2 +1,2 @@
--- The endpoint has it.
+-- The endpoint has the notification.
 select outcome from hotrow.complete($1, $2)

@@ -1,2 +1,2 @@
--- The endpoint is to be told an event; a duplicate if that is written down already.
+-- The notification of an event to an endpoint. Returns `duplicate` if it exists.
 select status from hotrow.enqueue($1, $2, $3)

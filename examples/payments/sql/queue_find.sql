@@ -1,2 +1,2 @@
--- Where a notification is, in the queue's words.
+-- The state of a notification in the queue.
 select state from hotrow.find_order($1, $2)

@@ -1,2 +1,2 @@
--- A dead one is told again.
+-- Sends a dead notification again.
 select hotrow.redrive($1, 1, $2)

@@ -1,2 +1,2 @@
--- Those that are due, ours for longer than a delivery can take.
+-- Takes due notifications with a lease longer than the time limit of a delivery.
 select receipt, order_id, payload, attempt from hotrow.take($1, $2, '30 seconds')

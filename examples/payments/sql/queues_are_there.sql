@@ -1,4 +1,4 @@
--- Whether the database has hotrow's queues, and we may use them.
+-- Whether the database has Hotrow's queues and this role can use them.
 select count(distinct p.proname) = 8 as are_there
 from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
 where n.nspname = 'hotrow'

@@ -1,5 +1,5 @@
--- The sums of what is decided, and the next epoch. Only of the epoch that was found closed before this statement's
--- snapshot: another one's recount may have come and gone while this one waits for the row.
+-- Writes the sums of decided attempts and the next epoch. It does so only for the epoch that was closed before this
+-- statement's snapshot, because another recount may have run while this statement waits for the row.
 update payments.merchant_day d
 set epoch = d.epoch + 1, attempts = s.attempts, declined = s.declined, authorized = s.authorized,
     captured = s.captured, refunded = s.refunded

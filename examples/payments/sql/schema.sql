@@ -1,12 +1,13 @@
--- The tables of the payment service. Every file beside this one is one statement that commits by itself; what several
--- of them do together survives a crash between any two (see README.md, "How a payment moves").
+-- The tables of the payment service. Every other file in this folder is one statement with its own commit. Sequences of
+-- these statements survive a crash between any two of them (see README.md, "How a payment is processed").
 
--- Two programs that start at once: the second waits, and finds everything there.
+-- If two programs start at once, the second waits and then finds all tables.
 select pg_advisory_xact_lock(hashtext('payments.schema'));
 
 create schema if not exists payments;
 
--- What a merchant wants: the intent. One attempt at a time is under way for it: `state` and `version` are the lock.
+-- The intent: the payment that a merchant wants. At most one attempt is under way for it. `state` and `version` are the
+-- lock.
 create table if not exists payments.intent (
     id uuid primary key,
     merchant text not null,
@@ -17,9 +18,9 @@ create table if not exists payments.intent (
     capture_at_once boolean not null,
     state text not null,
     version bigint not null,
-    attempt uuid,                                  -- the last that began
+    attempt uuid,                                  -- the last attempt that began
     authorization_id uuid,                         -- the attempt that holds the money
-    gateway text,                                  -- where it is held
+    gateway text,                                  -- the payment gateway that holds the money
     captured bigint not null default 0,
     refunded bigint not null default 0,
     created_at timestamptz not null default now(),
@@ -29,15 +30,15 @@ create table if not exists payments.intent (
 ) with (fillfactor = 70);
 create index if not exists intent_of_merchant on payments.intent (merchant, id);
 
--- One thing asked of one payment gateway. Written before it is asked, and found by the workers as long as `due_at` is
--- set: whoever died on the way, somebody brings it to its end. Its id is what the gateway knows it by.
+-- One order to one payment gateway. The row is written before the order is sent. Workers find it as long as `due_at` is
+-- set, and finish it if another program has crashed. Its ID is also the gateway's reference.
 create table if not exists payments.attempt (
     id uuid primary key,
     intent uuid not null references payments.intent,
-    intent_version bigint not null,                -- the intent's version once this has begun
+    intent_version bigint not null,                -- the intent's version after this attempt has begun
     kind text not null,
     gateway text not null,
-    authorization_id uuid not null,                -- the attempt that holds the money; this one if it asks to
+    authorization_id uuid not null,                -- the attempt that holds the money; an attempt to hold money names itself
     amount bigint not null check (amount > 0),
     merchant text not null,
     currency text not null,
@@ -46,13 +47,13 @@ create table if not exists payments.attempt (
     refunded_before bigint not null,
     state text not null default 'started',
     version bigint not null default 1,
-    code text,                                     -- why not, in the gateway's words
-    settled_on date,                               -- the day in whose totals it counts
-    valid_until timestamptz not null,              -- the gateway refuses it later: then "never heard of it" is final
+    code text,                                     -- the gateway's reason of a refusal
+    settled_on date,                               -- the day whose totals contain it
+    valid_until timestamptz not null,              -- the gateway refuses it later, so a missing order is then final
     tries integer not null default 0,
     due_at timestamptz,
     created_at timestamptz not null default now(),
-    -- Two that want to take the same step: the second insert finds this.
+    -- If two programs want to take the same step, the second insert conflicts here.
     constraint attempt_step unique (intent, intent_version)
 ) with (fillfactor = 70);
 create index if not exists attempt_due on payments.attempt (due_at) where due_at is not null;
@@ -69,12 +70,12 @@ create table if not exists payments.transition (
     primary key (intent, version)
 );
 
--- The hot row: what a merchant's day adds up to. Each attempt is added once: see recount_close.sql.
+-- The hot row: the totals of a merchant's day. Each attempt is added once. See recount_close.sql.
 create table if not exists payments.merchant_day (
     merchant text not null,
     day date not null,
     currency text not null,
-    epoch bigint not null default 0,               -- odd while it is being recounted
+    epoch bigint not null default 0,               -- odd during a recount
     attempts bigint not null default 0,
     declined bigint not null default 0,
     authorized bigint not null default 0,
@@ -86,16 +87,16 @@ create table if not exists payments.merchant_day (
 -- Requests by their Idempotency-Key.
 create table if not exists payments.request (
     key text primary key,
-    fingerprint bytea not null,                    -- of method, path and body
-    run uuid not null,                             -- who works on it: a new one when it is taken over
+    fingerprint bytea not null,                    -- digest of method, path and body
+    run uuid not null,                             -- the run that works on it; a takeover sets a new one
     intent uuid not null,
     attempt uuid not null,
     started_at timestamptz not null default now(),
-    status integer,                                -- null while it runs
+    status integer,                                -- null while the request runs
     answer text
 );
 
--- Events for whoever follows the change stream, in the shape that Debezium's outbox router expects. Insert only.
+-- Events for readers of the change stream, in the form that Debezium's outbox router expects. Rows are only inserted.
 create table if not exists payments.outbox (
     id uuid primary key,
     aggregatetype text not null,
@@ -105,7 +106,7 @@ create table if not exists payments.outbox (
     at timestamptz not null default now()
 );
 
--- What payment gateways told us, as it came. `due_at` is set until it has been worked on.
+-- Webhooks of payment gateways, as received. `due_at` is set until the webhook was processed.
 create table if not exists payments.webhook (
     gateway text not null,
     event text not null,
@@ -117,7 +118,7 @@ create table if not exists payments.webhook (
 );
 create index if not exists webhook_due on payments.webhook (due_at) where due_at is not null;
 
--- Dependent services that want to be told.
+-- Dependent services that receive notifications.
 create table if not exists payments.endpoint (
     name text primary key,
     url text not null,
@@ -125,8 +126,8 @@ create table if not exists payments.endpoint (
     active boolean not null default true
 );
 
--- What each of them is to be told, where the database has no queues for it: `due_at` is set until it has been, or we
--- gave up.
+-- Notifications to each of them, if the database has no queues. `due_at` is set until a notification was delivered or is
+-- dead.
 create table if not exists payments.notification (
     event uuid not null,
     endpoint text not null,
@@ -135,7 +136,7 @@ create table if not exists payments.notification (
     tries integer not null default 0,
     error text,
     due_at timestamptz,
-    claimed_until timestamptz,                     -- a worker tells it, until then at the latest
+    claimed_until timestamptz,                     -- a worker sends it, until then at the latest
     created_at timestamptz not null default now(),
     delivered_at timestamptz,
     primary key (event, endpoint)

@@ -1,2 +1,2 @@
--- The one who worked on it has died, or is so slow that it makes no difference.
+-- Takes over a request whose program has crashed or is too slow.
 update payments.request set run = $3, started_at = now() where key = $1 and run = $2 and status is null

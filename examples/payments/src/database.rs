@@ -1,5 +1,5 @@
-//! A pool of connections. Each statement takes a connection, is prepared there once, and has its own commit. Never knows what
-//! a payment is.
+//! A pool of connections. Each statement takes a connection, is prepared there once, and has its own commit. The pool
+//! does not depend on payments.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -73,7 +73,7 @@ impl Database {
 
     async fn permit(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Error> {
         let permit = tokio::time::timeout(PATIENCE, self.room.acquire()).await.map_err(|_| Error::Busy)?;
-        Ok(permit.expect("nobody closes it"))
+        Ok(permit.expect("the semaphore is never closed"))
     }
 
     /// A connection is kept only if its statement has succeeded, because an error can leave something behind in it.
@@ -94,7 +94,7 @@ impl Database {
                 }
             };
             let answer = what(&session.client, &statement).await?;
-            self.idle.lock().expect("nothing panics while it holds the list").push(session);
+            self.idle.lock().expect("no thread panics while it holds the list").push(session);
             Ok(answer)
         });
         answer.await.map_err(|_| Error::Slow)?
@@ -103,7 +103,7 @@ impl Database {
     /// Takes the connection that was used last, or opens one.
     async fn session(&self) -> Result<Session, tokio_postgres::Error> {
         loop {
-            let session = self.idle.lock().expect("nothing panics while it holds the list").pop();
+            let session = self.idle.lock().expect("no thread panics while it holds the list").pop();
             match session {
                 Some(session) if session.client.is_closed() => {}
                 Some(session) => return Ok(session),

@@ -1,4 +1,4 @@
-//! A payment gateway over HTTP: what it is asked, and its answers. Never decides what an answer means for a payment.
+//! A payment gateway over HTTP: requests and answers. This file does not decide the meaning of an answer for a payment.
 
 use std::time::Duration;
 
@@ -11,82 +11,82 @@ use crate::machine::{Kind, Outcome};
 use crate::routing::Mode;
 use crate::signature::{self, Distrust};
 
-/// An order, as it is sent. The gateway does the same reference only once.
+/// An order to a gateway. The gateway executes each reference only once.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
     /// The attempt.
     pub reference: Uuid,
-    /// The attempt that holds the money; this one if it asks to.
+    /// The attempt that holds the money. An order to hold money names itself.
     pub authorization: Uuid,
-    /// What is asked.
+    /// The kind of the order.
     pub kind: Kind,
-    /// How much.
+    /// The amount.
     pub amount: i64,
     /// The currency.
     pub currency: String,
-    /// How the customer pays.
+    /// The mode of payment.
     pub mode: Mode,
-    /// The gateway refuses it after this time.
+    /// The gateway refuses the order after this time.
     pub valid_until: Timestamp,
 }
 
-/// What a gateway has done, in its own words.
+/// The decision of a gateway about an order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Decision {
-    /// The outcome for us.
+    /// The outcome.
     pub outcome: Outcome,
     /// The reason of a refusal.
     pub code: Option<String>,
 }
 
-/// What came back.
+/// The answer to an order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// It has decided.
+    /// The gateway has decided.
     Decided(Decision),
-    /// It never got the order.
+    /// The gateway never received the order.
     NotSent(String),
-    /// The outcome is unknown: it may have done it.
+    /// The outcome is unknown: the gateway may have executed the order.
     Unknown(String),
 }
 
-/// What it says when asked about a reference.
+/// The answer to a query about a reference.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Status {
-    /// It has decided.
+    /// The gateway has decided.
     Decided(Decision),
-    /// It works on it.
+    /// The gateway is working on the order.
     Pending,
-    /// It has never heard of it, and by its own clock it would refuse it from now on.
+    /// The gateway does not have the order, and would refuse it from now on, by its own clock.
     NeverWill,
-    /// It has never heard of it yet.
+    /// The gateway does not have the order yet.
     NotYet,
-    /// It says nothing.
+    /// The gateway does not answer.
     Silent(String),
 }
 
-/// An answer, as it comes.
+/// The JSON of an answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// The outcome; none while the gateway works on it, or if it does not know the reference.
+    /// The outcome. `None` while the gateway is working on the order, or if it does not have the reference.
     pub outcome: Option<Outcome>,
     /// The reason of a refusal.
     pub code: Option<String>,
-    /// Whether the gateway knows the reference.
+    /// Whether the gateway has the reference.
     pub known: bool,
     /// The gateway's clock.
     pub now: Timestamp,
 }
 
-/// A webhook, as it comes.
+/// The JSON of a webhook.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct News {
-    /// The gateway's name for this message: the same when it is sent again.
+    /// The gateway's ID of the message. A repeated message has the same ID.
     pub event: String,
-    /// The attempt that it is about.
+    /// The attempt.
     pub reference: Uuid,
-    /// What became of it.
+    /// The outcome of the attempt.
     #[serde(flatten)]
     pub decision: Decision,
 }
@@ -95,7 +95,7 @@ pub struct News {
 pub struct Gateway {
     /// Its name.
     pub name: &'static str,
-    /// The mode of payment it is best at.
+    /// Its preferred mode of payment.
     pub own_mode: Mode,
     url: String,
     secret: String,
@@ -104,11 +104,11 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// The names of the three, with the mode of payment that each is best at.
+    /// The names of the three gateways, each with its preferred mode of payment.
     pub const ALL: [(&str, Mode); 3] =
         [("lotus", Mode::Upi), ("banyan", Mode::Card), ("peepal", Mode::Wallet)];
 
-    /// The one of this name, at this address.
+    /// The gateway with this name, at this address.
     pub fn new(
         (name, own_mode): (&'static str, Mode),
         url: &str,
@@ -120,7 +120,7 @@ impl Gateway {
         Self { name, own_mode, url, secret: secret.to_owned(), client, limit }
     }
 
-    /// Asks it to carry out an order.
+    /// Sends an order.
     pub async fn order(&self, order: &Order) -> Answer {
         let body = serde_json::to_vec(order).expect("an order can be written as JSON");
         let url = format!("{}/operations", self.url);
@@ -129,21 +129,21 @@ impl Gateway {
                 Ok(Report { outcome: Some(outcome), code, .. }) => {
                     Answer::Decided(Decision { outcome, code })
                 }
-                Ok(_) => Answer::Unknown("it works on it".to_owned()),
-                Err(error) => Answer::Unknown(format!("it answers nonsense: {error}")),
+                Ok(_) => Answer::Unknown("the gateway is still working on it".to_owned()),
+                Err(error) => Answer::Unknown(format!("invalid answer: {error}")),
             },
-            Ok((status, _)) => Answer::Unknown(format!("it answers {status}")),
+            Ok((status, _)) => Answer::Unknown(format!("status {status}")),
             Err(Unanswered::NotSent(error)) => Answer::NotSent(error),
             Err(Unanswered::Lost(error)) => Answer::Unknown(error),
         }
     }
 
-    /// Asks what became of a reference.
+    /// Asks for the outcome of a reference.
     pub async fn status(&self, reference: Uuid, valid_until: Timestamp) -> Status {
         let url = format!("{}/operations/{reference}", self.url);
         let body = match self.client.get(&url, self.limit).await {
             Ok((200, body)) => body,
-            Ok((status, _)) => return Status::Silent(format!("it answers {status}")),
+            Ok((status, _)) => return Status::Silent(format!("status {status}")),
             Err(Unanswered::NotSent(error) | Unanswered::Lost(error)) => return Status::Silent(error),
         };
         match serde_json::from_slice::<Report>(&body) {
@@ -151,11 +151,11 @@ impl Gateway {
             Ok(Report { known: true, .. }) => Status::Pending,
             Ok(Report { now, .. }) if now > valid_until => Status::NeverWill,
             Ok(_) => Status::NotYet,
-            Err(error) => Status::Silent(format!("it answers nonsense: {error}")),
+            Err(error) => Status::Silent(format!("invalid answer: {error}")),
         }
     }
 
-    /// Whether a webhook is its own.
+    /// Checks that a webhook comes from this gateway.
     pub fn verify(&self, header: &str, body: &[u8], now: Timestamp) -> Result<(), Distrust> {
         signature::verify(&self.secret, now.as_second(), header, body)
     }

@@ -1,5 +1,5 @@
-//! A payment service on PostgreSQL, written like many others: about ten statements per payment, each with its own commit, on
-//! a plain driver and a pool. It does not know the gateway Hotrow. To use it, only the port of its database URL changes.
+//! A payment service on PostgreSQL, written like many others: about ten statements per payment, each with its own commit,
+//! on a plain driver and a pool. It does not depend on Hotrow. To use Hotrow, only the port of its database URL changes.
 //!
 //! | to understand | read |
 //! |---|---|

@@ -16,21 +16,21 @@ worded! {
     State {
         /// No gateway has been asked for money.
         Created = "created",
-        /// A gateway has been asked to hold it, or to take it.
+        /// A gateway was asked to hold or take the money.
         Authorizing = "authorizing",
-        /// A gateway holds it; a part of it may have been captured.
+        /// A gateway holds the money. A part of it may have been captured.
         Authorized = "authorized",
-        /// A gateway has been asked to take some of what is held.
+        /// A gateway was asked to take a part of the held money.
         Capturing = "capturing",
         /// All of the money that will be taken was taken.
         Captured = "captured",
-        /// A gateway has been asked to let go of what is held.
+        /// A gateway was asked to release the held money.
         Canceling = "canceling",
         /// No money was taken.
         Canceled = "canceled",
-        /// A gateway has been asked to give some of it back.
+        /// A gateway was asked to give a part of the money back.
         Refunding = "refunding",
-        /// All of it was given back.
+        /// All money was given back.
         Refunded = "refunded",
         /// The gateway refused.
         Failed = "failed",
@@ -42,13 +42,13 @@ worded! {
     Kind {
         /// Hold the money.
         Authorize = "authorize",
-        /// Hold and take it.
+        /// Hold and take the money.
         Purchase = "purchase",
-        /// Take some of what is held.
+        /// Take a part of the held money.
         Capture = "capture",
-        /// Let go of the rest.
+        /// Release the rest of the held money.
         Void = "void",
-        /// Give some back.
+        /// Give a part of the money back.
         Refund = "refund",
     }
 }
@@ -56,15 +56,15 @@ worded! {
 worded! {
     /// The state of an attempt.
     AttemptState {
-        /// Written down; the gateway may have been asked.
+        /// The attempt is written. The gateway may have been asked.
         Started = "started",
-        /// The gateway was asked and its answer is not known.
+        /// The gateway was asked, and its answer is unknown.
         Unknown = "unknown",
-        /// The gateway did it.
+        /// The gateway executed the order.
         Succeeded = "succeeded",
         /// The gateway refused.
         Declined = "declined",
-        /// The gateway certainly never did it and never will.
+        /// The gateway certainly has not executed the order and never will.
         NotExecuted = "not_executed",
     }
 }
@@ -72,11 +72,11 @@ worded! {
 worded! {
     /// The final outcome of an attempt.
     Outcome {
-        /// The gateway did it.
+        /// The gateway executed the order.
         Succeeded = "succeeded",
         /// The gateway refused.
         Declined = "declined",
-        /// The gateway certainly never did it and never will.
+        /// The gateway certainly has not executed the order and never will.
         NotExecuted = "not_executed",
     }
 }

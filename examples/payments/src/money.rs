@@ -1,11 +1,11 @@
-//! Amounts and currencies: minor units of ISO 4217, nothing else. Never a fraction, never a conversion.
+//! Amounts and currencies in minor units of ISO 4217, without fractions or conversions.
 
 use crate::words::NotAWord;
 
-/// The largest single payment, in minor units: far more than anybody pays, far less than what sums can hold.
+/// The largest single payment in minor units. It is far above real payments and far below the limit of the sums.
 pub const MOST: i64 = 1_000_000_000_000;
 
-/// The active codes of ISO 4217, funds and metals left out.
+/// The active codes of ISO 4217, without funds and metals.
 const CODES: &str = "
     AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP CNY
     COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR
@@ -23,7 +23,7 @@ pub fn currency(code: &str) -> Result<&'static str, NotAWord> {
         .ok_or_else(|| NotAWord(code.to_owned(), "the currencies of ISO 4217, in capitals".to_owned()))
 }
 
-/// Whether so much can be paid.
+/// Whether this amount can be paid.
 pub fn is_payable(amount: i64) -> bool {
     (1..=MOST).contains(&amount)
 }

@@ -58,12 +58,12 @@ pub async fn payments(arguments: &[String]) -> Result<(), Error> {
         _ => return Err(Error::Usage(arguments.to_vec())),
     };
     let settings = Settings::read()?;
-    let database = Database::new(settings.database.clone(), settings.connections);
+    let database = Arc::new(Database::new(settings.database.clone(), settings.connections));
     database.script(SCHEMA).await?;
     let client = Client::default();
     let first_look = settings.reconcile_after[0];
     let gateways = gateways(&settings, &client)?;
-    let notifications = Notifications::new(&settings.notify_again_after);
+    let notifications = Notifications::new(database.clone(), &settings.notify_again_after);
     let payments = Payments::new(database, gateways, notifications, settings.gateway_limit, first_look);
     let payments = Arc::new(payments);
     if is_worker {

@@ -16,7 +16,7 @@ const ANSWER: &str = include_str!("../sql/answer_request.sql");
 const REFUSE: &str = include_str!("../sql/refuse_request.sql");
 const RELEASE: &str = include_str!("../sql/release_request.sql");
 
-/// A request that is ours to carry out.
+/// A request that this program has to execute.
 #[derive(Clone, Debug)]
 pub struct Claim {
     key: String,
@@ -42,7 +42,7 @@ pub enum Claimed {
     Running,
 }
 
-/// A digest by which different requests are told apart.
+/// A digest that distinguishes different requests.
 pub fn fingerprint(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
     let mut digest = Sha256::new();
     for part in [method.as_bytes(), path.as_bytes(), body] {
@@ -101,7 +101,6 @@ impl Claim {
 
     /// Records that there is no answer to keep: a repetition takes over at once.
     pub async fn release(&self, database: &Database) -> Result<(), Error> {
-        database.execute(RELEASE, &[&self.key, &self.run]).await?;
-        Ok(())
+        database.execute(RELEASE, &[&self.key, &self.run]).await.map(drop)
     }
 }

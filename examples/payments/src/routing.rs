@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn most_go_to_the_gateway_of_their_mode() {
+    fn most_payments_go_to_the_gateway_of_their_mode() {
         let now = Instant::now();
         let mut counts = [0; 3];
         for dice in 0..1000 {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_fails_is_left_out_for_a_while_and_then_tried_by_one() {
+    fn a_failing_gateway_is_excluded_for_a_while_and_then_tried_with_one_payment() {
         let start = Instant::now();
         let mut choices = three();
         for _ in 0..FAILURES {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_tried_twice_for_one_payment() {
+    fn no_gateway_is_tried_twice_for_one_payment() {
         let now = Instant::now();
         let mut choices = three();
         for _ in 0..3 {

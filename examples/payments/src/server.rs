@@ -30,7 +30,7 @@ pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Outp
     let mut stop = std::pin::pin!(stop);
     loop {
         let accept = async {
-            let permit = room.clone().acquire_owned().await.expect("nobody closes it");
+            let permit = room.clone().acquire_owned().await.expect("the semaphore is never closed");
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
             io::Result::Ok((stream, permit))

@@ -63,14 +63,14 @@ impl Settings {
 /// outcomes of the other's attempts.
 pub fn gateway_secrets(gateways: usize) -> Result<Vec<String>, Error> {
     const NAME: &str = "GATEWAY_SECRETS";
-    let text = needed(NAME, "what the payment gateways sign their webhooks with, separated by commas")?;
+    let text = needed(NAME, "the secrets for the payment gateways' webhooks, separated by commas")?;
     let secrets: Vec<_> = text.split(',').map(str::to_owned).collect();
     if secrets.len() != gateways {
         return Err(Error::Wrong(NAME, format!("{} secrets, where {gateways} are needed", secrets.len())));
     }
     let different: HashSet<_> = secrets.iter().collect();
     if different.len() < gateways || different.iter().any(|secret| secret.is_empty()) {
-        return Err(Error::Wrong(NAME, "give each payment gateway a secret of its own".to_owned()));
+        return Err(Error::Wrong(NAME, "each payment gateway needs its own secret".to_owned()));
     }
     Ok(secrets)
 }

@@ -37,7 +37,7 @@ fn mac(secret: &str, at: i64, body: &[u8]) -> Hmac<Sha256> {
 pub fn sign(secret: &str, at: i64, body: &[u8]) -> String {
     let mut value = format!("t={at},v1=");
     for byte in mac(secret, at, body).finalize().into_bytes() {
-        write!(value, "{byte:02x}").expect("a string takes everything");
+        write!(value, "{byte:02x}").expect("writing to a string cannot fail");
     }
     value
 }
@@ -51,7 +51,7 @@ pub fn verify(secret: &str, now: i64, header: &str, body: &[u8]) -> Result<(), D
         match part.trim().split_once('=').ok_or(Distrust::Malformed)? {
             ("t", value) => at = Some(value.parse::<i64>().map_err(|_| Distrust::Malformed)?),
             ("v1", value) => signatures.push(bytes(value).ok_or(Distrust::Malformed)?),
-            _ => {} // a scheme of the future
+            _ => {} // a future scheme
         }
     }
     let at = at.ok_or(Distrust::Malformed)?;
@@ -81,7 +81,7 @@ mod tests {
     const NOW: i64 = 1_800_000_000;
 
     #[test]
-    fn its_own_signature_is_believed_for_five_minutes() {
+    fn a_signature_is_valid_for_five_minutes() {
         let header = sign("secret", NOW, b"{}");
         for now in [NOW, NOW + TOLERANCE_SECONDS, NOW - TOLERANCE_SECONDS] {
             assert_eq!(verify("secret", now, &header, b"{}"), Ok(()));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn another_body_secret_or_time_is_not() {
+    fn another_body_secret_or_time_is_rejected() {
         let header = sign("secret", NOW, b"{}");
         assert_eq!(verify("secret", NOW, &header, b"{ }"), Err(Distrust::Wrong));
         assert_eq!(verify("other", NOW, &header, b"{}"), Err(Distrust::Wrong));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn malformed_signatures_are_rejected() {
         let hex = "00".repeat(32);
         for header in ["", "t=1", "v1=00", "t=x,v1=00", "t=1,v1=0", "t=1,v1=zz", "t=1,v1=é0", "nonsense"] {
             assert_eq!(verify("secret", NOW, header, b""), Err(Distrust::Malformed), "{header}");

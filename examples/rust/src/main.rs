@@ -1,6 +1,6 @@
-//! Works off an ordered queue with tokio-postgres: takes orders, keeps their lease while it works, and stops when told to.
+//! Processes an ordered queue with tokio-postgres: takes orders and extends their lease while it works, until it is stopped.
 //!
-//! SIGTERM or SIGINT: the order in hand is finished, the others go back, and a take that waits is cancelled.
+//! On SIGTERM or SIGINT it finishes the current order, releases the others, and cancels a take that waits.
 
 #![expect(clippy::print_stdout, reason = "the number of completed orders is its output")]
 
@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio_postgres::{Error, Row};
 
-// Autocommit, and nothing around the calls: then the gateway merges them with those of other workers.
+// The gateway merges these calls with those of other workers, because they run in autocommit and select nothing else.
 const TAKE: &str = "select receipt, payload, attempt from hotrow.take($1, $2, $3, $4)";
 const COMPLETE: &str = "select outcome from hotrow.complete($1, $2, 0, $3)";
 const FAIL: &str = "select outcome from hotrow.fail($1, $2, $3)";
@@ -28,7 +28,7 @@ struct Settings {
     url: String,
     queue: String,
     lease: Duration,
-    /// How long the work of one order takes.
+    /// The time for the work of one order.
     work: Duration,
     /// Whether to end when the queue is empty. Without this setting it works until it is stopped.
     stop_when_empty: bool,
@@ -45,8 +45,8 @@ struct Worker {
     settings: Arc<Settings>,
     session: Session,
     stop: watch::Receiver<bool>,
-    /// The receipt in hand. The leases of all orders of one take end together, so one receipt extends all of them.
-    in_hand: Arc<Mutex<Option<i64>>>,
+    /// The current receipt. The leases of all orders of one take end together, so one receipt extends all of them.
+    current: Arc<Mutex<Option<i64>>>,
     completed: u64,
 }
 
@@ -95,11 +95,11 @@ impl Worker {
     }
 
     fn hold(&self, receipt: Option<i64>) {
-        *self.in_hand.lock().expect("nobody panics while it is locked") = receipt;
+        *self.current.lock().expect("no thread panics while it holds the lock") = receipt;
     }
 }
 
-/// Here a shop would ship the order. If a lease ends too early, the work is done twice, so it must recognise the order's id.
+/// Here a shop would ship the order. If a lease ends too early, the work is done twice, so it must recognise the order's ID.
 async fn handle(order: &Order, work: Duration) -> Result<Value, String> {
     let fails = order.payload.as_ref().and_then(|payload| payload.get("fails")).and_then(Value::as_i64);
     if fails.unwrap_or(0) >= i64::from(order.attempt) {
@@ -109,15 +109,15 @@ async fn handle(order: &Order, work: Duration) -> Result<Value, String> {
     Ok(json!({"shipped": true}))
 }
 
-/// Keeps the lease, on a connection of its own, until it is dropped: also while the last order is finished.
-async fn beat(settings: Arc<Settings>, in_hand: Arc<Mutex<Option<i64>>>) {
+/// Extends the lease on its own connection, until the task is aborted after the last order.
+async fn extend_leases(settings: Arc<Settings>, current: Arc<Mutex<Option<i64>>>) {
     let mut session = Session::new(&settings.url);
     let lease = Interval(settings.lease);
     loop {
         tokio::time::sleep(settings.lease / 3).await;
-        let receipt = *in_hand.lock().expect("nobody panics while it is locked");
+        let receipt = *current.lock().expect("no thread panics while it holds the lock");
         let Some(receipt) = receipt else { continue };
-        // The lease of an order that is settled is lost. The next beat has another receipt.
+        // The lease of a settled order is lost. The next attempt has another receipt.
         let _ = session.call(EXTEND, &[&settings.queue, &receipt, &lease], None).await;
     }
 }
@@ -147,12 +147,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         stopping.send_replace(true);
         stopping.closed().await;
     });
-    let in_hand = Arc::new(Mutex::new(None));
-    let heart = tokio::spawn(beat(settings.clone(), in_hand.clone()));
+    let current = Arc::new(Mutex::new(None));
+    let extending = tokio::spawn(extend_leases(settings.clone(), current.clone()));
     let session = Session::new(&settings.url);
-    let mut worker = Worker { settings: settings.clone(), session, stop, in_hand, completed: 0 };
+    let mut worker = Worker { settings: settings.clone(), session, stop, current, completed: 0 };
     let worked = worker.work().await;
-    heart.abort();
+    extending.abort();
     println!("completed {} orders of {}", worker.completed, settings.queue);
     Ok(worked?)
 }

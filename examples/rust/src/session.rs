@@ -1,4 +1,4 @@
-//! A connection that is opened again when it is lost, and calls that may be repeated then. What they mean is not known here.
+//! A connection that is opened again if it is lost, and calls that can then be repeated. It does not interpret the calls.
 
 use std::collections::HashMap;
 use std::error;
@@ -18,18 +18,18 @@ pub type Value<'a> = &'a (dyn ToSql + Sync);
 pub struct Session {
     url: String,
     client: Option<Client>,
-    /// What this connection has prepared: a prepared call is sent in the form that the gateway merges.
+    /// The prepared statements of this connection. A prepared call has the form that the gateway merges.
     prepared: HashMap<String, Statement>,
 }
 
 impl Session {
-    /// Not connected yet.
+    /// A session that is not connected yet.
     pub fn new(url: &str) -> Self {
         Session { url: url.to_owned(), client: None, prepared: HashMap::new() }
     }
 
-    /// Repeats what does no harm when it is repeated: whoever asks again may be told that the lease is lost. A call that may
-    /// wait for long is cancelled when it is told to stop, and answers nothing then, or what it had found already.
+    /// Repeats a call if the connection is lost. All calls can be repeated safely, but a repeated call can return lease_lost.
+    /// With `stop`, a call is cancelled when the program stops. It then returns no rows, or the rows that it had found.
     pub async fn call(
         &mut self,
         sql: &str,
@@ -61,7 +61,7 @@ impl Session {
             answer = &mut answer => return answer,
             _ = stop.wait_for(|stop| *stop) => {}
         }
-        // Can't it be cancelled, it waits to its end.
+        // If it cannot be cancelled, it runs to its end.
         let _ = client.cancel_token().cancel_query(NoTls).await;
         match answer.await {
             Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => Ok(Vec::new()),
@@ -72,11 +72,11 @@ impl Session {
     async fn prepare(&mut self, sql: &str) -> Result<(&Client, Statement), Error> {
         if self.client.as_ref().is_none_or(Client::is_closed) {
             let (client, connection) = tokio_postgres::connect(&self.url, NoTls).await?;
-            tokio::spawn(connection); // what ends it shows in the calls
+            tokio::spawn(connection); // if the connection ends, the calls fail
             self.client = Some(client);
             self.prepared.clear();
         }
-        let client = self.client.as_ref().expect("it was just put there");
+        let client = self.client.as_ref().expect("it was just set");
         if let Some(statement) = self.prepared.get(sql) {
             return Ok((client, statement.clone()));
         }
@@ -86,12 +86,12 @@ impl Session {
     }
 }
 
-/// The connection, and not the call, is the trouble.
+/// Whether the connection failed, and not the call.
 fn is_lost(error: &Error) -> bool {
     error.code().is_none_or(|code| code.code().starts_with("08") || code.code().starts_with("57P0"))
 }
 
-/// A length of time as PostgreSQL's interval.
+/// A duration as PostgreSQL's interval.
 #[derive(Debug)]
 pub struct Interval(pub Duration);
 

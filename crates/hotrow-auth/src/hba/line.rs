@@ -5,7 +5,7 @@ use core::net::IpAddr;
 use ipnet::IpNet;
 
 use super::tokens::{Field, Token};
-use super::{Certificate, Connection, Database, Method, Network, Rule, User};
+use super::{Certificate, Connection, Database, METHODS, Method, Network, Rule, User};
 
 /// Parses one line.
 pub fn parse(line: usize, fields: &[Field]) -> Result<Rule, String> {
@@ -127,17 +127,11 @@ fn network<'a>(fields: &mut impl Iterator<Item = &'a Field>) -> Result<Network, 
 }
 
 fn method(token: &Token) -> Result<Method, String> {
-    match &*token.text {
-        "trust" => Ok(Method::Trust),
-        "reject" => Ok(Method::Reject),
-        "scram-sha-256" => Ok(Method::ScramSha256),
-        "md5" => Ok(Method::Md5),
-        "password" => Ok(Method::Password),
-        "cert" => Ok(Method::Cert),
-        other => Err(format!(
-            "{other:?} is not a supported method: write trust, reject, scram-sha-256, md5, password or cert"
-        )),
-    }
+    let Some((_, method)) = METHODS.iter().find(|(name, _)| *name == token.text) else {
+        let wanted = "write trust, reject, scram-sha-256, md5, password or cert";
+        return Err(format!("{:?} is not a supported method: {wanted}", token.text));
+    };
+    Ok(*method)
 }
 
 fn option(token: &Token, connection: Connection) -> Result<Certificate, String> {

@@ -205,15 +205,19 @@ impl Network {
     }
 }
 
+/// The methods as they are written in a line.
+const METHODS: [(&str, Method); 6] = [
+    ("trust", Method::Trust),
+    ("reject", Method::Reject),
+    ("scram-sha-256", Method::ScramSha256),
+    ("md5", Method::Md5),
+    ("password", Method::Password),
+    ("cert", Method::Cert),
+];
+
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Method::Trust => "trust",
-            Method::Reject => "reject",
-            Method::ScramSha256 => "scram-sha-256",
-            Method::Md5 => "md5",
-            Method::Password => "password",
-            Method::Cert => "cert",
-        })
+        let named = METHODS.iter().find(|(_, method)| method == self);
+        f.write_str(named.map_or("", |(name, _)| name))
     }
 }

@@ -7,8 +7,8 @@ fn hba(text: &str) -> Hba {
 }
 
 /// A client: `user@database from address`, optionally followed by `tls`. No address means a Unix socket.
-fn method(hba: &Hba, who: &str) -> Option<Method> {
-    let (user, rest) = who.split_once('@').unwrap();
+fn method(hba: &Hba, client: &str) -> Option<Method> {
+    let (user, rest) = client.split_once('@').unwrap();
     let mut words = rest.split(' ');
     let database = words.next().unwrap();
     let address = words.next().filter(|word| *word != "unix").map(|address| address.parse().unwrap());
@@ -31,7 +31,7 @@ host    all             \\
         carl                       2001:db8::/32   scram-sha-256
 host    replication     all        all             trust
 ");
-    for (who, expected) in [
+    for (client, expected) in [
         ("postgres@shop unix", Some(Method::Trust)),
         ("ann@shop unix", None),
         ("ann@all unix", Some(Method::Reject)),
@@ -49,7 +49,7 @@ host    replication     all        all             trust
         ("carl@x 2001:db9::5", None),
         ("dora@replication 192.0.2.1", None),
     ] {
-        assert_eq!(method(&list, who), expected, "{who}");
+        assert_eq!(method(&list, client), expected, "{client}");
     }
     let address = "10.255.0.0".parse().ok();
     let bob = LoginAttempt { address, tls: false, user: "bob", database: "b c", console: false };
@@ -73,13 +73,13 @@ fn the_console_has_to_be_named() {
 #[test]
 fn without_an_access_file_only_this_machine_is_trusted() {
     let list = Hba::built_in();
-    for who in
+    for client in
         ["ann@shop unix", "ann@shop 127.0.0.1", "ann@shop 127.9.9.9", "ann@hotrow ::1", "ann@hotrow unix"]
     {
-        assert_eq!(method(&list, who), Some(Method::Trust), "{who}");
+        assert_eq!(method(&list, client), Some(Method::Trust), "{client}");
     }
-    for who in ["ann@shop 10.0.0.1", "ann@shop 2001:db8::1", "ann@hotrow 128.0.0.1"] {
-        assert_eq!(method(&list, who), None, "{who}");
+    for client in ["ann@shop 10.0.0.1", "ann@shop 2001:db8::1", "ann@hotrow 128.0.0.1"] {
+        assert_eq!(method(&list, client), None, "{client}");
     }
     assert_eq!(list.insecure(), None);
 }

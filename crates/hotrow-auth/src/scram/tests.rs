@@ -1,4 +1,4 @@
-//! Tests SCRAM against the example of RFC 7677, against itself, and against an attacker in between.
+//! Tests SCRAM with the example of RFC 7677, with its own client and server, and with a man in the middle.
 
 use super::client::{ClientFirst, ServerError};
 use super::server::{Failure, Server};
@@ -75,7 +75,7 @@ fn right_and_wrong_passwords_with_and_without_binding() {
 }
 
 #[test]
-fn an_attacker_in_between_is_detected() {
+fn a_man_in_the_middle_is_detected() {
     let account = pencil();
     let offered = || server(Some(&account), Some(CERTIFICATE));
     let other = Binding::EndPoint(vec![8; 32]);
@@ -86,7 +86,7 @@ fn an_attacker_in_between_is_detected() {
         assert!(matches!(failure, Failure::Malformed(_)), "{failure:?}");
     }
     let failure = log_in(server(Some(&account), None), PLUS, Binding::None, "pencil").unwrap_err();
-    assert!(matches!(failure, Failure::Malformed(_)), "it was not offered");
+    assert!(matches!(failure, Failure::Malformed(_)), "the server did not offer it");
     // The header must not change between the messages either.
     let server = server(Some(&account), None).first(PLAIN, b"n,,n=,r=abc").unwrap();
     let nonce = server.message().split(',').next().unwrap()[2..].to_owned();
@@ -101,7 +101,11 @@ fn unknown_users_cost_the_same_hashes_and_messages() {
         let message = server.first(PLAIN, b"n,,n=,r=abc").unwrap().message().to_owned();
         message.split(',').nth(1).unwrap().to_owned()
     };
-    assert_eq!(salts(server(None, None)), salts(server(None, None)), "a changing salt gives it away");
+    assert_eq!(
+        salts(server(None, None)),
+        salts(server(None, None)),
+        "a changing salt would reveal that the user is unknown"
+    );
     assert_eq!(salts(server(None, None)).len(), salts(server(Some(&known), None)).len());
     let md5 = Secret::parse("md5a3556571e93b0d20722ba62be61e8c2d").unwrap();
     let md5 = Account::new("user", md5, &key());

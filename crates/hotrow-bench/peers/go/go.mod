@@ -1,4 +1,4 @@
-// Orders worked off by River.
+// Processes orders with River.
 module river
 
 go 1.26.0

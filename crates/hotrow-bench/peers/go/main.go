@@ -1,12 +1,11 @@
-// Orders worked off by River. An order's work is nothing. Never decides how many orders and workers there are: the benchmark
-// does.
+// Processes orders with River. The jobs do no work. The benchmark decides the numbers of orders and workers.
 //
 //	river versions
 //	DATABASE_URL=... river enqueue river ORDERS
 //	DATABASE_URL=... river work river ORDERS WORKERS RUN
 //
-// `work` prints {"orders": ..., "seconds": ...}: from the client's start until the last order was recorded as completed. What its
-// workers have done goes into hotrow_bench.worked.
+// `work` prints {"orders": ..., "seconds": ...}: the time from the client's start until the last order was recorded as
+// completed. The processed orders are written to hotrow_bench.worked.
 package main
 
 import (
@@ -86,7 +85,7 @@ func enqueue(ctx context.Context, pool *pgxpool.Pool, orders int) {
 	_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
 	check(err)
 
-	// Numbers that no earlier part of the run has.
+	// Numbers that no earlier part of the run has used.
 	var before int
 	check(pool.QueryRow(ctx, "select coalesce(sum(orders), 0)::int from hotrow_bench.begun").Scan(&before))
 	exec("insert into hotrow_bench.begun values ($1)", orders)
@@ -101,7 +100,7 @@ func enqueue(ctx context.Context, pool *pgxpool.Pool, orders int) {
 		_, err := client.InsertManyFast(ctx, jobs)
 		check(err)
 	}
-	// What the benchmark does with the tables of its other techniques before they run.
+	// The benchmark does the same with the tables of its other techniques.
 	exec("vacuum (analyze) " + schema + ".river_job")
 	exec("checkpoint")
 }
@@ -111,7 +110,7 @@ func work(ctx context.Context, pool *pgxpool.Pool, orders, workers int) float64 
 	registered := river.NewWorkers()
 	river.AddWorker(registered, &worker{worked: worked})
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
-		// The shortest that it takes.
+		// The shortest interval that River accepts.
 		FetchCooldown:     river.FetchCooldownMin,
 		FetchPollInterval: river.FetchPollIntervalMin,
 		Logger:            slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
@@ -120,7 +119,7 @@ func work(ctx context.Context, pool *pgxpool.Pool, orders, workers int) float64 
 		Workers:           registered,
 	})
 	check(err)
-	// Room for all that can come, since what does not fit in is thrown away.
+	// The channel has room for all events, because River drops events that do not fit.
 	completed, unsubscribe := client.SubscribeConfig(&river.SubscribeConfig{
 		ChanSize: orders, Kinds: []river.EventKind{river.EventKindJobCompleted},
 	})
@@ -136,7 +135,7 @@ func work(ctx context.Context, pool *pgxpool.Pool, orders, workers int) float64 
 	return seconds
 }
 
-// What the workers have done, kept where the benchmark counts.
+// Writes the processed orders to the table that the benchmark counts.
 func keep(ctx context.Context, pool *pgxpool.Pool, worked chan order, orders int) {
 	close(worked)
 	seen := make(map[int64]uuid.UUID, orders)

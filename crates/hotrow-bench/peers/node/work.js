@@ -1,12 +1,12 @@
-// Orders worked off by graphile-worker, by pg-boss, or by Hotrow in the same language with the same driver. An order's work is
-// nothing. Never decides how many orders and workers there are: the benchmark does.
+// Processes orders with graphile-worker, with pg-boss, or with Hotrow in the same language with the same driver. The jobs do
+// no work. The benchmark decides the numbers of orders and workers.
 //
 //   node work.js versions
 //   DATABASE_URL=... node work.js enqueue TECHNIQUE ORDERS
 //   DATABASE_URL=... GATEWAY_URL=... node work.js work TECHNIQUE ORDERS WORKERS RUN
 //
-// `work` prints {"orders": ..., "seconds": ...}: from the workers' start until the last order was recorded as completed. What they
-// have done goes into hotrow_bench.worked.
+// `work` prints {"orders": ..., "seconds": ...}: the time from the workers' start until the last order was recorded as
+// completed. The processed orders are written to hotrow_bench.worked.
 
 import { createRequire } from "node:module";
 import * as graphile from "graphile-worker";
@@ -25,7 +25,7 @@ async function sql(text, values = []) {
   }
 }
 
-/** What the workers have done. */
+/** The orders that the workers have processed. */
 class Book {
   done = new Map();
 
@@ -41,14 +41,14 @@ class Book {
   }
 }
 
-/** So many loops side by side, each until its step says that nothing is left. */
+/** Runs a number of concurrent loops, each until its step returns that nothing is left. */
 const loops = (workers, step) =>
   Promise.all(Array.from({ length: workers }, async (_, worker) => { while (await step(worker)); }));
 
-/** Opens all of a pool's connections, so that no technique is timed while it connects. */
+/** Opens all connections of a pool, so that the time of no technique includes connecting. */
 const open = (workers, query) => Promise.all(Array.from({ length: workers }, () => query("select pg_sleep(0.2)")));
 
-/** Its runner: one process, as many jobs at once as there are workers, a connection for each. */
+/** graphile-worker's runner: one process, one concurrent job per worker, and a connection for each. */
 function graphileWorker(settings) {
   const preset = (more) => ({ worker: { connectionString: server, logger: new graphile.Logger(() => () => {}), ...settings, ...more } });
   return {
@@ -66,7 +66,7 @@ function graphileWorker(settings) {
       const began = performance.now();
       const runner = await graphile.run({ preset: preset({ pgPool, concurrentJobs: workers }), taskList, noHandleSignals: true });
       await book.full;
-      await runner.stop(); // which waits until the last ones are recorded
+      await runner.stop(); // stop() waits until the last jobs are recorded
       const took = performance.now() - began;
       await pgPool.end();
       return took;
@@ -74,7 +74,7 @@ function graphileWorker(settings) {
   };
 }
 
-/** Its `fetch` and `complete`: its own workers rest for half a second between two fetches. */
+/** pg-boss's `fetch` and `complete`. The workers of pg-boss pause for half a second between two fetches. */
 function pgBoss(batchSize) {
   async function start(max) {
     const boss = new PgBoss({ connectionString: server, max, supervise: false, schedule: false });
@@ -107,9 +107,9 @@ function pgBoss(batchSize) {
   };
 }
 
-/** `take` and `complete` through the gateway. The benchmark itself has filled the queue, and looks there for what became of it. */
+/** `take` and `complete` through the gateway. The benchmark has filled the queue and checks it afterwards. */
 function hotrow(most) {
-  // In a form that the merge rules know, or each call would run by itself.
+  // Only calls in this form are merged.
   const take = { name: "take", text: "select * from hotrow.take($1, $2, $3)" };
   const complete = { name: "complete", text: `select * from hotrow.complete${most === 1 ? "" : "_all"}($1, $2)` };
   return {
@@ -146,7 +146,7 @@ const techniques = {
   "hotrow-node-batched": hotrow(100),
 };
 
-/** Orders with numbers that no earlier part of the run has, a thousand at a time. */
+/** Orders with numbers that no earlier part of the run has used, a thousand at a time. */
 async function* newOrders(orders) {
   const [{ before }] = await sql("select coalesce(sum(orders), 0)::int as before from hotrow_bench.begun");
   await sql("insert into hotrow_bench.begun values ($1)", [orders]);
@@ -163,7 +163,7 @@ async function enqueue({ jobs, enqueue }, orders) {
   // The benchmark drops the schema after the run.
   await sql("insert into hotrow_bench.elsewhere values ($1) on conflict do nothing", [jobs.split(".")[0]]);
   await enqueue(newOrders(orders));
-  // What the benchmark does with the tables of its other techniques before they run.
+  // The benchmark does the same with the tables of its other techniques.
   await sql(`vacuum (analyze) ${jobs}`);
   await sql("checkpoint");
 }

@@ -1,2 +1,2 @@
--- The lock of the application's batches: held until the commit is done, so one batch is carried out at a time.
+-- The lock of the applications' batches. It is held until the commit, so one batch is executed at a time.
 select pg_advisory_xact_lock($1)

@@ -1,5 +1,5 @@
--- Before a run: as many messages as Hotrow's inboxes get, in the same order; straight into the partitions, as `push` would take
--- minutes.
+-- Before a run: the same number of messages as in Hotrow's inboxes, in the same order. They are inserted directly into the
+-- partitions, because `push` would take minutes.
 do $$
 begin
     for i in 0 .. 63 loop

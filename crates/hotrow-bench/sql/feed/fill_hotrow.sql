@@ -1,5 +1,5 @@
--- Before a run: messages in 1,024 inboxes of Hotrow's, a thousand a call; a commit for each, since a transaction can't clear
--- away the versions of an inbox's row that it leaves behind itself.
+-- Before a run: messages in 1,024 inboxes of Hotrow, a thousand per call. Each call commits, because a transaction cannot
+-- remove the old versions of an inbox's row that it has created.
 do $$
 begin
     for piece in 0 .. current_setting('hotrow_bench.rows')::int / 1000 - 1 loop

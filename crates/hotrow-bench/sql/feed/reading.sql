@@ -1,5 +1,5 @@
--- What the rows say: how many messages have been sent and how many of these consumed, in one sum; and how many inboxes of
--- Hotrow's don't hold as many messages as they have numbered, or have readers who have read more than that.
+-- The number of sent messages plus the number of consumed ones, and the number of Hotrow's inboxes that do not contain all
+-- messages that they have numbered, or that have a reader with a higher number.
 with by_hand as (
     select count(*) as sent, count(*) filter (where status = 1) as consumed, count(*) filter (where status not in (0, 1)) as broken
     from hotrow_bench.feed

@@ -1,6 +1,7 @@
--- Inboxes as people keep them on PostgreSQL today: partitions by inheritance, a partial index on what is unread, and functions
--- that put their SQL together, since planning for many partitions would cost more than the work; no run's rows.
--- Each partition would say that its columns are those of the table.
+-- Inboxes as applications store them on PostgreSQL today: partitions by inheritance, a partial index on unread messages, and
+-- functions with dynamic SQL, because planning for many partitions would cost more than the work. It inserts no rows of a
+-- run.
+-- Each partition would raise a notice that its columns are merged with those of the table.
 set client_min_messages = warning;
 create schema hotrow_bench;
 
@@ -49,14 +50,14 @@ begin
 end
 $$;
 
--- Who follows whom: as many authors as there are inboxes, each with as many followers.
+-- The followers of each author.
 create table hotrow_bench.follower (
     author   bigint,
     user_id bigint,
     primary key (author, user_id)
 );
 
--- The text goes into each follower's inbox, in one call.
+-- Writes the text to each follower's inbox, in one call.
 create function hotrow_bench.post(who bigint, said text) returns void
 language plpgsql as $$
 begin

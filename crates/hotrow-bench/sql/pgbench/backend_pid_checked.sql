@@ -1,4 +1,4 @@
--- Warm-up: a transaction must stay on one server process, whoever stands in between.
+-- Warm-up: a transaction must stay on one server process, also through a gateway or pooler.
 begin;
 select pg_backend_pid() as first \gset
 select pg_backend_pid() as second \gset

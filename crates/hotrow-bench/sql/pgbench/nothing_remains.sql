@@ -1,4 +1,4 @@
--- Warm-up: every answer is checked, which costs pgbench too much to do it while measuring.
+-- Warm-up: every answer is checked. During the measurement, this would cost pgbench too much.
 \if :remaining <> 0
 select 'wrong answer'::int;
 \endif

@@ -1,4 +1,4 @@
--- Warm-up: only increments by one, so that the right answer is the number of commands so far.
+-- Warm-up: only increments by one, so the right answer is the number of commands so far.
 \if :value <> :version
 select 'wrong answer'::int;
 \endif

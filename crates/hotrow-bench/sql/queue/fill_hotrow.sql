@@ -1,4 +1,4 @@
--- Before a run: orders in a queue of Hotrow's, a thousand a call.
+-- Before a run: orders in a queue of Hotrow, a thousand per call.
 insert into hotrow_bench.begun values (current_setting('hotrow_bench.rows')::int);
 select hotrow.create_queue(current_setting('hotrow_bench.run'));
 do $$

@@ -1,5 +1,5 @@
--- What the rows say where some techniques take orders and others put them in: how many are processed or new, and how many are
--- lost, there twice, still leased, or were overtaken by one that came later.
+-- The number of processed or new orders, because some techniques take orders and others enqueue them, and the number of
+-- orders that are lost, duplicated, still leased, or overtaken by a later one.
 with counted as (
     select
         (select count(*) from hotrow_bench.done) as processed,

@@ -1,5 +1,5 @@
--- What the rows say: how many orders are processed, and how many are lost, both waiting and processed, processed twice, still
--- leased, or were overtaken by one that came later.
+-- The number of processed orders, and the number of orders that are lost, both waiting and processed, processed twice, still
+-- leased, or overtaken by a later one.
 with processed as (
     select id, order_id from hotrow_bench.done
 ),

@@ -1,4 +1,5 @@
--- A shop's orders as people queue them today, and what every keeper has waiting and processed, in one shape; no run's rows.
+-- A shop's orders as applications queue them today, and the waiting and processed orders of all techniques in one form. It
+-- inserts no rows of a run.
 create schema hotrow_bench;
 
 create table hotrow_bench.waiting (
@@ -8,7 +9,7 @@ create table hotrow_bench.waiting (
     payload  jsonb       not null
 );
 
--- For hash shards: a connection takes only orders of its own, so that it meets nobody else's.
+-- For hash shards: a connection takes only orders of its own shard, so connections do not conflict.
 create table hotrow_bench.sharded (like hotrow_bench.waiting including all);
 create index on hotrow_bench.sharded ((id % 64), id);
 
@@ -27,27 +28,28 @@ create table hotrow_bench.processed (
     status   int         not null
 );
 
--- What Hotrow keeps its orders in, with the same indexes, for orders that go straight into it.
+-- A copy of Hotrow's table of orders with the same indexes, for plain inserts.
 create table hotrow_bench.same (like hotrow.queue_order including all);
 create sequence hotrow_bench.same_number;
 
--- How many orders a run begins with.
+-- The number of orders at the beginning of a run.
 create table hotrow_bench.begun (
     orders bigint not null
 );
 
--- What techniques have made outside of this schema, which they do on a server of the benchmark's own only.
+-- Objects that techniques have created outside of this schema. They do so on a private server only.
 create table hotrow_bench.elsewhere (
     schema text primary key
 );
 
--- What the workers of queues that others wrote have done; not logged, as it is written down after the work.
+-- The orders that workers of other projects' queues have processed. The table is unlogged, because it is written after the
+-- work.
 create unlogged table hotrow_bench.worked (
     id       bigint primary key,
     order_id uuid   not null
 );
 
--- PgQ hands out what came between two ticks, so the orders are written and ticked a hundred at a time.
+-- PgQ hands out the events between two ticks, so a tick follows every hundred orders.
 create procedure hotrow_bench.fill_pgq(orders int)
 language plpgsql as $$
 begin
@@ -57,7 +59,7 @@ begin
     perform pgq.register_consumer('orders', 'worker');
     insert into hotrow_bench.begun values (orders);
     commit;
-    -- What is lost in a crash is only a benchmark's.
+    -- A crash loses only data of the benchmark.
     set synchronous_commit = off;
     for batch in 1 .. orders / 100 loop
         perform pgq.insert_event('orders', 'order', '{"amount": 1}', gen_random_uuid()::text, null, null, null)
@@ -71,7 +73,7 @@ begin
 end
 $$;
 
--- A queue of PgQ has one batch open at a time: whoever comes first takes it, the others wait for the next one.
+-- A queue of PgQ has one open batch at a time: the first client takes it, and the others wait for the next one.
 create function hotrow_bench.pgq_batch() returns bigint
 language plpgsql as $$
 declare
@@ -89,7 +91,7 @@ begin
 end
 $$;
 
--- Events that no batch has brought yet, where there is PgQ.
+-- Events that no batch has contained yet, if PgQ is installed.
 create function hotrow_bench.pgq_waiting() returns table (id bigint, order_id uuid)
 language plpgsql as $$
 begin
@@ -101,7 +103,7 @@ begin
 end
 $$;
 
--- Orders that the tables of queues which others wrote don't have as completed.
+-- Orders that are not completed in the tables of other projects' queues.
 create function hotrow_bench.peers_waiting() returns table (order_id uuid)
 language plpgsql as $$
 begin
@@ -117,7 +119,7 @@ begin
 end
 $$;
 
--- Takes PgQ's queue and the schemas of others away again, so that the next run finds none.
+-- Drops PgQ's queue and the schemas of other projects, so that the next run finds none.
 create function hotrow_bench.drop_elsewhere() returns void
 language plpgsql as $$
 declare
@@ -133,7 +135,7 @@ begin
 end
 $$;
 
--- What waits. Of one lane, the order of ids is the order of arrival; shards have lanes of their own.
+-- Waiting orders. Within a lane, the order of ids is the order of arrival. Each shard is a lane.
 create view hotrow_bench.waits as
 select null::bigint as lane, id, order_id from hotrow_bench.waiting
 union all

@@ -1,2 +1,2 @@
--- What a worker says when it is done with them.
+-- A worker's statement after it has processed the orders.
 select * from hotrow.complete_all(':run', $1)

@@ -1,4 +1,4 @@
--- What a worker says when it is done with them.
+-- A worker's statement after it has processed the orders.
 with done as (
     delete from hotrow_bench.leased where id = any($1) returning id, order_id, cts
 )

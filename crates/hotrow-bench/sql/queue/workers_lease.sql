@@ -1,4 +1,4 @@
--- What a worker asks for: a hundred orders under a lease.
+-- A worker's request: a hundred orders under a lease.
 with next as (
     select id from hotrow_bench.leased where leased_until <= now() order by id limit 100 for update skip locked
 ), taken as (

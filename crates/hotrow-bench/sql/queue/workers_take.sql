@@ -1,2 +1,2 @@
--- What a worker asks for: a hundred orders under a lease.
+-- A worker's request: a hundred orders under a lease.
 select * from hotrow.take(':run', 100, '30 s')

@@ -1,4 +1,4 @@
--- What the keys say: how much is reserved, and how many records broke a promise (stock, reservations and buyers must agree).
+-- The reserved quantity, and the number of records that violate an invariant (stock, reservations and buyers must agree).
 local sold = 1000000000 - tonumber(redis.call('get', 'remaining'))
 local broken = math.abs(sold - redis.call('hlen', 'reservations'))
 local taken = 0

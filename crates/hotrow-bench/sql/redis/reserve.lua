@@ -1,4 +1,4 @@
--- One reservation, as the SQL techniques make it: a request id that counts once, a limit per buyer, a record of the reservation.
+-- One reservation, as in the SQL techniques: a request ID that counts once, a limit per buyer, a record of the reservation.
 local buyer, request = ARGV[1], ARGV[2]
 if redis.call('hexists', 'reservations', request) == 1 then
     return redis.status_reply('reserved')

@@ -1,2 +1,3 @@
--- How often the server has flushed its log, by whomever, and the milliseconds that took. Sessions report theirs about once a second.
+-- The number of log flushes of all processes, and their time in milliseconds. Sessions report their flushes about once per
+-- second.
 select sum(fsyncs)::bigint, sum(fsync_time) from pg_stat_io where object = 'wal' and context = 'normal'

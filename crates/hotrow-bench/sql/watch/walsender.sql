@@ -1,3 +1,3 @@
--- Whoever decodes the log for the one slot that is read, and whether it has come so far.
+-- The process that decodes the log for the active slot, and whether it has reached a position.
 select s.active_pid, r.sent_lsn >= $1::text::pg_lsn
 from pg_replication_slots s join pg_stat_replication r on r.pid = s.active_pid

@@ -1,5 +1,5 @@
-//! The callers of the applications: each sends a command to its application's queue, waits for the answer and times it; none
-//! touches the server.
+//! The callers of the applications: each sends a command to the queue of its application, waits for the answer and measures
+//! the time. None of them connects to the server.
 
 use super::{APPLICATIONS, Answer, Command, Queue};
 use crate::arrivals::arrivals;
@@ -11,12 +11,12 @@ use std::time::Instant;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
-/// One command of so many is a drain.
+/// One of this number of commands is a drain.
 const COMMANDS_PER_DRAIN: i64 = 1000;
 
-/// What all callers of a run share.
-struct Crowd {
-    /// Makes this part's transaction ids its own.
+/// The state that all callers of a run share.
+struct Shared {
+    /// A prefix that makes the transaction IDs of this part unique.
     name: String,
     checked: bool,
     sent: AtomicI64,
@@ -25,12 +25,12 @@ struct Crowd {
     end: Instant,
 }
 
-/// Lets them call until the time is up and all have their answers.
+/// Runs the callers until the time is over and every call is answered.
 pub(super) async fn run(part: &Part, queues: Vec<Queue>) -> Result<Answers, Failure> {
     let began = Instant::now();
     let end = began + part.lasting();
     let kind = if part.is_warm_up() { "warm-up" } else { "measured" };
-    let crowd = Arc::new(Crowd {
+    let shared = Arc::new(Shared {
         name: format!("{}-{kind}", part.number),
         checked: part.is_warm_up(),
         sent: AtomicI64::new(0),
@@ -41,34 +41,31 @@ pub(super) async fn run(part: &Part, queues: Vec<Queue>) -> Result<Answers, Fail
     let mut callers = Vec::new();
     for caller in 0..part.run.clients as usize {
         let queue = queues[caller % APPLICATIONS].clone();
-        callers.push(tokio::spawn(call_until_the_end(Arc::clone(&crowd), queue)));
+        callers.push(tokio::spawn(call_until_the_end(Arc::clone(&shared), queue)));
     }
     drop(queues);
-    let mut acknowledged = 0;
     for caller in callers {
-        acknowledged += joined(caller.await)?;
+        joined(caller.await)?;
     }
-    let latencies = crowd.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Ok(Answers::since(began, acknowledged, latencies))
+    let latencies = shared.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok(Answers::since(began, latencies.count(), latencies))
 }
 
-/// One caller: how many answers it got.
-async fn call_until_the_end(crowd: Arc<Crowd>, queue: Queue) -> Result<u64, Failure> {
-    let mut answered = 0;
-    while let Some(due) = crowd.next().await {
-        let (command, answer) = crowd.command();
+/// Runs one caller.
+async fn call_until_the_end(shared: Arc<Shared>, queue: Queue) -> Result<(), Failure> {
+    while let Some(due) = shared.next().await {
+        let (command, answer) = shared.command();
         let lost = || Failure("an application gave up before it had answered".into());
         queue.send(command).map_err(|_| lost())?;
         let answer = answer.await.map_err(|_| lost())?;
-        crowd.check(answer)?;
-        crowd.latencies.lock().unwrap_or_else(PoisonError::into_inner).record_since(due);
-        answered += 1;
+        shared.check(answer)?;
+        shared.latencies.lock().unwrap_or_else(PoisonError::into_inner).record_since(due);
     }
-    Ok(answered)
+    Ok(())
 }
 
-impl Crowd {
-    /// When the next call is due; none once the time is up.
+impl Shared {
+    /// The time of the next call. `None` if the time is over.
     async fn next(&self) -> Option<Instant> {
         match &self.due {
             Some(due) => due.lock().await.recv().await,

@@ -1,11 +1,11 @@
-//! The command-log design: append the batch's commands under a lock, then fold in memory what stands behind the bookmark, other
-//! applications' commands too; writes no value and, as in the article, no snapshot.
+//! The command-log design: appends the commands of a batch under a lock, then folds in memory all commands after the
+//! bookmark, including those of other applications. It writes no value and, as in the article, no snapshot.
 
 use super::{Answer, Command, DRAIN, LOCK, State};
 use std::collections::HashMap;
 use tokio_postgres::{Client, Error, Statement};
 
-/// One application's connection and memory.
+/// The connection and the memory of one application.
 pub(super) struct CommandLog {
     client: Client,
     counter: String,
@@ -17,7 +17,7 @@ pub(super) struct CommandLog {
 }
 
 impl CommandLog {
-    /// Folds what is in the log already.
+    /// Folds the commands that are in the log already.
     pub(super) async fn start(client: Client, counter: &str) -> Result<Self, Error> {
         let lock = client.prepare(include_str!("../../sql/application/lock.sql")).await?;
         let append = client.prepare(include_str!("../../sql/application/log_append.sql")).await?;
@@ -28,18 +28,19 @@ impl CommandLog {
         Ok(log)
     }
 
-    pub(super) async fn carry_out(&mut self, batch: &[Command]) -> Result<Vec<Answer>, Error> {
+    pub(super) async fn run(&mut self, batch: &[Command]) -> Result<Vec<Answer>, Error> {
         let ids: Vec<_> = batch.iter().map(|command| command.transaction_id.as_str()).collect();
         let names: Vec<_> = batch.iter().map(Command::name).collect();
         let amounts: Vec<_> = batch.iter().map(|command| command.amount).collect();
-        // The lock makes numbers of the sequence visible in their order: none appears behind a bookmark later.
+        // Because of the lock, numbers of the sequence become visible in their order: none appears before the bookmark
+        // later.
         tokio::try_join!(self.client.batch_execute("begin"), self.client.query(&self.lock, &[&LOCK]))?;
         self.client.execute(&self.append, &[&self.counter, &ids, &names, &amounts]).await?;
         self.client.batch_execute("commit").await?;
         self.fold(&ids).await
     }
 
-    /// Reads on from the bookmark; answers for those of these ids that it meets, in the order of the ids.
+    /// Reads on from the bookmark. Returns the answers to the commands with these IDs, in the order of the IDs.
     async fn fold(&mut self, ids: &[&str]) -> Result<Vec<Answer>, Error> {
         let mut answers: HashMap<String, Answer> = HashMap::with_capacity(ids.len());
         for row in self.client.query(&self.behind, &[&self.counter, &self.bookmark]).await? {

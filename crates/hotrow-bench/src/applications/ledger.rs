@@ -1,10 +1,10 @@
-//! The ledger design: lock, read the latest entry, judge the batch in memory, insert its entries, commit; keeps nothing between
-//! batches.
+//! The ledger design: locks, reads the latest entry, computes the batch in memory, inserts its entries, and commits. It
+//! keeps nothing between batches.
 
 use super::{Answer, Command, LOCK, State};
 use tokio_postgres::{Client, Error, Statement};
 
-/// One application's connection.
+/// The connection of one application.
 pub(super) struct Ledger {
     client: Client,
     counter: String,
@@ -21,7 +21,7 @@ impl Ledger {
         Ok(Self { client, counter: counter.to_owned(), lock, latest, insert })
     }
 
-    pub(super) async fn carry_out(&mut self, batch: &[Command]) -> Result<Vec<Answer>, Error> {
+    pub(super) async fn run(&mut self, batch: &[Command]) -> Result<Vec<Answer>, Error> {
         tokio::try_join!(self.client.batch_execute("begin"), self.client.query(&self.lock, &[&LOCK]))?;
         let latest = self.client.query_opt(&self.latest, &[&self.counter]).await?;
         let mut state =

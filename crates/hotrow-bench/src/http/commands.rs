@@ -1,4 +1,4 @@
-//! The requests that change one counter, and what their answers mean; sends none.
+//! The requests that change one counter, and the meaning of their answers. It sends no requests.
 
 use super::connection::Post;
 use super::{Kind, Outcome};
@@ -7,16 +7,16 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 use serde::Deserialize;
 
-/// Commands on the counter that everybody wants.
+/// Commands on the counter that all clients use.
 #[derive(Debug)]
 pub struct Commands {
-    /// Its name.
+    /// The name of the counter.
     counter: String,
-    /// Whether all increment by one, and each answer must be the number of commands so far.
+    /// Whether all commands increment by one, so that each answer must be the number of commands so far.
     checked: bool,
 }
 
-/// One command of so many is a drain.
+/// One of this number of commands is a drain.
 const COMMANDS_PER_DRAIN: u32 = 1000;
 
 /// The API's answer to both requests.
@@ -28,7 +28,7 @@ struct Answer {
 }
 
 impl Commands {
-    /// The commands of a part, on a counter that no other run has.
+    /// The commands of a part, on a counter that no other run uses.
     pub fn of(part: &Part) -> Self {
         Self { counter: part.number.to_string(), checked: part.is_warm_up() }
     }
@@ -54,7 +54,7 @@ impl Kind for Commands {
                 if self.checked && value != version {
                     return Err(format!("{value} after {version} increments by one"));
                 }
-                Ok(Outcome::CarriedOut)
+                Ok(Outcome::Executed)
             }
             _ => Err(format!("{status}: {}", String::from_utf8_lossy(body))),
         }
@@ -67,11 +67,11 @@ mod tests {
     use hyper::StatusCode;
 
     #[test]
-    fn only_a_success_counts_and_only_what_was_not_executed_is_a_refusal() {
+    fn only_successes_count_and_only_requests_that_were_not_executed_are_refused() {
         let outcome =
             |checked, status, body: &[u8]| Commands { counter: "1".into(), checked }.outcome(status, body);
         let ok = br#"{"value":5,"version":1,"status":"ok"}"#;
-        assert_eq!(outcome(false, StatusCode::OK, ok), Ok(Outcome::CarriedOut));
+        assert_eq!(outcome(false, StatusCode::OK, ok), Ok(Outcome::Executed));
         assert!(outcome(true, StatusCode::OK, ok).unwrap_err().contains("5 after 1"));
         assert_eq!(outcome(false, StatusCode::TOO_MANY_REQUESTS, b"{}"), Ok(Outcome::Refused));
         assert_eq!(outcome(false, StatusCode::SERVICE_UNAVAILABLE, b""), Ok(Outcome::Refused));

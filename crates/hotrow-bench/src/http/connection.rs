@@ -1,4 +1,4 @@
-//! One HTTP/1.1 connection that is kept; decides neither what is sent on it nor when.
+//! One persistent HTTP/1.1 connection. It decides neither the requests nor their times.
 
 use crate::load::Failure;
 use http_body_util::{BodyExt, Full};
@@ -11,21 +11,21 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 use tokio::net::TcpStream;
 
-/// A connection that is kept from the first request to the last.
+/// A connection that is open from the first request to the last.
 #[derive(Debug)]
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
     host: String,
 }
 
-/// One request, a POST if it is of a load.
+/// A request: a POST if it belongs to a load.
 #[derive(Debug)]
 pub struct Post {
-    /// Where to.
+    /// The path.
     pub path: String,
-    /// The id that makes a repetition harmless, where the API wants one.
+    /// The idempotency key, if the API requires one.
     pub idempotency_key: Option<String>,
-    /// JSON; nothing if it is empty.
+    /// JSON, or nothing.
     pub body: Bytes,
 }
 
@@ -36,12 +36,12 @@ impl Connection {
         let stream = TcpStream::connect(address).await.map_err(|error| failed(&error))?;
         stream.set_nodelay(true).map_err(|error| failed(&error))?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
-        // Its end shows up as an error of the next request.
+        // If the connection ends, the next request fails.
         tokio::spawn(connection);
         Ok(Self { sender, host: address.to_string() })
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for the answer.
     pub async fn post(&mut self, post: &Post) -> Result<(StatusCode, Bytes), Failure> {
         self.send(&Method::POST, post).await
     }
@@ -58,7 +58,7 @@ impl Connection {
         }
         let request = request
             .body(Full::new(body.clone()))
-            .expect("the path and the headers are made of digits and letters");
+            .expect("the path and the headers have digits and letters only");
         let lost = |error| Failure(format!("{method} {path} had no answer: {error}"));
         self.sender.ready().await.map_err(lost)?;
         let (head, body) = self.sender.send_request(request).await.map_err(lost)?.into_parts();

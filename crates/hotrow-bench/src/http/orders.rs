@@ -1,4 +1,4 @@
-//! The requests of customers who pay, and what the payment service's answers mean; sends none.
+//! The requests of paying customers, and the meaning of the payment service's answers. It sends no requests.
 
 use super::connection::Post;
 use super::{Kind, Outcome};
@@ -6,20 +6,20 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Payments that are confirmed and captured at once: one request, one payment.
+/// Payments that are confirmed and captured at once: each request is one payment.
 #[derive(Debug)]
 pub struct Orders {
-    /// Makes the ids of this load its own.
+    /// A prefix that makes the keys of this load unique.
     name: String,
     sent: AtomicU64,
 }
 
-/// So many merchants share the crowd.
+/// The number of merchants.
 const MERCHANTS: u64 = 10;
 const MODES: [&str; 3] = ["upi", "card", "wallet"];
 
 impl Orders {
-    /// None is sent yet.
+    /// Without requests so far.
     pub fn new(name: String) -> Self {
         Self { name, sent: AtomicU64::new(0) }
     }
@@ -42,11 +42,11 @@ impl Kind for Orders {
 
     fn outcome(&self, status: StatusCode, body: &[u8]) -> Result<Outcome, String> {
         match status {
-            // Captured; declined; not known yet, which the service finds out.
+            // The payment is captured, declined, or has an unknown outcome, which the service determines later.
             StatusCode::CREATED | StatusCode::PAYMENT_REQUIRED | StatusCode::ACCEPTED => {
-                Ok(Outcome::CarriedOut)
+                Ok(Outcome::Executed)
             }
-            // No payment gateway could be reached, or too many requests are under way.
+            // No payment gateway was reachable, or too many requests were under way.
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => Ok(Outcome::Again),
             _ => Err(format!("{status}: {}", String::from_utf8_lossy(body))),
         }
@@ -59,7 +59,7 @@ mod tests {
     use hyper::StatusCode;
 
     #[test]
-    fn requests_have_keys_of_their_own_and_a_body_that_is_json() {
+    fn each_request_has_its_own_key_and_a_json_body() {
         let orders = Orders::new("7".into());
         let (first, second) = (orders.request(), orders.request());
         assert_ne!(first.idempotency_key, second.idempotency_key);
@@ -68,10 +68,10 @@ mod tests {
     }
 
     #[test]
-    fn a_payment_that_is_under_way_counts_and_one_that_was_not_begun_is_sent_again() {
+    fn a_payment_under_way_counts_and_one_that_was_not_begun_is_sent_again() {
         let outcome = |status| Orders::new("7".into()).outcome(status, b"no");
-        assert_eq!(outcome(StatusCode::CREATED), Ok(Outcome::CarriedOut));
-        assert_eq!(outcome(StatusCode::ACCEPTED), Ok(Outcome::CarriedOut));
+        assert_eq!(outcome(StatusCode::CREATED), Ok(Outcome::Executed));
+        assert_eq!(outcome(StatusCode::ACCEPTED), Ok(Outcome::Executed));
         assert_eq!(outcome(StatusCode::SERVICE_UNAVAILABLE), Ok(Outcome::Again));
         assert_eq!(outcome(StatusCode::CONFLICT), Err("409 Conflict: no".into()));
     }

@@ -1,4 +1,4 @@
-//! Reads the latencies that pgbench logs, one transaction a line; runs nothing.
+//! Reads the latencies that pgbench logs, with one line for each transaction. It runs nothing.
 
 use crate::error::Error;
 use crate::statistics::Latencies;
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// Adds up all log files of a folder: pgbench writes one per thread.
+/// Reads all log files in a folder. pgbench writes one for each thread.
 pub(super) fn read(folder: &Path) -> Result<Latencies, Error> {
     let mut latencies = Latencies::new();
     for entry in std::fs::read_dir(folder).map_err(Error::file("list", folder))? {
@@ -22,8 +22,8 @@ pub(super) fn read(folder: &Path) -> Result<Latencies, Error> {
     Ok(latencies)
 }
 
-/// A line is `client number latency script second microsecond [lag] [tries]`. In an open loop the latency counts from
-/// when the transaction was due, so it holds the lag already. `skipped` and `failed` stand where one took no time.
+/// A line is `client number latency script second microsecond [lag] [tries]`. In an open loop the latency counts from the
+/// time the transaction was due, so it includes the lag. A transaction without a latency has `skipped` or `failed` there.
 fn record(line: &str, latencies: &mut Latencies) {
     if let Some(microseconds) = line.split(' ').nth(2).and_then(|field| field.parse().ok()) {
         latencies.record(microseconds);
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_a_log_holds_no_latency() {
+    fn a_folder_without_a_log_has_no_latencies() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(read(folder.path()).unwrap().quantiles(), None);
     }

@@ -1,8 +1,8 @@
-//! Reads the summary that pgbench prints at its end; runs nothing.
+//! Reads the summary that pgbench prints at its end. It runs nothing.
 
 use crate::error::Error;
 
-/// What the summary says.
+/// The numbers in the summary.
 #[derive(Debug, PartialEq)]
 pub(super) struct Counts {
     pub(super) processed: u64,
@@ -22,11 +22,11 @@ pub(super) fn parse(summary: &str) -> Result<Counts, Error> {
     let missing = |missing: &'static str| Error::UnreadableOutput { missing };
     let number = |label| first_word(label).and_then(|word| word.parse().ok());
     let processed = number(PROCESSED).ok_or(missing(PROCESSED))?;
-    // Versions before 15 have no such line: with them a failed statement ends the run.
+    // Versions before 15 have no such line, because a failed statement ends their run.
     let failed = number(FAILED).unwrap_or(0);
     let per_second = match first_word(PER_SECOND).and_then(|word| word.parse().ok()) {
         Some(per_second) => per_second,
-        // With nothing to divide by, pgbench leaves the line out.
+        // Without transactions, pgbench omits the line.
         None if processed == 0 => 0.0,
         None => return Err(missing(PER_SECOND)),
     };

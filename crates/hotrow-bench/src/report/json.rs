@@ -4,8 +4,7 @@ use crate::results::Report;
 
 /// The text of report.json.
 pub(super) fn render(report: &Report) -> String {
-    let mut text =
-        serde_json::to_string_pretty(report).expect("a report has only text keys, and nothing in it refuses");
+    let mut text = serde_json::to_string_pretty(report).expect("every value of a report can be serialised");
     text.push('\n');
     text
 }
@@ -17,7 +16,7 @@ mod tests {
     use serde_json::Value;
 
     #[test]
-    fn a_program_finds_figures_and_failures() {
+    fn figures_and_failures_are_in_the_json() {
         let report: Value = serde_json::from_str(&render(&sample::report())).unwrap();
         let cell = |technique: usize| &report["scenarios"][0]["techniques"][technique]["cells"][1];
         assert_eq!(cell(2)["outcome"], "measured");

@@ -10,7 +10,7 @@ use std::fmt::{Error, Write};
 /// The text of report.md.
 pub(super) fn render(report: &Report) -> String {
     let mut text = String::new();
-    write_report(&mut text, report).expect("text in memory takes whatever is written to it");
+    write_report(&mut text, report).expect("writing to a string cannot fail");
     text
 }
 

@@ -24,7 +24,7 @@ pub fn milliseconds(microseconds: u64) -> String {
     }
 }
 
-/// A number of bytes. Less than half a byte is what an idle server writes, and counts as none.
+/// A number of bytes. An idle server writes less than half a byte, which counts as zero.
 pub fn bytes(number: f64) -> String {
     match number {
         none if none < 0.5 => "-".to_owned(),

@@ -20,52 +20,34 @@ const TITLE: f64 = 64.0;
 
 /// The text of plot.svg.
 pub(super) fn render(report: &Report) -> String {
-    let panels: Vec<_> = report.scenarios.iter().map(|scenario| (scenario, kind(scenario))).collect();
-    let height: f64 = panels.iter().map(|(scenario, kind)| TITLE + kind.height(scenario)).sum();
+    let panels: Vec<_> = report.scenarios.iter().map(|scenario| (scenario, panel(scenario))).collect();
+    let height: f64 = panels.iter().map(|(_, panel)| TITLE + panel.height).sum();
     let mut canvas = Canvas::new(WIDTH, height.max(TITLE));
     let mut top = 0.0;
-    for (scenario, kind) in panels {
+    for (scenario, panel) in panels {
         let (title, subtitle) = titles_of(scenario.shows);
         canvas.title(20.0, top + 28.0, &title);
-        canvas.text(20.0, top + 48.0, "start", Colour::Grey, &subtitle);
+        canvas.text(20.0, top + 48.0, "start", Colour::GREY, &subtitle);
         top += TITLE;
-        kind.draw(&mut canvas, scenario, top);
-        top += kind.height(scenario);
+        (panel.draw)(&mut canvas, scenario, top);
+        top += panel.height;
     }
     canvas.finish()
 }
 
-/// The form of a panel.
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    Lines,
-    Bars,
-    Dots,
+/// A scenario's panel: its height, and what draws it below a certain y.
+struct Panel {
+    height: f64,
+    draw: fn(&mut Canvas, &ScenarioResult, f64),
 }
 
-fn kind(scenario: &ScenarioResult) -> Kind {
+fn panel(scenario: &ScenarioResult) -> Panel {
     match scenario.figure {
-        Figure::Latency => Kind::Dots,
-        Figure::Throughput if scenario.clients().len() > 1 => Kind::Lines,
-        Figure::Throughput => Kind::Bars,
-    }
-}
-
-impl Kind {
-    fn height(self, scenario: &ScenarioResult) -> f64 {
-        match self {
-            Self::Lines => lines::HEIGHT,
-            Self::Bars => bars::height(scenario),
-            Self::Dots => dots::height(scenario),
+        Figure::Latency => Panel { height: dots::height(scenario), draw: dots::draw },
+        Figure::Throughput if scenario.clients().len() > 1 => {
+            Panel { height: lines::HEIGHT, draw: lines::draw }
         }
-    }
-
-    fn draw(self, canvas: &mut Canvas, scenario: &ScenarioResult, top: f64) {
-        match self {
-            Self::Lines => lines::draw(canvas, scenario, top),
-            Self::Bars => bars::draw(canvas, scenario, top),
-            Self::Dots => dots::draw(canvas, scenario, top),
-        }
+        Figure::Throughput => Panel { height: bars::height(scenario), draw: bars::draw },
     }
 }
 

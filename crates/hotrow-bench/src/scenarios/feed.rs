@@ -1,7 +1,7 @@
 //! The scenarios `feed-...`: messages of 2,048 characters, pushed to inboxes and consumed there. Their SQL is in `sql/`.
 
 use super::{SELL_DIRECT, USUAL};
-use crate::scenario::{Arrivals, Beside, Clients, Figure, Rows, Scenario, Technique, Worth};
+use crate::scenario::{Arrivals, Clients, Figure, Rows, Scenario, SecondLoad, Technique, Worth};
 
 /// One message goes to one inbox.
 pub static FEED_PUSH: Scenario = Scenario {
@@ -61,7 +61,7 @@ pub static FEED_POST: Scenario = Scenario {
 pub static FEED_CONSUME: Scenario = Scenario {
     name: "feed-consume",
     shows: "The next 20 messages of an inbox consumed: messages per second, by technique",
-    rows: Rows::UsedUp { per_second: 500_000, besides: 0, in_a_hurry: 200_000 },
+    rows: Rows::UsedUp { per_second: 500_000, besides: 0, if_quick: 200_000 },
     techniques: &[CONSUME, CONSUME_DIRECT, CONSUME_HOTROW],
     remarks: &[ARTICLE, CONSUMED_TEXT, CHECKS, WALK],
     ..FEED_PUSH
@@ -71,7 +71,7 @@ pub static FEED_CONSUME: Scenario = Scenario {
 pub static FEED_BUSY: Scenario = Scenario {
     name: "feed-busy",
     shows: "The next 20 messages consumed, 1,000 times per second, while 64 clients push to the same inboxes: latency",
-    rows: Rows::UsedUp { per_second: 100_000, besides: 0, in_a_hurry: 200_000 },
+    rows: Rows::UsedUp { per_second: 100_000, besides: 0, if_quick: 200_000 },
     figure: Figure::Latency,
     techniques: &[
         Technique { arrivals: BUSY, beside: Some(PUSHERS_BY_HAND), ..CONSUME },
@@ -156,9 +156,11 @@ const POST_HOTROW: Technique = POST_DIRECT.through_hotrow("the schema pack's `po
 const CONSUME_HOTROW: Technique =
     CONSUME_DIRECT.through_hotrow("the schema pack's `consume`, through Hotrow");
 
-const PUSHERS_BY_HAND: Beside = Beside {
+const PUSHERS_BY_HAND: SecondLoad = SecondLoad {
     clients: 64,
     script: script!("feed/pgbench/text.sql" "feed/pgbench/push_near_by_hand.sql").measured,
 };
-const PUSHERS: Beside =
-    Beside { clients: 64, script: script!("feed/pgbench/text.sql" "feed/pgbench/push_near.sql").measured };
+const PUSHERS: SecondLoad = SecondLoad {
+    clients: 64,
+    script: script!("feed/pgbench/text.sql" "feed/pgbench/push_near.sql").measured,
+};

@@ -106,9 +106,9 @@ pub static CONNECT: Scenario = Scenario {
     shows: "Clients that connect, log in and disconnect: connections per second",
     clients: Clients::Usually(&[16]),
     techniques: &[
-        VISIT,
-        VISIT.through_pgbouncer("log in at PgBouncer and disconnect"),
-        VISIT.through_hotrow("log in at Hotrow and disconnect"),
+        LOG_IN,
+        LOG_IN.through_pgbouncer("log in at PgBouncer and disconnect"),
+        LOG_IN.through_hotrow("log in at Hotrow and disconnect"),
     ],
     remarks: &[
         "Log-ins need no password. The clients are tasks of one thread, which has its own core if there are enough cores. A \
@@ -147,7 +147,7 @@ pub static OPEN_LOOP: Scenario = Scenario {
     ..REFILLED
 };
 
-/// One item, or as many as a scenario says.
+/// One item, or the number of items in a scenario.
 const INVENTORY: Scenario = Scenario {
     set_up: sql!("inventory.sql"),
     fill: sql!("inventory_fill.sql"),
@@ -202,7 +202,7 @@ const BACKEND_PID: Technique = Technique {
     ..SELL_DIRECT
 };
 
-const VISIT: Technique = Technique {
+const LOG_IN: Technique = Technique {
     about: "log in at the server and disconnect",
     load_by: LoadBy::Connections,
     script: Script::same(""),

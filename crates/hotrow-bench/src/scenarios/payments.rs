@@ -1,5 +1,5 @@
-//! The scenarios `payments`, `payments-open-loop` and `match-day`: an ordinary service that commits each statement; they
-//! hold no SQL and run nothing.
+//! The scenarios `payments`, `payments-open-loop` and `match-day`: an ordinary service that commits each statement. They
+//! contain no SQL.
 
 use super::{SELL_DIRECT, USUAL};
 use crate::scenario::{Arrivals, Figure, LoadBy, Scenario, Technique};

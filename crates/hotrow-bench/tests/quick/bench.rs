@@ -1,4 +1,4 @@
-//! What the tests run: a benchmark with its folder, programs that stand in for gateways, servers; expects nothing itself.
+//! The environment of the tests: a benchmark with its folder, stand-ins for gateways, and servers. It asserts nothing.
 
 use clap::Parser;
 use hotrow_bench::{Args, Error, Outcome};
@@ -13,13 +13,13 @@ struct Command {
     args: Args,
 }
 
-/// A folder for a report, and for a program that stands in for the gateway.
+/// A folder for a report and for a stand-in for the gateway.
 pub struct Bench {
     pub folder: TempDir,
 }
 
 impl Bench {
-    /// An empty one.
+    /// An empty folder.
     pub fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
@@ -32,13 +32,13 @@ impl Bench {
         hotrow_bench::run(command.args)
     }
 
-    /// What it wrote for programs.
+    /// The report in JSON.
     pub fn report(&self) -> Value {
         let text = std::fs::read_to_string(self.folder.path().join("out/report.json")).unwrap();
         serde_json::from_str(&text).unwrap()
     }
 
-    /// A program that is started as the gateway is.
+    /// A program that is started as the gateway.
     pub fn program(&self, script: &str) -> String {
         let path = self.folder.path().join("gateway");
         std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -46,13 +46,13 @@ impl Bench {
         path.to_str().unwrap().to_owned()
     }
 
-    /// One that leads its clients straight to the server, by saying that it listens where the server does.
+    /// A stand-in that reports the address of the server as its own, so its clients connect directly to the server.
     pub fn stand_in(&self) -> String {
         self.program("server=${3#*@}\necho \"hotrow: listening on ${server%%/*}\"\nexec sleep 600")
     }
 }
 
-/// A server of our own with the scenario's rows, which is not the one that the benchmark looks at.
+/// Another server with the scenario's rows. The benchmark does not read it.
 pub fn elsewhere() -> PrivateServer {
     let server = PrivateServer::builder().label("bench-elsewhere").start().unwrap();
     let set_up =
@@ -62,7 +62,7 @@ pub fn elsewhere() -> PrivateServer {
     server
 }
 
-/// Whether the benchmark's own schema is there.
+/// Whether the schema of the benchmark exists.
 pub fn schema_exists(server: &PrivateServer) -> bool {
     let rows = server.query("select to_regnamespace('hotrow_bench')::text").unwrap();
     rows[0][0].is_some()

@@ -1,4 +1,4 @@
-//! The scenario over HTTP: the real API of two gateways, straight in front of a server in the place of the gateways' lanes.
+//! Tests the scenario over HTTP with the real API of two gateways. A server directly behind the API replaces their lanes.
 
 use crate::bench::Bench;
 use hotrow_postgres::PrivateServer;
@@ -23,9 +23,9 @@ impl Apis {
         Self { addresses, runtime }
     }
 
-    /// A program that is started as the gateway is: first it says the one address, then the other.
+    /// A program that is started as the gateway. Its first start reports one address, its second start the other.
     fn program(&self, bench: &Bench) -> String {
-        let [first, second] = self.addresses[..] else { panic!("there are two") };
+        let [first, second] = self.addresses[..] else { panic!("expected two addresses") };
         bench.program(&format!(
             "if mkdir \"$0.first\" 2>/dev/null; then http={first}; else http={second}; fi\n\
              echo \"hotrow: serving HTTP on $http\"\necho 'hotrow: listening on 127.0.0.1:1'\nexec sleep 600"
@@ -50,7 +50,7 @@ async fn serve(server: &PrivateServer) -> SocketAddr {
         connect: Arc::new(connect),
         user: "postgres".into(),
         database: "postgres".into(),
-        // There is no gateway in between that could ask.
+        // There is no gateway in between that could run the query.
         pack_trusted: "select $1::name is not null and $2::text is not null and $3::text is not null",
         stop,
     };
@@ -111,7 +111,7 @@ fn commands_that_are_acknowledged_but_not_in_the_rows_give_no_figure() {
 }
 
 #[test]
-fn answers_that_are_no_success_are_named_and_give_no_figure() {
+fn unsuccessful_answers_are_named_and_give_no_figure() {
     let (server, elsewhere, bench) = (server(), server(), Bench::new());
     let apis = Apis::start(&elsewhere);
     elsewhere
@@ -129,7 +129,7 @@ fn answers_that_are_no_success_are_named_and_give_no_figure() {
 }
 
 #[test]
-fn a_gateway_that_runs_already_is_left_out_with_a_reason() {
+fn a_gateway_that_runs_already_is_omitted_with_a_reason() {
     let (server, bench) = (server(), Bench::new());
     let outcome =
         bench.run(&["counter-http", "--upstream", &server.url(), "--gateway", &server.url()]).unwrap();

@@ -1,6 +1,6 @@
-//! The benchmark in its quick size against real servers. No figure is judged here; the tests are in the modules.
+//! Tests the benchmark in its quick size against real servers. They do not check the figures.
 
-#![allow(clippy::unwrap_used, reason = "a test whose surroundings can't be set up has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot create its environment has failed")]
 
 mod bench;
 mod http;

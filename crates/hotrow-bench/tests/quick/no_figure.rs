@@ -1,4 +1,4 @@
-//! What must not pass for a figure: answers that the rows contradict, gateways that die.
+//! Tests runs that must not give a figure: answers that the rows contradict, and gateways that end.
 
 use crate::bench::{Bench, elsewhere, schema_exists};
 use hotrow_postgres::PrivateServer;
@@ -33,7 +33,7 @@ fn sales_that_are_acknowledged_but_not_in_the_rows_give_no_figure() {
 }
 
 #[test]
-fn a_gateway_that_dies_under_way_takes_its_figures_with_it() {
+fn a_gateway_that_ends_during_a_run_gives_no_figure() {
     let bench = Bench::new();
     let program = bench.program("echo 'hotrow: listening on 127.0.0.1:1'; echo 'panicked' >&2; exit 4");
     let outcome = bench.run(&["single", "--techniques", "hotrow", "--gateway-program", &program]).unwrap();
@@ -43,13 +43,13 @@ fn a_gateway_that_dies_under_way_takes_its_figures_with_it() {
 }
 
 #[test]
-fn a_run_whose_counter_was_changed_behind_its_back_gives_no_figure() {
+fn a_run_whose_counter_another_session_changed_gives_no_figure() {
     let server = PrivateServer::builder().label("bench-upstream").start().unwrap();
     let bench = Bench::new();
     let spoil = "create function public.spoil() returns trigger language plpgsql as $$
                  begin new.value := new.value + 1; return new; end $$";
     server.query(spoil).unwrap();
-    // Each history of the benchmark's own is spoilt as soon as there is a table for it.
+    // Every history of the benchmark is damaged as soon as its table exists.
     let hook = "create function public.hook() returns event_trigger language plpgsql as $$
                 begin
                     if to_regclass('hotrow_bench.application_ledger') is not null then

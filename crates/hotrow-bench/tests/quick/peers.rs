@@ -1,4 +1,4 @@
-//! Queues that others wrote: programs that stand in for theirs, and what is left out where there are none.
+//! Tests queues of other projects with stand-ins for their programs, and reports without these programs.
 
 use crate::bench::Bench;
 use hotrow_postgres::PrivateServer;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-/// Where the benchmark looks for River's program, which does this.
+/// The folder in which the benchmark looks for River's program, with a stand-in that does this.
 fn river(bench: &Bench, does: &str) -> String {
     let folder = bench.folder.path().join("peers");
     let program = folder.join("go/river");
@@ -17,7 +17,7 @@ fn river(bench: &Bench, does: &str) -> String {
     folder.to_str().unwrap().to_owned()
 }
 
-/// What a benchmark of River says, given the folder of such a program.
+/// The result of a benchmark of River with this folder.
 fn cell(bench: &Bench, peers: &str) -> (Value, Vec<String>) {
     let arguments = ["queue-lease", "--techniques", "river", "--peers", peers];
     let failures = bench.run(&arguments).unwrap().failures;
@@ -25,7 +25,7 @@ fn cell(bench: &Bench, peers: &str) -> (Value, Vec<String>) {
 }
 
 #[test]
-fn what_they_say_they_did_counts_if_the_rows_agree() {
+fn reported_orders_count_if_the_rows_agree() {
     let bench = Bench::new();
     let peers = river(
         &bench,
@@ -36,7 +36,7 @@ fn what_they_say_they_did_counts_if_the_rows_agree() {
     );
     let (cell, failures) = cell(&bench, &peers);
     assert_eq!(failures, Vec::<String>::new());
-    // As many as a second takes after a warm-up that did 5,001 in half of one, and one more.
+    // The number for one second after a warm-up that processed 5,001 in half a second, and one more.
     assert_eq!(
         (&cell["rounds"][0]["done"], &cell["per_second"]["median"]),
         (&10_003.into(), &20_006.0.into())
@@ -56,7 +56,7 @@ fn orders_that_are_not_in_the_rows_give_no_figure() {
 }
 
 #[test]
-fn a_program_that_fails_gives_no_figure_and_its_last_words() {
+fn a_failing_program_gives_no_figure_and_its_last_output() {
     let bench = Bench::new();
     let peers = river(&bench, "enqueue) echo 'no such table' >&2; exit 3;;");
     let (_, failures) = cell(&bench, &peers);
@@ -65,7 +65,7 @@ fn a_program_that_fails_gives_no_figure_and_its_last_words() {
 }
 
 #[test]
-fn what_is_not_installed_is_left_out_with_a_reason() {
+fn programs_that_are_not_installed_are_omitted_with_a_reason() {
     let bench = Bench::new();
     let outcome = bench.run(&["queue-lease", "--techniques", "river,pg-boss"]).unwrap();
     assert_eq!(outcome.failures, Vec::<String>::new());
@@ -77,11 +77,11 @@ fn what_is_not_installed_is_left_out_with_a_reason() {
     let peers = river(&bench, "");
     let arguments = ["queue-lease", "--techniques", "pg-boss", "--peers", &peers];
     let markdown = bench.run(&arguments).unwrap().markdown;
-    assert!(markdown.contains("`pg-boss` was not run: ") && markdown.contains("can't be run"), "{markdown}");
+    assert!(markdown.contains("`pg-boss` was not run: ") && markdown.contains("cannot run"), "{markdown}");
 }
 
 #[test]
-fn they_make_no_schemas_on_somebody_elses_server() {
+fn no_schemas_are_created_on_a_named_server() {
     let (bench, server) = (Bench::new(), PrivateServer::builder().label("bench-upstream").start().unwrap());
     let peers = river(&bench, "");
     let arguments = ["queue-lease", "--techniques", "river", "--peers", &peers, "--upstream", &server.url()];

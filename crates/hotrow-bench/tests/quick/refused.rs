@@ -1,4 +1,4 @@
-//! What the benchmark refuses to do or leaves out, and that it harms nothing then.
+//! Tests what the benchmark refuses or omits, and that it then changes nothing.
 
 use crate::bench::{Bench, elsewhere, schema_exists};
 use hotrow_bench::Error;
@@ -6,18 +6,18 @@ use hotrow_postgres::PrivateServer;
 use std::path::{Path, PathBuf};
 
 #[test]
-fn a_gateway_that_does_not_start_is_reported_with_its_last_words() {
+fn a_gateway_that_does_not_start_is_reported_with_its_last_output() {
     let server = PrivateServer::builder().label("bench-upstream").start().unwrap();
     let bench = Bench::new();
     let program = bench.program("echo 'no such upstream' >&2; exit 3");
     let error =
         bench.run(&["single", "--upstream", &server.url(), "--gateway-program", &program]).unwrap_err();
-    assert!(matches!(&error, Error::Ended { said, .. } if said == "no such upstream"), "{error}");
+    assert!(matches!(&error, Error::Ended { printed, .. } if printed == "no such upstream"), "{error}");
     assert!(!schema_exists(&server), "the benchmark's schema was left behind");
 }
 
 #[test]
-fn a_schema_that_is_there_already_is_left_alone() {
+fn an_existing_schema_is_left_alone() {
     let server = elsewhere();
     let error =
         Bench::new().run(&["single", "--upstream", &server.url(), "--gateway", &server.url()]).unwrap_err();
@@ -26,7 +26,7 @@ fn a_schema_that_is_there_already_is_left_alone() {
 }
 
 #[test]
-fn a_schema_pack_that_is_there_already_is_left_alone() {
+fn an_existing_schema_pack_is_left_alone() {
     let server = PrivateServer::builder().label("bench-upstream").start().unwrap();
     server.query("create schema hotrow").unwrap();
     let error =
@@ -36,7 +36,7 @@ fn a_schema_pack_that_is_there_already_is_left_alone() {
 }
 
 #[test]
-fn clients_that_the_server_has_no_room_for_are_left_out_with_a_reason() {
+fn more_clients_than_free_connections_are_omitted_with_a_reason() {
     let server =
         PrivateServer::builder().label("bench-upstream").setting("max_connections", "60").start().unwrap();
     let bench = Bench::new();
@@ -54,7 +54,7 @@ fn clients_that_the_server_has_no_room_for_are_left_out_with_a_reason() {
 }
 
 #[test]
-fn what_was_typed_wrongly_is_said_before_anything_starts() {
+fn errors_of_the_command_line_are_reported_before_anything_starts() {
     let refused = |arguments: &[&str]| Bench::new().run(arguments).unwrap_err().to_string();
     let unknown = refused(&["single", "--techniques", "magic"]);
     assert!(unknown.contains("direct, hotrow, pgbouncer"), "{unknown}");

@@ -1,4 +1,4 @@
-//! Every scenario gives figures in its quick size, with a stand-in for the gateway.
+//! Tests that every scenario gives figures in its quick size, with a stand-in for the gateway.
 
 use crate::bench::Bench;
 use clap::ValueEnum;
@@ -46,12 +46,13 @@ fn every_scenario_has_a_quick_test() {
         let elsewhere = ELSEWHERE.iter().any(|(scenario, _)| *scenario == name);
         assert!(
             elsewhere != tested.iter().any(|test| test == name),
-            "the scenario {name} belongs into quick_tests! or ELSEWHERE"
+            "the scenario {name} must be in quick_tests! or ELSEWHERE"
         );
     }
 }
 
-/// Runs a scenario. Of the scenarios that have much to prepare, two run at a time: more would have no time to run.
+/// Runs a scenario. Of the scenarios with much preparation, two run at a time, because more would slow each other down too
+/// much.
 fn quick(name: &str) {
     static TURNS: [Mutex<()>; 2] = [Mutex::new(()), Mutex::new(())];
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -63,7 +64,7 @@ fn quick(name: &str) {
     check(name, &every_technique_gives_a_figure(name));
 }
 
-/// Runs a scenario with the stand-in, and expects a figure from every technique that the machine has the program for.
+/// Runs a scenario with the stand-in, and expects a figure from every technique whose program is installed.
 fn every_technique_gives_a_figure(scenario: &str) -> Value {
     let bench = Bench::new();
     let outcome = bench.run(&[scenario, "--gateway-program", &bench.stand_in()]).unwrap();
@@ -87,7 +88,7 @@ fn every_technique_gives_a_figure(scenario: &str) -> Value {
     report["scenarios"][0].clone()
 }
 
-/// What else must be true of a scenario's report.
+/// Checks more facts in the report of a scenario.
 fn check(name: &str, scenario: &Value) {
     let techniques = scenario["techniques"].as_array().unwrap();
     let due = |technique: usize| techniques[technique]["cells"][0]["due_per_second"].as_u64().unwrap();

@@ -184,7 +184,7 @@ struct Session {
     texts: Vec<Text>,
     portal: Option<Text>,
     sent: VecDeque<Asked>,
-    heard: Vec<Answer>,
+    received: Vec<Answer>,
 }
 
 fn bytes(name: &str) -> Bytes {
@@ -354,18 +354,18 @@ impl Session {
         }
     }
 
-    fn hear(&mut self, (tag, text): Answer) {
+    fn receive(&mut self, (tag, text): Answer) {
         let body = [text.as_bytes(), b"\0"].concat();
         match self.expected.received(&mut self.prepared, tag, &body) {
-            Reply::Forward => self.heard.push((tag, text)),
+            Reply::Forward => self.received.push((tag, text)),
             Reply::Swallow => {}
             Reply::ForwardAndAsk => {
-                self.heard.push((tag, text));
+                self.received.push((tag, text));
                 let marker = [Asked::Sync, Asked::Close("hotrow_0".to_owned()), Asked::Flush];
                 self.sent.extend(marker);
             }
             Reply::Unexpected => {
-                panic!("{} was not expected behind {:?}\n{:?}", char::from(tag), self.heard, self.expected)
+                panic!("{} was not expected after {:?}\n{:?}", char::from(tag), self.received, self.expected)
             }
         }
     }
@@ -434,30 +434,30 @@ fn play(seed: u64) {
     let shown = format!("seed {seed}: {program:?}");
     let (mut session, mut server) = (Session::default(), Server::default());
     loop {
-        let can_hear = !server.said.is_empty();
+        let can_receive = !server.said.is_empty();
         let can_run = !session.sent.is_empty();
         match random.u8(..3) {
-            0 if can_hear => session.hear(server.said.pop_front().unwrap()),
+            0 if can_receive => session.receive(server.said.pop_front().unwrap()),
             1 if can_run => server.take(session.sent.pop_front().unwrap()),
             2 => match program.pop_front() {
                 Some(asked) if session.waits(&asked) => {
                     program.push_front(asked);
-                    let is_stuck = !can_hear && session.sent.is_empty();
+                    let is_stuck = !can_receive && session.sent.is_empty();
                     assert!(
                         !is_stuck,
-                        "it waits for ever: {program:?}\n{shown}\n{session:?}",
+                        "the client waits forever: {program:?}\n{shown}\n{session:?}",
                         session = session.expected
                     );
                 }
                 Some(asked) => session.forward(asked),
-                None if !can_hear && !can_run => break,
+                None if !can_receive && !can_run => break,
                 None => {}
             },
             _ => {}
         }
     }
     let directly: Vec<_> = direct.said.into_iter().collect();
-    assert_eq!(session.heard, directly, "{shown}");
+    assert_eq!(session.received, directly, "{shown}");
     assert!(session.expected.is_settled(), "{shown}\n{:?}", session.expected);
     let names: BTreeMap<_, _> =
         direct.statements.iter().map(|(name, text)| (bytes(name), text.clone())).collect();

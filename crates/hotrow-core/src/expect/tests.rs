@@ -217,7 +217,7 @@ fn no_message_follows_a_possible_copy_before_its_result_is_known() {
     let mut c = Connection::with([bind(), Execute(copies())]);
     assert!(c.expected.must_wait() && c.expected.needs_flush() && !c.expected.needs_flush());
     c.forward(b"2C");
-    assert!(!c.expected.must_wait(), "it was no COPY");
+    assert!(!c.expected.must_wait(), "it was not a COPY");
     c.send([Execute(copies())]);
     c.forward(b"E");
     assert!(!c.expected.must_wait() && c.expected.skips(), "it has failed");

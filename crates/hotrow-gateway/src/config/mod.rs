@@ -290,12 +290,12 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_asked_for_as_libpq_does() {
+    fn tls_is_requested_as_by_libpq() {
         let asks = |text: &str| text.parse::<Upstream>().map(|upstream| upstream.tls.is_some());
         assert!(asks("postgres://a/x").unwrap(), "prefer is the default");
         assert!(asks("postgres://a/x?sslmode=require").unwrap());
         assert!(!asks("host=a sslmode=disable").unwrap());
-        assert!(!asks("host=/run/postgresql sslmode=require").unwrap(), "a Unix socket needs none");
+        assert!(!asks("host=/run/postgresql sslmode=require").unwrap(), "a Unix socket needs no TLS");
         assert!(asks("postgres://a?sslmode=require&sslnegotiation=direct").unwrap());
         for (wrong, word) in [
             ("postgres://a?sslmode=maybe", "verify-full"),

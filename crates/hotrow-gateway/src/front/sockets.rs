@@ -76,13 +76,8 @@ impl Sockets {
     pub async fn tcp(&mut self, wanted: SocketAddr) -> io::Result<Listener<TcpListener>> {
         let fits =
             |address: &SocketAddr| *address == wanted || (wanted.port() == 0 && address.ip() == wanted.ip());
-        let found = self
-            .inherited
-            .iter()
-            .position(|given| matches!(&given.socket, Socket::Tcp(_, address) if fits(address)));
-        if let Some(ReceivedSocket { socket: Socket::Tcp(socket, _), kept }) =
-            found.map(|index| self.inherited.remove(index))
-        {
+        let received = self.take(|socket| matches!(socket, Socket::Tcp(_, address) if fits(address)));
+        if let Some(ReceivedSocket { socket: Socket::Tcp(socket, _), kept }) = received {
             socket.set_nonblocking(true)?;
             return Ok(Listener { socket: TcpListener::from_std(socket)?, kept });
         }
@@ -91,13 +86,8 @@ impl Sockets {
 
     /// A Unix socket with this path, received or bound now.
     pub async fn unix(&mut self, path: &Path) -> io::Result<Listener<UnixListener>> {
-        let found = self
-            .inherited
-            .iter()
-            .position(|given| matches!(&given.socket, Socket::Unix(_, other) if other == path));
-        if let Some(ReceivedSocket { socket: Socket::Unix(socket, _), kept }) =
-            found.map(|index| self.inherited.remove(index))
-        {
+        let received = self.take(|socket| matches!(socket, Socket::Unix(_, other) if other == path));
+        if let Some(ReceivedSocket { socket: Socket::Unix(socket, _), kept }) = received {
             socket.set_nonblocking(true)?;
             return Ok(Listener { socket: UnixListener::from_std(socket)?, kept });
         }
@@ -112,6 +102,11 @@ impl Sockets {
         // own socket.
         std::fs::set_permissions(path, Permissions::from_mode(0o777))?;
         Ok(Listener { socket, kept: false })
+    }
+
+    fn take(&mut self, is_wanted: impl Fn(&Socket) -> bool) -> Option<ReceivedSocket> {
+        let index = self.inherited.iter().position(|given| is_wanted(&given.socket))?;
+        Some(self.inherited.remove(index))
     }
 
     /// The received sockets that match no configured address.
@@ -179,6 +174,6 @@ mod tests {
         let any = sockets.tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
         assert_eq!(any.socket.local_addr().unwrap(), left);
         assert_eq!(sockets.unused().count(), 0);
-        assert!(sockets.tcp(address).await.is_err(), "it is in use");
+        assert!(sockets.tcp(address).await.is_err(), "the address is in use");
     }
 }

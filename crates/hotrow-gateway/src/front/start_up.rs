@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_database_it_is_the_one_of_the_users_name() {
+    fn without_a_database_the_database_has_the_users_name() {
         for pairs in [&[("user", "ann")][..], &[("database", ""), ("user", "ann")]] {
             let start_up = start_up(pairs);
             assert_eq!((&*start_up.user, &*start_up.database), ("ann", "ann"), "{pairs:?}");
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_client_that_names_the_console_asks_for_it() {
+    fn only_a_client_that_names_the_console_reaches_it() {
         assert!(start_up(&[("user", "ann"), ("database", "hotrow")]).console);
         assert!(start_up(&[("user", "hotrow"), ("database", "hotrow")]).console);
         assert!(!start_up(&[("user", "hotrow")]).console);

@@ -6,7 +6,6 @@ use std::time::Duration;
 use hotrow_core::classify::{self, Analysis, Boundary, Decision, Pass, Piece, Reason};
 use hotrow_core::limits;
 use hotrow_core::normalise::{Literal, Normaliser};
-use hotrow_wire::backend::{Report, tag};
 use hotrow_wire::frontend::{self, Parse};
 
 use crate::config::Config;
@@ -138,28 +137,16 @@ async fn parse(pool: &Pool, shape: &str, types: &[u32]) -> Result<(), Error> {
     upstream.prepared.forget_unnamed();
     upstream.output.extend_from_slice(frontend::SYNC);
     upstream.flush().await?;
-    let mut rejected = None;
-    loop {
-        let frame = upstream.frame().await?;
-        match frame[0] {
-            tag::ERROR => {
-                let report = Report::read(&frame[5..]).map_err(upstream::Error::from)?;
-                if !report.is_error() {
-                    return Err(upstream::refused(&frame).into());
-                }
-                let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                rejected = Some((said(report.code), said(report.message)));
-            }
-            tag::READY => break,
-            _ => {}
-        }
-    }
+    let refusal = upstream.until_ready(|_| Ok(())).await?;
     pool.give_back(held);
-    match rejected {
+    match refusal {
         // A driver that sends the statement may declare the types of its parameters.
-        Some((code, _)) if matches!(code.as_str(), "42P18" | "42P08") => Ok(()),
-        Some((code, message)) => Err(Error::Rejected { statement: shape.to_owned(), message, code }),
-        None => Ok(()),
+        Some(upstream::Error::Refused { code, message, .. })
+            if !matches!(code.as_str(), "42P18" | "42P08") =>
+        {
+            Err(Error::Rejected { statement: shape.to_owned(), message, code })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -171,31 +171,15 @@ impl Upstream {
     async fn rows(&mut self) -> Result<Rows, Error> {
         self.output.extend_from_slice(frontend::SYNC);
         self.flush().await?;
-        let (mut rows, mut error) = (Vec::new(), None);
-        loop {
-            let frame = self.frame().await?;
-            match frame[0] {
-                tag::DATA_ROW => {
-                    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-                    rows.push(
-                        backend::data_row(&frame[5..])?.into_iter().map(|value| value.map(text)).collect(),
-                    );
-                }
-                tag::ERROR => {
-                    let refusal = refused(&frame);
-                    if !Report::read(&frame[5..])?.is_error() {
-                        return Err(refusal);
-                    }
-                    error = Some(refusal);
-                }
-                tag::PARAMETER_STATUS => {
-                    let (name, value) = backend::parameter_status(&frame[5..])?;
-                    self.note_setting(name, value);
-                }
-                tag::READY => return error.map_or(Ok(rows), Err),
-                _ => {}
+        let mut rows = Vec::new();
+        let refusal = self.until_ready(|frame| {
+            if frame[0] == tag::DATA_ROW {
+                let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+                rows.push(backend::data_row(&frame[5..])?.into_iter().map(|value| value.map(text)).collect());
             }
-        }
+            Ok(())
+        });
+        refusal.await?.map_or(Ok(rows), Err)
     }
 
     /// Notes a setting that the server reports. The client's name stays that of the log-in.
@@ -214,15 +198,34 @@ impl Upstream {
         frontend::Named { statement: true, name: b"" }.put(frontend::tag::DESCRIBE, &mut self.output);
         self.output.extend_from_slice(frontend::SYNC);
         self.flush().await?;
-        let (mut description, mut is_wrong) = (BytesMut::new(), false);
+        let mut description = BytesMut::new();
+        let refusal = self.until_ready(|frame| {
+            if matches!(frame[0], tag::PARAMETER_DESCRIPTION | tag::ROW_DESCRIPTION) {
+                description.extend_from_slice(frame);
+            }
+            Ok(())
+        });
+        Ok(refusal.await?.is_none().then(|| description.freeze()))
+    }
+
+    /// Reads answers until the server is ready. Returns its refusal, if any. A report that ends the connection is an
+    /// error.
+    pub async fn until_ready(
+        &mut self,
+        mut each: impl FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<Option<Error>, Error> {
+        let mut refusal = None;
         loop {
             let frame = self.frame().await?;
             match frame[0] {
-                tag::PARAMETER_DESCRIPTION | tag::ROW_DESCRIPTION => description.extend_from_slice(&frame),
                 tag::ERROR if !Report::read(&frame[5..])?.is_error() => return Err(refused(&frame)),
-                tag::ERROR => is_wrong = true,
-                tag::READY => return Ok((!is_wrong).then(|| description.freeze())),
-                _ => {}
+                tag::ERROR => refusal = Some(refused(&frame)),
+                tag::PARAMETER_STATUS => {
+                    let (name, value) = backend::parameter_status(&frame[5..])?;
+                    self.note_setting(name, value);
+                }
+                tag::READY => return Ok(refusal),
+                _ => each(&frame)?,
             }
         }
     }
@@ -234,10 +237,7 @@ impl Upstream {
                 let length = frame.bytes.len();
                 return Ok(self.input.split_to(length).freeze());
             }
-            let read = self.read.fill(&mut self.input).await;
-            if read.map_err(|error| self.io(error))? == 0 {
-                return Err(self.io(io::ErrorKind::UnexpectedEof.into()));
-            }
+            self.read_some().await?;
         }
     }
 

@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_is_bounded_and_keeps_what_is_used() {
+    fn the_cache_is_bounded_and_keeps_used_statements() {
         let statements = Statements::default();
         let kept = statements.extended(b"select 0", b"").id;
         for i in 1..limits::SHAPES_MAX * 3 {
@@ -431,7 +431,10 @@ mod tests {
         assert!(statement.has_credit());
         statement.exclude();
         statement.was_too_slow();
-        assert!(statement.explain().is_some_and(|(verdict, _)| verdict == "passed"), "it stays excluded");
+        assert!(
+            statement.explain().is_some_and(|(verdict, _)| verdict == "passed"),
+            "the statement stays excluded"
+        );
     }
 
     #[test]
@@ -440,7 +443,7 @@ mod tests {
         for _ in 0..100 {
             (0..9).for_each(|_| statement.succeeded());
             statement.failed();
-            assert!(statement.has_credit(), "one in ten is worth packing");
+            assert!(statement.has_credit(), "one failure in ten does not exclude the statement");
         }
         (0..40).for_each(|_| statement.failed());
         assert!(!statement.has_credit());

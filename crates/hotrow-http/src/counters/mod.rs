@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::answer::Answered;
 use crate::clients::{Call, Effect, Key, Sessions, one, values};
-use crate::input::{IdempotencyKey, Input, Name};
+use crate::input::{IdempotencyKey, Input, Keyed, Name};
 use crate::routes::Routes;
 
 const CREATE: Call =
@@ -63,13 +63,8 @@ pub async fn read(clients: Sessions, Name(counter): Name) -> Answered {
 }
 
 /// `POST /v1/counters/{counter}/increment`
-pub async fn increment(
-    clients: Sessions,
-    Name(counter): Name,
-    IdempotencyKey(key): IdempotencyKey,
-    Input(increment): Input<Increment>,
-) -> Answered {
-    one(&clients, INCREMENT, Key::of(&counter), values![counter, increment.amount.unwrap_or(1), key]).await
+pub async fn increment(clients: Sessions, Name(counter): Name, Keyed(key, by): Keyed<Increment>) -> Answered {
+    one(&clients, INCREMENT, Key::of(&counter), values![counter, by.amount.unwrap_or(1), key]).await
 }
 
 /// `POST /v1/counters/{counter}/drain`

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::answer::{Answer, Answered};
 use crate::clients::{Call, Effect, Key, Sessions, Value, one, values};
-use crate::input::{IdempotencyKey, Input, Query, Text, User};
+use crate::input::{Input, Keyed, Query, Text, User};
 use crate::routes::Routes;
 use crate::time::Time;
 
@@ -126,22 +126,12 @@ pub async fn mute(clients: Sessions, User(user): User, Input(mute): Input<Mute>)
 }
 
 /// `POST /v1/users/{user}/posts`
-pub async fn post(
-    clients: Sessions,
-    User(user): User,
-    IdempotencyKey(key): IdempotencyKey,
-    Input(post): Input<Post>,
-) -> Answered {
+pub async fn post(clients: Sessions, User(user): User, Keyed(key, post): Keyed<Post>) -> Answered {
     one(&clients, POST, Key::of(&user), values![user, post.content.0, key]).await
 }
 
 /// `POST /v1/users/{user}/inbox`
-pub async fn push(
-    clients: Sessions,
-    User(user): User,
-    IdempotencyKey(key): IdempotencyKey,
-    Input(push): Input<Push>,
-) -> Answered {
+pub async fn push(clients: Sessions, User(user): User, Keyed(key, push): Keyed<Push>) -> Answered {
     let values = values![user, push.from_user, push.content.0, push.created_at, key];
     one(&clients, PUSH, Key::of(&user), values).await
 }

@@ -79,13 +79,10 @@ pub struct Extend {
 pub struct Release {}
 
 /// `POST /v1/queues/{queue}/receipts/{receipt}/complete`
-pub async fn complete(
-    clients: Sessions,
-    Receipt { queue, receipt }: Receipt,
-    Input(done): Input<Complete>,
-) -> Answered {
-    let (key, result) = (Key::of(&queue), done.result.map(|Document(json)| json));
-    one(&clients, COMPLETE, key, values![queue, receipt, done.status.unwrap_or(0), result]).await
+pub async fn complete(clients: Sessions, order: Receipt, Input(done): Input<Complete>) -> Answered {
+    let (key, result) = (Key::of(&order.queue), done.result.map(|Document(json)| json));
+    let values = values![order.queue, order.receipt, done.status.unwrap_or(0), result];
+    one(&clients, COMPLETE, key, values).await
 }
 
 /// `POST /v1/queues/{queue}/complete`
@@ -101,29 +98,17 @@ pub async fn complete_all(clients: Sessions, Name(queue): Name, Input(done): Inp
 }
 
 /// `POST /v1/queues/{queue}/receipts/{receipt}/fail`
-pub async fn fail(
-    clients: Sessions,
-    Receipt { queue, receipt }: Receipt,
-    Input(fail): Input<Fail>,
-) -> Answered {
-    let (key, error) = (Key::of(&queue), fail.error.map(|Text(error)| error));
-    one(&clients, FAIL, key, values![queue, receipt, error, fail.retry_in]).await
+pub async fn fail(clients: Sessions, order: Receipt, Input(fail): Input<Fail>) -> Answered {
+    let (key, error) = (Key::of(&order.queue), fail.error.map(|Text(error)| error));
+    one(&clients, FAIL, key, values![order.queue, order.receipt, error, fail.retry_in]).await
 }
 
 /// `POST /v1/queues/{queue}/receipts/{receipt}/release`
-pub async fn release(
-    clients: Sessions,
-    Receipt { queue, receipt }: Receipt,
-    Input(Release {}): Input<Release>,
-) -> Answered {
-    one(&clients, RELEASE, Key::of(&queue), values![queue, receipt]).await
+pub async fn release(clients: Sessions, order: Receipt, Input(Release {}): Input<Release>) -> Answered {
+    one(&clients, RELEASE, Key::of(&order.queue), values![order.queue, order.receipt]).await
 }
 
 /// `POST /v1/queues/{queue}/receipts/{receipt}/extend`
-pub async fn extend(
-    clients: Sessions,
-    Receipt { queue, receipt }: Receipt,
-    Input(extend): Input<Extend>,
-) -> Answered {
-    one(&clients, EXTEND, Key::of(&queue), values![queue, receipt, extend.lease]).await
+pub async fn extend(clients: Sessions, order: Receipt, Input(extend): Input<Extend>) -> Answered {
+    one(&clients, EXTEND, Key::of(&order.queue), values![order.queue, order.receipt, extend.lease]).await
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::answer::{Answer, Answered};
 use crate::clients::{Call, Effect, Key, Sessions, one, values};
-use crate::input::{IdempotencyKey, Input, Name};
+use crate::input::{Input, Keyed, Name};
 use crate::problem::{Kind, Problem};
 use crate::routes::Routes;
 use crate::sales::reservations::Quantity;
@@ -74,22 +74,12 @@ pub async fn read(clients: Sessions, Name(item): Name) -> Answered {
 }
 
 /// `POST /v1/sales/{item}/reservations`
-pub async fn reserve(
-    clients: Sessions,
-    Name(item): Name,
-    IdempotencyKey(key): IdempotencyKey,
-    Input(reserve): Input<Reserve>,
-) -> Answered {
+pub async fn reserve(clients: Sessions, Name(item): Name, Keyed(key, reserve): Keyed<Reserve>) -> Answered {
     let quantity = reserve.quantity.unwrap_or_default();
     one(&clients, RESERVE, Key::of(&item), values![item, reserve.buyer.0, quantity.0, key]).await
 }
 
 /// `POST /v1/sales/{item}/restock`
-pub async fn restock(
-    clients: Sessions,
-    Name(item): Name,
-    IdempotencyKey(key): IdempotencyKey,
-    Input(restock): Input<Restock>,
-) -> Answered {
+pub async fn restock(clients: Sessions, Name(item): Name, Keyed(key, restock): Keyed<Restock>) -> Answered {
     one(&clients, RESTOCK, Key::of(&item), values![item, restock.quantity.0, key]).await
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::answer::Answered;
 use crate::clients::{Call, Effect, Key, Sessions, one, values};
-use crate::input::{Id, IdempotencyKey, Input, Name};
+use crate::input::{Id, Input, Keyed, Name};
 use crate::problem::{Kind, Problem};
 use crate::seconds::Hold;
 
@@ -71,11 +71,7 @@ pub struct Extend {
 }
 
 /// `POST /v1/reservations`
-pub async fn reserve_all(
-    clients: Sessions,
-    IdempotencyKey(key): IdempotencyKey,
-    Input(all): Input<ReserveAll>,
-) -> Answered {
+pub async fn reserve_all(clients: Sessions, Keyed(key, all): Keyed<ReserveAll>) -> Answered {
     if all.items.is_empty() {
         return Err(Problem::new(Kind::BadRequest, "items is empty", "Name at least one item."));
     }

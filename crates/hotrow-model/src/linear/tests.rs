@@ -1,4 +1,4 @@
-//! Histories with a planted fault, which the checker must find, and unusual histories that are correct.
+//! Tests histories with a planted fault, which the checker must find, and unusual histories that are correct.
 
 use super::{Operation, Violation, check};
 use crate::{Id, World};

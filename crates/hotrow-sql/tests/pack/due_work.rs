@@ -74,7 +74,7 @@ fn leases_that_end_together_come_back_in_pieces_and_in_their_order() {
 }
 
 #[test]
-fn orders_whose_time_comes_at_one_moment_join_in_pieces_and_urgent_ones_first() {
+fn orders_that_become_due_at_one_moment_join_in_pieces_and_urgent_ones_first() {
     let (_database, session) = queue("");
     let at = "array_fill(date_trunc('hour', now()) + interval '90 minutes', '{1000}')";
     enqueue(&session, 5, &format!(", not_before => {at}"));
@@ -162,7 +162,7 @@ fn holds_that_end_together_are_released_in_pieces_and_no_answer_is_wrong() {
 }
 
 #[test]
-fn expire_holds_finds_what_is_due_by_an_index() {
+fn expire_holds_finds_due_sales_by_an_index() {
     let database = Database::migrated();
     let session = database.session("postgres");
     session.run(
@@ -187,7 +187,7 @@ fn expire_holds_finds_what_is_due_by_an_index() {
     session.run(ALL_HOLDS_ARE_DUE);
     check_in(&session, "expire_holds() -> 1\nsale('s') -> s 9 0 0 - - - 01:00:00");
     assert_eq!(session.value("select count(*) from hotrow.sale_due"), "0");
-    // After its last hold, a sale is remembered again with its next one.
+    // After the last hold of a sale is released, its next hold registers the sale again.
     check_in(&session, "reserve_batch('{s,i1}', '{ann,ann}') -> reserved #1 8 | reserved #2 8");
     assert_eq!(session.value("select count(*) from hotrow.sale_due"), "1");
 }

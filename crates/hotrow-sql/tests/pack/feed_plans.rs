@@ -1,4 +1,4 @@
-//! Plans of feeds: a call reads only its own rows, whatever the planner's statistics say.
+//! Plans of feeds: a call reads only its own rows, for any statistics of the planner.
 
 use crate::plans::Plans;
 
@@ -44,7 +44,7 @@ const CALLS: [(&str, i64); 18] = [
 ];
 
 #[test]
-fn calls_read_only_their_own_rows_whatever_the_statistics_say() {
+fn calls_read_only_their_own_rows_for_any_statistics() {
     let left = ("select count(*) from hotrow.inbox_entry where post_id > 0 and user_id >= 1000", "200");
     Plans { planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: &CALLS, left }.check();
 }

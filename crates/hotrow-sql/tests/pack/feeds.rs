@@ -183,7 +183,7 @@ fn posts_of_a_muted_author_never_arrive() {
     let contents = |user| session.ask(&format!("select content from hotrow.consume({user})"));
     assert_eq!(contents(1), Ok(vec!["wanted".to_owned()]));
     let all = ["on its way", "muted", "wanted"].map(str::to_owned);
-    assert_eq!(contents(3), Ok(all.to_vec()), "who was not muted misses nothing");
+    assert_eq!(contents(3), Ok(all.to_vec()), "this user did not mute the author and gets every post");
 }
 
 #[test]

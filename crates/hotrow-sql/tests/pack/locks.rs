@@ -1,10 +1,11 @@
-//! Locks: hopeless calls take none, calls that do not wait get `busy`, and calls that wait see the newest state.
+//! Locks: calls that cannot succeed take none, calls that do not wait get `busy`, and calls that wait see the
+//! newest state.
 
 use crate::script::check_in;
 use crate::server::Database;
 
 #[test]
-fn hopeless_calls_take_no_lock_and_impatient_ones_do_not_wait() {
+fn calls_that_cannot_succeed_take_no_lock_and_busy_calls_do_not_wait() {
     let database = Database::migrated();
     let (holder, caller) = (database.session("postgres"), database.session("postgres"));
     check_in(

@@ -111,7 +111,7 @@ fn rotation_keeps_the_snapshots_that_the_kept_commands_need() {
 }
 
 #[test]
-fn the_ring_moves_on_and_the_log_still_folds() {
+fn the_log_still_folds_after_rotation() {
     let (database, session) = log_counter();
     check_in(&session, "rotate_history() -> young 0\nincrement('b', 3) -> 3 1 ok");
     session.run("update hotrow.setting set history_retention = '0'");

@@ -1,7 +1,7 @@
 //! Tests the schema pack on a real server: answers, refusals and locks of its functions, and its installation. Tests with many
 //! concurrent clients are in the crate `hotrow`.
 
-#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
+#![expect(clippy::unwrap_used, reason = "the lints' exception for tests covers only functions with #[test]")]
 
 mod counter_plans;
 mod counters;

@@ -15,7 +15,7 @@ pub struct Plans<'a> {
     pub left: (&'a str, &'a str),
 }
 
-const BELIEFS: [&str; 4] = [
+const STATISTICS: [&str; 4] = [
     "select 'nothing yet'",
     "update pg_class set relpages = 1, reltuples = 1 where relnamespace = 'hotrow'::regnamespace and relkind = 'r'",
     "update pg_class set relpages = 1000, reltuples = 100000000 where relnamespace = 'hotrow'::regnamespace and relkind = 'r'",
@@ -25,13 +25,13 @@ const BELIEFS: [&str; 4] = [
 impl Plans<'_> {
     pub fn check(&self) {
         let mut wrong = Vec::new();
-        for believed in BELIEFS {
+        for statistics in STATISTICS {
             let database = Database::migrated();
             let (asking, other) = (database.session("postgres"), database.session("postgres"));
-            if believed == "analyze" {
+            if statistics == "analyze" {
                 other.run(self.planned_on_nothing);
             }
-            other.run(believed);
+            other.run(statistics);
             asking.run(self.planned_on_nothing);
             other.run(self.crowd);
             let read = || -> i64 {
@@ -48,7 +48,7 @@ impl Plans<'_> {
                 let rows = read() - before;
                 asking.run("commit");
                 if rows > *most {
-                    wrong.push(format!("{call} reads {rows} rows after {believed:?}, {most} at most"));
+                    wrong.push(format!("{call} reads {rows} rows after {statistics:?}, {most} at most"));
                 }
             }
             let (question, answer) = self.left;

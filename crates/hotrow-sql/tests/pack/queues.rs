@@ -33,7 +33,7 @@ pub fn outcome(session: &Session, call: &str) -> String {
     session.ask(&format!("select outcome from hotrow.{call}")).unwrap().join(" ")
 }
 
-/// Lets time pass for all queues.
+/// Moves the times of all queues into the past.
 fn pass(session: &Session, interval: &str) {
     let updates = session
         .ask(
@@ -114,9 +114,13 @@ fn a_strict_group_has_one_order_at_a_time_even_over_failures() {
     assert_eq!(take(&session, "9").0, "5:1");
     pass(&session, "1 hour");
     let (orders, receipts) = take(&session, "9");
-    assert_eq!(orders, "1:2 5:2", "whose leases ended and who waited for another attempt");
+    assert_eq!(orders, "1:2 5:2", "orders of ended leases and orders that waited for a retry");
     assert_eq!(outcome(&session, &format!("complete('q', {})", receipts[0])), "completed");
-    assert_eq!(take(&session, "9, null").0, "2:1 4:1", "who takes for good makes room for the next at once");
+    assert_eq!(
+        take(&session, "9, null").0,
+        "2:1 4:1",
+        "an order taken without a lease makes room for the next at once"
+    );
 }
 
 #[test]
@@ -195,7 +199,7 @@ fn many_orders_are_enqueued_together_or_not_at_all() {
         assert_eq!(ask(&orders).unwrap_err(), code, "{orders}");
     }
     assert_eq!(ask("'[]'").unwrap(), Vec::<String>::new());
-    assert_eq!(take(&session, "9, null").0, "", "none of them came in");
+    assert_eq!(take(&session, "9, null").0, "", "no order was enqueued");
     let twice = orders(&[order(7, ""), order(8, "")]);
     let batch = format!(
         "select * from hotrow.enqueue_all_batch('{{q,nobody,q}}', array[{twice},{twice},{twice}]::jsonb[])"
@@ -212,7 +216,7 @@ fn many_orders_are_enqueued_together_or_not_at_all() {
 }
 
 #[test]
-fn a_repeated_receipt_stands_for_one_order() {
+fn a_repeated_receipt_counts_as_one_order() {
     let (_database, session) = queue("");
     for number in 1..=3 {
         enqueue(&session, number, "");
@@ -237,7 +241,7 @@ fn a_paused_queue_hands_out_nothing() {
         &session,
         "create_queue('q') -> created\ncreate_queue('q') -> exists\ncreate_queue('q', 2) -> differs",
     );
-    assert_eq!(enqueue(&session, 1, ""), "enqueued", "it is another queue");
+    assert_eq!(enqueue(&session, 1, ""), "enqueued", "the name belongs to another queue");
 }
 
 #[test]
@@ -254,14 +258,14 @@ fn every_shard_is_served_and_keeps_its_order() {
     check_in(&session, "queue_stats('q') -> 0 0 0 30 0 30 - f 0 0");
 }
 
-/// Moves the ring on to this part, which is the next one, for queues with a retention of four hours.
+/// Rotates the ring to this part, which is the next one, for queues with a retention of four hours.
 fn move_ring(session: &Session, part: u32) {
     session.run("update hotrow.queue_ring set opened_at = opened_at - interval '2 hours'");
     check_in(session, &format!("rotate_queues() -> rotated {part}"));
 }
 
 #[test]
-fn the_ring_moves_on_keeps_open_orders_and_forgets_the_others() {
+fn rotation_keeps_open_orders_and_deletes_the_others() {
     let (_database, session) = queue(", retention => '4 hours'");
     for number in 1..=3 {
         enqueue(&session, number, "");
@@ -270,16 +274,16 @@ fn the_ring_moves_on_keeps_open_orders_and_forgets_the_others() {
     check_in(&session, "rotate_queues() -> young 0");
     for part in [1, 2, 3, 0] {
         move_ring(&session, part);
-        assert_eq!(enqueue(&session, 2, ""), "duplicate", "it still waits");
+        assert_eq!(enqueue(&session, 2, ""), "duplicate", "the order still waits");
     }
-    assert_eq!(enqueue(&session, 1, ""), "enqueued", "it has been forgotten");
+    assert_eq!(enqueue(&session, 1, ""), "enqueued", "the order was deleted");
     assert_eq!(take(&session, "9, null").0, "2:1 3:1 1:1");
 }
 
-/// The ring moves on three times while an order waits in one of several states. Each case has the calls during the wait and
-/// the calls that end the order. Only the third move after its end may delete it.
+/// The ring is rotated three times while an order waits in one of several states. Each case has the calls during
+/// the wait and the calls that end the order. Only the third rotation after the order's end may delete the order.
 #[test]
-fn an_order_is_known_for_its_retention_after_it_is_done_however_long_it_waited() {
+fn an_order_is_kept_for_its_retention_after_its_end_regardless_of_its_wait() {
     for (more, meanwhile, at_last) in [
         ("", "", "take('q', 9, null)"),
         (", priority => 3", "", "take('q', 9, null)"),
@@ -328,13 +332,13 @@ fn an_order_is_known_for_its_retention_after_it_is_done_however_long_it_waited()
                 move_ring(&session, part);
             }
             assert_eq!(session.value("select count(*) from hotrow.queue_order"), "0", "{path}");
-            assert_eq!(enqueue(&session, 1, ""), "enqueued", "{path}: it has been forgotten");
+            assert_eq!(enqueue(&session, 1, ""), "enqueued", "{path}: the order was deleted");
         }
     }
 }
 
 #[test]
-fn the_rest_of_a_lease_survives_when_the_ring_moves_on() {
+fn the_rest_of_a_lease_survives_rotation() {
     let (_database, session) = queue(", retention => '4 hours'");
     (1..=4).for_each(|number| drop(enqueue(&session, number, "")));
     let (_, receipts) = take(&session, "4, '30 days'");

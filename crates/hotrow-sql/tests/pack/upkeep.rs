@@ -17,7 +17,7 @@ fn round(session: &Session) -> usize {
 }
 
 #[test]
-fn a_round_does_a_piece_of_everything_and_says_whether_there_is_more() {
+fn a_round_does_a_piece_of_everything_and_returns_whether_there_is_more() {
     let (_database, session) = check(
         "keep() -> t
         create_sale('a', 9, hold => '1 hour') -> created
@@ -65,7 +65,7 @@ fn dropping_the_last_queue_deletes_its_orders() {
     assert_eq!(session.value(rows), "0");
     let part = session.value("select part from hotrow.queue_ring");
     round(&session);
-    assert_eq!(session.value("select part from hotrow.queue_ring"), part, "there is nothing to forget");
+    assert_eq!(session.value("select part from hotrow.queue_ring"), part, "there is nothing to delete");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_transaction_left_open_after_its_upkeep_blocks_no_other_session() {
         push(1, 7, 'old', now() - interval '91 days') -> 1 ok
         push(3, 7, 'x', null, '00000000-0000-4000-8000-000000000002') -> 1 ok";
     for calls in 1..=6 {
-        // The transaction has the locks of its last piece, whichever that is, and of all pieces before it.
+        // The transaction holds the locks of its last piece, and of all pieces before it.
         other.run("update hotrow.setting set history_retention = '7 days'; update hotrow.queue set retention = '1 day'");
         member.run("begin");
         for _ in 0..calls {
@@ -162,14 +162,14 @@ fn upkeep_that_another_role_wrote_is_not_run() {
 
     let database = Database::empty();
     let owner = database.session("postgres");
-    assert_eq!(owner.value(&allowed()), "f", "the pack is not there");
+    assert_eq!(owner.value(&allowed()), "f", "the pack is not installed");
     let mallory = database.login("mallory", false);
     let other = database.login("other", false);
     let name = mallory.value("select current_user");
     owner.run(&format!("create schema hotrow authorization {name}"));
     mallory.run("create function hotrow.keep() returns boolean language sql as 'select true'");
     let answers = || [&mallory, &other, &owner].map(|session| session.value(&allowed())).join(" ");
-    assert_eq!(answers(), "t f f", "it is not the pack's");
+    assert_eq!(answers(), "t f f", "the function is not the pack's");
     mallory.run("alter function hotrow.keep() security definer");
     assert_eq!(answers(), "t f f");
     // The schema's owner could replace a superuser's function.
@@ -189,10 +189,10 @@ fn a_mark_belongs_to_one_connection_and_gets_a_new_owner_after_ten_minutes_witho
     assert_eq!(take(&member, &mark), Ok(vec!["0".to_owned()]));
     member.run(&format!("select setval('{sequence}', 7)"));
     assert_eq!(other.ask(&format!("select setval('{sequence}', 8)")), Err("42501".to_owned()));
-    assert_eq!(take(&other, &mark), Ok(vec![]), "it is another role's");
+    assert_eq!(take(&other, &mark), Ok(vec![]), "the mark belongs to another role");
     let name = member.value("select session_user");
     let second = database.session(&name);
-    assert_eq!(take(&second, &mark), Ok(vec!["-".to_owned()]), "a connection has it");
+    assert_eq!(take(&second, &mark), Ok(vec!["-".to_owned()]), "another connection has the mark");
     let opened = || second.value("select hotrow.open_mark()");
     // A mark in use keeps its owner, however long ago it was found unused.
     let later = || owner.run("update hotrow.mark set unused_since = unused_since - interval '1 hour'");
@@ -206,14 +206,14 @@ fn a_mark_belongs_to_one_connection_and_gets_a_new_owner_after_ten_minutes_witho
     assert_ne!(opened().split_once('/').unwrap().0, sequence);
     later();
     let again = database.session(&name);
-    assert_eq!(take(&again, &mark), Ok(vec!["7".to_owned()]), "its lane is back in time");
+    assert_eq!(take(&again, &mark), Ok(vec!["7".to_owned()]), "the lane reconnects in time");
     drop(again);
     free();
     owner.run(&format!("delete from hotrow.mark where 'hotrow.mark_' || key <> '{sequence}'"));
     assert_ne!(opened().split_once('/').unwrap().0, sequence);
     later();
     assert_eq!(opened(), format!("{sequence}/2"));
-    assert_eq!(take(&second, &mark), Ok(vec![]), "it is another owner's");
+    assert_eq!(take(&second, &mark), Ok(vec![]), "the mark has another owner");
     assert_eq!(take(&second, &format!("{sequence}/2")), Ok(vec!["7".to_owned()]));
     assert_eq!(take(&second, "nonsense"), Ok(vec![]));
 }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::buyers::{Answers, Demand};
@@ -82,7 +81,12 @@ pub struct Figures {
 impl Figures {
     /// Figures from a rate, the answers and their number of commits.
     pub fn of(sales_per_second: f64, answers: &Answers, commits: u64) -> Self {
-        Self::new(sales_per_second, &answers.waits, answers.sold, commits)
+        Self {
+            sales_per_second,
+            p50_us: answers.waits.value_at_quantile(0.50),
+            p99_us: answers.waits.value_at_quantile(0.99),
+            sales_per_commit: (commits > 0).then(|| answers.sold as f64 / commits as f64),
+        }
     }
 
     /// Figures of all rounds of one side: the median of the rates, all waits, all commits.
@@ -96,15 +100,6 @@ impl Figures {
         }
         let commits = rounds.iter().map(|round| round.commits).sum();
         Self::of(median(&mut rates), &all, commits)
-    }
-
-    fn new(sales_per_second: f64, waits: &Histogram<u64>, sold: u64, commits: u64) -> Self {
-        Self {
-            sales_per_second,
-            p50_us: waits.value_at_quantile(0.50),
-            p99_us: waits.value_at_quantile(0.99),
-            sales_per_commit: (commits > 0).then(|| sold as f64 / commits as f64),
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Settings from environment variables: a value that cannot be read and a variable that is no setting are errors.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use super::Settings;
 
@@ -42,48 +43,30 @@ pub enum Error {
 }
 
 /// A type of settings.
-pub trait Value: Sized {
-    /// Reads a variable.
-    fn read(text: &str) -> Option<Self>;
+pub trait Value: FromStr {
     /// Says which values can be read.
     fn expected(unit: &str) -> String;
 }
 
 impl Value for u64 {
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-
     fn expected(unit: &str) -> String {
         super::whole_number_of(unit)
     }
 }
 
 impl Value for bool {
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-
     fn expected(_: &str) -> String {
         "true or false".to_owned()
     }
 }
 
 impl Value for String {
-    fn read(text: &str) -> Option<Self> {
-        Some(text.to_owned())
-    }
-
     fn expected(_: &str) -> String {
         "a text".to_owned()
     }
 }
 
 impl Value for PathBuf {
-    fn read(text: &str) -> Option<Self> {
-        Some(text.into())
-    }
-
     fn expected(_: &str) -> String {
         "a path".to_owned()
     }
@@ -96,10 +79,8 @@ pub fn read<T: Value>(
     unit: &str,
 ) -> Result<Option<T>, Error> {
     let Some((_, value)) = environment.iter().find(|(name, _)| name == variable) else { return Ok(None) };
-    match T::read(value) {
-        Some(read) => Ok(Some(read)),
-        None => Err(Error::Value { variable, value: value.clone(), expected: T::expected(unit) }),
-    }
+    let wrong = |_| Error::Value { variable, value: value.clone(), expected: T::expected(unit) };
+    value.parse().map(Some).map_err(wrong)
 }
 
 impl Settings {

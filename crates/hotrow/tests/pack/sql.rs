@@ -49,7 +49,7 @@ impl Call {
         let mut columns = "*".to_owned();
         let values = match command {
             Command::CreateCounter { counter, settings: CounterSettings { strategy, min, max } } => {
-                vec![text(counter), Some(strategy.to_string()), number(min), number(max)]
+                vec![text(counter), Some(strategy.name().to_owned()), number(min), number(max)]
             }
             Command::Increment { counter, amount, request } => {
                 vec![text(counter), Some(amount.to_string()), id(request)]

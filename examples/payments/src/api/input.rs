@@ -38,7 +38,8 @@ pub struct NewPayment {
     pub capture_at_once: bool,
 }
 
-fn yes() -> bool {
+/// The default of a field.
+pub fn yes() -> bool {
     true
 }
 

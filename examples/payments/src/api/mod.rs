@@ -30,6 +30,9 @@ pub struct Api {
     key_lease: Duration,
 }
 
+/// The state, as a handler gets it.
+type Service = axum::extract::State<Api>;
+
 /// All paths.
 pub fn router(payments: Arc<Payments>, key_lease: Duration) -> Router {
     let api = Api { payments, room: Arc::new(Semaphore::new(REQUESTS_MAX)), key_lease };
@@ -58,8 +61,8 @@ async fn document() -> ([(&'static str, &'static str); 1], &'static str) {
 }
 
 /// Whether the database answers.
-async fn health(state: axum::extract::State<Api>) -> Result<&'static str, Problem> {
-    state.payments.database.row("select 1", &[]).await?;
+async fn health(api: Service) -> Result<&'static str, Problem> {
+    api.payments.database.row("select 1", &[]).await?;
     Ok("well\n")
 }
 

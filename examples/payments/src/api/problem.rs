@@ -26,57 +26,47 @@ const fn fixed(status: StatusCode, name: &'static str, detail: &'static str) -> 
     Problem { status, name, detail: Cow::Borrowed(detail) }
 }
 
-impl Problem {
-    /// There is no such path.
-    pub const NO_PATH: Self = fixed(StatusCode::NOT_FOUND, "no-path", "openapi.json lists the paths");
-    /// The path has other methods.
-    pub const METHOD_NOT_ALLOWED: Self =
-        fixed(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "openapi.json lists the methods");
-    /// There is no payment, gateway or notification with this ID.
-    pub const NOT_FOUND: Self = fixed(StatusCode::NOT_FOUND, "not-found", "there is nothing of this id");
-    /// The key is missing or invalid.
-    pub const KEY_MISSING: Self = fixed(
-        StatusCode::BAD_REQUEST,
-        "idempotency-key",
-        "send an Idempotency-Key of 1 to 255 visible characters: a new one for each request, the same for a retry",
-    );
-    /// The key belongs to another request.
-    pub const KEY_REUSED: Self = fixed(
-        StatusCode::UNPROCESSABLE_ENTITY,
-        "idempotency-key-reused",
-        "another request has this Idempotency-Key: make up a new one",
-    );
-    /// The request with this key is still running.
-    pub const KEY_RUNNING: Self = fixed(
-        StatusCode::CONFLICT,
-        "idempotency-key-running",
-        "the request with this Idempotency-Key is still running: repeat it a little later",
-    );
-    /// The endpoint has the notification.
-    pub const DELIVERED: Self = fixed(
-        StatusCode::CONFLICT,
-        "delivered",
-        "the endpoint has taken this notification: only one that it has not can be sent again",
-    );
-    /// The notification waits for its time.
-    pub const PENDING: Self = fixed(
-        StatusCode::CONFLICT,
-        "pending",
-        "this notification is sent by itself when its time comes: in a queue only a dead one can be sent again",
-    );
-    /// Too many requests are under way.
-    pub const BUSY: Self =
-        fixed(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many requests are under way: repeat it later");
-    /// No payment gateway can be reached.
-    pub const NO_GATEWAY: Self = fixed(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "no-gateway",
-        "no payment gateway could be reached, and nothing was charged: repeat it with the same key",
-    );
-    /// The signature of a webhook is invalid.
-    pub const DISTRUSTED: Self =
-        fixed(StatusCode::UNAUTHORIZED, "distrusted", "the signature is missing, wrong or too old");
+/// Declares the problems that are always the same: for each its status, its name, and the next step.
+macro_rules! problems {
+    ($($(#[$doc:meta])* $problem:ident: $status:ident $name:literal $detail:literal,)*) => {
+        impl Problem {
+            $($(#[$doc])* pub const $problem: Self = fixed(StatusCode::$status, $name, $detail);)*
+        }
+    };
+}
 
+problems! {
+    /// There is no such path.
+    NO_PATH: NOT_FOUND "no-path" "openapi.json lists the paths",
+    /// The path has other methods.
+    METHOD_NOT_ALLOWED: METHOD_NOT_ALLOWED "method-not-allowed" "openapi.json lists the methods",
+    /// There is no payment, gateway or notification with this ID.
+    NOT_FOUND: NOT_FOUND "not-found" "there is nothing of this id",
+    /// The key is missing or invalid.
+    KEY_MISSING: BAD_REQUEST "idempotency-key"
+        "send an Idempotency-Key of 1 to 255 visible characters: a new one for each request, the same for a retry",
+    /// The key belongs to another request.
+    KEY_REUSED: UNPROCESSABLE_ENTITY "idempotency-key-reused"
+        "another request has this Idempotency-Key: use a new key",
+    /// The request with this key is still running.
+    KEY_RUNNING: CONFLICT "idempotency-key-running"
+        "the request with this Idempotency-Key is still running: repeat it a little later",
+    /// The endpoint has the notification.
+    DELIVERED: CONFLICT "delivered"
+        "the endpoint has accepted this notification: only notifications that it has not accepted can be sent again",
+    /// The notification waits for its time.
+    PENDING: CONFLICT "pending"
+        "this notification will be sent at its time: in a queue, only a dead notification can be sent again",
+    /// Too many requests are under way.
+    BUSY: SERVICE_UNAVAILABLE "busy" "too many requests are under way: repeat it later",
+    /// No payment gateway can be reached.
+    NO_GATEWAY: SERVICE_UNAVAILABLE "no-gateway"
+        "no payment gateway could be reached, and nothing was charged: repeat the request with the same key",
+    /// The signature of a webhook is invalid.
+    DISTRUSTED: UNAUTHORIZED "distrusted" "the signature is missing, wrong or too old",
+}
+
+impl Problem {
     /// The part of the request that is invalid.
     pub fn invalid(detail: impl Into<String>) -> Self {
         Self { status: StatusCode::UNPROCESSABLE_ENTITY, name: "invalid", detail: Cow::Owned(detail.into()) }
@@ -112,7 +102,7 @@ impl From<Error> for Problem {
         fixed(
             StatusCode::SERVICE_UNAVAILABLE,
             "database",
-            "the database did not answer as it should: repeat the request with the same key",
+            "the database did not answer correctly: repeat the request with the same key",
         )
     }
 }

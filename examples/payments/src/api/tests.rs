@@ -1,4 +1,4 @@
-//! The OpenAPI document has every path and method that is served, and no other.
+//! Tests that the OpenAPI document has exactly the paths and methods that the service serves.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// As they are written in the router: `.route("/path", post(one).get(another))`.
+/// The routes in the source of the router: `.route("/path", post(one).get(another))`.
 fn served() -> BTreeSet<(String, &'static str)> {
     let (_, router) = include_str!("mod.rs").split_once("Router::new()").unwrap();
     let (router, _) = router.split_once("fallback").unwrap();

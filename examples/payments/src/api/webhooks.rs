@@ -1,15 +1,15 @@
 //! The paths for webhooks of payment gateways and for notifications to dependent services.
 
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{self, Path, Query};
+use axum::extract::{Path, Query};
 use axum::http::HeaderMap;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::input::{self, Body};
-use super::{Api, Problem};
-use crate::flow::{Payments, Webhook};
+use super::{Problem, Service};
+use crate::flow::Webhook;
 use crate::gateway::News;
 use crate::ids::webhook_of;
 use crate::notifications::{Resent, State};
@@ -17,16 +17,14 @@ use crate::signature;
 
 const SET_ENDPOINT: &str = include_str!("../../sql/set_endpoint.sql");
 
+/// An answer of one word.
+type Said = Result<&'static str, Problem>;
+
 /// The longest URL or secret.
 const TEXT_BYTES_MAX: usize = 500;
 
 /// `POST /v1/webhooks/{gateway}`: verified, kept as it came, answered, and only then worked on.
-pub async fn receive(
-    extract::State(api): extract::State<Api>,
-    Path(gateway): Path<String>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<&'static str, Problem> {
+pub async fn receive(api: Service, Path(gateway): Path<String>, headers: HeaderMap, body: Body) -> Said {
     let known = api.payments.gateway(&gateway).ok_or(Problem::NOT_FOUND)?;
     let body = input::whole(body)?;
     let signature = headers.get(signature::HEADER).and_then(|value| value.to_str().ok());
@@ -62,20 +60,12 @@ pub async fn receive(
 pub struct Endpoint {
     url: String,
     secret: String,
-    #[serde(default = "yes")]
+    #[serde(default = "input::yes")]
     active: bool,
 }
 
-fn yes() -> bool {
-    true
-}
-
 /// `PUT /v1/endpoints/{name}`
-pub async fn set_endpoint(
-    extract::State(api): extract::State<Api>,
-    Path(name): Path<String>,
-    body: Body,
-) -> Result<&'static str, Problem> {
+pub async fn set_endpoint(api: Service, Path(name): Path<String>, body: Body) -> Said {
     input::name("name", &name)?;
     let Endpoint { url, secret, active } = input::json(&input::whole(body)?)?;
     let plain = |text: &str| text.len() <= TEXT_BYTES_MAX && !text.chars().any(char::is_control);
@@ -90,14 +80,10 @@ pub async fn set_endpoint(
 }
 
 /// `POST /v1/notifications/{event}/{endpoint}/resend`
-pub async fn resend(
-    extract::State(api): extract::State<Api>,
-    Path((event, endpoint)): Path<(String, String)>,
-) -> Result<&'static str, Problem> {
+pub async fn resend(api: Service, Path((event, endpoint)): Path<(String, String)>) -> Said {
     let event = input::id(&event)?;
     input::name("endpoint", &endpoint)?;
-    let Payments { database, notifications, .. } = &*api.payments;
-    match notifications.resend(database, event, &endpoint).await? {
+    match api.payments.notifications.resend(event, &endpoint).await? {
         None => Err(Problem::NOT_FOUND),
         Some(Resent::Delivered) => Err(Problem::DELIVERED),
         Some(Resent::Waits) => Err(Problem::PENDING),
@@ -115,13 +101,12 @@ pub struct Which {
 
 /// `GET /v1/notifications?endpoint=…&state=dead`
 pub async fn notifications(
-    extract::State(api): extract::State<Api>,
+    api: Service,
     which: Result<Query<Which>, QueryRejection>,
 ) -> Result<axum::Json<serde_json::Value>, Problem> {
     let Query(Which { endpoint, state }) =
         which.map_err(|rejection| Problem::invalid(rejection.body_text()))?;
     input::name("endpoint", &endpoint)?;
-    let Payments { database, notifications, .. } = &*api.payments;
-    let told = notifications.list(database, &endpoint, state).await?;
-    Ok(axum::Json(json!({ "notifications": told })))
+    let listed = api.payments.notifications.list(&endpoint, state).await?;
+    Ok(axum::Json(json!({ "notifications": listed })))
 }

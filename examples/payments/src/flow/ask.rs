@@ -14,7 +14,7 @@ const DOUBT_ATTEMPT: &str = include_str!("../../sql/doubt_attempt.sql");
 impl Payments {
     /// The payment gateway for a payment of this mode, other than those that were tried.
     pub(super) fn route(&self, mode: Mode, tried: &[String]) -> Option<&Gateway> {
-        let mut health = self.health.lock().expect("nothing panics while it holds the health");
+        let mut health = self.health.lock().expect("no thread panics while it holds the health");
         let choice = |(gateway, health): (&Gateway, &Health)| Choice {
             own: gateway.own_mode,
             health: *health,
@@ -30,7 +30,7 @@ impl Payments {
 
     fn note_health(&self, name: &str, answered: bool) {
         let Some(index) = self.gateways.iter().position(|gateway| gateway.name == name) else { return };
-        let mut health = self.health.lock().expect("nothing panics while it holds the health");
+        let mut health = self.health.lock().expect("no thread panics while it holds the health");
         let was_left_out = health[index].is_left_out();
         if answered {
             health[index].answered();
@@ -66,7 +66,7 @@ impl Payments {
 
     async fn order(&self, intent: &Intent, attempt: &Attempt) -> Answer {
         let Some(gateway) = self.gateway(&attempt.gateway) else {
-            return Answer::Unknown("there is no such gateway any more".to_owned());
+            return Answer::Unknown("this gateway does not exist any more".to_owned());
         };
         let order = Order {
             reference: attempt.id,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::Payments;
-use crate::database::Error;
+use crate::database::{Error, Value};
 use crate::machine::{AttemptState, Refusal, State, Step};
 use crate::records::{Attempt, Intent, NO_GATEWAY};
 
@@ -41,29 +41,24 @@ impl Payments {
             tries: 0,
         };
         // Workers look at different times at attempts that a payment gateway left unanswered at the same time.
-        let written = self
-            .database
-            .execute(
-                INSERT_ATTEMPT,
-                &[
-                    &attempt.id,
-                    &attempt.intent,
-                    &attempt.intent_version,
-                    &attempt.kind.word(),
-                    &attempt.gateway,
-                    &attempt.authorization,
-                    &attempt.amount,
-                    &attempt.merchant,
-                    &attempt.currency,
-                    &attempt.before.amount,
-                    &attempt.before.captured,
-                    &attempt.before.refunded,
-                    &attempt.valid_until,
-                    &(self.first_look.as_secs_f64() * (0.9 + 0.2 * fastrand::f64())),
-                ],
-            )
-            .await?;
-        if written == 0 {
+        let first_look = self.first_look.as_secs_f64() * (0.9 + 0.2 * fastrand::f64());
+        let values: [Value<'_>; 14] = [
+            &attempt.id,
+            &attempt.intent,
+            &attempt.intent_version,
+            &attempt.kind.word(),
+            &attempt.gateway,
+            &attempt.authorization,
+            &attempt.amount,
+            &attempt.merchant,
+            &attempt.currency,
+            &attempt.before.amount,
+            &attempt.before.captured,
+            &attempt.before.refunded,
+            &attempt.valid_until,
+            &first_look,
+        ];
+        if self.database.execute(INSERT_ATTEMPT, &values).await? == 0 {
             return Ok(Err(Refusal::UnderWay));
         }
         self.take_step(&attempt).await?;
@@ -75,9 +70,8 @@ impl Payments {
     pub(super) async fn take_step(&self, attempt: &Attempt) -> Result<(), Error> {
         let (before, after) = (attempt.state_before(), attempt.kind.under_way());
         let version = attempt.intent_version - 1;
-        self.database
-            .execute(BEGIN_INTENT, &[&attempt.intent, &version, &before.word(), &after.word(), &attempt.id])
-            .await?;
+        let values: [Value<'_>; 5] = [&attempt.intent, &version, &before.word(), &after.word(), &attempt.id];
+        self.database.execute(BEGIN_INTENT, &values).await?;
         self.log(attempt, attempt.intent_version, before, after).await
     }
 
@@ -89,12 +83,7 @@ impl Payments {
         before: State,
         after: State,
     ) -> Result<(), Error> {
-        self.database
-            .execute(
-                INSERT_TRANSITION,
-                &[&attempt.intent, &version, &before.word(), &after.word(), &attempt.id],
-            )
-            .await?;
-        Ok(())
+        let values: [Value<'_>; 5] = [&attempt.intent, &version, &before.word(), &after.word(), &attempt.id];
+        self.database.execute(INSERT_TRANSITION, &values).await.map(drop)
     }
 }

@@ -3,6 +3,7 @@
 use uuid::Uuid;
 
 use super::{Payments, Stop};
+use crate::database::Value;
 use crate::ids::attempt_after;
 use crate::machine::{Command, Outcome, State, begin};
 use crate::records::{Attempt, Intent};
@@ -27,21 +28,16 @@ impl Payments {
         attempt: Uuid,
         again: bool,
     ) -> Result<Done, Stop> {
-        let written = self
-            .database
-            .execute(
-                INSERT_INTENT,
-                &[
-                    &intent.id,
-                    &intent.merchant,
-                    &intent.customer,
-                    &intent.mode.word(),
-                    &intent.amount,
-                    &intent.currency,
-                    &intent.capture_at_once,
-                ],
-            )
-            .await?;
+        let values: [Value<'_>; 7] = [
+            &intent.id,
+            &intent.merchant,
+            &intent.customer,
+            &intent.mode.word(),
+            &intent.amount,
+            &intent.currency,
+            &intent.capture_at_once,
+        ];
+        let written = self.database.execute(INSERT_INTENT, &values).await?;
         let intent = if written == 1 { intent } else { self.intent(intent.id).await? };
         if !confirm {
             return Ok(Done { intent, attempt: None });

@@ -4,7 +4,7 @@
 //! set. `due_at` is cleared only after all consequences of the outcome are written. The request, a webhook, a worker, or all
 //! of them at the same time can therefore repeat everything here.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
 //! | `begin` | the attempt, and the payment's step to the state in which it is under way |
 //! | `ask` | requests to the gateway, and the meaning of its answers |
@@ -20,7 +20,7 @@ mod news;
 mod settle;
 mod totals;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -65,7 +65,7 @@ impl Stop {
 /// Everything that is needed to move payments.
 pub struct Payments {
     /// The database of the payments.
-    pub database: Database,
+    pub database: Arc<Database>,
     gateways: Vec<Gateway>,
     health: Mutex<Vec<Health>>,
     /// The messages to dependent services.
@@ -79,7 +79,7 @@ pub struct Payments {
 impl Payments {
     /// Payments in this database, through these gateways.
     pub fn new(
-        database: Database,
+        database: Arc<Database>,
         gateways: Vec<Gateway>,
         notifications: Notifications,
         gateway_limit: Duration,

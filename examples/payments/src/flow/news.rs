@@ -48,13 +48,12 @@ impl Payments {
                 Some(attempt) if attempt.gateway == *gateway => {
                     self.settle(attempt, news.decision).await?;
                 }
-                Some(_) => warn(news.reference, gateway, "is another gateway's"),
+                Some(_) => warn(news.reference, gateway, "belongs to another gateway"),
                 None => warn(news.reference, gateway, "is not known"),
             },
-            None => tracing::warn!(gateway, event, "a webhook can't be understood"),
+            None => tracing::warn!(gateway, event, "a webhook cannot be parsed"),
         }
-        self.database.execute(FINISH_WEBHOOK, &[gateway, event]).await?;
-        Ok(())
+        self.database.execute(FINISH_WEBHOOK, &[gateway, event]).await.map(drop)
     }
 }
 

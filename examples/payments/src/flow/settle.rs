@@ -5,7 +5,7 @@ use jiff::{Timestamp, civil::Date};
 use serde_json::json;
 
 use super::Payments;
-use crate::database::Error;
+use crate::database::{Error, Value};
 use crate::gateway::Decision;
 use crate::ids::event_of;
 use crate::machine::{AttemptState, Kind, Outcome};
@@ -43,14 +43,8 @@ impl Payments {
         let epoch = self.open_epoch(&attempt, day).await?;
         loop {
             let state = AttemptState::from(decision.outcome);
-            let written = self
-                .database
-                .execute(
-                    SETTLE_ATTEMPT,
-                    &[&attempt.id, &attempt.version, &state.word(), &decision.code, &day],
-                )
-                .await?;
-            if written == 1 {
+            let values: [Value<'_>; 5] = [&attempt.id, &attempt.version, &state.word(), &decision.code, &day];
+            if self.database.execute(SETTLE_ATTEMPT, &values).await? == 1 {
                 attempt.state = state;
                 attempt.version += 1;
                 attempt.code = decision.code;
@@ -62,14 +56,14 @@ impl Payments {
                 return Ok(attempt);
             }
             let Some(now) = self.attempt(attempt.id).await? else {
-                return Err(Error::Nonsense(format!("attempt {} is gone", attempt.id)));
+                return Err(Error::Nonsense(format!("attempt {} does not exist any more", attempt.id)));
             };
             attempt = now;
             if let Some(outcome) = attempt.state.outcome() {
                 if outcome != decision.outcome {
                     // A gateway that reports two outcomes: a person has to look.
                     tracing::error!(attempt = %attempt.id, was = outcome.word(), now = decision.outcome.word(),
-                        "a settled attempt is told another outcome");
+                        "a gateway reports another outcome for a settled attempt");
                 }
                 // The task that wrote the outcome adds it to the totals. Both may write the rest.
                 self.follow(&attempt, outcome).await?;
@@ -100,29 +94,24 @@ impl Payments {
         });
         let kind = event_type(attempt.kind, outcome);
         self.database.execute(INSERT_EVENT, &[&event, &attempt.intent.to_string(), &kind, &payload]).await?;
-        self.database
-            .execute(
-                SETTLE_INTENT,
-                &[
-                    &attempt.intent,
-                    &attempt.intent_version,
-                    &under_way.word(),
-                    &state.word(),
-                    &sums.captured,
-                    &sums.refunded,
-                    &authorization,
-                    &gateway,
-                ],
-            )
-            .await?;
+        let values: [Value<'_>; 8] = [
+            &attempt.intent,
+            &attempt.intent_version,
+            &under_way.word(),
+            &state.word(),
+            &sums.captured,
+            &sums.refunded,
+            &authorization,
+            &gateway,
+        ];
+        self.database.execute(SETTLE_INTENT, &values).await?;
         self.log(attempt, attempt.intent_version + 1, under_way, state).await?;
-        self.notifications.write(&self.database, event, kind, &payload).await
+        self.notifications.write(event, kind, &payload).await
     }
 
     /// Records that nothing is left to do for an attempt.
     pub async fn finish(&self, attempt: &Attempt) -> Result<(), Error> {
-        self.database.execute(FINISH_ATTEMPT, &[&attempt.id]).await?;
-        Ok(())
+        self.database.execute(FINISH_ATTEMPT, &[&attempt.id]).await.map(drop)
     }
 
     /// Does everything possible for an unfinished attempt. If it was settled before, it is returned: whether it was added to

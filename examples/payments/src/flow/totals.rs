@@ -73,23 +73,17 @@ impl Payments {
     ) -> Result<bool, Error> {
         let Some(epoch) = epoch else { return Ok(false) };
         let Parts { declined, authorized, captured, refunded } = parts(attempt.kind, outcome, attempt.amount);
-        let added = self
-            .database
-            .execute(
-                ADD_TO_DAY,
-                &[
-                    &attempt.merchant,
-                    &day,
-                    &attempt.currency,
-                    &epoch,
-                    &declined,
-                    &authorized,
-                    &captured,
-                    &refunded,
-                ],
-            )
-            .await?;
-        Ok(added == 1)
+        let values: [Value<'_>; 8] = [
+            &attempt.merchant,
+            &day,
+            &attempt.currency,
+            &epoch,
+            &declined,
+            &authorized,
+            &captured,
+            &refunded,
+        ];
+        Ok(self.database.execute(ADD_TO_DAY, &values).await? == 1)
     }
 
     /// Recounts a day. Attempts that were settled before are in the sums, and are not added again.
@@ -102,8 +96,7 @@ impl Payments {
         }
         // This changes nothing if another recount has closed the day meanwhile: its sums are then newer.
         self.database.execute(RECOUNT_CLOSE, &[&merchant, &day, &currency, &epoch]).await?;
-        self.database.execute(RECOUNT_OPEN, &[&merchant, &day, &currency, &(epoch + 1)]).await?;
-        Ok(())
+        self.database.execute(RECOUNT_OPEN, &[&merchant, &day, &currency, &(epoch + 1)]).await.map(drop)
     }
 }
 

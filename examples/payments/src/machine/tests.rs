@@ -1,10 +1,11 @@
-//! Every step and every refusal, as a table; and every outcome.
+//! Tests every step, every refusal and every outcome, as tables.
 
 use super::*;
 
 const SUMS: Sums = Sums { amount: 100, captured: 40, refunded: 10 };
 
-/// A line for each state: what confirm, capture, cancel and refund lead to. `-` is the wrong state, `...` under way.
+/// One line for each state: the steps for confirm, capture, cancel and refund. `-` is a wrong state, `...` is an attempt
+/// under way.
 const STEPS: &str = "
     created      purchase 100  -           void 60     -
     authorizing  ...           ...         ...         ...
@@ -18,7 +19,7 @@ const STEPS: &str = "
     failed       -             -           -           -
 ";
 
-fn told(step: Result<Step, Refusal>) -> String {
+fn text(step: Result<Step, Refusal>) -> String {
     match step {
         Ok(step) => format!("{} {}", step.kind.word(), step.amount),
         Err(Refusal::UnderWay) => "...".to_owned(),
@@ -28,14 +29,14 @@ fn told(step: Result<Step, Refusal>) -> String {
 }
 
 #[test]
-fn every_command_in_every_state_does_what_the_table_says() {
+fn every_command_in_every_state_has_the_result_in_the_table() {
     let mut states = 0;
     for line in STEPS.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (state, rest) = line.split_once(' ').unwrap();
         let state: State = state.parse().unwrap();
         let wanted: Vec<_> = rest.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
         let commands = [Command::Confirm, Command::Capture(None), Command::Cancel, Command::Refund(None)];
-        let found = commands.map(|command| told(begin(state, SUMS, true, command)));
+        let found = commands.map(|command| text(begin(state, SUMS, true, command)));
         assert_eq!(found.to_vec(), wanted, "{state:?}");
         states += 1;
     }
@@ -45,27 +46,27 @@ fn every_command_in_every_state_does_what_the_table_says() {
 #[test]
 fn a_confirmation_holds_or_takes_the_money() {
     let sums = Sums { captured: 0, refunded: 0, ..SUMS };
-    assert_eq!(told(begin(State::Created, sums, false, Command::Confirm)), "authorize 100");
-    assert_eq!(told(begin(State::Created, sums, true, Command::Confirm)), "purchase 100");
+    assert_eq!(text(begin(State::Created, sums, false, Command::Confirm)), "authorize 100");
+    assert_eq!(text(begin(State::Created, sums, true, Command::Confirm)), "purchase 100");
 }
 
 #[test]
-fn parts_are_from_one_to_what_is_left() {
+fn partial_amounts_are_from_one_to_the_rest() {
     for (wanted, found) in [(1, "capture 1"), (60, "capture 60"), (61, "too much"), (0, "too much")] {
-        assert_eq!(told(begin(State::Authorized, SUMS, false, Command::Capture(Some(wanted)))), found);
+        assert_eq!(text(begin(State::Authorized, SUMS, false, Command::Capture(Some(wanted)))), found);
     }
     for (wanted, found) in [(1, "refund 1"), (30, "refund 30"), (31, "too much"), (-1, "too much")] {
-        assert_eq!(told(begin(State::Captured, SUMS, false, Command::Refund(Some(wanted)))), found);
+        assert_eq!(text(begin(State::Captured, SUMS, false, Command::Refund(Some(wanted)))), found);
     }
-    assert_eq!(told(begin(State::Captured, SUMS, false, Command::Refund(Some(i64::MIN)))), "too much");
+    assert_eq!(text(begin(State::Captured, SUMS, false, Command::Refund(Some(i64::MIN)))), "too much");
 }
 
-/// Kind, held, captured and refunded before, amount; then for succeeded, declined and not executed: where it leads, and
-/// the sums there.
+/// Kind, held, captured and refunded before, amount. Then the state and the sums after success, decline and
+/// non-execution.
 type Line = (Kind, bool, i64, i64, i64, [(State, i64, i64); 3]);
 
 #[test]
-fn every_outcome_leads_where_the_table_says() {
+fn every_outcome_leads_to_the_state_in_the_table() {
     use State::{Authorized, Canceled, Captured, Created, Failed, Refunded};
     let table: [Line; 9] = [
         (Kind::Authorize, false, 0, 0, 100, [(Authorized, 0, 0), (Failed, 0, 0), (Created, 0, 0)]),
@@ -88,9 +89,9 @@ fn every_outcome_leads_where_the_table_says() {
     }
 }
 
-/// Whatever is asked and whatever becomes of it, the sums stay in their bounds and every step can be undone or ends.
+/// For all commands and outcomes, the sums stay within their bounds, and every step can be undone or ends.
 #[test]
-fn no_walk_leaves_the_bounds() {
+fn no_sequence_of_steps_leaves_the_bounds() {
     for seed in 0..2_000 {
         let mut dice = fastrand::Rng::with_seed(seed);
         let mut state = State::Created;

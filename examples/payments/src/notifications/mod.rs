@@ -73,7 +73,7 @@ pub struct Notification {
 
 /// A notification in a list.
 #[derive(Serialize)]
-pub struct Told {
+pub struct Listed {
     event: Uuid,
     endpoint: String,
     state: State,
@@ -96,6 +96,7 @@ pub enum Resent {
 
 /// All notifications.
 pub struct Notifications {
+    database: Arc<Database>,
     known: Mutex<Known>,
     /// The times after which a notification that was not taken is sent again, in seconds.
     again_after: Vec<f64>,
@@ -110,15 +111,15 @@ struct Known {
 }
 
 impl Notifications {
-    /// Notifications that are sent again after these times.
-    pub fn new(again_after: &[Duration]) -> Self {
+    /// Notifications in this database that are sent again after these times.
+    pub fn new(database: Arc<Database>, again_after: &[Duration]) -> Self {
         let again_after = again_after.iter().map(Duration::as_secs_f64).collect();
-        Self { known: Mutex::default(), again_after }
+        Self { database, known: Mutex::default(), again_after }
     }
 
-    async fn known(&self, database: &Database) -> Result<Known, Error> {
+    async fn known(&self) -> Result<Known, Error> {
         let mut known = {
-            let mut known = self.known.lock().expect("nothing panics while it holds the names");
+            let mut known = self.known.lock().expect("no thread panics while it holds the names");
             if known.read.is_some_and(|read| read.elapsed() < KNOWN_FOR) {
                 return Ok(known.clone());
             }
@@ -129,14 +130,14 @@ impl Notifications {
             known.clone()
         };
         let had_queues = known.queues;
-        known.queues = had_queues || queue::are_there(database).await?;
+        known.queues = had_queues || queue::are_there(&self.database).await?;
         let mut endpoints = Vec::new();
-        for row in &database.rows(ENDPOINTS, &[]).await? {
+        for row in &self.database.rows(ENDPOINTS, &[]).await? {
             let (name, url) = (get(row, "name")?, get(row, "url")?);
             let endpoint = Endpoint { name, url, secret: get(row, "secret")?, active: get(row, "active")? };
             let is_old = had_queues && known.endpoints.iter().any(|old| old.name == endpoint.name);
             if known.queues && !is_old {
-                queue::make(database, &endpoint.name, self.again_after.len()).await?;
+                queue::make(&self.database, &endpoint.name, self.again_after.len()).await?;
             }
             endpoints.push(Arc::new(endpoint));
         }
@@ -147,47 +148,41 @@ impl Notifications {
     }
 
     fn know(&self, known: Known) {
-        *self.known.lock().expect("nothing panics while it holds the names") = known;
+        *self.known.lock().expect("no thread panics while it holds the names") = known;
     }
 
     /// Writes the notifications of an event for all dependent services.
-    pub async fn write(
-        &self,
-        database: &Database,
-        event: Uuid,
-        kind: &str,
-        payload: &Value,
-    ) -> Result<(), Error> {
-        let known = self.known(database).await?;
+    pub async fn write(&self, event: Uuid, kind: &str, payload: &Value) -> Result<(), Error> {
+        let known = self.known().await?;
         let body = json!({ "id": event, "type": kind, "payment": payload });
         for endpoint in known.endpoints.iter().filter(|endpoint| endpoint.active) {
             if known.queues {
-                let written = queue::write(database, &endpoint.name, event, &body).await;
+                let written = queue::write(&self.database, &endpoint.name, event, &body).await;
                 // The queue may have been dropped: read again before the next try.
                 written.inspect_err(|_| self.know(Known::default()))?;
             } else {
-                table::write(database, &endpoint.name, event, &body.to_string()).await?;
+                table::write(&self.database, &endpoint.name, event, &body.to_string()).await?;
             }
         }
         Ok(())
     }
 
     /// The names of all endpoints.
-    pub async fn endpoints(&self, database: &Database) -> Result<Vec<String>, Error> {
-        let known = self.known(database).await?;
+    pub async fn endpoints(&self) -> Result<Vec<String>, Error> {
+        let known = self.known().await?;
         Ok(known.endpoints.iter().map(|endpoint| endpoint.name.clone()).collect())
     }
 
     /// Claims due notifications of an endpoint, up to its share of those that are claimed at once.
-    pub async fn claim(&self, database: &Database, endpoint: &str) -> Result<Vec<Notification>, Error> {
-        let known = self.known(database).await?;
+    pub async fn claim(&self, endpoint: &str) -> Result<Vec<Notification>, Error> {
+        let known = self.known().await?;
         let share = (MOST / i64::try_from(known.endpoints.len()).unwrap_or(MOST).max(1)).max(1);
         let Some(endpoint) = known.endpoints.iter().find(|known| known.name == endpoint) else {
             return Ok(Vec::new());
         };
-        let mut claimed = table::claim(database, endpoint, share).await?;
+        let mut claimed = table::claim(&self.database, endpoint, share).await?;
         if known.queues {
-            match queue::claim(database, endpoint, share).await {
+            match queue::claim(&self.database, endpoint, share).await {
                 Ok(found) => claimed.extend(found),
                 Err(error) => {
                     // The queue may have been dropped: read again before the next try.
@@ -200,53 +195,41 @@ impl Notifications {
     }
 
     /// Records the delivery or failure of a claimed notification.
-    pub async fn told(
-        &self,
-        database: &Database,
-        told: &Notification,
-        failure: Option<&str>,
-    ) -> Result<(), Error> {
-        let rung = usize::try_from(told.tries).unwrap_or(0).saturating_sub(1);
+    pub async fn record(&self, notification: &Notification, failure: Option<&str>) -> Result<(), Error> {
+        let rung = usize::try_from(notification.tries).unwrap_or(0).saturating_sub(1);
         let again = self.again_after.get(rung);
-        match (told.receipt, failure) {
-            (None, None) => table::delivered(database, told).await,
-            (None, Some(error)) => table::failed(database, told, error, again).await,
-            (Some(receipt), None) => queue::delivered(database, told, receipt).await,
-            (Some(receipt), Some(error)) => {
+        match notification.receipt {
+            None => table::record(&self.database, notification, failure, again).await,
+            Some(receipt) => {
                 // The queue knows whether it was the last time, because it was created with the number of attempts.
                 let again = again.or(self.again_after.last());
-                queue::failed(database, told, receipt, error, again).await
+                queue::record(&self.database, notification, receipt, failure, again).await
             }
         }
     }
 
     /// Makes a notification due again, if it exists.
-    pub async fn resend(
-        &self,
-        database: &Database,
-        event: Uuid,
-        endpoint: &str,
-    ) -> Result<Option<Resent>, Error> {
-        let known = self.known(database).await?;
+    pub async fn resend(&self, event: Uuid, endpoint: &str) -> Result<Option<Resent>, Error> {
+        let known = self.known().await?;
         if known.queues && known.endpoints.iter().any(|known| known.name == endpoint) {
-            let resent = queue::resend(database, event, endpoint).await?;
+            let resent = queue::resend(&self.database, event, endpoint).await?;
             if resent.is_some() {
                 return Ok(resent);
             }
         }
-        table::resend(database, event, endpoint).await
+        table::resend(&self.database, event, endpoint).await
     }
 
     /// Notifications of one endpoint in one state, the oldest first.
-    pub async fn list(&self, database: &Database, endpoint: &str, state: State) -> Result<Vec<Told>, Error> {
-        let known = self.known(database).await?;
-        let mut rows = table::list(database, endpoint, state, LISTED).await?;
+    pub async fn list(&self, endpoint: &str, state: State) -> Result<Vec<Listed>, Error> {
+        let known = self.known().await?;
+        let mut rows = table::list(&self.database, endpoint, state, LISTED).await?;
         if known.queues && known.endpoints.iter().any(|known| known.name == endpoint) {
             let left = LISTED - i64::try_from(rows.len()).unwrap_or(LISTED);
-            rows.extend(queue::list(database, endpoint, state, left).await?);
+            rows.extend(queue::list(&self.database, endpoint, state, left).await?);
         }
-        let told = |row| {
-            Ok(Told {
+        let listed = |row| {
+            Ok(Listed {
                 event: get(row, "event")?,
                 endpoint: endpoint.to_owned(),
                 state,
@@ -256,6 +239,6 @@ impl Notifications {
                 delivered_at: get(row, "delivered_at")?,
             })
         };
-        rows.iter().map(told).collect()
+        rows.iter().map(listed).collect()
     }
 }

@@ -70,27 +70,22 @@ pub async fn claim(
     rows.iter().map(notification).collect()
 }
 
-pub async fn delivered(database: &Database, told: &Notification, receipt: i64) -> Result<(), Error> {
-    let row = database.row(COMPLETE, &[&name(&told.endpoint.name), &receipt]).await?;
-    settled(told, row)
-}
-
-pub async fn failed(
+/// If the lease ended before the delivery was recorded, the notification is sent again.
+pub async fn record(
     database: &Database,
-    told: &Notification,
+    notification: &Notification,
     receipt: i64,
-    error: &str,
+    failure: Option<&str>,
     again: Option<&f64>,
 ) -> Result<(), Error> {
-    let row = database.row(FAIL, &[&name(&told.endpoint.name), &receipt, &error, &again]).await?;
-    settled(told, row)
-}
-
-/// If the lease ended before the delivery was recorded, the notification is sent again.
-fn settled(told: &Notification, row: Option<Row>) -> Result<(), Error> {
+    let queue = name(&notification.endpoint.name);
+    let row = match failure {
+        None => database.row(COMPLETE, &[&queue, &receipt]).await?,
+        Some(error) => database.row(FAIL, &[&queue, &receipt, &error, &again]).await?,
+    };
     let outcome: Option<String> = row.map(|row| get(&row, "outcome")).transpose()?;
     if outcome.as_deref() == Some("lease_lost") {
-        tracing::info!(event = %told.event, endpoint = told.endpoint.name, "the claim had ended");
+        tracing::info!(event = %notification.event, endpoint = notification.endpoint.name, "the claim had ended");
     }
     Ok(())
 }

@@ -18,8 +18,7 @@ const RESEND: &str = include_str!("../../sql/resend_notification.sql");
 const LIST: &str = include_str!("../../sql/notifications.sql");
 
 pub async fn write(database: &Database, endpoint: &str, event: Uuid, body: &str) -> Result<(), Error> {
-    database.execute(INSERT, &[&event, &endpoint, &body]).await?;
-    Ok(())
+    database.execute(INSERT, &[&event, &endpoint, &body]).await.map(drop)
 }
 
 pub async fn claim(
@@ -35,19 +34,18 @@ pub async fn claim(
     rows.iter().map(notification).collect()
 }
 
-pub async fn delivered(database: &Database, told: &Notification) -> Result<(), Error> {
-    database.execute(DELIVERED, &[&told.event, &told.endpoint.name]).await?;
-    Ok(())
-}
-
-pub async fn failed(
+pub async fn record(
     database: &Database,
-    told: &Notification,
-    error: &str,
+    notification: &Notification,
+    failure: Option<&str>,
     again: Option<&f64>,
 ) -> Result<(), Error> {
-    database.execute(FAILED, &[&told.event, &told.endpoint.name, &error, &again]).await?;
-    Ok(())
+    let (event, endpoint) = (&notification.event, &notification.endpoint.name);
+    let recorded = match failure {
+        None => database.execute(DELIVERED, &[event, endpoint]).await,
+        Some(error) => database.execute(FAILED, &[event, endpoint, &error, &again]).await,
+    };
+    recorded.map(drop)
 }
 
 pub async fn resend(database: &Database, event: Uuid, endpoint: &str) -> Result<Option<Resent>, Error> {

@@ -36,22 +36,22 @@ impl Desk {
 
     /// Its behaviour.
     pub fn behaviour(&self) -> Behaviour {
-        self.behaviour.lock().expect("nothing panics while it holds the behaviour").clone()
+        self.behaviour.lock().expect("no thread panics while it holds the behaviour").clone()
     }
 
     /// Changes its behaviour.
     pub fn behave(&self, behaviour: Behaviour) {
-        *self.behaviour.lock().expect("nothing panics while it holds the behaviour") = behaviour;
+        *self.behaviour.lock().expect("no thread panics while it holds the behaviour") = behaviour;
     }
 
     /// Its entry for a reference.
     pub fn entry(&self, reference: Uuid) -> Option<Entry> {
-        self.book.lock().expect("nothing panics while it holds the book").entry(reference).cloned()
+        self.book.lock().expect("no thread panics while it holds the book").entry(reference).cloned()
     }
 
     /// All entries of its book.
     pub fn entries(&self) -> Vec<Entry> {
-        self.book.lock().expect("nothing panics while it holds the book").entries().to_vec()
+        self.book.lock().expect("no thread panics while it holds the book").entries().to_vec()
     }
 
     /// Carries an order out. None if it does not answer.
@@ -62,7 +62,7 @@ impl Desk {
         }
         let latency = Duration::from_millis(behaviour.latency_ms());
         tokio::time::sleep(latency / 2).await;
-        let entered = self.book.lock().expect("nothing panics while it holds the book").enter(
+        let entered = self.book.lock().expect("no thread panics while it holds the book").enter(
             order,
             Timestamp::now(),
             hits(behaviour.declines),
@@ -70,7 +70,7 @@ impl Desk {
         let entry = match entered {
             Ok(entry) => entry,
             Err(error) => {
-                tracing::error!(%error, "the book can't be written");
+                tracing::error!(%error, "the book cannot be written");
                 return None;
             }
         };

@@ -1,5 +1,5 @@
-//! Three payment gateways that misbehave as they are told, with books to compare with the service's. They are a program of
-//! their own, which the service reaches over HTTP only.
+//! Three payment gateways with configurable failures, and with books to compare with the service's tables. They are a
+//! separate program, which the service reaches over HTTP only.
 
 mod behaviour;
 mod book;
@@ -31,6 +31,8 @@ use desk::Desk;
 const FOREVER: Duration = Duration::from_secs(120);
 
 type Desks = Arc<HashMap<&'static str, Arc<Desk>>>;
+
+type Answer<T> = Result<Json<T>, StatusCode>;
 
 /// Runs until it is asked to stop.
 pub async fn run() -> Result<(), Error> {
@@ -66,11 +68,7 @@ fn running(desks: &Desks, name: &str) -> Result<Arc<Desk>, StatusCode> {
 }
 
 /// Carries an order out, answers, and sends a webhook, each as far as its behaviour allows.
-async fn operate(
-    State(desks): State<Desks>,
-    Path(name): Path<String>,
-    Json(order): Json<Order>,
-) -> Result<Json<Report>, StatusCode> {
+async fn operate(desks: State<Desks>, Path(name): Path<String>, Json(order): Json<Order>) -> Answer<Report> {
     let desk = running(&desks, &name)?;
     // It finishes the order even if its client does not wait.
     let done = tokio::spawn(async move { desk.operate(order).await });
@@ -84,10 +82,7 @@ async fn operate(
     }
 }
 
-async fn status(
-    State(desks): State<Desks>,
-    Path((name, reference)): Path<(String, Uuid)>,
-) -> Result<Json<Report>, StatusCode> {
+async fn status(desks: State<Desks>, Path((name, reference)): Path<(String, Uuid)>) -> Answer<Report> {
     let desk = running(&desks, &name)?;
     // The clock is read first: an order that comes later and is late will be refused.
     let now = Timestamp::now();
@@ -96,7 +91,7 @@ async fn status(
 }
 
 async fn behave(
-    State(desks): State<Desks>,
+    desks: State<Desks>,
     Path(name): Path<String>,
     Json(behaviour): Json<Behaviour>,
 ) -> Result<(), StatusCode> {
@@ -104,6 +99,6 @@ async fn behave(
     Ok(())
 }
 
-async fn book(State(desks): State<Desks>, Path(name): Path<String>) -> Result<Json<Vec<Entry>>, StatusCode> {
+async fn book(desks: State<Desks>, Path(name): Path<String>) -> Answer<Vec<Entry>> {
     Ok(Json(desk(&desks, &name)?.entries()))
 }

@@ -9,7 +9,6 @@ use tokio::task::JoinSet;
 
 use super::{End, Worker, at_once};
 use crate::database::Error;
-use crate::flow::Payments;
 use crate::notifications::Notification;
 use crate::signature;
 
@@ -21,12 +20,11 @@ impl Worker {
     pub(super) async fn dependents(self: &Arc<Self>, mut end: End) {
         let mut tellers = JoinSet::new();
         let mut busy = HashSet::new();
-        let Payments { database, notifications, .. } = &*self.payments;
         while !end.has_come() {
             while let Some(idle) = tellers.try_join_next() {
-                busy.remove(&idle.expect("a task that tells an endpoint does not panic"));
+                busy.remove(&idle.expect("a task that sends notifications does not panic"));
             }
-            match notifications.endpoints(database).await {
+            match self.payments.notifications.endpoints().await {
                 Ok(endpoints) => {
                     for endpoint in endpoints {
                         if busy.insert(endpoint.clone()) {
@@ -43,9 +41,8 @@ impl Worker {
 
     /// Sends all due notifications to one endpoint, and returns its name.
     async fn tell(self: Arc<Self>, endpoint: String, end: End) -> String {
-        let Payments { database, notifications, .. } = &*self.payments;
         while !end.has_come() {
-            let claimed = match notifications.claim(database, &endpoint).await {
+            let claimed = match self.payments.notifications.claim(&endpoint).await {
                 Ok(claimed) => claimed,
                 Err(error) => {
                     tracing::warn!(%error, endpoint, "a worker could not look for notifications");
@@ -65,7 +62,6 @@ impl Worker {
     }
 
     async fn deliver(&self, notification: Notification) -> Result<(), Error> {
-        let Payments { database, notifications, .. } = &*self.payments;
         let (endpoint, body) = (&notification.endpoint, &notification.body);
         let failure = if endpoint.active {
             let signature = signature::sign(&endpoint.secret, Timestamp::now().as_second(), body.as_bytes());
@@ -78,6 +74,6 @@ impl Worker {
         } else {
             Some("the endpoint is switched off".to_owned())
         };
-        notifications.told(database, &notification, failure.as_deref()).await
+        self.payments.notifications.record(&notification, failure.as_deref()).await
     }
 }

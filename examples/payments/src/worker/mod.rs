@@ -2,7 +2,7 @@
 //! work, and all work may be done twice. No task waits for another one: a payment gateway or a dependent service that hangs
 //! delays only its own orders or notifications.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
 //! | `attempts` | reconciliation: the outcomes of attempts that are not finished |
 //! | `dependents` | notifications, to each endpoint at its own pace |

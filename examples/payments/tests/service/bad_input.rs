@@ -1,4 +1,4 @@
-//! Invalid requests are refused with a status and a reason, and leave nothing behind.
+//! Tests that invalid requests are rejected with a status and a reason, and leave no rows.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -71,5 +71,5 @@ async fn bad_input_is_refused_and_leaves_nothing() {
     assert_eq!(stage.value("select count(*) from payments.intent"), "0");
     assert_eq!(stage.value("select count(*) from payments.attempt"), "0");
     assert_eq!(raw(good, "key").await.0, 201, "the key was not used up");
-    stage.adds_up().await;
+    stage.check_books().await;
 }

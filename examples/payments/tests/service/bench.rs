@@ -1,5 +1,5 @@
-//! The benchmark of the payment service, with the real programs: what it shows is checked by itself, so it has to be seen to
-//! give figures. Nothing is measured here.
+//! Tests the benchmark of the payment service with the real programs. The benchmark checks its own runs, so the tests
+//! only require that it gives figures.
 
 use std::process::Command;
 
@@ -34,8 +34,8 @@ fn round(technique: &Value) -> &Value {
 fn every_technique_gives_its_figures() {
     for technique in bench("payments") {
         let slow = technique["name"].as_str().unwrap().ends_with("-slow-flush");
-        if slow && !flushes_can_be_held_up() {
-            expect_excuse(&technique);
+        if slow && !flushes_can_be_delayed() {
+            expect_reason(&technique);
             continue;
         }
         let server = &round(&technique)["server"];
@@ -50,7 +50,7 @@ fn every_technique_gives_its_figures() {
 }
 
 #[test]
-fn what_comes_at_a_rate_of_its_own_has_latencies() {
+fn open_loops_have_latencies() {
     for technique in bench("payments-open-loop") {
         let round = round(&technique);
         assert!(round["done"].as_u64().unwrap() > 0, "{technique}");
@@ -58,30 +58,30 @@ fn what_comes_at_a_rate_of_its_own_has_latencies() {
     }
 }
 
-/// Whether this machine has strace, and lets it trace.
-fn flushes_can_be_held_up() -> bool {
+/// Whether this machine has strace and allows tracing.
+fn flushes_can_be_delayed() -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(SlowFlush::find()).is_ok()
 }
 
-fn expect_excuse(technique: &Value) {
+fn expect_reason(technique: &Value) {
     let cell = &technique["cells"][0];
     assert_eq!(cell["outcome"], "skipped", "{technique}");
     assert!(cell["reason"].as_str().unwrap().starts_with("strace"), "{technique}");
 }
 
 #[test]
-fn without_strace_no_flush_is_held_up_and_the_report_says_so() {
+fn without_strace_no_flush_is_delayed_and_the_report_says_so() {
     let nothing = tempfile::tempdir().unwrap();
     let mut bench = hotrow();
     bench.args(["bench", "payments", "--techniques", "direct-slow-flush,hotrow-slow-flush"]);
     let techniques = outcome(bench.env("PATH", nothing.path()));
     assert_eq!(techniques.len(), 2);
-    techniques.iter().for_each(expect_excuse);
+    techniques.iter().for_each(expect_reason);
 }
 
 #[test]
-fn a_payment_gateway_dies_and_all_adds_up() {
+fn the_books_agree_after_a_payment_gateway_is_killed() {
     for technique in bench("match-day") {
         assert!(round(&technique)["done"].as_u64().unwrap() > 0, "{technique}");
     }

@@ -1,4 +1,4 @@
-//! How workers claim what is due: what nobody else holds, by moving its time a rung further.
+//! Tests how workers claim due rows: they skip locked rows and move the time of the others to the next delay.
 
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -24,7 +24,7 @@ async fn pay(caller: &Caller, payments: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_worker_holds_does_not_keep_another_from_the_rest() {
+async fn rows_that_one_worker_has_locked_are_skipped_by_others() {
     let mut stage = Stage::with(&[("RECONCILE_SECONDS", "600")]).await;
     tokio::task::block_in_place(|| stage.worker.kill_dash_nine());
     stage.behave(&GATEWAYS, json!({ "webhooks_url": "" })).await;
@@ -59,7 +59,7 @@ async fn what_one_worker_holds_does_not_keep_another_from_the_rest() {
     }
 }
 
-/// The seconds in a column, all of them a tenth more or less than wanted and not the same.
+/// Checks that the seconds in a column deviate by at most a tenth and are not all equal.
 fn are_about(stage: &Stage, column: &str, wanted: f64) {
     let rows = stage.rows(&format!("select extract(epoch from {column})::float8 from payments.attempt"));
     let mut seconds: Vec<f64> = rows.iter().map(|row| row[0].as_ref().unwrap().parse().unwrap()).collect();
@@ -68,9 +68,9 @@ fn are_about(stage: &Stage, column: &str, wanted: f64) {
     assert!(seconds.len() > 1, "all at the same time: {seconds:?}");
 }
 
-/// From the first look, which the service sets, to the last rung, which is kept.
+/// Tests the delays from the first look, which the service sets, to the last delay, which is repeated.
 #[tokio::test(flavor = "multi_thread")]
-async fn attempts_are_looked_at_on_the_ladder_more_or_less() {
+async fn attempts_are_looked_at_after_each_delay() {
     let mut stage = Stage::with(&[("RECONCILE_SECONDS", "600")]).await;
     tokio::task::block_in_place(|| stage.worker.kill_dash_nine());
     stage.behave(&GATEWAYS, json!({ "silent": 1.0, "lost_webhooks": 1.0 })).await;
@@ -80,7 +80,8 @@ async fn attempts_are_looked_at_on_the_ladder_more_or_less() {
     let ladder = vec![60.0, 300.0, 3600.0, 86400.0];
     for wanted in [300.0, 3600.0, 86400.0, 86400.0] {
         stage.rows("update payments.attempt set due_at = now()");
-        // The time of the claim is kept where nobody looks at it: in one transaction it is one time.
+        // The test stores the time of the claim in `created_at`, which no statement reads. It is constant within a
+        // transaction.
         let claiming = client.transaction().await.unwrap();
         assert_eq!(claiming.query(CLAIM_ATTEMPTS, &[&ladder, &MOST, &true]).await.unwrap().len(), 5);
         claiming.batch_execute("update payments.attempt set created_at = now()").await.unwrap();
@@ -90,13 +91,14 @@ async fn attempts_are_looked_at_on_the_ladder_more_or_less() {
     assert_eq!(stage.value("select min(tries) || ' ' || max(tries) from payments.attempt"), "4 4");
 }
 
-/// Or the recounts of a long day would never end: what is settled while one runs is left to a later one.
+/// Otherwise, the recounts of a long day would never end: attempts that are settled during a recount are left to a later
+/// one.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_day_is_recounted_once_for_all_that_are_due() {
+async fn a_day_is_recounted_once_for_all_due_attempts() {
     let stage = Stage::with(&[("RECONCILE_SECONDS", "600"), ("GATEWAY_SECONDS", "10")]).await;
     pay(&stage.caller(), 120).await;
     stage.rows("update payments.attempt set due_at = now()");
     stage.until("select count(*) from payments.attempt where due_at is not null", "0").await;
     assert_eq!(stage.value("select max(epoch) from payments.merchant_day"), "2");
-    stage.adds_up().await;
+    stage.check_books().await;
 }

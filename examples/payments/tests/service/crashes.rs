@@ -1,25 +1,25 @@
-//! Kill -9 of everything but the gateways' books, under load, with gateways that lose and repeat what they can: no
-//! payment is lost or charged twice, and no event is missing.
+//! Kills every program with SIGKILL under load, with gateways that lose and repeat messages. No payment is lost or
+//! charged twice, and no event is missing. Only the gateways' books survive.
 
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use crate::load::{Load, Told};
+use crate::load::{FinalAnswer, Load};
 use crate::stage::{GATEWAYS, Plan, Stage};
 
 const SHOPPERS: usize = 8;
 const BETWEEN_CRASHES: usize = 20;
 
-/// Everything that may go wrong at a payment gateway, often.
-pub fn bad_manners() -> Value {
+/// Frequent failures of all kinds at the payment gateways.
+pub fn failing_behaviour() -> Value {
     json!({ "latency_ms": 2, "jitter_ms": 20, "declines": 0.05, "forgets": 0.05, "silent": 0.05,
         "webhook_delay_ms": 30, "duplicates": 0.2, "lost_webhooks": 0.2 })
 }
 
-/// What everybody was told is what the tables say, and nobody paid for two payments with one key.
-pub async fn compare(stage: &Stage, told: &[Told]) {
-    stage.adds_up().await;
+/// All answers match the tables, and no key has two payments.
+pub async fn compare(stage: &Stage, answers: &[FinalAnswer]) {
+    stage.check_books().await;
     let rows = stage.rows("select id, state, captured, refunded from payments.intent");
     let mut ours: HashMap<String, (String, i64, i64)> = HashMap::new();
     for row in rows {
@@ -27,22 +27,22 @@ pub async fn compare(stage: &Stage, told: &[Told]) {
         let number = |text: &Option<String>| text.as_ref().unwrap().parse().unwrap();
         ours.insert(id.clone().unwrap(), (state.clone().unwrap(), number(captured), number(refunded)));
     }
-    assert_eq!(ours.len(), told.len(), "as many payments as keys");
-    for (id, state, captured, refunded) in told {
+    assert_eq!(ours.len(), answers.len(), "one payment for each key");
+    for (id, state, captured, refunded) in answers {
         assert_eq!(ours[id], (state.clone(), *captured, *refunded), "{id}");
     }
 }
 
 async fn crash(mut stage: Stage, times: usize, mut what: impl FnMut(&mut Stage)) {
-    stage.behave(&GATEWAYS, bad_manners()).await;
+    stage.behave(&GATEWAYS, failing_behaviour()).await;
     let load = Load::start(&stage.caller(), SHOPPERS);
     for _ in 0..times {
-        load.flows(BETWEEN_CRASHES).await;
+        load.wait_for(BETWEEN_CRASHES).await;
         tokio::task::block_in_place(|| what(&mut stage));
     }
-    load.flows(BETWEEN_CRASHES).await;
-    let told = load.stop().await;
-    compare(&stage, &told).await;
+    load.wait_for(BETWEEN_CRASHES).await;
+    let answers = load.stop().await;
+    compare(&stage, &answers).await;
 }
 
 fn restart_server(stage: &mut Stage) {
@@ -51,19 +51,19 @@ fn restart_server(stage: &mut Stage) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_is_killed_under_load_loses_and_doubles_nothing() {
+async fn a_service_that_is_killed_under_load_loses_and_duplicates_nothing() {
     crash(Stage::start().await, 4, |stage| stage.service.restart()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_is_killed_under_load_loses_and_doubles_nothing() {
+async fn a_worker_that_is_killed_under_load_loses_and_duplicates_nothing() {
     crash(Stage::start().await, 4, |stage| stage.worker.restart()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_workers_of_which_one_or_the_other_is_killed_lose_and_double_nothing() {
+async fn two_workers_killed_in_turn_lose_and_duplicate_nothing() {
     let stage = Stage::start().await;
-    let mut second = tokio::task::block_in_place(|| stage.worker.twin());
+    let mut second = tokio::task::block_in_place(|| stage.worker.start_another());
     let mut first_is_next = true;
     let restart = |stage: &mut Stage| {
         if first_is_next {
@@ -77,16 +77,16 @@ async fn two_workers_of_which_one_or_the_other_is_killed_lose_and_double_nothing
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_killed_under_load_loses_and_doubles_nothing() {
+async fn a_server_that_is_killed_under_load_loses_and_duplicates_nothing() {
     crash(Stage::start().await, 2, restart_server).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_killed_behind_hotrow_loses_and_doubles_nothing() {
+async fn a_server_that_is_killed_behind_hotrow_loses_and_duplicates_nothing() {
     crash(Stage::build(Plan::ThroughHotrow, &[]).await, 2, restart_server).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_payment_gateway_that_is_killed_under_load_knows_what_it_did() {
+async fn a_payment_gateway_that_is_killed_under_load_keeps_its_book() {
     crash(Stage::start().await, 2, |stage| stage.gateways.restart()).await;
 }

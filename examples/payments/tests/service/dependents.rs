@@ -1,5 +1,5 @@
-//! Dependent services: told once, signed, again when they fail, never for ever; the same by the service's own table and by
-//! hotrow's queues.
+//! Tests notifications to dependent services: signed, sent once, repeated after failures, and dead after the last delay.
+//! The tests run with the service's own table and with Hotrow's queues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -16,26 +16,26 @@ use payments::signature::{HEADER, verify};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::crashes::{bad_manners, compare};
+use crate::crashes::{compare, failing_behaviour};
 use crate::load::Load;
 use crate::stage::{Caller, GATEWAYS, PATIENCE, Plan, Stage, payment};
 
-/// More than there are ever told at once.
+/// More than the number of simultaneous notifications.
 const TURNS: usize = 1000;
 const SECRET: &str = "a secret of sixteen or more";
 
-/// A dependent service that answers as it is told and keeps what it is sent.
+/// A dependent service with a configurable answer. It records the notifications that it receives.
 #[derive(Clone)]
 struct Shop {
     status: Arc<Mutex<u16>>,
-    told: Arc<Mutex<Vec<Value>>>,
-    /// Who is told waits for a turn before the answer.
+    received: Arc<Mutex<Vec<Value>>>,
+    /// A notification waits for a permit before its answer.
     turns: Arc<Semaphore>,
-    /// So many wait for theirs, or are answered at this moment.
+    /// The number of notifications that wait for an answer or are being answered.
     waiting: Arc<AtomicUsize>,
 }
 
-/// One who waits for an answer, until it comes or nobody waits for it any more.
+/// A notification that waits for its answer, until it is answered or its sender gives up.
 struct Waiting(Arc<AtomicUsize>);
 
 impl Drop for Waiting {
@@ -45,14 +45,14 @@ impl Drop for Waiting {
 }
 
 impl Shop {
-    /// Open, and known under this name: a worker that was there before may not know it for a second.
+    /// Starts a dependent service and registers it under this name. A running worker may notice it only after a second.
     async fn open(stage: &mut Stage, name: &str) -> Self {
         let turns = Arc::new(Semaphore::new(TURNS));
         let status = Arc::new(Mutex::new(200));
-        let shop = Self { status, told: Arc::default(), turns, waiting: Arc::default() };
-        let router = Router::new().route("/told", post(told)).with_state(shop.clone());
+        let shop = Self { status, received: Arc::default(), turns, waiting: Arc::default() };
+        let router = Router::new().route("/received", post(received)).with_state(shop.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/told", listener.local_addr().unwrap());
+        let url = format!("http://{}/received", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await });
         let body = json!({ "url": url, "secret": SECRET }).to_string();
         let path = format!("/v1/endpoints/{name}");
@@ -66,17 +66,17 @@ impl Shop {
         *self.status.lock().unwrap() = status;
     }
 
-    /// Answers nobody.
-    fn hangs(&self) {
+    /// Answers no notification from now on.
+    fn hang(&self) {
         self.turns.forget_permits(TURNS);
     }
 
-    /// Answers everybody, who waits already too.
-    fn goes_on(&self) {
+    /// Answers all notifications from now on, including those that are waiting.
+    fn resume(&self) {
         self.turns.add_permits(TURNS);
     }
 
-    async fn has_waiting(&self, wanted: usize) {
+    async fn wait_for_waiting(&self, wanted: usize) {
         let deadline = Instant::now() + PATIENCE;
         while self.waiting.load(Relaxed) != wanted {
             assert!(Instant::now() < deadline, "{} wait", self.waiting.load(Relaxed));
@@ -84,44 +84,45 @@ impl Shop {
         }
     }
 
-    fn told(&self) -> Vec<Value> {
-        self.told.lock().unwrap().clone()
+    fn received(&self) -> Vec<Value> {
+        self.received.lock().unwrap().clone()
     }
 
-    /// Waits until it has been told every event there is; each time the same.
-    async fn knows_everything(&self, stage: &Stage) {
+    /// Waits until it has received every event. Repetitions of an event must be equal.
+    async fn wait_for_all_events(&self, stage: &Stage) {
         let rows = stage.rows("select id from payments.outbox");
         let events: BTreeSet<String> = rows.into_iter().filter_map(|row| row[0].clone()).collect();
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let mut told: BTreeMap<String, Value> = BTreeMap::new();
-            for one in self.told() {
-                let first = told.entry(one["id"].as_str().unwrap().to_owned()).or_insert_with(|| one.clone());
+            let mut received: BTreeMap<String, Value> = BTreeMap::new();
+            for one in self.received() {
+                let first =
+                    received.entry(one["id"].as_str().unwrap().to_owned()).or_insert_with(|| one.clone());
                 assert_eq!(*first, one, "one event, one text");
             }
-            let missing: Vec<_> = events.iter().filter(|id| !told.contains_key(*id)).collect();
+            let missing: Vec<_> = events.iter().filter(|id| !received.contains_key(*id)).collect();
             if missing.is_empty() {
-                let known = told.keys().filter(|id| events.contains(*id)).count();
-                assert_eq!(known, told.len(), "told of an event that there is not");
+                let known = received.keys().filter(|id| events.contains(*id)).count();
+                assert_eq!(known, received.len(), "received an unknown event");
                 return;
             }
-            assert!(Instant::now() < deadline, "it was never told {missing:?}");
+            assert!(Instant::now() < deadline, "it never received {missing:?}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 }
 
-async fn told(State(shop): State<Shop>, headers: HeaderMap, body: Bytes) -> StatusCode {
+async fn received(State(shop): State<Shop>, headers: HeaderMap, body: Bytes) -> StatusCode {
     let signature = headers[HEADER].to_str().unwrap();
     assert_eq!(verify(SECRET, Timestamp::now().as_second(), signature, &body), Ok(()));
-    shop.told.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
+    shop.received.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
     shop.waiting.fetch_add(1, Relaxed);
     let _waiting = Waiting(shop.waiting.clone());
     let _turn = shop.turns.acquire().await.unwrap();
     StatusCode::from_u16(*shop.status.lock().unwrap()).unwrap()
 }
 
-/// Waits until an endpoint has so many notifications in a state.
+/// Waits until an endpoint has this number of notifications in a state.
 async fn listed(caller: &Caller, endpoint: &str, state: &str, wanted: usize) -> Vec<Value> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -142,7 +143,7 @@ async fn resend(caller: &Caller, event: &Value, endpoint: &str) -> u16 {
     caller.post(&path, "unused", &json!({})).await.0
 }
 
-async fn told_until_they_listen(plan: Plan) {
+async fn repeated_until_delivered_or_dead(plan: Plan) {
     let mut stage = Stage::build(plan, &[]).await;
     let caller = stage.caller();
     let (good, bad) = (Shop::open(&mut stage, "good").await, Shop::open(&mut stage, "bad").await);
@@ -151,39 +152,42 @@ async fn told_until_they_listen(plan: Plan) {
 
     let delivered = listed(&caller, "good", "delivered", 1).await;
     let dead = listed(&caller, "bad", "dead", 1).await;
-    let told = good.told();
-    assert_eq!(told.len(), 1);
-    assert_eq!((&told[0]["type"], &told[0]["payment"]["payment"]), (&json!("payment.captured"), &paid["id"]));
-    // At once, and once for each rung.
-    assert_eq!(bad.told().len(), 3);
-    assert!(bad.told().iter().all(|again| again["id"] == told[0]["id"]));
-    let event = &told[0]["id"];
+    let received = good.received();
+    assert_eq!(received.len(), 1);
+    assert_eq!(
+        (&received[0]["type"], &received[0]["payment"]["payment"]),
+        (&json!("payment.captured"), &paid["id"])
+    );
+    // Immediately, and once after each delay.
+    assert_eq!(bad.received().len(), 3);
+    assert!(bad.received().iter().all(|again| again["id"] == received[0]["id"]));
+    let event = &received[0]["id"];
     let states = (&delivered[0]["event"], &dead[0]["event"], &dead[0]["error"], &dead[0]["tries"]);
     assert_eq!(states, (event, event, &json!("answered 500"), &json!(3)));
     assert!(delivered[0]["delivered_at"].is_string() && dead[0]["delivered_at"].is_null());
 
-    assert_eq!(resend(&caller, event, "good").await, 409, "it has it");
+    assert_eq!(resend(&caller, event, "good").await, 409, "the endpoint has it");
     assert_eq!(resend(&caller, event, "nobody").await, 404);
     bad.answers(204);
     assert_eq!(resend(&caller, event, "bad").await, 200);
     listed(&caller, "bad", "delivered", 1).await;
-    assert_eq!((bad.told().len(), good.told().len()), (4, 1));
+    assert_eq!((bad.received().len(), good.received().len()), (4, 1));
     listed(&caller, "bad", "dead", 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn by_the_table_dependents_are_told_until_they_listen_or_we_give_up() {
-    told_until_they_listen(Plan::Direct).await;
+async fn with_the_table_notifications_are_repeated_until_delivered_or_dead() {
+    repeated_until_delivered_or_dead(Plan::Direct).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn by_queues_dependents_are_told_until_they_listen_or_we_give_up() {
-    told_until_they_listen(Plan::WithQueues).await;
+async fn with_queues_notifications_are_repeated_until_delivered_or_dead() {
+    repeated_until_delivered_or_dead(Plan::WithQueues).await;
 }
 
-/// A person need not wait for the ladder; and what is being told is not told twice at once.
+/// An operator can resend before the next delay, and a notification is never sent twice at once.
 #[tokio::test(flavor = "multi_thread")]
-async fn by_the_table_what_waits_for_its_time_is_resent_now() {
+async fn with_the_table_a_delayed_notification_can_be_resent_now() {
     let mut stage = Stage::build(Plan::Direct, &[("NOTIFY_SECONDS", "600")]).await;
     let caller = stage.caller();
     let shop = Shop::open(&mut stage, "shop").await;
@@ -195,29 +199,29 @@ async fn by_the_table_what_waits_for_its_time_is_resent_now() {
     let event = json!(stage.value("select event from payments.notification"));
     assert_eq!(stage.value("select due_at > now() from payments.notification"), "t");
 
-    shop.hangs();
+    shop.hang();
     assert_eq!(resend(&caller, &event, "shop").await, 200);
-    shop.has_waiting(1).await;
-    assert_eq!(shop.told().len(), 2);
-    assert_eq!(resend(&caller, &event, "shop").await, 200, "while it is told");
+    shop.wait_for_waiting(1).await;
+    assert_eq!(shop.received().len(), 2);
+    assert_eq!(resend(&caller, &event, "shop").await, 200, "while it is being sent");
     assert_eq!(stage.value("select due_at > now() from payments.notification"), "t", "twice at once");
-    shop.goes_on();
+    shop.resume();
     stage.until(refused, "1").await;
     let deadline = Instant::now() + PATIENCE;
-    while shop.told().len() < 3 {
-        assert!(Instant::now() < deadline, "the second resend is forgotten");
+    while shop.received().len() < 3 {
+        assert!(Instant::now() < deadline, "the second resend was lost");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     stage.until(refused, "1").await;
     shop.answers(200);
     assert_eq!(resend(&caller, &event, "shop").await, 200);
     listed(&caller, "shop", "delivered", 1).await;
-    assert_eq!(resend(&caller, &event, "shop").await, 409, "it has it");
+    assert_eq!(resend(&caller, &event, "shop").await, 409, "the endpoint has it");
 }
 
-/// A queue has no way to bring an order forward, and says so.
+/// A delayed order in a queue cannot be moved forward, and the service answers so.
 #[tokio::test(flavor = "multi_thread")]
-async fn by_queues_what_waits_for_its_time_is_not_said_to_be_due() {
+async fn with_queues_a_delayed_notification_cannot_be_resent() {
     let mut stage = Stage::build(Plan::WithQueues, &[("NOTIFY_SECONDS", "600")]).await;
     let caller = stage.caller();
     let shop = Shop::open(&mut stage, "shop").await;
@@ -227,70 +231,72 @@ async fn by_queues_what_waits_for_its_time_is_not_said_to_be_due() {
     let path = format!("/v1/notifications/{}/shop/resend", event.as_str().unwrap());
     let find = format!("select state from hotrow.find_order('payments.shop', '{}')", event.as_str().unwrap());
     stage.until(&find, "delayed").await;
-    let (status, told) = caller.post(&path, "unused", &json!({})).await;
-    assert_eq!((status, &told["type"]), (409, &json!("payments:pending")));
+    let (status, received) = caller.post(&path, "unused", &json!({})).await;
+    assert_eq!((status, &received["type"]), (409, &json!("payments:pending")));
     assert_eq!(stage.value(&find), "delayed");
 }
 
-/// One dependent service hangs: until the worker gives it up after ten seconds, attempts are looked at, and the others told.
-async fn who_hangs_holds_up_nobody(plan: Plan) {
+/// One dependent service hangs. Until the worker gives up after ten seconds, attempts are processed and the other
+/// services are notified.
+async fn a_hanging_endpoint_delays_no_other(plan: Plan) {
     let mut stage = Stage::build(plan, &[("RECONCILE_SECONDS", "600")]).await;
     let caller = stage.caller();
     let (good, bad) = (Shop::open(&mut stage, "good").await, Shop::open(&mut stage, "bad").await);
     stage.behave(&GATEWAYS, json!({ "silent": 1.0, "lost_webhooks": 1.0 })).await;
     assert_eq!(caller.post("/v1/payments", "in doubt", &payment(1000, true)).await.0, 202);
     stage.behave(&GATEWAYS, json!({})).await;
-    bad.hangs();
+    bad.hang();
     caller.post("/v1/payments", "paid", &payment(1000, true)).await;
-    bad.has_waiting(1).await;
+    bad.wait_for_waiting(1).await;
     stage.rows("update payments.attempt set due_at = now() where state = 'unknown'");
     stage.until("select count(*) from payments.attempt where due_at is null", "2").await;
     listed(&caller, "good", "delivered", 2).await;
-    let told = (good.told().len(), bad.told().len(), bad.waiting.load(Relaxed));
-    assert_eq!(told, (2, 1, 1), "only after the bad one was given up");
-    bad.goes_on();
+    let received = (good.received().len(), bad.received().len(), bad.waiting.load(Relaxed));
+    assert_eq!(received, (2, 1, 1), "only after the bad one was given up");
+    bad.resume();
     listed(&caller, "bad", "delivered", 2).await;
-    stage.adds_up().await;
+    stage.check_books().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn by_the_table_who_hangs_holds_up_nobody() {
-    who_hangs_holds_up_nobody(Plan::Direct).await;
+async fn with_the_table_a_hanging_endpoint_delays_no_other() {
+    a_hanging_endpoint_delays_no_other(Plan::Direct).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn by_queues_who_hangs_holds_up_nobody() {
-    who_hangs_holds_up_nobody(Plan::WithQueues).await;
+async fn with_queues_a_hanging_endpoint_delays_no_other() {
+    a_hanging_endpoint_delays_no_other(Plan::WithQueues).await;
 }
 
-/// A worker that is asked to end finishes what it has taken, and notes it.
+/// A worker that is asked to stop finishes and records the notifications that it has claimed.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_is_asked_to_end_finishes_what_it_has_taken() {
+async fn a_worker_that_is_asked_to_end_finishes_its_claims() {
     let mut stage = Stage::start().await;
     let caller = stage.caller();
     let shop = Shop::open(&mut stage, "shop").await;
-    shop.hangs();
+    shop.hang();
     caller.post("/v1/payments", "a", &payment(1000, true)).await;
-    shop.has_waiting(1).await;
+    shop.wait_for_waiting(1).await;
     stage.worker.ask_to_end();
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(stage.worker.has_ended(), None, "it was told, and not noted");
-    shop.goes_on();
+    assert_eq!(stage.worker.has_ended(), None, "the delivery is not recorded yet");
+    shop.resume();
     let deadline = Instant::now() + PATIENCE;
     let ended = loop {
         if let Some(ended) = stage.worker.has_ended() {
             break ended;
         }
-        assert!(Instant::now() < deadline, "it goes on");
+        assert!(Instant::now() < deadline, "the worker does not end");
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     assert!(ended.success(), "{ended}");
     listed(&caller, "shop", "delivered", 1).await;
-    assert_eq!(shop.told().len(), 1);
+    assert_eq!(shop.received().len(), 1);
 }
 
-/// As when the service is killed between the outcome and the notification: the attempt stays open until it is written.
-async fn not_written_not_finished(plan: Plan, table: &str) {
+/// Simulates a crash of the service between the outcome and the notification: the attempt stays unfinished until the
+/// notification is written.
+async fn unfinished_until_written(plan: Plan, table: &str) {
     let mut stage = Stage::build(plan, &[("RECONCILE_SECONDS", "600")]).await;
     let caller = stage.caller();
     let shop = Shop::open(&mut stage, "shop").await;
@@ -299,67 +305,71 @@ async fn not_written_not_finished(plan: Plan, table: &str) {
     let (status, _) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
     assert_eq!(status, 503);
     assert_eq!(stage.value("select count(*) from payments.attempt where state = 'succeeded'"), "1");
-    assert_eq!(stage.value("select due_at is not null from payments.attempt"), "t", "nobody would find it");
+    assert_eq!(
+        stage.value("select due_at is not null from payments.attempt"),
+        "t",
+        "no worker would find it"
+    );
     stage.rows(&format!("alter table {schema}.away rename to {name}"));
     stage.rows("update payments.attempt set due_at = now()");
-    shop.knows_everything(&stage).await;
-    stage.adds_up().await;
-    // And when somebody goes through all of it again, that changes nothing.
+    shop.wait_for_all_events(&stage).await;
+    stage.check_books().await;
+    // A repetition of all steps changes nothing.
     stage.rows("update payments.attempt set due_at = now()");
-    stage.adds_up().await;
+    stage.check_books().await;
     listed(&caller, "shop", "delivered", 1).await;
     listed(&caller, "shop", "pending", 0).await;
-    assert_eq!(shop.told().len(), 1);
+    assert_eq!(shop.received().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_is_not_finished_before_its_notification_is_in_the_table() {
-    not_written_not_finished(Plan::Direct, "payments.notification").await;
+    unfinished_until_written(Plan::Direct, "payments.notification").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_is_not_finished_before_its_notification_is_in_the_queue() {
-    not_written_not_finished(Plan::WithQueues, "hotrow.queue_tail").await;
+    unfinished_until_written(Plan::WithQueues, "hotrow.queue_tail").await;
 }
 
-async fn told_whoever_dies(plan: Plan) {
+async fn delivered_despite_crashes(plan: Plan) {
     let mut stage = Stage::build(plan, &[]).await;
-    stage.behave(&GATEWAYS, bad_manners()).await;
+    stage.behave(&GATEWAYS, failing_behaviour()).await;
     let shop = Shop::open(&mut stage, "shop").await;
     let load = Load::start(&stage.caller(), 8);
     for time in 0..6 {
-        load.flows(15).await;
+        load.wait_for(15).await;
         tokio::task::block_in_place(|| match (time % 3, &mut stage.hotrow) {
             (0, _) => stage.service.restart(),
             (1, Some(hotrow)) => hotrow.restart(),
             _ => stage.worker.restart(),
         });
     }
-    load.flows(15).await;
-    let told = load.stop().await;
-    compare(&stage, &told).await;
-    // What a worker held when it died is told when its claim has ended.
-    shop.knows_everything(&stage).await;
+    load.wait_for(15).await;
+    let received = load.stop().await;
+    compare(&stage, &received).await;
+    // Notifications that a killed worker had claimed are sent after the claim has expired.
+    shop.wait_for_all_events(&stage).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn by_the_table_no_event_is_told_to_nobody_whoever_is_killed() {
-    told_whoever_dies(Plan::Direct).await;
+async fn with_the_table_every_event_is_delivered_despite_crashes() {
+    delivered_despite_crashes(Plan::Direct).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn by_queues_no_event_is_told_to_nobody_whoever_is_killed() {
-    told_whoever_dies(Plan::WithQueues).await;
+async fn with_queues_every_event_is_delivered_despite_crashes() {
+    delivered_despite_crashes(Plan::WithQueues).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn by_queues_through_hotrow_no_event_is_told_to_nobody_whoever_is_killed() {
-    told_whoever_dies(Plan::WithQueuesThroughHotrow).await;
+async fn with_queues_through_hotrow_every_event_is_delivered_despite_crashes() {
+    delivered_despite_crashes(Plan::WithQueuesThroughHotrow).await;
 }
 
-/// Queues appear while programs run: what is in the table is still sent, what is new goes into them.
+/// Queues are installed while programs run. Notifications in the table are still sent, and new ones go into the queues.
 #[tokio::test(flavor = "multi_thread")]
-async fn queues_that_appear_are_used_and_the_table_is_emptied() {
+async fn new_queues_are_used_and_the_table_is_emptied() {
     let mut stage = Stage::build(Plan::Direct, &[]).await;
     let caller = stage.caller();
     let shop = Shop::open(&mut stage, "shop").await;
@@ -375,7 +385,7 @@ async fn queues_that_appear_are_used_and_the_table_is_emptied() {
         }
         assert!(Instant::now() < deadline, "the queues are not used");
     }
-    shop.knows_everything(&stage).await;
+    shop.wait_for_all_events(&stage).await;
     let left = json!({ "id": "00000000-0000-0000-0000-000000000001", "type": "left" });
     stage.rows(&format!(
         "insert into payments.notification (event, endpoint, body, due_at)
@@ -384,5 +394,5 @@ async fn queues_that_appear_are_used_and_the_table_is_emptied() {
     ));
     let in_table = "select count(*) from payments.notification where due_at is not null";
     stage.until(in_table, "0").await;
-    assert_eq!(shop.told().iter().filter(|told| **told == left).count(), 1);
+    assert_eq!(shop.received().iter().filter(|received| **received == left).count(), 1);
 }

@@ -1,4 +1,4 @@
-//! What openapi.json says of an answer: every one that a test gets through `Caller` is held to it.
+//! Checks every answer that a test receives through `Caller` against openapi.json.
 
 use std::sync::LazyLock;
 
@@ -10,8 +10,8 @@ use uuid::Uuid;
 static DOCUMENT: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("../../openapi.json")).unwrap());
 
-/// Panics unless the document has such an answer. What it doesn't have at all has to be refused.
-pub fn hold_to(method: &str, path: &str, status: u16, body: &Value) {
+/// Panics unless the document describes the answer. Requests that the document does not describe must be rejected.
+pub fn check_answer(method: &str, path: &str, status: u16, body: &Value) {
     let what = format!("{method} {path}: {status} {body}");
     let problem = &DOCUMENT["components"]["schemas"]["Problem"];
     let Some(operation) = operation(method, path) else {
@@ -36,7 +36,7 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
     operations.get(method.to_lowercase())
 }
 
-/// Whether a value fits a schema, of which only the keywords that the document uses are known.
+/// Checks a value against a schema. It supports only the keywords that the document uses.
 fn fits(schema: &Value, value: &Value) -> Result<(), String> {
     for (keyword, wanted) in schema.as_object().unwrap() {
         let fits = match keyword.as_str() {
@@ -55,7 +55,7 @@ fn fits(schema: &Value, value: &Value) -> Result<(), String> {
             "minLength" => value.as_str().is_none_or(|text| text.chars().count() as u64 >= number(wanted)),
             "maxLength" => value.as_str().is_none_or(|text| text.chars().count() as u64 <= number(wanted)),
             "pattern" => {
-                assert_eq!(wanted, "^[A-Z]{3}$", "a pattern that is not known here");
+                assert_eq!(wanted, "^[A-Z]{3}$", "a pattern that is not supported");
                 value
                     .as_str()
                     .is_none_or(|text| text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_uppercase()))
@@ -85,7 +85,7 @@ fn fits(schema: &Value, value: &Value) -> Result<(), String> {
                 true
             }
             "description" => true,
-            keyword => panic!("{keyword} is not known here"),
+            keyword => panic!("{keyword} is not supported"),
         };
         if !fits {
             return Err(format!("{value} breaks {keyword} {wanted}"));
@@ -106,7 +106,7 @@ fn is_a(name: &Value, value: &Value) -> bool {
         "integer" => value.is_i64(),
         "boolean" => value.is_boolean(),
         "null" => value.is_null(),
-        name => panic!("{name} is not known here"),
+        name => panic!("{name} is not supported"),
     }
 }
 
@@ -115,12 +115,12 @@ fn is_of(format: &Value, text: &str) -> bool {
         "uuid" => Uuid::parse_str(text).is_ok(),
         "date" => text.parse::<Date>().is_ok(),
         "date-time" => text.parse::<Timestamp>().is_ok(),
-        format => panic!("{format} is not known here"),
+        format => panic!("{format} is not supported"),
     }
 }
 
 #[test]
-fn an_answer_that_the_document_denies_is_noticed() {
+fn an_answer_that_contradicts_the_document_is_detected() {
     let good = serde_json::json!({ "type": "t", "status": 404, "title": "t", "detail": "d" });
     let problem = &DOCUMENT["components"]["schemas"]["Problem"];
     assert_eq!(fits(problem, &good), Ok(()));

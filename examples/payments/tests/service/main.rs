@@ -1,7 +1,7 @@
-//! The service, its workers and the simulated payment gateways as child processes, on a private server of each test's
-//! own. What is asserted is what a merchant, a payment gateway's book and the tables say.
+//! Tests the service, its workers and the simulated payment gateways as child processes, each test on its own private
+//! server. The tests check the answers to merchants, the books of the payment gateways, and the tables.
 
-#![allow(clippy::unwrap_used, reason = "what can't be had is the failure to report")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot create its environment has failed")]
 
 mod bad_input;
 mod bench;

@@ -1,4 +1,4 @@
-//! A child process that says where it listens. Dropping it kills it.
+//! A child process that prints its address. Dropping the value kills the process.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -13,7 +13,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Started; it has said its first line.
+    /// Starts a program and waits for its first line.
     pub fn start(path: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = Command::new(path);
         command.args(arguments).envs(environment.iter().copied());
@@ -23,19 +23,19 @@ impl Program {
         program
     }
 
-    /// Another one, started with the same arguments and environment.
-    pub fn twin(&self) -> Self {
+    /// Starts another process with the same arguments and environment.
+    pub fn start_another(&self) -> Self {
         let mut command = Command::new(self.command.get_program());
         command.args(self.command.get_args());
         command.envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut twin = Self { command, child: None, log: Arc::default() };
-        twin.restart();
-        twin
+        let mut start_another = Self { command, child: None, log: Arc::default() };
+        start_another.restart();
+        start_another
     }
 
-    /// Started again, with the same arguments and environment. Its port may be taken for a moment by another program's
-    /// connection, so it gets several tries.
+    /// Starts the program again with the same arguments and environment. A connection of another program may occupy its
+    /// port for a moment, so there are several tries.
     pub fn restart(&mut self) {
         for _ in 0..20 {
             self.kill_dash_nine();
@@ -58,24 +58,24 @@ impl Program {
             }
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
-        panic!("it does not start:\n{}", self.log.lock().unwrap());
+        panic!("the program does not start:\n{}", self.log.lock().unwrap());
     }
 
-    /// Asks it to end, as an orderly stop does.
+    /// Asks the process to end, as an orderly stop does.
     pub fn ask_to_end(&self) {
         let id = self.child.as_ref().unwrap().id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     }
 
-    /// Whether it has ended, and how.
+    /// The exit status, if the process has ended.
     pub fn has_ended(&mut self) -> Option<ExitStatus> {
         self.child.as_mut().unwrap().try_wait().unwrap()
     }
 
-    /// Ends it at once, as a crash would.
+    /// Kills the process, as a crash would.
     pub fn kill_dash_nine(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // It may have ended by itself.
+            // The process may have ended by itself.
             let _ = child.kill();
             child.wait().unwrap();
         }
@@ -88,7 +88,7 @@ impl Drop for Program {
         if std::thread::panicking() {
             let log = self.log.lock().unwrap();
             let lines: Vec<_> = log.lines().collect();
-            eprintln!("last words:\n{}", lines[lines.len().saturating_sub(20)..].join("\n"));
+            eprintln!("end of the log:\n{}", lines[lines.len().saturating_sub(20)..].join("\n"));
         }
     }
 }

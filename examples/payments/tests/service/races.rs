@@ -1,17 +1,18 @@
-//! Webhook, reconciliation, the request itself and a second command meet on one payment: it has one outcome.
+//! Tests that a payment has one outcome if a webhook, the reconciliation, the request and a second command act on it at
+//! the same time.
 
 use std::time::Duration;
 
 use serde_json::json;
 
-use crate::load::insist;
+use crate::load::repeat_until_answered;
 use crate::stage::{GATEWAYS, Stage, payment};
 
 const PAYMENTS: usize = 1000;
 const AT_ONCE: usize = 100;
 
-/// The webhook comes at about the time when the request gives up and a worker looks; a cancel comes at the same time,
-/// over and over, and again a capture.
+/// The webhook arrives at about the time when the request gives up and a worker looks. At the same time, cancels and
+/// captures are sent repeatedly.
 #[tokio::test(flavor = "multi_thread")]
 async fn webhook_reconciliation_and_cancel_agree_on_one_outcome_a_thousand_times() {
     let settings = [("GATEWAY_SECONDS", "0.5"), ("RECONCILE_SECONDS", "0.5,0.2")];
@@ -26,7 +27,7 @@ async fn webhook_reconciliation_and_cancel_agree_on_one_outcome_a_thousand_times
             let (caller, key) = (caller.clone(), format!("{round}-{number}"));
             tasks.spawn(async move {
                 let body = payment(1000, number % 2 == 0);
-                // Gateways that seem to be dead are left out, all of them now and then.
+                // Gateways that do not answer are excluded, and sometimes all of them are.
                 let first = loop {
                     let (status, first) = caller.post("/v1/payments", &key, &body).await;
                     if status != 503 {
@@ -40,31 +41,31 @@ async fn webhook_reconciliation_and_cancel_agree_on_one_outcome_a_thousand_times
                 let (cancel_key, capture_key) = (format!("{key}-cancel"), format!("{key}-capture"));
                 let nothing = json!({});
                 let (cancelled, captured) = tokio::join!(
-                    insist(&caller, &cancel, &cancel_key, &nothing),
-                    insist(&caller, &capture, &capture_key, &nothing),
+                    repeat_until_answered(&caller, &cancel, &cancel_key, &nothing),
+                    repeat_until_answered(&caller, &capture, &capture_key, &nothing),
                 );
-                // Either may be refused; both can't have been done.
+                // Either can be refused, but both cannot have succeeded.
                 let both = cancelled.1["state"] == "canceled" && captured.1["state"] == "captured";
                 assert!(!both, "{cancelled:?} {captured:?}");
             });
         }
         tasks.join_all().await;
     }
-    stage.adds_up().await;
+    stage.check_books().await;
     let number = |what: &str| -> usize {
         stage.value(&format!("select count(*) from payments.attempt a where {what}")).parse().unwrap()
     };
     assert!(number("state in ('succeeded', 'declined', 'not_executed')") >= PAYMENTS);
-    // The race was run. Only the request itself settles what no worker looked at and no webhook came for; only a worker finds
-    // out that a gateway has never heard of something. The test cannot know who settled the others.
-    let told = "exists (select from payments.webhook w
+    // The race took place. Only the request settles an attempt without a look of a worker and without a webhook. Only a
+    // worker determines that a gateway has never received an order. The test cannot determine what settled the others.
+    let reported = "exists (select from payments.webhook w
         where convert_from(w.body, 'UTF8')::json ->> 'reference' = a.id::text)";
-    assert_ne!(number(&format!("gateway <> 'none' and tries = 0 and not {told}")), 0);
+    assert_ne!(number(&format!("gateway <> 'none' and tries = 0 and not {reported}")), 0);
     assert_ne!(number("code = 'never_heard_of' and tries > 0"), 0);
-    assert_ne!(number(&format!("version > 2 and {told}")), 0, "a webhook for one in doubt");
+    assert_ne!(number(&format!("version > 2 and {reported}")), 0, "a webhook for an attempt in doubt");
 }
 
-/// Two of the same request at once: one works, the other is told so or gets its answer.
+/// Sends the same request twice at once: one does the work, and the other is told so or gets its answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_request_twice_at_once_makes_one_payment() {
     let stage = Stage::start().await;
@@ -72,7 +73,9 @@ async fn the_same_request_twice_at_once_makes_one_payment() {
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..200 {
         let (caller, key) = (caller.clone(), format!("key-{}", number / 4));
-        tasks.spawn(async move { insist(&caller, "/v1/payments", &key, &payment(1000, true)).await });
+        tasks.spawn(async move {
+            repeat_until_answered(&caller, "/v1/payments", &key, &payment(1000, true)).await
+        });
     }
     let mut answers: Vec<String> =
         tasks.join_all().await.into_iter().map(|(_, body)| body.to_string()).collect();
@@ -80,5 +83,5 @@ async fn the_same_request_twice_at_once_makes_one_payment() {
     answers.dedup();
     assert_eq!(answers.len(), 50, "one answer for each key");
     assert_eq!(stage.value("select count(*) from payments.intent"), "50");
-    stage.adds_up().await;
+    stage.check_books().await;
 }

@@ -1,4 +1,4 @@
-//! Idempotency keys, and payments from start to end as a merchant sees them.
+//! Tests idempotency keys, and payments from start to end as a merchant sees them.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::load::insist;
+use crate::load::repeat_until_answered;
 use crate::stage::{GATEWAYS, Stage, payment, signed_by};
 use crate::webhooks::{news, send};
 
 const TAKE_OVER: &str = include_str!("../../sql/take_over_request.sql");
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_stands_for_one_request_and_its_answer() {
+async fn a_key_belongs_to_one_request_and_its_answer() {
     let stage = Stage::start().await;
     let caller = stage.caller();
     let first = caller.post("/v1/payments", "a", &payment(1000, true)).await;
@@ -25,7 +25,7 @@ async fn a_key_stands_for_one_request_and_its_answer() {
     let path = format!("/v1/payments/{}/refund", first.1["id"].as_str().unwrap());
     assert_eq!(caller.post(&path, "a", &json!({})).await.0, 422, "another path is another request");
 
-    // While it runs: the gateway takes its time.
+    // The gateway is slow, so the request is still running.
     stage.behave(&GATEWAYS, json!({ "latency_ms": 300 })).await;
     let slow = tokio::spawn({
         let caller = caller.clone();
@@ -37,10 +37,10 @@ async fn a_key_stands_for_one_request_and_its_answer() {
     let slow = slow.await.unwrap();
     assert_eq!(slow.0, 201);
     assert_eq!(caller.post("/v1/payments", "slow", &payment(1000, true)).await, slow);
-    stage.adds_up().await;
+    stage.check_books().await;
 }
 
-/// All of an answer but its date.
+/// A whole answer without its date.
 fn whole(stage: &Stage, path: &str, key: &str, body: &str) -> String {
     let mut socket = TcpStream::connect(("127.0.0.1", stage.service_port)).unwrap();
     let length = body.len();
@@ -53,8 +53,8 @@ fn whole(stage: &Stage, path: &str, key: &str, body: &str) -> String {
     answer.lines().filter(|line| !line.starts_with("date:")).collect::<Vec<_>>().join("\n")
 }
 
-/// What the payment's state has refused once stays refused, though it would be done by now: whoever wants it makes a new
-/// request.
+/// A request that the payment's state has refused stays refused, even if it would succeed by now. A merchant has to make
+/// a new request.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_was_refused_stays_refused() {
     let stage = Stage::start().await;
@@ -81,12 +81,13 @@ async fn a_request_that_was_refused_stays_refused() {
     let (_, read) = caller.get(&format!("/v1/payments/{}", new["id"].as_str().unwrap())).await;
     assert_eq!((&read["state"], &read["refunded"]), (&json!("captured"), &json!(0)));
     assert_eq!(caller.post(&refund, "in-time", &json!({})).await.0, 200);
-    stage.adds_up().await;
+    stage.check_books().await;
 }
 
-/// A slow first run is refused because the one who took it over did the work: that one's answer is the request's.
+/// A slow first run is refused because the run that took it over did the work. The answer of the second run is the
+/// request's answer.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_was_taken_over_does_not_record_a_refusal() {
+async fn a_run_that_was_taken_over_does_not_record_a_refusal() {
     let stage = Stage::with(&[("RECONCILE_SECONDS", "600"), ("KEY_SECONDS", "600")]).await;
     let caller = stage.caller();
     let (_, new) = caller.post("/v1/payments", "new", &payment(1000, false)).await;
@@ -98,15 +99,15 @@ async fn who_was_taken_over_does_not_record_a_refusal() {
         let (caller, path) = (caller.clone(), path.clone());
         async move { caller.post(&path, "slow", &json!({})).await }
     });
-    stage.somebody_waits("from payments.intent").await;
-    // As who takes it over and captures.
+    stage.wait_for_lock("from payments.intent").await;
+    // Simulates a run that takes the request over and captures.
     let taken_over =
         held.execute(TAKE_OVER, &[&"slow", &run_of(&stage, "slow"), &Uuid::now_v7()]).await.unwrap();
     assert_eq!(taken_over, 1);
     held.batch_execute("update payments.intent set state = 'captured', captured = amount").await.unwrap();
     held.commit().await.unwrap();
-    let (status, told) = slow.await.unwrap();
-    assert_eq!((status, &told["type"]), (409, &json!("payments:idempotency-key-running")));
+    let (status, reply) = slow.await.unwrap();
+    assert_eq!((status, &reply["type"]), (409, &json!("payments:idempotency-key-running")));
     assert_eq!(stage.value("select status is null from payments.request where key = 'slow'"), "t");
 }
 
@@ -114,14 +115,14 @@ fn run_of(stage: &Stage, key: &str) -> Uuid {
     stage.value(&format!("select run from payments.request where key = '{key}'")).parse().unwrap()
 }
 
-/// A run after the first is refused: the first one may be slow and not dead, and the reason.
+/// A later run is refused. The first run may only be slow, and be the reason for the refusal.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_after_the_first_does_not_record_a_refusal() {
     let stage = Stage::with(&[("RECONCILE_SECONDS", "600")]).await;
     stage.behave(&GATEWAYS, json!({ "silent": 1.0, "lost_webhooks": 1.0 })).await;
     let caller = stage.caller();
     let (status, new) = caller.post("/v1/payments", "new", &payment(1000, true)).await;
-    assert_eq!(status, 202, "its attempt is in doubt: {new}");
+    assert_eq!(status, 202, "the outcome of its attempt is unknown: {new}");
     let path = format!("/v1/payments/{}/capture", new["id"].as_str().unwrap());
     let first = caller.post(&path, "again", &json!({})).await;
     assert_eq!((first.0, &first.1["type"]), (409, &json!("payments:under-way")));
@@ -130,12 +131,12 @@ async fn a_run_after_the_first_does_not_record_a_refusal() {
     let second = caller.post(&path, "again", &json!({})).await;
     assert_eq!((second.0, &second.1["type"]), (409, &json!("payments:wrong-state")));
     assert_eq!(stage.value("select status is null from payments.request where key = 'again'"), "t");
-    stage.adds_up().await;
+    stage.check_books().await;
 }
 
-/// One who works on a request is so slow that another takes it over and answers: what that one said stands.
+/// A run is so slow that another run takes its request over and answers. The answer of the second run is kept.
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_answers_to_a_request_the_first_stands() {
+async fn the_first_of_two_answers_to_a_request_is_kept() {
     let stage = Stage::with(&[("KEY_SECONDS", "0.1"), ("RECONCILE_SECONDS", "600")]).await;
     let mut holder = stage.connect().await;
     let held = holder.transaction().await.unwrap();
@@ -145,20 +146,21 @@ async fn of_two_answers_to_a_request_the_first_stands() {
         let caller = caller.clone();
         async move { caller.post("/v1/payments", "a", &payment(1000, true)).await }
     });
-    stage.somebody_waits("payments.outbox").await;
-    let first = insist(&caller, "/v1/payments", "a", &payment(1000, true)).await;
+    stage.wait_for_lock("payments.outbox").await;
+    let first = repeat_until_answered(&caller, "/v1/payments", "a", &payment(1000, true)).await;
     assert_eq!((first.0, &first.1["state"]), (201, &json!("captured")));
     held.rollback().await.unwrap();
     let slow = slow.await.unwrap();
     assert_eq!((slow.0, &slow.1["type"]), (409, &json!("payments:idempotency-key-running")));
     assert_eq!(caller.post("/v1/payments", "a", &payment(1000, true)).await, first);
     stage.rows("update payments.attempt set due_at = now() where due_at is not null");
-    stage.adds_up().await;
+    stage.check_books().await;
 }
 
-/// Between the attempt's decision and the intent's step: the answer says where the outcome leads, not where the intent was.
+/// Between the attempt's decision and the intent's step, the answer has the state that follows from the outcome, not the
+/// old state of the intent.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_request_hears_of_the_outcome_before_the_intent_has_it() {
+async fn a_repeated_request_gets_the_outcome_before_the_intent_has_it() {
     let stage = Stage::with(&[("RECONCILE_SECONDS", "600")]).await;
     stage.behave(&GATEWAYS, json!({ "silent": 1.0, "lost_webhooks": 1.0 })).await;
     let caller = stage.caller();
@@ -172,17 +174,17 @@ async fn a_repeated_request_hears_of_the_outcome_before_the_intent_has_it() {
     let gateway = attempt["gateway"].as_str().unwrap();
     let signature = signed_by(gateway, Timestamp::now().as_second(), &body);
     assert_eq!(send(&caller, gateway, &signature, &body).await, 200);
-    stage.somebody_waits("update payments.intent").await;
-    let (status, told) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
-    let sums = (&told["state"], &told["captured"], &told["gateway"], &told["version"]);
+    stage.wait_for_lock("update payments.intent").await;
+    let (status, reply) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
+    let sums = (&reply["state"], &reply["captured"], &reply["gateway"], &reply["version"]);
     assert_eq!((status, sums), (201, (&json!("captured"), &json!(1000), &attempt["gateway"], &json!(3))));
     held.rollback().await.unwrap();
     stage.until("select state from payments.intent", "captured").await;
-    stage.adds_up().await;
+    stage.check_books().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn money_is_captured_refunded_and_let_go_within_its_bounds() {
+async fn money_is_captured_refunded_and_released_within_its_bounds() {
     let stage = Stage::start().await;
     let caller = stage.caller();
     let (status, new) = caller.post("/v1/payments", "new", &payment(1000, false)).await;
@@ -203,10 +205,10 @@ async fn money_is_captured_refunded_and_let_go_within_its_bounds() {
         ("refund", json!({}), 409, "", 0, 0),
     ];
     for (step, (command, body, wanted, state, captured, refunded)) in steps.into_iter().enumerate() {
-        let (status, told) = caller.post(&path(command), &format!("step-{step}"), &body).await;
-        assert_eq!(status, wanted, "{command}: {told}");
+        let (status, reply) = caller.post(&path(command), &format!("step-{step}"), &body).await;
+        assert_eq!(status, wanted, "{command}: {reply}");
         if status == 200 {
-            let sums = (&told["state"], &told["captured"], &told["refunded"]);
+            let sums = (&reply["state"], &reply["captured"], &reply["refunded"]);
             assert_eq!(sums, (&json!(state), &json!(captured), &json!(refunded)), "{command}");
         }
     }
@@ -217,37 +219,37 @@ async fn money_is_captured_refunded_and_let_go_within_its_bounds() {
     assert_eq!((&listed["payments"][0]["id"], &listed["before"]), (&json!(id), &json!(id)));
     let (_, rest) = caller.get(&format!("/v1/payments?merchant=shop&before={id}")).await;
     assert_eq!(rest["payments"], json!([]));
-    stage.adds_up().await;
+    stage.check_books().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_known_is_unknown_until_the_gateway_says() {
+async fn an_outcome_is_unknown_until_the_gateway_reports_it() {
     let stage = Stage::start().await;
     stage.behave(&GATEWAYS, json!({ "silent": 1.0, "lost_webhooks": 1.0 })).await;
     let caller = stage.caller();
-    let (status, told) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
-    // Who looks the outcome up may be done before the answer is written: then it says what was found.
-    let known = status == 201 && told["state"] == "captured";
-    assert!(known || status == 202 && told["state"] == "authorizing", "{status} {told}");
-    let (status, told) = insist(&caller, "/v1/payments", "a", &payment(1000, true)).await;
-    assert_eq!((status, &told["state"]), (201, &json!("captured")));
-    stage.adds_up().await;
+    let (status, reply) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
+    // A worker may determine the outcome before the answer is written. The answer then has this outcome.
+    let known = status == 201 && reply["state"] == "captured";
+    assert!(known || status == 202 && reply["state"] == "authorizing", "{status} {reply}");
+    let (status, reply) = repeat_until_answered(&caller, "/v1/payments", "a", &payment(1000, true)).await;
+    assert_eq!((status, &reply["state"]), (201, &json!("captured")));
+    stage.check_books().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_that_is_gone_is_left_out_and_another_is_tried() {
+async fn an_unreachable_gateway_is_excluded_and_another_is_tried() {
     let mut stage = Stage::start().await;
     let caller = stage.caller();
     tokio::task::block_in_place(|| stage.gateways.kill_dash_nine());
-    let (status, told) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
-    assert_eq!((status, &told["type"]), (503, &json!("payments:no-gateway")));
+    let (status, reply) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
+    assert_eq!((status, &reply["type"]), (503, &json!("payments:no-gateway")));
     assert_eq!(stage.value("select count(*) from payments.attempt where state = 'not_executed'"), "3");
     tokio::task::block_in_place(|| stage.gateways.restart());
-    let (status, told) = insist(&caller, "/v1/payments", "a", &payment(1000, true)).await;
-    assert_eq!((status, &told["state"]), (201, &json!("captured")));
+    let (status, reply) = repeat_until_answered(&caller, "/v1/payments", "a", &payment(1000, true)).await;
+    assert_eq!((status, &reply["state"]), (201, &json!("captured")));
     assert_eq!(stage.value("select count(*) from payments.intent"), "1");
 
-    // One that answers 503: after some of these nobody asks it, and the others get its payments.
+    // A gateway answers 503. After several of these answers it is excluded, and the others get its payments.
     stage.behave(&["lotus"], json!({ "down": true })).await;
     for number in 0..60 {
         let key = format!("b-{number}");
@@ -256,5 +258,5 @@ async fn a_gateway_that_is_gone_is_left_out_and_another_is_tried() {
     let doubted = "select count(*) < 30 from payments.attempt where gateway = 'lotus' and code like '%503%'";
     stage.until(doubted, "t").await;
     stage.behave(&["lotus"], json!({})).await;
-    stage.adds_up().await;
+    stage.check_books().await;
 }

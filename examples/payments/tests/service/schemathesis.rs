@@ -1,5 +1,5 @@
-//! The service under schemathesis: it finds no answer that the OpenAPI document denies. Needs Python, so that only
-//! `make openapi` runs it.
+//! Tests the service with schemathesis: it finds no answer that contradicts the OpenAPI document. It needs Python, so
+//! only `make openapi` runs it.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,11 +10,11 @@ use crate::stage::Stage;
 #[ignore = "needs Python: make openapi"]
 async fn schemathesis_finds_nothing() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    // Where `make openapi` puts it.
+    // The path at which `make openapi` installs it.
     let program = here.join("../../target/schemathesis/bin/schemathesis");
     assert!(program.exists(), "schemathesis is missing: run make openapi, which installs it");
     let mut stage = Stage::start().await;
-    // It would tell whatever addresses are made up for endpoints.
+    // A worker would send notifications to the random addresses of endpoints.
     tokio::task::block_in_place(|| stage.worker.kill_dash_nine());
     let folder = tempfile::tempdir().unwrap();
     let mut run = Command::new(here.join("tests/service/schemathesis.sh"));

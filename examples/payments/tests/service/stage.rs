@@ -1,4 +1,4 @@
-//! All programs of one test, what can be said to them, and the final look at every book.
+//! All programs of one test, requests to them, and the final check of all books.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,25 +14,25 @@ use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_postgres::NoTls;
 
-use crate::document::hold_to;
+use crate::document::check_answer;
 use crate::program::Program;
 
-/// Nothing that a test waits for takes so long unless it is broken.
+/// Time limit of a test's waits. Only a fault makes them take so long.
 pub const PATIENCE: Duration = Duration::from_secs(120);
-/// Stages at once: each has five programs and its own server, and machines that test have two cores.
+/// Number of stages at once: each has five programs and its own server, and test machines have two cores.
 static ROOM: Semaphore = Semaphore::const_new(2);
-/// What the gateways sign with.
+/// The secrets with which the gateways sign.
 const SECRETS: &str = "secret of lotus,secret of banyan,secret of peepal";
 pub const GATEWAYS: [&str; 3] = ["lotus", "banyan", "peepal"];
 
-/// A webhook's signature, as this gateway makes it.
+/// The signature of a webhook of this gateway.
 pub fn signed_by(gateway: &str, at: i64, body: &str) -> String {
     sign(&format!("secret of {gateway}"), at, body.as_bytes())
 }
 
 const CONTRADICTIONS: &str = include_str!("../../sql/contradictions.sql");
 
-/// Everything.
+/// The programs of a test, the server, and a client.
 pub struct Stage {
     pub gateways: Program,
     pub service: Program,
@@ -47,14 +47,14 @@ pub struct Stage {
     _room: SemaphorePermit<'static>,
 }
 
-/// What the service stands on.
+/// The database setup of the service.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Plan {
     /// A plain server.
     Direct,
-    /// One that has hotrow's queues.
+    /// A server with Hotrow's queues.
     WithQueues,
-    /// A plain server behind Hotrow: only the port is another.
+    /// A plain server behind Hotrow. Only the port is different.
     ThroughHotrow,
     /// Both.
     WithQueuesThroughHotrow,
@@ -74,17 +74,17 @@ impl Plan {
 pub type Answer = (u16, Value);
 
 impl Stage {
-    /// On a new server, with gateways that behave.
+    /// Starts a stage on a new server, with gateways without failures.
     pub async fn start() -> Self {
         Self::build(Plan::Direct, &[]).await
     }
 
-    /// With other settings of the service.
+    /// The same with other settings of the service.
     pub async fn with(settings: &[(&str, &str)]) -> Self {
         Self::build(Plan::Direct, settings).await
     }
 
-    /// What the service stands on, and other settings of it.
+    /// The same with this database setup and other settings of the service.
     pub async fn build(plan: Plan, settings: &[(&str, &str)]) -> Self {
         let room = ROOM.acquire().await.unwrap();
         tokio::task::block_in_place(|| Self::open(room, plan, settings))
@@ -122,7 +122,7 @@ impl Stage {
                 ("BEHAVIOUR", &behaviour),
             ],
         );
-        // What takes minutes in earnest takes fractions of a second here.
+        // Delays of minutes in production are fractions of a second here.
         let mut environment = vec![
             ("DATABASE_URL", url.as_str()),
             ("LISTEN", &listen),
@@ -154,17 +154,17 @@ impl Stage {
         }
     }
 
-    /// Gives the database hotrow's queues.
+    /// Installs Hotrow's queues in the database.
     pub fn migrate(&self) {
         tokio::task::block_in_place(|| hotrow_testkit::migrate(&self.server.url()));
     }
 
-    /// How to talk to the service.
+    /// A client of the service.
     pub fn caller(&self) -> Caller {
         Caller { client: self.client.clone(), base: format!("http://127.0.0.1:{}", self.service_port) }
     }
 
-    /// Gateways behave otherwise from now on; webhooks go to the service unless something else is said.
+    /// Changes the behaviour of gateways. Webhooks go to the service unless the behaviour has another address.
     pub async fn behave(&self, names: &[&str], mut behaviour: Value) {
         let to = behaviour.get("webhooks_url").cloned();
         behaviour["webhooks_url"] =
@@ -196,22 +196,22 @@ impl Stage {
         self.rows(sql)[0][0].clone().unwrap_or_default()
     }
 
-    /// A connection of the test's own, straight to the server.
+    /// A direct connection of the test to the server.
     pub async fn connect(&self) -> tokio_postgres::Client {
         let (client, connection) = tokio_postgres::connect(&self.server.url(), NoTls).await.unwrap();
         tokio::spawn(connection);
         client
     }
 
-    /// Waits until a statement that has this in its text waits for a lock.
-    pub async fn somebody_waits(&self, about: &str) {
+    /// Waits until a statement with this text in it waits for a lock.
+    pub async fn wait_for_lock(&self, about: &str) {
         let waiting = format!(
             "select count(*) > 0 from pg_stat_activity where wait_event_type = 'Lock' and query like '%{about}%'"
         );
         self.until(&waiting, "t").await;
     }
 
-    /// Waits until a query answers this.
+    /// Waits until a query returns this value.
     pub async fn until(&self, sql: &str, wanted: &str) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -224,8 +224,8 @@ impl Stage {
         }
     }
 
-    /// Waits until nothing is under way, then compares our tables with themselves and with the gateways' books.
-    pub async fn adds_up(&self) {
+    /// Waits until no work is under way, then checks the tables, also against the gateways' books.
+    pub async fn check_books(&self) {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let contradictions = self.rows(CONTRADICTIONS);
@@ -249,7 +249,7 @@ impl Stage {
                 let text = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
                 let row = ours
                     .remove(&text("reference"))
-                    .unwrap_or_else(|| panic!("{gateway} has what we have not: {entry}"));
+                    .unwrap_or_else(|| panic!("{gateway} has an entry without an attempt: {entry}"));
                 let [_, intent, at, kind, amount, currency, state] = row.as_slice() else {
                     panic!("{row:?}")
                 };
@@ -262,14 +262,14 @@ impl Stage {
             }
         }
         for row in ours.values() {
-            assert_eq!(row[6], "not_executed", "no gateway knows of {row:?}");
+            assert_eq!(row[6], "not_executed", "no gateway has {row:?}");
         }
         for (intent, charges) in charges {
             assert_eq!(charges, 1, "{intent} was charged more than once");
         }
     }
 
-    /// All that a gateway has done.
+    /// The book of a gateway.
     pub async fn book(&self, gateway: &str) -> Vec<Value> {
         let url = format!("http://127.0.0.1:{}/{gateway}/book", self.gateways_port);
         let (status, body) = self.client.get(&url, PATIENCE).await.unwrap();
@@ -278,7 +278,7 @@ impl Stage {
     }
 }
 
-/// Somebody who talks to the service.
+/// A client of the service.
 #[derive(Clone)]
 pub struct Caller {
     client: Client,
@@ -291,17 +291,17 @@ impl Caller {
         self.try_post(path, key, body).await.unwrap()
     }
 
-    /// The same, while the service may be dead.
+    /// The same while the service may be down.
     pub async fn try_post(&self, path: &str, key: &str, body: &Value) -> Result<Answer, String> {
         self.send("POST", path, &[("idempotency-key", key)], body.to_string()).await
     }
 
-    /// Asks.
+    /// Sends a GET request.
     pub async fn get(&self, path: &str) -> Answer {
         self.send("GET", path, &[], Bytes::new()).await.unwrap()
     }
 
-    /// Sends anything. The answer is one that the document has.
+    /// Sends any request, and checks that the document describes the answer.
     pub async fn send(
         &self,
         method: &str,
@@ -313,7 +313,7 @@ impl Caller {
         let answer = self.client.send(method, &url, headers, body.into(), PATIENCE).await;
         let (status, body) = answer.map_err(|error| error.to_string())?;
         let body = json(&body);
-        hold_to(method, path, status, &body);
+        check_answer(method, path, status, &body);
         Ok((status, body))
     }
 }

@@ -1,50 +1,51 @@
-//! The same service with another port in its DATABASE_URL.
+//! Tests the same service with Hotrow's port in its DATABASE_URL.
 
 use std::time::Instant;
 
 use serde_json::json;
 
-use crate::crashes::{bad_manners, compare};
+use crate::crashes::{compare, failing_behaviour};
 use crate::load::Load;
 use crate::stage::{GATEWAYS, Plan, Stage};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hotrow_killed_under_load_loses_and_doubles_nothing() {
+async fn hotrow_killed_under_load_loses_and_duplicates_nothing() {
     let mut stage = Stage::build(Plan::ThroughHotrow, &[]).await;
-    stage.behave(&GATEWAYS, bad_manners()).await;
+    stage.behave(&GATEWAYS, failing_behaviour()).await;
     let load = Load::start(&stage.caller(), 8);
     for _ in 0..3 {
-        load.flows(20).await;
+        load.wait_for(20).await;
         tokio::task::block_in_place(|| stage.hotrow.as_mut().unwrap().restart());
     }
-    load.flows(20).await;
-    let told = load.stop().await;
-    compare(&stage, &told).await;
+    load.wait_for(20).await;
+    let answers = load.stop().await;
+    compare(&stage, &answers).await;
 }
 
-/// All ten or so statements of a payment are packed, none of them bent for it.
+/// All statements of a payment, about ten, are packed without changes.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_statement_of_a_payment_is_packed() {
-    // Nothing is slow enough for a worker to find anything to do.
+    // All steps are fast, so a worker finds no work.
     let stage =
         Stage::build(Plan::ThroughHotrow, &[("RECONCILE_SECONDS", "600"), ("GATEWAY_SECONDS", "60")]).await;
     stage.behave(&GATEWAYS, json!({ "webhooks_url": "" })).await;
     let load = Load::start(&stage.caller(), 32);
-    load.flows(100).await; // by then all connections have prepared all statements
+    load.wait_for(100).await; // by then all connections have prepared all statements
     let count = async || {
         let (packed, passed) = ("packed_units_total", "passed_through_units_total");
         (stage.metric(packed).await, stage.metric(passed).await, stage.metric("batches_total").await)
     };
     let (packed, passed, batches) = count().await;
     let began = Instant::now();
-    let payments = load.flows(100).await as u64;
+    let payments = load.wait_for(100).await as u64;
     let after = count().await;
     let seconds = began.elapsed().as_secs();
     let (packed, passed, batches) = (after.0 - packed, after.1 - passed, after.2 - batches);
-    let told = load.stop().await;
+    let answers = load.stop().await;
     assert!(packed >= 11 * payments, "{packed} packed");
-    // What the worker claims, and the looks for endpoints and queues: about ten a second, however many payments there are.
+    // The claims of the worker, and the queries for endpoints and queues: about ten per second, independent of the number
+    // of payments.
     assert!(passed < 30 + 20 * seconds, "{passed} passed through in {seconds} s");
     assert!(batches < packed, "{batches} batches");
-    compare(&stage, &told).await;
+    compare(&stage, &answers).await;
 }

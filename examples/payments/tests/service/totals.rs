@@ -1,5 +1,6 @@
-//! The merchant's day under recounts: each race that its epoch guards, one step after the other, with the service's own
-//! statements and locks that hold the others back. recount_close.sql and recount_open.sql say what must not happen.
+//! Tests the merchant's day during recounts: each race that its epoch prevents, one step after another, with the
+//! service's own statements and with locks that delay the others. recount_close.sql and recount_open.sql describe the
+//! races.
 
 use jiff::civil::Date;
 use serde_json::json;
@@ -13,10 +14,10 @@ const ADD_TO_DAY: &str = include_str!("../../sql/add_to_day.sql");
 const RECOUNT_CLOSE: &str = include_str!("../../sql/recount_close.sql");
 const RECOUNT_OPEN: &str = include_str!("../../sql/recount_open.sql");
 
-/// Workers look at nothing by themselves before the test is over.
-const NO_LADDER: (&str, &str) = ("RECONCILE_SECONDS", "600");
+/// Workers do not look at attempts by themselves during the test.
+const LONG_DELAYS: (&str, &str) = ("RECONCILE_SECONDS", "600");
 
-/// How many rows a statement about today has changed; `more` are its values from the fourth on.
+/// The number of rows that a statement about today has changed. `more` has its values from the fourth on.
 async fn today(client: &Client, sql: &str, more: &[&(dyn ToSql + Sync)]) -> u64 {
     let day: Date = client.query_one("select (now() at time zone 'UTC')::date", &[]).await.unwrap().get(0);
     let mut values: Vec<&(dyn ToSql + Sync)> = vec![&"shop", &day, &"INR"];
@@ -24,67 +25,67 @@ async fn today(client: &Client, sql: &str, more: &[&(dyn ToSql + Sync)]) -> u64 
     client.execute(sql, &values).await.unwrap()
 }
 
-/// What the day says, and the epoch.
+/// The totals of the day, and the epoch.
 fn day(stage: &Stage) -> (String, String) {
     let value = |column| stage.value(&format!("select {column} from payments.merchant_day"));
     (value("attempts || ' ' || captured"), value("epoch"))
 }
 
-/// All is left to a worker, and comes out right.
-async fn all_adds_up(stage: &Stage, attempts: &str) {
+/// Leaves all attempts to a worker and checks the result.
+async fn check_totals(stage: &Stage, attempts: &str) {
     stage.rows("update payments.attempt set due_at = now() where due_at is not null");
-    stage.adds_up().await;
+    stage.check_books().await;
     assert_eq!(day(stage).0, attempts);
 }
 
-/// A service is slow, or dies, between deciding an attempt and adding it; meanwhile a recount has counted it.
+/// A service is slow or crashes between deciding an attempt and adding it. Meanwhile a recount has counted the attempt.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_recount_has_counted_is_not_added_again() {
-    let stage = Stage::with(&[NO_LADDER]).await;
+async fn a_counted_attempt_is_not_added_again() {
+    let stage = Stage::with(&[LONG_DELAYS]).await;
     let mut holder = stage.connect().await;
     let other = stage.connect().await;
     let held = holder.transaction().await.unwrap();
-    // The event comes after the decision and before the addition.
+    // The event is written after the decision and before the addition.
     held.batch_execute("lock table payments.outbox in exclusive mode").await.unwrap();
     let caller = stage.caller();
     let paying = tokio::spawn(async move { caller.post("/v1/payments", "a", &payment(1000, true)).await });
-    stage.somebody_waits("payments.outbox").await;
+    stage.wait_for_lock("payments.outbox").await;
     assert_eq!(stage.value("select state from payments.attempt"), "succeeded");
     assert_eq!(today(&other, RECOUNT_CLOSE, &[&0_i64]).await, 1);
     assert_eq!(today(&other, RECOUNT_OPEN, &[&1_i64]).await, 1);
     assert_eq!(day(&stage), ("1 1000".to_owned(), "2".to_owned()));
     held.rollback().await.unwrap();
     assert_eq!(paying.await.unwrap().0, 201);
-    assert_eq!(day(&stage).0, "1 1000", "added to a sum that has it");
+    assert_eq!(day(&stage).0, "1 1000", "added twice");
     assert_eq!(stage.value("select due_at is not null from payments.attempt"), "t", "left to a recount");
-    all_adds_up(&stage, "1 1000").await;
+    check_totals(&stage, "1 1000").await;
 }
 
-/// While a day is closed, whoever counts may have looked already, and will write over what is added.
+/// While a day is closed, a recount may have read the attempts already, and would overwrite an addition.
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_added_to_a_day_that_is_closed() {
-    let stage = Stage::with(&[NO_LADDER]).await;
+async fn nothing_is_added_to_a_closed_day() {
+    let stage = Stage::with(&[LONG_DELAYS]).await;
     let (caller, other) = (stage.caller(), stage.connect().await);
     caller.post("/v1/payments", "first", &payment(1000, true)).await;
     assert_eq!(today(&other, RECOUNT_CLOSE, &[&0_i64]).await, 1);
     let (status, _) = caller.post("/v1/payments", "second", &payment(1000, true)).await;
-    assert_eq!(status, 201, "nobody waits for a recount");
+    assert_eq!(status, 201, "no request waits for a recount");
     assert_eq!(day(&stage), ("1 1000".to_owned(), "1".to_owned()));
     assert_eq!(stage.value("select count(*) from payments.attempt where due_at is not null"), "1");
     assert_eq!(today(&other, RECOUNT_OPEN, &[&1_i64]).await, 1);
     assert_eq!(day(&stage), ("2 2000".to_owned(), "2".to_owned()));
-    all_adds_up(&stage, "2 2000").await;
+    check_totals(&stage, "2 2000").await;
 }
 
-/// A recount has looked and waits for the row; another one's comes and goes, and so does an addition after it.
+/// A recount has read the attempts and waits for the row. Meanwhile another recount and a later addition commit.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_recount_that_comes_late_does_not_write_what_it_saw_before() {
-    let stage = Stage::with(&[NO_LADDER]).await;
+async fn a_late_recount_does_not_write_old_sums() {
+    let stage = Stage::with(&[LONG_DELAYS]).await;
     let (caller, mut holder, late) = (stage.caller(), stage.connect().await, stage.connect().await);
     caller.post("/v1/payments", "first", &payment(1000, true)).await;
     stage.behave(&GATEWAYS, json!({ "silent": 1.0, "lost_webhooks": 1.0 })).await;
     let (status, second) = caller.post("/v1/payments", "second", &payment(500, true)).await;
-    assert_eq!(status, 202, "the gateway has done it and not said so: {second}");
+    assert_eq!(status, 202, "the gateway executed it without an answer: {second}");
     assert_eq!(today(&late, RECOUNT_CLOSE, &[&0_i64]).await, 1);
 
     let between = holder.transaction().await.unwrap();
@@ -93,7 +94,7 @@ async fn a_recount_that_comes_late_does_not_write_what_it_saw_before() {
     };
     changed(RECOUNT_OPEN, &[&1_i64]).await;
     let opening = tokio::spawn(async move { today(&late, RECOUNT_OPEN, &[&1_i64]).await });
-    stage.somebody_waits("payments.merchant_day").await;
+    stage.wait_for_lock("payments.merchant_day").await;
     let attempt: uuid::Uuid = second["last_attempt"]["id"].as_str().unwrap().parse().unwrap();
     let now = "select version, (now() at time zone 'UTC')::date from payments.attempt where id = $1";
     let row = between.query_one(now, &[&attempt]).await.unwrap();
@@ -106,22 +107,23 @@ async fn a_recount_that_comes_late_does_not_write_what_it_saw_before() {
     between.commit().await.unwrap();
 
     assert_eq!(opening.await.unwrap(), 0);
-    assert_eq!(day(&stage), ("2 1500".to_owned(), "2".to_owned()), "written over by an older sum");
-    all_adds_up(&stage, "2 1500").await;
+    assert_eq!(day(&stage), ("2 1500".to_owned(), "2".to_owned()), "overwritten by an older sum");
+    check_totals(&stage, "2 1500").await;
 }
 
-/// Two recounts find the day open at the same time: if both could close it, it would be open again and counted by none.
+/// Two recounts find the day open at the same time. If both could close it, it would be open again and neither would
+/// count.
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_recounts_that_begin_together_one_closes_the_day() {
-    let stage = Stage::with(&[NO_LADDER]).await;
+async fn only_one_of_two_simultaneous_recounts_closes_the_day() {
+    let stage = Stage::with(&[LONG_DELAYS]).await;
     let (caller, one, two) = (stage.caller(), stage.connect().await, stage.connect().await);
     caller.post("/v1/payments", "first", &payment(1000, true)).await;
-    // As after somebody who died between deciding an attempt and adding it.
+    // Simulates a program that has crashed between deciding an attempt and adding it.
     stage.rows("update payments.merchant_day set attempts = 0, captured = 0, authorized = 0");
     assert_eq!(today(&one, RECOUNT_CLOSE, &[&0_i64]).await, 1);
     assert_eq!(today(&two, RECOUNT_CLOSE, &[&0_i64]).await, 0);
     today(&one, RECOUNT_OPEN, &[&1_i64]).await;
     today(&two, RECOUNT_OPEN, &[&1_i64]).await;
     assert_eq!(day(&stage), ("1 1000".to_owned(), "2".to_owned()));
-    all_adds_up(&stage, "1 1000").await;
+    check_totals(&stage, "1 1000").await;
 }

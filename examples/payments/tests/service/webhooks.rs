@@ -1,4 +1,4 @@
-//! Webhooks of payment gateways: forged, replayed, doubled, late.
+//! Tests webhooks of payment gateways: forged, replayed, repeated, late.
 
 use jiff::Timestamp;
 use payments::signature::{HEADER, sign};
@@ -25,9 +25,9 @@ async fn only_genuine_recent_webhooks_change_anything() {
     let stage = Stage::with(&[("RECONCILE_SECONDS", "60")]).await;
     stage.behave(&GATEWAYS, json!({ "silent": 1.0, "lost_webhooks": 1.0 })).await;
     let caller = stage.caller();
-    let (status, told) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
-    assert_eq!(status, 202, "{told}");
-    let attempt = &told["last_attempt"];
+    let (status, reply) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
+    assert_eq!(status, 202, "{reply}");
+    let attempt = &reply["last_attempt"];
     let gateway = attempt["gateway"].as_str().unwrap();
     let other = GATEWAYS.into_iter().find(|name| *name != gateway).unwrap();
     let now = Timestamp::now().as_second();
@@ -46,7 +46,7 @@ async fn only_genuine_recent_webhooks_change_anything() {
     let old = signed_by(gateway, now - 301, &genuine);
     assert_eq!(send(&caller, gateway, &old, &genuine).await, 401, "a replay from the archive");
     assert_eq!(send(&caller, "nobody", &signature, &genuine).await, 404);
-    // Genuine, and of a kind that is not known here.
+    // A genuine webhook of an unknown kind.
     for body in ["{}", r#"{"event":"e","kind":"payout"}"#, "not JSON"] {
         let signature = signed_by(gateway, now, body);
         assert_eq!(post(&caller, gateway, &signature, body).await, (200, json!("kept\n")), "{body}");
@@ -55,7 +55,7 @@ async fn only_genuine_recent_webhooks_change_anything() {
             format!("select count(*) from payments.webhook where convert_from(body, 'UTF8') = '{body}'");
         assert_eq!(stage.value(&kept), "1");
     }
-    // Genuine, but what one gateway says about another's attempts is its own affair.
+    // A genuine webhook of one gateway about an attempt of another gateway, which is ignored.
     let foreign = news(&attempt["id"], "declined", "foreign");
     assert_eq!(send(&caller, other, &signed_by(other, now, &foreign), &foreign).await, 200);
     let nobodys = news(&json!(Uuid::now_v7()), "succeeded", "nobody's");
@@ -68,28 +68,32 @@ async fn only_genuine_recent_webhooks_change_anything() {
     assert_eq!(post(&caller, gateway, &signature, &genuine).await, (200, json!("known\n")), "again");
     let changed = news(&attempt["id"], "declined", "genuine");
     let signed = signed_by(gateway, now, &changed);
-    assert_eq!(post(&caller, gateway, &signed, &changed).await, (200, json!("known\n")), "the first stands");
+    assert_eq!(
+        post(&caller, gateway, &signed, &changed).await,
+        (200, json!("known\n")),
+        "the first webhook is kept"
+    );
     let late = news(&attempt["id"], "declined", "late");
     assert_eq!(send(&caller, gateway, &signed_by(gateway, now, &late), &late).await, 200);
     stage.until("select count(*) from payments.webhook where due_at is null", "7").await;
-    assert_eq!(stage.value("select state from payments.intent"), "captured", "the first outcome stands");
+    assert_eq!(stage.value("select state from payments.intent"), "captured", "the first outcome is kept");
     let kept = "select convert_from(body, 'UTF8') from payments.webhook where event = 'genuine'";
     assert_eq!(stage.value(kept), genuine);
-    stage.adds_up().await;
+    stage.check_books().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_whose_service_dies_is_left_to_the_workers() {
+async fn a_webhook_whose_service_is_killed_is_left_to_the_workers() {
     let stage = Stage::start().await;
     let caller = stage.caller();
-    let (_, told) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
-    let attempt = &told["last_attempt"];
-    // As a service leaves it that was killed between the answer and the work.
+    let (_, reply) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
+    let attempt = &reply["last_attempt"];
+    // Simulates a service that was killed between the answer and the processing.
     let body = news(&attempt["id"], "succeeded", "left");
     stage.rows(&format!(
         "insert into payments.webhook (gateway, event, body, due_at) values ('{}', 'left', '{body}', now())",
         attempt["gateway"].as_str().unwrap()
     ));
     stage.until("select due_at is null from payments.webhook where event = 'left'", "t").await;
-    stage.adds_up().await;
+    stage.check_books().await;
 }

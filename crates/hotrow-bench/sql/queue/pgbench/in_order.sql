@@ -1,4 +1,4 @@
--- Warm-up: what a client gets must come after what it got before.
+-- Warm-up: each order of a client must be later than the client's previous order.
 \if :id <= :previous
 select 'out of order'::int;
 \endif

@@ -169,6 +169,7 @@ fn write_latency(text: &mut String, scenario: &ScenarioResult, clients: u32) -> 
         writeln!(text, "| `{}` | {due} | {done} | {p50} | {p90} | {p99} | {p999} | {max} |", technique.name)?;
     }
     writeln!(text)?;
+    let fell_behind = |figures: &Figures| is_behind(figures, figures.per_second.median);
     for (technique, _) in measured(scenario, clients).filter(|(_, figures)| fell_behind(figures)) {
         writeln!(
             text,
@@ -207,10 +208,6 @@ fn write_pace(text: &mut String, scenario: &ScenarioResult, clients: u32) -> Res
         }
     }
     Ok(())
-}
-
-fn fell_behind(figures: &Figures) -> bool {
-    is_behind(figures, figures.per_second.median)
 }
 
 /// Random arrivals cause differences of a few per cent.

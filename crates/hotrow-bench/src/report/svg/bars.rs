@@ -24,7 +24,7 @@ pub(super) fn draw(canvas: &mut Canvas, scenario: &ScenarioResult, top: f64) {
         let colour = colour_of(technique.name);
         canvas.text(LEFT - 10.0, y + 17.0, "end", colour, &title_of(technique.name));
         let Some(figures) = figures else {
-            canvas.text(LEFT + 6.0, y + 17.0, "start", Colour::Grey, "no figure");
+            canvas.text(LEFT + 6.0, y + 17.0, "start", Colour::GREY, "no figure");
             continue;
         };
         let spread = figures.per_second;
@@ -33,14 +33,14 @@ pub(super) fn draw(canvas: &mut Canvas, scenario: &ScenarioResult, top: f64) {
         canvas.line(
             (LEFT + length(spread.min), middle),
             (LEFT + length(spread.max), middle),
-            Colour::Ink,
+            Colour::INK,
             1.5,
         );
         let end = LEFT + length(spread.max) + 8.0;
         canvas.text(end, y + 17.0, "start", colour, &format!("{}/s", whole(spread.median)));
     }
     let bottom = top + height(scenario);
-    canvas.text((LEFT + WIDTH - RIGHT) / 2.0, bottom - 40.0, "middle", Colour::Grey, "done per second");
+    canvas.text((LEFT + WIDTH - RIGHT) / 2.0, bottom - 40.0, "middle", Colour::GREY, "done per second");
     let note = format!("{}; thin line: lowest to highest round", counted(clients, "client"));
-    canvas.text(LEFT, bottom - 20.0, "start", Colour::Grey, &note);
+    canvas.text(LEFT, bottom - 20.0, "start", Colour::GREY, &note);
 }

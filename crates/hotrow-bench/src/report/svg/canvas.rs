@@ -17,7 +17,7 @@ impl Canvas {
              viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"Helvetica, Arial, DejaVu Sans, sans-serif\" font-size=\"13\">"
         ));
         canvas.add(format_args!("<style>{}</style>", dark_colours()));
-        canvas.rectangle((0.0, 0.0), (width, height), Colour::Paper);
+        canvas.rectangle((0.0, 0.0), (width, height), Colour::PAPER);
         canvas
     }
 
@@ -30,7 +30,7 @@ impl Canvas {
         let text = escaped(text);
         self.add(format_args!(
             "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"18\" font-weight=\"bold\" {}>{text}</text>",
-            fill(Colour::Ink)
+            fill(Colour::INK)
         ));
     }
 
@@ -114,25 +114,24 @@ impl Canvas {
     }
 
     fn add(&mut self, element: std::fmt::Arguments<'_>) {
-        writeln!(self.text, "{element}").expect("text in memory takes whatever is written to it");
+        writeln!(self.text, "{element}").expect("writing to a string cannot fail");
     }
 }
 
 /// The attributes for a filled shape. The class carries the colour of the dark variant.
 fn fill(colour: Colour) -> String {
-    let (name, light, _) = colour.values();
+    let Colour { name, light, .. } = colour;
     format!("fill=\"{light}\" class=\"fill-{name}\"")
 }
 
 fn stroke(colour: Colour) -> String {
-    let (name, light, _) = colour.values();
+    let Colour { name, light, .. } = colour;
     format!("stroke=\"{light}\" class=\"stroke-{name}\"")
 }
 
 /// Rules for viewers with a dark background. Programs without CSS show the light colours of the attributes.
 fn dark_colours() -> String {
-    let rules = Colour::ALL.map(|colour| {
-        let (name, _, dark) = colour.values();
+    let rules = Colour::ALL.map(|Colour { name, dark, .. }| {
         format!(".fill-{name}{{fill:{dark}}}.stroke-{name}{{stroke:{dark}}}")
     });
     format!("@media (prefers-color-scheme: dark){{{}}}", rules.concat())

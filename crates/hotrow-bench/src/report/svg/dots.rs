@@ -21,22 +21,22 @@ pub(super) fn draw(canvas: &mut Canvas, scenario: &ScenarioResult, top: f64) {
     let latencies = rows.iter().filter_map(|(_, _, figures)| marks(figures.as_ref()?));
     let extremes = latencies.flatten().map(|(_, latency_us)| latency_us as f64);
     let Some(scale) = LogScale::around(extremes, LEFT + 20.0, WIDTH - RIGHT + 60.0) else {
-        canvas.text(LEFT, top + 20.0, "start", Colour::Grey, "no figures");
+        canvas.text(LEFT, top + 20.0, "start", Colour::GREY, "no figures");
         return;
     };
     for tick in scale.ticks(MOST_TICKS) {
-        canvas.line((scale.at(tick), top), (scale.at(tick), bottom), Colour::Grid, 1.0);
-        canvas.text(scale.at(tick), bottom + 18.0, "middle", Colour::Grey, &(tick / 1000.0).to_string());
+        canvas.line((scale.at(tick), top), (scale.at(tick), bottom), Colour::GRID, 1.0);
+        canvas.text(scale.at(tick), bottom + 18.0, "middle", Colour::GREY, &(tick / 1000.0).to_string());
     }
     for (row, (technique, clients, figures)) in rows.iter().enumerate() {
         let y = top + (row as f64 + 0.5) * ROW;
         let colour = colour_of(technique.name);
         canvas.text(LEFT - 10.0, y - 2.0, "end", colour, &title_of(technique.name));
         let Some(figures) = figures else {
-            canvas.text(LEFT + 6.0, y + 4.0, "start", Colour::Grey, "no figure");
+            canvas.text(LEFT + 6.0, y + 4.0, "start", Colour::GREY, "no figure");
             continue;
         };
-        canvas.text(LEFT - 10.0, y + 14.0, "end", Colour::Grey, &circumstances(*clients, figures));
+        canvas.text(LEFT - 10.0, y + 14.0, "end", Colour::GREY, &circumstances(*clients, figures));
         let marks = marks(figures)
             .into_iter()
             .flatten()
@@ -48,9 +48,9 @@ pub(super) fn draw(canvas: &mut Canvas, scenario: &ScenarioResult, top: f64) {
         }
     }
     let axis = "time from due to answered, in ms (logarithmic)";
-    canvas.text((LEFT + WIDTH - RIGHT) / 2.0, bottom + 38.0, "middle", Colour::Grey, axis);
+    canvas.text((LEFT + WIDTH - RIGHT) / 2.0, bottom + 38.0, "middle", Colour::GREY, axis);
     let legend = "circle: p50, diamond: p99, square: p99.9";
-    canvas.text(LEFT, bottom + 58.0, "start", Colour::Grey, legend);
+    canvas.text(LEFT, bottom + 58.0, "start", Colour::GREY, legend);
 }
 
 type Row<'a> = (&'a TechniqueResult, u32, Option<&'a Figures>);

@@ -38,7 +38,7 @@ pub(super) fn draw(canvas: &mut Canvas, scenario: &ScenarioResult, top: f64) {
         .flat_map(|technique| clients.iter().filter_map(|count| technique.figures(*count)));
     let extremes = figures.flat_map(|figures| [figures.per_second.min, figures.per_second.max]);
     let Some(scale) = LogScale::around(extremes, bottom, top + 10.0) else {
-        canvas.text(LEFT, top + 20.0, "start", Colour::Grey, "no figures");
+        canvas.text(LEFT, top + 20.0, "start", Colour::GREY, "no figures");
         return;
     };
     draw_axes(canvas, &scale, &clients, bottom);
@@ -50,7 +50,7 @@ pub(super) fn draw(canvas: &mut Canvas, scenario: &ScenarioResult, top: f64) {
     spread_out(&mut labels);
     for label in labels {
         if (label.y - label.last.1).abs() > 1.0 || label.last.0 < right - 1.0 {
-            canvas.line((label.last.0 + 7.0, label.last.1), (right + 10.0, label.y), Colour::Leader, 1.0);
+            canvas.line((label.last.0 + 7.0, label.last.1), (right + 10.0, label.y), Colour::LEADER, 1.0);
         }
         canvas.text(right + 14.0, label.y + 4.5, "start", label.colour, &label.title);
     }
@@ -59,31 +59,31 @@ pub(super) fn draw(canvas: &mut Canvas, scenario: &ScenarioResult, top: f64) {
 fn draw_axes(canvas: &mut Canvas, scale: &LogScale, clients: &[u32], bottom: f64) {
     for tick in scale.ticks(MOST_TICKS) {
         let y = scale.at(tick);
-        canvas.line((AXIS, y), (WIDTH - RIGHT, y), Colour::Grid, 1.0);
-        canvas.text(AXIS - 8.0, y + 4.5, "end", Colour::Grey, &whole(tick));
+        canvas.line((AXIS, y), (WIDTH - RIGHT, y), Colour::GRID, 1.0);
+        canvas.text(AXIS - 8.0, y + 4.5, "end", Colour::GREY, &whole(tick));
     }
     for (position, count) in clients.iter().enumerate() {
         canvas.text(
             x_of(position, clients.len()),
             bottom + 20.0,
             "middle",
-            Colour::Grey,
+            Colour::GREY,
             &whole((*count).into()),
         );
     }
     let middle = (AXIS + WIDTH - RIGHT) / 2.0;
-    canvas.text(middle, bottom + 40.0, "middle", Colour::Grey, "clients");
+    canvas.text(middle, bottom + 40.0, "middle", Colour::GREY, "clients");
     canvas.text(
         AXIS,
         bottom + 62.0,
         "start",
-        Colour::Grey,
+        Colour::GREY,
         "vertical bars: lowest to highest round; logarithmic scale",
     );
     canvas.text_upwards(
         22.0,
         (bottom + 10.0 + bottom - HEIGHT + BELOW) / 2.0,
-        Colour::Grey,
+        Colour::GREY,
         "done per second",
     );
 }
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn labels_of_lines_that_end_together_stay_readable() {
-        let label = |y| Label { title: String::new(), colour: Colour::Blue, last: (0.0, y), y };
+        let label = |y| Label { title: String::new(), colour: Colour::BLUE, last: (0.0, y), y };
         let mut labels = vec![label(100.0), label(300.0), label(101.0), label(102.0)];
         spread_out(&mut labels);
         for pair in labels.windows(2) {

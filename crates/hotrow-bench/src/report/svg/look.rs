@@ -3,20 +3,13 @@
 /// A colour with a variant for dark backgrounds. People with any kind of colour vision can tell these colours apart, after
 /// Okabe and Ito, and text in them is readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Colour {
-    Paper,
-    Ink,
-    Grid,
-    Leader,
-    Grey,
-    Blue,
-    Vermilion,
-    Red,
-    Green,
-    Purple,
-    Ochre,
-    Navy,
-    Brown,
+pub(super) struct Colour {
+    /// The name of its class in the picture.
+    pub(super) name: &'static str,
+    /// Its value on a light background.
+    pub(super) light: &'static str,
+    /// Its value on a dark background.
+    pub(super) dark: &'static str,
 }
 
 /// The sign at the points of a line: readers can tell lines apart without their colours.
@@ -34,57 +27,56 @@ pub(super) enum Marker {
     Hourglass,
 }
 
-impl Colour {
-    pub(super) const ALL: [Self; 13] = [
-        Self::Paper,
-        Self::Ink,
-        Self::Grid,
-        Self::Leader,
-        Self::Grey,
-        Self::Blue,
-        Self::Vermilion,
-        Self::Red,
-        Self::Green,
-        Self::Purple,
-        Self::Ochre,
-        Self::Navy,
-        Self::Brown,
-    ];
+const fn colour(name: &'static str, light: &'static str, dark: &'static str) -> Colour {
+    Colour { name, light, dark }
+}
 
-    /// The name of its class in the picture, and its values on light and dark backgrounds.
-    pub(super) fn values(self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            Self::Paper => ("paper", "#FFFFFF", "#16181C"),
-            Self::Ink => ("ink", "#1A1A1A", "#EDEDED"),
-            Self::Grid => ("grid", "#E2E2E2", "#34373D"),
-            Self::Leader => ("leader", "#BBBBBB", "#666A72"),
-            Self::Grey => ("grey", "#5A5A5A", "#ABABAB"),
-            Self::Blue => ("blue", "#0072B2", "#56B4E9"),
-            Self::Vermilion => ("vermilion", "#C44E00", "#FF8A4C"),
-            Self::Red => ("red", "#B0003A", "#FF7A9C"),
-            Self::Green => ("green", "#00795A", "#35C79B"),
-            Self::Purple => ("purple", "#A8588A", "#E594CB"),
-            Self::Ochre => ("ochre", "#A87400", "#E6B03C"),
-            Self::Navy => ("navy", "#3B4BA3", "#98A5FF"),
-            Self::Brown => ("brown", "#7A4A2B", "#D0A27E"),
-        }
-    }
+impl Colour {
+    pub(super) const PAPER: Self = colour("paper", "#FFFFFF", "#16181C");
+    pub(super) const INK: Self = colour("ink", "#1A1A1A", "#EDEDED");
+    pub(super) const GRID: Self = colour("grid", "#E2E2E2", "#34373D");
+    pub(super) const LEADER: Self = colour("leader", "#BBBBBB", "#666A72");
+    pub(super) const GREY: Self = colour("grey", "#5A5A5A", "#ABABAB");
+    pub(super) const BLUE: Self = colour("blue", "#0072B2", "#56B4E9");
+    pub(super) const VERMILION: Self = colour("vermilion", "#C44E00", "#FF8A4C");
+    pub(super) const RED: Self = colour("red", "#B0003A", "#FF7A9C");
+    pub(super) const GREEN: Self = colour("green", "#00795A", "#35C79B");
+    pub(super) const PURPLE: Self = colour("purple", "#A8588A", "#E594CB");
+    pub(super) const OCHRE: Self = colour("ochre", "#A87400", "#E6B03C");
+    pub(super) const NAVY: Self = colour("navy", "#3B4BA3", "#98A5FF");
+    pub(super) const BROWN: Self = colour("brown", "#7A4A2B", "#D0A27E");
+
+    pub(super) const ALL: [Self; 13] = [
+        Self::PAPER,
+        Self::INK,
+        Self::GRID,
+        Self::LEADER,
+        Self::GREY,
+        Self::BLUE,
+        Self::VERMILION,
+        Self::RED,
+        Self::GREEN,
+        Self::PURPLE,
+        Self::OCHRE,
+        Self::NAVY,
+        Self::BROWN,
+    ];
 }
 
 /// The colour of a technique by its name.
 pub(super) fn colour_of(technique: &str) -> Colour {
     match technique {
-        "hotrow" => Colour::Vermilion,
-        name if name.starts_with("hotrow") => Colour::Red,
-        name if name.starts_with("select-1") => Colour::Grey,
-        name if name.starts_with("direct") => Colour::Blue,
-        "conditional-update" | "insert" | "round-trips" => Colour::Blue,
-        name if name.starts_with("skip-locked") || name.starts_with("status-column") => Colour::Blue,
-        "pack-direct" => Colour::Navy,
-        "try-lock" | "advisory" | "insert-lean" => Colour::Ochre,
-        "nowait" | "for-update" | "pgbouncer" => Colour::Green,
-        "units" | "shards" | "redis" | "pgq" => Colour::Brown,
-        _ => Colour::Purple, // applications and other products
+        "hotrow" => Colour::VERMILION,
+        name if name.starts_with("hotrow") => Colour::RED,
+        name if name.starts_with("select-1") => Colour::GREY,
+        name if name.starts_with("direct") => Colour::BLUE,
+        "conditional-update" | "insert" | "round-trips" => Colour::BLUE,
+        name if name.starts_with("skip-locked") || name.starts_with("status-column") => Colour::BLUE,
+        "pack-direct" => Colour::NAVY,
+        "try-lock" | "advisory" | "insert-lean" => Colour::OCHRE,
+        "nowait" | "for-update" | "pgbouncer" => Colour::GREEN,
+        "units" | "shards" | "redis" | "pgq" => Colour::BROWN,
+        _ => Colour::PURPLE, // applications and other products
     }
 }
 

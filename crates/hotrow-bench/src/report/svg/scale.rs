@@ -1,4 +1,4 @@
-//! Where a value stands on a logarithmic axis, and which values get a tick; draws nothing.
+//! Positions and ticks of values on a logarithmic axis. It draws nothing.
 
 /// A logarithmic axis from one pixel position to another.
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub(super) struct LogScale {
 }
 
 impl LogScale {
-    /// An axis wide enough for these values, between round numbers; nothing if no value is above zero.
+    /// An axis for these values, between round numbers. `None` if no value is above zero.
     pub(super) fn around(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Option<Self> {
         let above_zero: Vec<f64> = values.filter(|value| *value > 0.0 && value.is_finite()).collect();
         let least = above_zero.iter().copied().reduce(f64::min)?;
@@ -26,7 +26,7 @@ impl LogScale {
         self.from + share * (self.to - self.from)
     }
 
-    /// The values to label: 1, 2 and 5 of each power of ten, or only the powers where that would be too many.
+    /// The values to label: 1, 2 and 5 times each power of ten, or only the powers if there would be too many.
     pub(super) fn ticks(&self, most: usize) -> Vec<f64> {
         let first = self.low.log10().floor() as i32;
         let last = self.high.log10().ceil() as i32;

@@ -20,21 +20,7 @@ pub(crate) struct CandidateBuilder {
 
 impl CandidateBuilder {
     pub(crate) fn new(verb: Verb) -> Self {
-        let candidate = Candidate {
-            verb,
-            table: None,
-            equalities: Vec::new(),
-            insert: None,
-            assigned: Vec::new(),
-            defaulted: Vec::new(),
-            functions: Vec::new(),
-            operators: Vec::new(),
-            casts: Vec::new(),
-            objects: Vec::new(),
-            columns: Vec::new(),
-            call: None,
-            returns_rows: verb == Verb::Select,
-        };
+        let candidate = Candidate { verb, returns_rows: verb == Verb::Select, ..Candidate::default() };
         Self { candidate, references: References::default() }
     }
 

@@ -7,9 +7,10 @@ use crate::classify::known::functions;
 use crate::classify::text::names::{FunctionName, TableName};
 
 /// The kind of statement.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Verb {
     /// SELECT.
+    #[default]
     Select,
     /// INSERT.
     Insert,
@@ -64,7 +65,7 @@ pub struct Conflict {
 }
 
 /// A statement that can be packed if the catalogue agrees.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Candidate {
     /// The kind of statement.
     pub verb: Verb,

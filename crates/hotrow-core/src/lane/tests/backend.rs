@@ -1,5 +1,5 @@
 //! The server's end of one simulated connection: frames in, messages out, one implicit transaction up to each
-//! Sync. A backend whose client is gone continues with the frames that it has received. It knows nothing of
+//! Sync. A backend whose client is gone continues with the frames that it has received. It does not depend on
 //! lanes.
 
 use std::collections::VecDeque;
@@ -44,7 +44,7 @@ pub struct Backend {
     skipping: bool,
     pub client_gone: bool,
     pub dead: bool,
-    /// The mark that its batches set.
+    /// The mark that the batches on this connection set.
     pub mark: Option<usize>,
 }
 
@@ -62,7 +62,7 @@ impl Backend {
         }
     }
 
-    /// Whether its next statement waits for another transaction's lock.
+    /// Whether the backend's next statement waits for another transaction's lock.
     pub fn waits(&self, server: &Server, units: &[Work]) -> bool {
         match self.input.front() {
             Some(Frame::Lock(row)) if !self.skipping => server.is_locked(self.txn, *row),
@@ -70,7 +70,7 @@ impl Backend {
         }
     }
 
-    /// Whether it has work to do, apart from waiting for a lock.
+    /// Whether the backend has work to do, apart from waiting for a lock.
     pub fn has_work(&self) -> bool {
         !self.dead && (self.client_gone || !self.input.is_empty())
     }
@@ -112,13 +112,13 @@ impl Backend {
         }
     }
 
-    /// Its next statement does not finish in time: it waits for a lock, or takes too long.
+    /// The next statement fails because it waits for a lock or takes too long.
     pub fn give_up(&mut self, server: &mut Server, failure: Failure) {
         self.input.pop_front();
         self.fail(server, failure);
     }
 
-    /// Its next statement takes too long, whatever it is. A commit has no time limit.
+    /// The next statement takes too long, unless it is a commit, which has no time limit.
     pub fn stall(&mut self, server: &mut Server) {
         let is_sync = self.input.front().is_none_or(|frame| matches!(frame, Frame::Sync(_)));
         if !is_sync && !self.skipping && !self.dead {

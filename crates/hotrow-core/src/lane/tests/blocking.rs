@@ -32,7 +32,7 @@ fn many_blocked_rows_mean_a_locked_table() {
         blocks-at 2b                    -> alone 2b blocking b; write 3c 4d 5e 6f 7B
         blocks-at 3c                    -> alone 3c blocking c; write 4d 5e 6f 7B
         blocks-at 4d                    -> alone 4d blocking d; write 5e 6f 7B
-        # All of table 1 from now on; table 2 goes on.
+        # From now on, all of table 1 is blocked. Table 2 continues.
         blocks-at 5e                    -> alone 5e blocking *; write 7B
         submit 8g 9A 10a                ->
         commits                         -> write 9A; answer 7B
@@ -86,7 +86,7 @@ fn a_parked_unit_does_not_overtake_queued_units_of_its_session() {
         submit 1a 2c 3b             -> connect
         connected                   -> write 1a 3b 2c
         blocks-at 1a                -> alone 1a blocking a; write 3b 2c
-        # 4b waits in the queue: 4a behind it is not parked, or it would come back in front of it.
+        # 4b waits in the queue. 4a behind 4b is not parked, because it would return before 4b.
         submit 4b 4a                -> return 4a
         done 1a, unblocked a        ->
         commits                     -> write 4b; answer 3b 2c

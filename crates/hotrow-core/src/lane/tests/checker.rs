@@ -1,9 +1,9 @@
-//! Checks a finished run by its history alone: every outcome against the order of commits. It knows neither
-//! lanes nor schedules, and can therefore be tested with a planted wrong history.
+//! Checks a finished run by its history alone: every outcome against the order of commits. It does not depend on
+//! lanes or schedules, and can therefore be tested with a planted wrong history.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::history::{Evidence, Fate, History, Told};
+use super::history::{Evidence, Fate, History, UnitOutcome};
 use super::model::{Reply, START};
 use super::server::{Entry, Seen, Txn};
 use crate::key::Key;
@@ -26,9 +26,9 @@ pub fn check(history: &History) -> Vec<String> {
 }
 
 fn one_outcome_each(history: &History, wrong: &mut Vec<String>) {
-    let mut told = vec![0; history.units.len()];
-    history.told.iter().for_each(|one| told[one.unit] += 1);
-    for (unit, count) in told.iter().enumerate().filter(|(_, count)| **count != 1) {
+    let mut outcomes = vec![0; history.units.len()];
+    history.outcomes.iter().for_each(|one| outcomes[one.unit] += 1);
+    for (unit, count) in outcomes.iter().enumerate().filter(|(_, count)| **count != 1) {
         wrong.push(format!("unit {unit} has {count} outcomes"));
     }
 }
@@ -40,7 +40,7 @@ fn nothing_twice_and_nothing_refused(history: &History, wrong: &mut Vec<String>)
             wrong.push(format!("unit {unit} was applied twice"));
         }
     }
-    for one in &history.told {
+    for one in &history.outcomes {
         if one.fate == Fate::Left && applied.contains(&one.unit) {
             wrong.push(format!("unit {} was given back and applied", one.unit));
         }
@@ -52,7 +52,7 @@ fn nothing_twice_and_nothing_refused(history: &History, wrong: &mut Vec<String>)
             Refusal::Cancelled => history.cancels.contains(&history.units[one.unit].session),
             Refusal::NotSent => history.gave_up,
             Refusal::QueueFull => false, // no simulated workload fills a queue
-            Refusal::Paused => false,    // no simulated lane was told to do this
+            Refusal::Paused => false,    // no simulated lane gets this command
             Refusal::OutcomeUnknown => one.evidence.is_some_and(|evidence| unknowable(&evidence)),
         };
         if !reason {
@@ -70,7 +70,8 @@ fn durable_units(history: &History) -> impl Iterator<Item = usize> {
 
 /// Replays the log and compares each answer with the correct answer at that position.
 fn replay(history: &History, wrong: &mut Vec<String>) {
-    let told: BTreeMap<usize, &Told> = history.told.iter().map(|one| (one.unit, one)).collect();
+    let outcomes: BTreeMap<usize, &UnitOutcome> =
+        history.outcomes.iter().map(|one| (one.unit, one)).collect();
     let mut seen: BTreeMap<(usize, Txn), Vec<&Seen>> = BTreeMap::new();
     history.seen.iter().for_each(|one| seen.entry((one.after, one.txn)).or_default().push(one));
     let mut seen_by_length: BTreeMap<usize, Vec<&Seen>> = BTreeMap::new();
@@ -81,7 +82,7 @@ fn replay(history: &History, wrong: &mut Vec<String>) {
         for one in seen_by_length.get(&length).into_iter().flatten() {
             let statement = history.units[one.unit].statement;
             let (reply, _) = statement.alone(value(&rows, statement.row()));
-            if let Some(Told { fate: Fate::Answered(txn, given), .. }) = told.get(&one.unit)
+            if let Some(UnitOutcome { fate: Fate::Answered(txn, given), .. }) = outcomes.get(&one.unit)
                 && *txn == one.txn
             {
                 confirmed.insert(one.unit);
@@ -96,7 +97,8 @@ fn replay(history: &History, wrong: &mut Vec<String>) {
                 if let (Some(row), Some(change)) = (statement.row(), change) {
                     rows.insert(row, change);
                 }
-                let Some(Told { fate: Fate::Answered(from, given), log, .. }) = told.get(unit) else {
+                let Some(UnitOutcome { fate: Fate::Answered(from, given), log, .. }) = outcomes.get(unit)
+                else {
                     continue;
                 };
                 if from != txn {
@@ -110,7 +112,7 @@ fn replay(history: &History, wrong: &mut Vec<String>) {
             None => {}
         }
     }
-    for one in history.told.iter().filter(|one| !confirmed.contains(&one.unit)) {
+    for one in history.outcomes.iter().filter(|one| !confirmed.contains(&one.unit)) {
         if matches!(one.fate, Fate::Answered(..) | Fate::Nothing) {
             wrong.push(format!("unit {} got {:?} and never ran with this result", one.unit, one.fate));
         }
@@ -141,7 +143,7 @@ fn done(evidence: &Evidence) -> bool {
         && (evidence.ready || evidence.xid == Some(None) || evidence.resolved == Some(Outcome::Committed))
 }
 
-/// Neither, and the outcome could not be asked for.
+/// Neither is proven, and the outcome could not be asked for.
 fn unknowable(evidence: &Evidence) -> bool {
     let asked_in_vain = evidence.gave_up || evidence.resolved == Some(Outcome::Unknown);
     !undone(evidence) && !done(evidence) && (evidence.xid.is_none() || asked_in_vain)
@@ -151,7 +153,7 @@ fn nothing_guessed(history: &History, wrong: &mut Vec<String>) {
     for (unit, evidence) in history.again.iter().filter(|(_, evidence)| !undone(evidence)) {
         wrong.push(format!("unit {unit} was run again on a guess: {evidence:?}"));
     }
-    for one in &history.told {
+    for one in &history.outcomes {
         let Some(evidence) = one.evidence else { continue };
         let proven = match one.fate {
             Fate::Answered(..) | Fate::Nothing => done(&evidence),
@@ -174,20 +176,20 @@ struct Place {
 }
 
 fn session_order(history: &History, wrong: &mut Vec<String>) {
-    let told = history.told.iter().filter_map(|one| match one.fate {
+    let outcomes = history.outcomes.iter().filter_map(|one| match one.fate {
         Fate::Answered(txn, _) => Some(((one.unit, txn), one.unit)),
         _ => None,
     });
-    let told: BTreeMap<(usize, Txn), usize> = told.collect();
+    let outcomes: BTreeMap<(usize, Txn), usize> = outcomes.collect();
     let mut places: BTreeMap<usize, Place> = BTreeMap::new();
     for Seen { txn, unit, run, after } in &history.seen {
-        if told.contains_key(&(*unit, *txn)) {
+        if outcomes.contains_key(&(*unit, *txn)) {
             places.insert(*unit, Place { txn: *txn, run: *run, first: *after, last: *after });
         }
     }
     for (index, entry) in history.log.iter().enumerate() {
         if let Entry::Unit { txn, unit, run } = entry
-            && told.contains_key(&(*unit, *txn))
+            && outcomes.contains_key(&(*unit, *txn))
         {
             places.insert(*unit, Place { txn: *txn, run: *run, first: index, last: index + 1 });
         }
@@ -207,7 +209,7 @@ fn session_order(history: &History, wrong: &mut Vec<String>) {
 
 /// The answers of a unit with two statements come from one transaction, without another statement in between.
 fn whole(history: &History, wrong: &mut Vec<String>) {
-    let told: BTreeMap<usize, Fate> = history.told.iter().map(|one| (one.unit, one.fate)).collect();
+    let outcomes: BTreeMap<usize, Fate> = history.outcomes.iter().map(|one| (one.unit, one.fate)).collect();
     let mut runs: BTreeMap<Txn, BTreeMap<u64, usize>> = BTreeMap::new();
     for entry in &history.log {
         if let Entry::Unit { txn, unit, run } = entry {
@@ -219,14 +221,14 @@ fn whole(history: &History, wrong: &mut Vec<String>) {
     }
     for (unit, work) in history.units.iter().enumerate() {
         let Some(then) = work.then else { continue };
-        match (told.get(&unit), told.get(&then)) {
+        match (outcomes.get(&unit), outcomes.get(&then)) {
             (Some(Fate::Answered(txn, first)), Some(Fate::Answered(other, second))) => {
                 let run: Vec<usize> =
                     runs.get(txn).into_iter().flat_map(|runs| runs.values().copied()).collect();
                 let is_whole = run.windows(2).any(|pair| pair == [unit, then]);
                 let failed = *first == Reply::Error && *second == Reply::Error;
                 if txn != other || !is_whole && !failed {
-                    wrong.push(format!("unit {unit} was torn apart"));
+                    wrong.push(format!("unit {unit} was split"));
                 }
             }
             (first, second) if first == second => {}

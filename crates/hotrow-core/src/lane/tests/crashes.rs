@@ -6,7 +6,7 @@ use super::model::Statement::Add;
 use super::schedule::{self, Schedule};
 use super::tally::Tally;
 use super::workload::{row, small};
-use super::world::{Beliefs, World};
+use super::world::{TrustRules, World};
 use crate::lane::Outcome;
 use crate::witness::{Continuity, XactStatus, believe};
 
@@ -29,7 +29,7 @@ impl Faults for Crashes {
             return;
         }
         if self.unheard {
-            hush(world);
+            lose_answers(world);
         }
         for _ in 0..self.lives {
             faults::crash(world, self.ids_left);
@@ -39,7 +39,7 @@ impl Faults for Crashes {
 }
 
 /// Each backend continues as far as it can, and its answers are lost.
-fn hush(world: &mut World) {
+fn lose_answers(world: &mut World) {
     for backend in &mut world.backends {
         while !backend.input.is_empty() && !backend.waits(&world.server, &world.history.units) {
             backend.serve(&mut world.server, &world.history.units);
@@ -49,24 +49,27 @@ fn hush(world: &mut World) {
 }
 
 /// Crashes at every step: the observed events, or the first crash that led to an error.
-fn everywhere(beliefs: Beliefs, marks: bool) -> Result<Tally, String> {
+fn at_every_step(rules: TrustRules, marks: bool) -> Result<Tally, String> {
     let take = Add { row: row(1), n: -1 };
     let world = || {
         let mut world = small(&[&[take, take], &[take], &[Add { row: row(2), n: 1 }; 3]]);
-        (world.beliefs, world.marks) = (beliefs, marks);
+        (world.rules, world.marks) = (rules, marks);
         world
     };
     let mut tally = Tally::default();
     for schedule in [Schedule::Eager(3), Schedule::Lazy(3)] {
         let mut calm = world();
-        assert_eq!(schedule::judge(&mut calm, schedule.clone(), &mut faults::None), Vec::<String>::new());
+        assert_eq!(
+            schedule::run_and_check(&mut calm, schedule.clone(), &mut faults::None),
+            Vec::<String>::new()
+        );
         for number in 0..calm.steps * 54 {
             let (step, kind) = (number / 54, number % 54);
             let unheard = kind % 2 == 1;
             let (ids_left, strangers, lives) = (kind as u64 / 18, kind / 6 % 3, 1 + kind / 2 % 3);
             let mut crashes = Crashes { step, ids_left, strangers, lives, unheard };
             let mut world = world();
-            let wrong = schedule::judge(&mut world, schedule.clone(), &mut crashes);
+            let wrong = schedule::run_and_check(&mut world, schedule.clone(), &mut crashes);
             if !wrong.is_empty() {
                 return Err(format!("{schedule:?}, {crashes:?}: {wrong:#?}"));
             }
@@ -78,8 +81,8 @@ fn everywhere(beliefs: Beliefs, marks: bool) -> Result<Tally, String> {
 
 #[test]
 fn a_crash_at_any_step_causes_no_wrong_answer() {
-    let tally = everywhere(Beliefs::default(), false).unwrap_or_else(|wrong| panic!("{wrong}"));
-    tally.insist(&[
+    let tally = at_every_step(TrustRules::default(), false).unwrap_or_else(|wrong| panic!("{wrong}"));
+    tally.require(&[
         "again: lost in a crash",
         "again: no id, none committed",
         "Refused(OutcomeUnknown): no id, crashed",
@@ -91,8 +94,8 @@ fn a_crash_at_any_step_causes_no_wrong_answer() {
 /// only if a later life has assigned its ID again and has committed.
 #[test]
 fn with_a_mark_a_logged_commit_is_never_in_doubt() {
-    let tally = everywhere(Beliefs::default(), true).unwrap_or_else(|wrong| panic!("{wrong}"));
-    tally.insist(&[
+    let tally = at_every_step(TrustRules::default(), true).unwrap_or_else(|wrong| panic!("{wrong}"));
+    tally.require(&[
         "again: lost in a crash",
         "again: no id, none committed",
         "answered: asked, committed",
@@ -103,14 +106,14 @@ fn with_a_mark_a_logged_commit_is_never_in_doubt() {
 
 #[test]
 fn trusting_more_is_detected() {
-    let right = Beliefs::default();
+    let right = TrustRules::default();
     let committed: fn(u64, XactStatus, Continuity) -> Option<Outcome> =
         |id, status, continuity| match (status, continuity) {
             (XactStatus::Committed, Continuity::SameCluster { .. }) => Some(Outcome::Committed),
             _ => believe(id, status, continuity),
         };
     assert!(
-        everywhere(Beliefs { id: committed, ..right }, false).is_err(),
+        at_every_step(TrustRules { id: committed, ..right }, false).is_err(),
         "committed is trusted after a crash"
     );
     // This is wrong only if the server crashed twice and assigned the ID in between.
@@ -122,9 +125,9 @@ fn trusting_more_is_detected() {
             _ => believe(id, status, continuity),
         };
     assert!(
-        everywhere(Beliefs { id: below, ..right }, false).is_err(),
+        at_every_step(TrustRules { id: below, ..right }, false).is_err(),
         "committed is trusted below the first ID"
     );
-    let careless = Beliefs { none_committed: |_| Outcome::Aborted, ..right };
-    assert!(everywhere(careless, false).is_err(), "a missing id is taken for a missing commit");
+    let careless = TrustRules { none_committed: |_| Outcome::Aborted, ..right };
+    assert!(at_every_step(careless, false).is_err(), "a missing id is taken for a missing commit");
 }

@@ -45,7 +45,7 @@ fn the_outcome_of_a_sent_batch_without_an_id_is_asked_for_with_the_last_id_of_th
                 written, answered, xid none, ready -> answer 4a
                 submit 1a 2b                    -> write 1a
                 written, answered, lost         -> connect
-                # The next connection is lost as well: what is known of the first one still counts.
+                # The next connection is lost as well. The facts about the first connection still count.
                 connected                       -> resolve after 7
                 lost                            -> connect
                 connected                       -> resolve after 7

@@ -27,13 +27,16 @@ fn every_step_then(lane: usize, wave: usize, again: &[usize], world: impl Fn() -
     let mut tally = Tally::default();
     for schedule in [Schedule::Eager(wave), Schedule::Lazy(wave)] {
         let mut calm = world();
-        assert_eq!(schedule::judge(&mut calm, schedule.clone(), &mut faults::None), Vec::<String>::new());
+        assert_eq!(
+            schedule::run_and_check(&mut calm, schedule.clone(), &mut faults::None),
+            Vec::<String>::new()
+        );
         for (step, then) in (0..calm.steps).flat_map(|step| thens.iter().map(move |then| (step, *then))) {
             let (mut keep, mut on_their_way) = (0, 0);
             while keep <= on_their_way {
                 let mut cut = Cut::new(lane, step, keep, then);
                 let mut world = world();
-                let wrong = schedule::judge(&mut world, schedule.clone(), &mut cut);
+                let wrong = schedule::run_and_check(&mut world, schedule.clone(), &mut cut);
                 assert!(wrong.is_empty(), "{schedule:?}, {cut:?}: {wrong:#?}");
                 tally.add(&world.history);
                 on_their_way = cut.on_their_way;
@@ -57,7 +60,7 @@ const WRITES: [&str; 7] = [
 
 fn writes(sessions: &[&[Statement]]) -> Tally {
     let tally = every_step(0, sessions.len(), || small(sessions));
-    tally.insist(&WRITES);
+    tally.require(&WRITES);
     tally
 }
 
@@ -86,56 +89,56 @@ fn a_poison_unit_first_in_the_middle_and_last() {
             world.history.units.iter_mut().for_each(|work| work.key = Some(A));
             world
         });
-        tally.insist(&WRITES);
-        tally.insist(&["failed alone", "again: failed", "again: failed and lost"]);
+        tally.require(&WRITES);
+        tally.require(&["failed alone", "again: failed", "again: failed and lost"]);
     }
 }
 
 #[test]
 fn a_unit_whose_failure_depends_on_the_order() {
     let tally = writes(&[&[Demand { row: A, n: -3 }], &[Demand { row: A, n: -3 }], &[add(A, 1)]]);
-    tally.insist(&["failed alone", "again: failed"]);
+    tally.require(&["failed alone", "again: failed"]);
 }
 
 #[test]
 fn a_failure_at_the_commit() {
     let sessions: [&[Statement]; 3] = [&[add(A, -3)], &[Defer { row: A, n: -3 }, add(A, 1)], &[add(B, 1)]];
     let tally = every_step(0, 3, || small(&sessions));
-    tally.insist(&["failed alone", "answered alone", "again: failed", "again: failed and lost"]);
-    tally.insist(&WRITES[2..]);
+    tally.require(&["failed alone", "answered alone", "again: failed", "again: failed and lost"]);
+    tally.require(&WRITES[2..]);
 }
 
 #[test]
 fn a_pipelined_session_with_a_poison_unit_in_the_middle() {
     let tally = writes(&[&[add(A, 1), Poison, add(A, 1)], &[add(A, -1), add(A, -1)]]);
-    tally.insist(&["failed alone", "again: failed"]);
+    tally.require(&["failed alone", "again: failed"]);
 }
 
 #[test]
 fn nothing_written() {
     let tally = every_step(0, 2, || small(&[&[add(A, -9)], &[add(B, -9)]]));
-    tally.insist(&["answered: nothing written", "again: not all sent", "Refused(OutcomeUnknown): no id"]);
+    tally.require(&["answered: nothing written", "again: not all sent", "Refused(OutcomeUnknown): no id"]);
 }
 
 #[test]
 fn reads_are_never_in_doubt() {
     let read = Read { row: A };
     let tally = every_step(1, 3, || small(&[&[read, read], &[read], &[add(A, 1), read]]));
-    tally.insist(&["answered: ready", "again: reads only"]);
-    tally.insist_never("Refused(OutcomeUnknown)");
+    tally.require(&["answered: ready", "again: reads only"]);
+    tally.require_none("Refused(OutcomeUnknown)");
 }
 
 #[test]
 fn a_unit_that_terminates_every_connection() {
     let writes = every_step(0, 3, || small(&[&[add(A, 1)], &[Kill], &[add(B, 1)]]));
-    writes.insist(&["failed alone", "again: not all sent", "Refused(OutcomeUnknown): no id"]);
+    writes.require(&["failed alone", "again: not all sent", "Refused(OutcomeUnknown): no id"]);
     let read = Read { row: A };
     let reads = every_step(1, 3, || {
         let mut world = small(&[&[read], &[Kill], &[read]]);
         world.history.units.iter_mut().for_each(|work| work.kind = crate::lane::LaneKind::Read);
         world
     });
-    reads.insist(&["failed alone", "answered alone", "again: reads only"]);
+    reads.require(&["failed alone", "answered alone", "again: reads only"]);
 }
 
 #[test]
@@ -146,7 +149,7 @@ fn a_row_that_an_outsider_has_locked() {
         faults::lock(&mut world, Lock::Row(A));
         world
     });
-    tally.insist(&["answered alone", "again: failed", "parked behind a lock"]);
+    tally.require(&["answered alone", "again: failed", "parked behind a lock"]);
 }
 
 /// Two sessions whose units are under way when 33 more arrive.
@@ -163,15 +166,15 @@ fn crowd(first: [Statement; 2], others: impl Fn(usize) -> Statement) -> World {
 fn a_second_batch_during_a_commit() {
     let others = |session| if session == 20 { Poison } else { add(row(session as u64 % 3), -1) };
     let tally = every_step_then(0, 2, &[7], || crowd([add(A, -3), add(A, -3)], others));
-    tally.insist(&WRITES);
-    tally.insist(&["2 under way", "failed alone"]);
+    tally.require(&WRITES);
+    tally.require(&["2 under way", "failed alone"]);
 }
 
 #[test]
 fn a_second_batch_after_one_that_fails() {
     let others = |session| add(row(session as u64 % 3), 1);
     let tally = every_step_then(0, 2, &[], || crowd([add(A, -3), Poison], others));
-    tally.insist(&[
+    tally.require(&[
         "2 under way",
         "failed alone",
         "again: failed and lost",

@@ -45,7 +45,7 @@ fn later_units_of_a_session_wait_for_its_failed_unit() {
         connected                       -> write 1a 1b 2b 1c
         submit 1d                       ->
         fails-at 1b                     -> alone 1b; return 1c; return 1d; write 1a 2b
-        # It does not know yet that it has to wait.
+        # The session has submitted 1e before it received the returned units.
         submit 1e                       -> return 1e
         commits                         -> answer 1a 2b
         done 1b, again 1c               -> write 1c
@@ -69,7 +69,7 @@ fn a_lane_forgets_ended_sessions() {
         fails-at 1a             -> alone 1a; return 1b
         submit 1c               -> return 1c
         gone 1                  ->
-        # The number is used again here only to see what the lane remembers.
+        # The number is used again only to show what the lane remembers.
         submit 1d               -> write 1d
         ",
     );

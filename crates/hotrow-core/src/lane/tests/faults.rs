@@ -87,7 +87,7 @@ impl Faults for Cut {
 
 /// Faults of a lane's earliest batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum BatchFault {
     /// It takes long.
     Slow,
     /// The current statement takes too long.
@@ -100,19 +100,19 @@ pub enum Trouble {
 
 /// Faults of one lane, each before its step.
 #[derive(Clone, Debug)]
-pub struct Troubles<'t> {
+pub struct BatchFaults<'t> {
     pub lane: usize,
-    pub troubles: &'t [(usize, Trouble)],
+    pub troubles: &'t [(usize, BatchFault)],
 }
 
-impl Faults for Troubles<'_> {
+impl Faults for BatchFaults<'_> {
     fn strike(&mut self, world: &mut World, step: usize) {
         for (_, trouble) in self.troubles.iter().filter(|(at, _)| *at == step) {
             match *trouble {
-                Trouble::Slow => world.slow(self.lane),
-                Trouble::Stall => world.stall(self.lane),
-                Trouble::Cancel(session) => world.cancel(session),
-                Trouble::Cut => world.cut(self.lane, usize::MAX),
+                BatchFault::Slow => world.slow(self.lane),
+                BatchFault::Stall => world.stall(self.lane),
+                BatchFault::Cancel(session) => world.cancel(session),
+                BatchFault::Cut => world.cut(self.lane, usize::MAX),
             }
         }
     }

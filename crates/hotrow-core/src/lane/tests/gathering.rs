@@ -13,12 +13,12 @@ fn an_idle_lane_sends_immediately_and_later_units_gather() {
         submit 2b           ->
         connected           -> write 1a 2b
         submit 3a 4b 5-     ->
-        # The next batch goes out before the answers of the last.
+        # The next batch is sent before the answers of the last.
         commits             -> write 5- 3a 4b; answer 1a 2b
         commits             -> answer 5- 3a 4b
         submit 6a           -> write 6a
         commits             -> answer 6a
-        # An idle connection that is lost is no loss: the next unit makes another.
+        # Losing an idle connection does no harm: the next unit opens another.
         lost                ->
         submit 7a           -> connect
         ",
@@ -35,7 +35,7 @@ fn a_unit_with_a_reply_of_unknown_size_has_its_own_batch() {
         commits                 -> write 2b!; answer 1a
         commits                 -> write 3c!; answer 2b!
         commits                 -> write 4d 4e; answer 3c!
-        # From now on it is known for a and b.
+        # From now on the size is known for a and b.
         submit 1a! 2b! 3c! 5a   ->
         measured a              ->
         measured b              ->
@@ -81,7 +81,7 @@ fn a_session_whose_units_are_not_in_key_order_takes_two_batches() {
         connected               -> write 2a 1b 1c
         commits                 -> write 1a 1d; answer 2a 1b 1c
         commits                 -> answer 1a 1d
-        # A unit without a key runs first in its batch, so that one behind a keyed one waits.
+        # A unit without a key runs first in its batch, so such a unit behind a keyed one waits.
         submit 1a2 1- 1a3       -> write 1a2
         commits                 -> write 1- 1a3; answer 1a2
         ",
@@ -97,7 +97,7 @@ fn a_second_batch_is_sent_if_enough_units_wait() {
         connected               -> write 1a
         submit 2..32b           ->
         submit 33b              -> write 2..33b
-        # Two are under way: a third waits.
+        # Two batches are under way, so a third waits.
         submit 34..99c          ->
         commits                 -> write 34..99c; answer 1a
         commits                 -> answer 2..33b
@@ -114,14 +114,14 @@ fn during_a_commit_a_second_batch_is_sent_if_as_many_units_wait_as_the_first_has
         submit 1a 2a                -> connect
         connected                   -> write 1a 2a
         submit 3b                   ->
-        # The server has answered and commits. One waits: to send it now would make batches smaller.
+        # The server has answered and commits. One unit waits: sending it now would make batches smaller.
         written, answered 2, xid 7  ->
         submit 4b                   -> write 3b 4b
         ready                       -> answer 1a 2a
-        # What comes while the statements run gathers until the commit.
+        # Units that arrive while the statements run are gathered until the commit.
         submit 5a 6a 7a             ->
         written, answered 2, xid 8  -> write 5..7a
-        # Two are under way: a third waits.
+        # Two batches are under way, so a third waits.
         submit 8..11a               ->
         ready                       -> answer 3b 4b
         written, answered 3         ->
@@ -152,13 +152,13 @@ fn too_few_units_for_a_second_batch_are_tried_again_with_more() {
         "
         submit 1a 2a                -> connect
         connected                   -> write 1a 2a
-        # Those of sessions that are under way have to wait.
+        # Units of sessions that are under way have to wait.
         submit 1a2 2a2 3b           ->
         written, answered 2, xid 7  ->
         submit 4b                   ->
         submit 5b                   -> write 3..5b
         ready                       -> answer 1a 2a
-        # Before the commit they were too few, too, but there they need to be 32.
+        # Before the commit there were too few as well, but there the minimum is 32.
         submit 3a2 6..36b           ->
         written, answered 3         ->
         xid 8                       -> write 1a2 2a2 6..36b
@@ -174,7 +174,7 @@ fn a_session_under_way_waits_for_its_units() {
         submit 1a                   -> connect
         connected                   -> write 1a
         submit 1a2 2..32b           ->
-        # 32 wait, and only 31 of them may go: that is not enough for a second batch.
+        # 32 units wait, and only 31 of them can be sent, which is not enough for a second batch.
         submit 33b                  ->
         submit 34..64b              -> write 2..64b
         commits                     -> answer 1a

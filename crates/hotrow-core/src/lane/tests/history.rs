@@ -92,7 +92,7 @@ pub enum Fate {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct UnitOutcome {
     pub unit: usize,
     pub fate: Fate,
     /// The length of the log.
@@ -106,7 +106,7 @@ pub struct History {
     pub units: Vec<Work>,
     pub log: Vec<Entry>,
     pub seen: Vec<Seen>,
-    pub told: Vec<Told>,
+    pub outcomes: Vec<UnitOutcome>,
     pub batches: Vec<Sent>,
     /// Units that ran again or alone after they had been in a batch, with the evidence at that time.
     pub again: Vec<(usize, Evidence)>,

@@ -11,7 +11,7 @@ fn calls_of_one_group_are_one_call_across_keys() {
         submit 1b#1 2a#1 3b#1       -> connect
         connected                   -> write [2a 1b 3b]
         commits                     -> answer 2a 1b 3b
-        # A single call is sent as it came.
+        # A single call is sent unchanged.
         submit 4a#1                 -> write 4a
         commits                     -> answer 4a
         ",
@@ -29,7 +29,7 @@ fn the_first_call_decides_which_group_of_a_key_space_a_batch_has() {
         commits                     -> write [2a 4b]; answer 1a 3b
         commits                     -> write 5c; answer 2a 4b
         commits                     -> answer 5c
-        # Another space, and ordinary tables, are free.
+        # Another key space and ordinary tables are not affected.
         submit 1A#1 2A#1 3a#2 4a#2 5-  -> write 1A
         commits                     -> write 5- [3a 4a] 2A; answer 1A
         commits                     -> answer 5- 3a 4a 2A
@@ -83,7 +83,7 @@ fn a_failed_merged_call_runs_again_call_by_call() {
         submit 1a#1 2b#1 3c#1 4A    -> connect
         connected                   -> write [1a 2b 3c] 4A
         fails-at 2b                 -> write 1a 2b 3c 4A
-        # What comes meanwhile can be merged again.
+        # Calls that arrive meanwhile can be merged again.
         submit 5a#1 6a#1            ->
         fails-at 2b                 -> alone 2b; write 1a 3c 4A
         commits                     -> write [5a 6a]; answer 1a 3c 4A

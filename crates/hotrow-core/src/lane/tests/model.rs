@@ -1,5 +1,5 @@
-//! The effect of simulated statements on a row. The server runs this model and the checker replays it. It
-//! knows nothing of transactions, locks or lanes.
+//! The effect of simulated statements on a row. The server runs this model and the checker replays it. The model
+//! does not depend on transactions, locks or lanes.
 
 use crate::key::Key;
 

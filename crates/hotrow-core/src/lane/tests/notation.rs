@@ -19,7 +19,7 @@ use crate::lane::{
 
 /// Runs a script with one line for each event, and compares the lane's actions with those after the arrow.
 pub fn script(kind: LaneKind, lines: &str) {
-    let mut desk = Desk {
+    let mut interpreter = Interpreter {
         lane: Lane::new(kind),
         pending: BTreeSet::new(),
         given_back: BTreeMap::new(),
@@ -27,12 +27,12 @@ pub fn script(kind: LaneKind, lines: &str) {
     };
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let (events, due) = line.split_once("->").expect("every line has an arrow");
-        events.split(',').for_each(|event| desk.happens(event.trim()));
-        assert_eq!(desk.did(), due.trim(), "at `{line}`");
+        events.split(',').for_each(|event| interpreter.happens(event.trim()));
+        assert_eq!(interpreter.actions(), due.trim(), "at `{line}`");
     }
 }
 
-struct Desk {
+struct Interpreter {
     lane: Lane<String>,
     /// Units under way, by session and name.
     pending: BTreeSet<(u64, String)>,
@@ -41,7 +41,7 @@ struct Desk {
     actions: Vec<Action<String>>,
 }
 
-impl Desk {
+impl Interpreter {
     fn happens(&mut self, event: &str) {
         let (verb, rest) = event.split_once(' ').unwrap_or((event, ""));
         let number = || rest.parse::<u64>().unwrap_or_else(|_| panic!("{event}: a number is missing"));
@@ -151,13 +151,13 @@ impl Desk {
     }
 
     /// The lane's actions since the last call.
-    fn did(&mut self) -> String {
+    fn actions(&mut self) -> String {
         let actions: Vec<_> = self.actions.drain(..).collect();
-        let did: Vec<String> = actions.into_iter().map(|action| self.told(action)).collect();
-        did.join("; ")
+        let actions: Vec<String> = actions.into_iter().map(|action| self.text(action)).collect();
+        actions.join("; ")
     }
 
-    fn told(&mut self, action: Action<String>) -> String {
+    fn text(&mut self, action: Action<String>) -> String {
         match action {
             Action::Connect => "connect".to_owned(),
             Action::Disconnect => "disconnect".to_owned(),
@@ -166,16 +166,16 @@ impl Desk {
                 format!("write {}", batch.map_or(String::new(), calls))
             }
             Action::Answer(Batch { mut units, waits, .. }) => {
-                let mut told = Vec::new();
+                let mut text = Vec::new();
                 for place in waits.iter().rev() {
                     let unit = units.remove(*place);
-                    told.insert(0, format!("waits {}", unit.payload));
+                    text.insert(0, format!("waits {}", unit.payload));
                     self.given_back.insert(unit.payload.clone(), unit);
                 }
                 if !units.is_empty() {
-                    told.insert(0, format!("answer {}", self.end(&units)));
+                    text.insert(0, format!("answer {}", self.end(&units)));
                 }
-                told.join("; ")
+                text.join("; ")
             }
             Action::Alone(unit, None) if unit.too_slow => format!("too-slow {}", unit.payload),
             Action::Alone(unit, None) => format!("alone {}", unit.payload),

@@ -2,7 +2,7 @@
 
 use super::checker;
 use super::faults;
-use super::history::{Evidence, Fate, History, Sent, Told};
+use super::history::{Evidence, Fate, History, Sent, UnitOutcome};
 use super::model::Reply;
 use super::model::Statement::Add;
 use super::schedule::{self, Schedule};
@@ -14,7 +14,7 @@ use crate::lane::{LaneKind, Merge, Outcome, Refusal};
 fn right() -> History {
     let take = Add { row: row(1), n: -1 };
     let mut world = small(&[&[take], &[take], &[take], &[take, Add { row: row(2), n: 1 }]]);
-    let wrong = schedule::judge(&mut world, Schedule::Eager(4), &mut faults::None);
+    let wrong = schedule::run_and_check(&mut world, Schedule::Eager(4), &mut faults::None);
     assert!(wrong.is_empty(), "{wrong:#?}");
     world.history
 }
@@ -26,21 +26,21 @@ fn planted(mistake: impl FnOnce(&mut History), due: &[&str]) {
     assert_eq!(checker::check(&history), due);
 }
 
-fn told(history: &mut History, unit: usize) -> &mut Told {
-    history.told.iter_mut().find(|one| one.unit == unit).unwrap()
+fn outcome_of(history: &mut History, unit: usize) -> &mut UnitOutcome {
+    history.outcomes.iter_mut().find(|one| one.unit == unit).unwrap()
 }
 
 fn evidence(history: &mut History, unit: usize) -> &mut Evidence {
-    told(history, unit).evidence.as_mut().unwrap()
+    outcome_of(history, unit).evidence.as_mut().unwrap()
 }
 
 #[test]
 fn missing_or_duplicate_outcomes() {
-    planted(|history| history.told.retain(|one| one.unit != 2), &["unit 2 has 0 outcomes"]);
+    planted(|history| history.outcomes.retain(|one| one.unit != 2), &["unit 2 has 0 outcomes"]);
     planted(
         |history| {
-            let again = *told(history, 1);
-            history.told.push(again);
+            let again = *outcome_of(history, 1);
+            history.outcomes.push(again);
         },
         &["unit 1 has 2 outcomes"],
     );
@@ -63,16 +63,16 @@ fn an_answer_that_belongs_to_another_unit() {
     planted(
         |history| {
             let (Fate::Answered(txn, _), Fate::Answered(_, reply)) =
-                (told(history, 0).fate, told(history, 1).fate)
+                (outcome_of(history, 0).fate, outcome_of(history, 1).fate)
             else {
                 panic!("both units are answered");
             };
-            told(history, 0).fate = Fate::Answered(txn, reply);
+            outcome_of(history, 0).fate = Fate::Answered(txn, reply);
         },
         &["unit 0 got Value(2) and not Value(3)"],
     );
     planted(
-        |history| told(history, 3).fate = Fate::Nothing,
+        |history| outcome_of(history, 3).fate = Fate::Nothing,
         &["unit 3 got Nothing and never ran with this result"],
     );
 }
@@ -80,7 +80,7 @@ fn an_answer_that_belongs_to_another_unit() {
 #[test]
 fn an_answer_from_a_transaction_that_did_not_commit() {
     planted(
-        |history| told(history, 0).fate = Fate::Answered(99, Reply::Value(3)),
+        |history| outcome_of(history, 0).fate = Fate::Answered(99, Reply::Value(3)),
         &["unit 0 was applied by 1 and answered from 99"],
     );
     planted(
@@ -93,7 +93,7 @@ fn an_answer_from_a_transaction_that_did_not_commit() {
 
 #[test]
 fn an_answer_before_the_commit_or_on_a_guess() {
-    planted(|history| told(history, 0).log = 0, &["unit 0 was answered before it was durable"]);
+    planted(|history| outcome_of(history, 0).log = 0, &["unit 0 was answered before it was durable"]);
     planted(
         |history| evidence(history, 0).ready = false,
         &[&format!(
@@ -125,19 +125,19 @@ fn a_unit_that_is_run_again_on_a_guess() {
 fn a_refused_unit_that_is_applied_and_a_refusal_without_reason() {
     planted(
         |history| {
-            let one = told(history, 1);
+            let one = outcome_of(history, 1);
             (one.fate, one.evidence) = (Fate::Refused(Refusal::NotSent), None);
         },
         &["unit 1 was refused with NotSent and applied", "unit 1 was refused with NotSent for no reason"],
     );
     planted(
-        |history| told(history, 1).fate = Fate::Refused(Refusal::OutcomeUnknown),
+        |history| outcome_of(history, 1).fate = Fate::Refused(Refusal::OutcomeUnknown),
         &["unit 1 was refused with OutcomeUnknown for no reason"],
     );
     // The outcome could not be known.
     planted(
         |history| {
-            let one = told(history, 1);
+            let one = outcome_of(history, 1);
             one.fate = Fate::Refused(Refusal::OutcomeUnknown);
             one.evidence = Some(Evidence { written: true, ..Evidence::none(LaneKind::Write) });
         },
@@ -165,7 +165,7 @@ fn a_session_whose_units_are_reordered() {
     );
     // In two transactions, by the order of their commits.
     let mut world = small(&[&[Add { row: row(2), n: 1 }, Add { row: row(1), n: 1 }]]);
-    let wrong = schedule::judge(&mut world, Schedule::Eager(1), &mut faults::None);
+    let wrong = schedule::run_and_check(&mut world, Schedule::Eager(1), &mut faults::None);
     assert_eq!((wrong.len(), world.history.batches.len()), (0, 2));
     world.history.log.swap(0, 1);
     let due = ["unit 0 was answered before it was durable", "unit 1 overtook unit 0 of its session"];
@@ -177,7 +177,7 @@ fn a_unit_of_two_statements_that_is_split() {
     let history = || {
         let mut world = small(&[&[Add { row: row(1), n: 1 }], &[Add { row: row(2), n: 1 }]]);
         world.add_second(0, plain(0, Add { row: row(3), n: 1 }));
-        let wrong = schedule::judge(&mut world, Schedule::Eager(2), &mut faults::None);
+        let wrong = schedule::run_and_check(&mut world, Schedule::Eager(2), &mut faults::None);
         assert!(wrong.is_empty(), "{wrong:#?}");
         world.history
     };
@@ -189,9 +189,9 @@ fn a_unit_of_two_statements_that_is_split() {
             *ran = run as u64;
         }
     }
-    assert_eq!(checker::check(&torn), ["unit 0 was torn apart"]);
+    assert_eq!(checker::check(&torn), ["unit 0 was split"]);
     let mut halved = history();
-    halved.told.iter_mut().filter(|one| one.unit == 2).for_each(|one| {
+    halved.outcomes.iter_mut().filter(|one| one.unit == 2).for_each(|one| {
         (one.fate, one.evidence) = (Fate::Left, None);
     });
     assert_eq!(checker::check(&halved), ["unit 2 was given back and applied", "unit 0 has two fates"]);

@@ -58,7 +58,7 @@ fn simulate(seed: u64, traced: bool, tally: &mut Tally) {
     let mut faults =
         Seeded { rng: rng.fork(), pause: rng.usize(2..120), budget, rows: workload.rows.clone() };
     let schedule = schedule::Seeded { rng: rng.fork(), prompt: rng.bool(), sluggish: rng.bool() };
-    let wrong = schedule::judge(&mut world, Schedule::Seeded(schedule), &mut faults);
+    let wrong = schedule::run_and_check(&mut world, Schedule::Seeded(schedule), &mut faults);
     for line in world.trace.iter().flatten() {
         eprintln!("{line}");
     }
@@ -87,6 +87,6 @@ fn random_worlds_keep_every_promise() {
         simulate(seed, wanted.is_some(), &mut tally);
     }
     if wanted.is_none() {
-        tally.insist(&WANTED);
+        tally.require(&WANTED);
     }
 }

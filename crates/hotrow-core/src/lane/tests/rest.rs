@@ -39,10 +39,10 @@ pub fn only_locks_are_waited_for(world: &mut World) {
 pub fn nothing_is_left(world: &mut World) {
     let mut complaints = Vec::new();
     for (number, session) in world.sessions.iter().enumerate().filter(|(_, session)| !session.is_idle()) {
-        complaints.push(format!("session {number} never ends: {:?}", session.front()));
+        complaints.push(format!("session {number} does not end: {:?}", session.front()));
     }
-    for (number, _) in world.sessions.iter().enumerate().filter(|(_, session)| !session.has_heard_all()) {
-        complaints.push(format!("session {number} has not got its answers in the order of its units"));
+    for (number, _) in world.sessions.iter().enumerate().filter(|(_, session)| !session.has_all_answers()) {
+        complaints.push(format!("session {number} does not have its answers in the order of its units"));
     }
     for (number, wire) in world.wires.iter().enumerate() {
         let remembers = |session: &u64| world.sessions[*session as usize].gone;
@@ -50,10 +50,10 @@ pub fn nothing_is_left(world: &mut World) {
             complaints.push(format!("lane {number} remembers a session that is gone"));
         }
         if wire.slow.is_some() {
-            complaints.push(format!("lane {number} is slow in the end"));
+            complaints.push(format!("lane {number} is slow at the end"));
         }
         if !wire.lane.is_idle() || wire.lane.waiting() != 0 || wire.lane.in_doubt() {
-            complaints.push(format!("lane {number} is not idle in the end"));
+            complaints.push(format!("lane {number} is not idle at the end"));
         }
     }
     if world.server.has_locks() {

@@ -1,4 +1,4 @@
-//! Chooses the next of the possible moves, and runs a world until nothing moves. It knows no particular
+//! Chooses the next of the possible moves, and runs a world until nothing moves. It does not depend on particular
 //! faults.
 
 use fastrand::Rng;
@@ -94,7 +94,7 @@ fn run(world: &mut World, schedule: &mut Schedule, faults: &mut impl Faults) {
 }
 
 /// Runs a world to its end, including outsiders' locks, and returns its errors.
-pub fn judge(world: &mut World, mut schedule: Schedule, faults: &mut impl Faults) -> Vec<String> {
+pub fn run_and_check(world: &mut World, mut schedule: Schedule, faults: &mut impl Faults) -> Vec<String> {
     run(world, &mut schedule, faults);
     rest::only_locks_are_waited_for(world);
     faults::unlock_all(world);

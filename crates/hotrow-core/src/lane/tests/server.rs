@@ -1,6 +1,6 @@
-//! The simulated database: rows, locks, transactions, and the order of their commits. Its isolation is read
-//! committed, like the real one's. After a crash it assigns the IDs of lost transactions again. It knows
-//! nothing of connections and protocols.
+//! The simulated database: rows, locks, transactions, and the order of their commits. Its isolation level is read
+//! committed, as on a real server. After a crash it assigns the IDs of lost transactions again. It does not depend
+//! on connections or protocols.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::model::{Reply, START, Statement};
 use crate::key::Key;
 use crate::witness::{Log, Mark, Server as Identity, XactStatus};
 
-/// A transaction's number, counted from 1 and never used twice. Tests know it and clients do not.
+/// A transaction's number, counted from 1 and never used twice. Tests use it, and clients never see it.
 pub type Txn = u64;
 
 /// The object of a lock.
@@ -46,7 +46,7 @@ pub struct Seen {
 #[derive(Debug)]
 struct Transaction {
     status: Status,
-    /// The ID that clients know, after the transaction has written something.
+    /// The ID that clients see, after the transaction has written something.
     id: Option<u64>,
     changes: BTreeMap<Key, i64>,
     entries: Vec<Entry>,

@@ -13,7 +13,7 @@ pub struct Session {
     /// Number of units under way at one time.
     pub depth: usize,
     pub unsent: VecDeque<usize>,
-    sent: VecDeque<OnItsWay>,
+    sent: VecDeque<UnderWay>,
     answers: Answers<()>,
     /// The units in the order in which they were sent, one byte each.
     in_order: Vec<u8>,
@@ -21,7 +21,7 @@ pub struct Session {
 }
 
 #[derive(Debug)]
-struct OnItsWay {
+struct UnderWay {
     unit: usize,
     /// The place of its answer.
     slot: u64,
@@ -72,7 +72,7 @@ impl Session {
         if let Some(unit) = self.unsent.pop_front() {
             self.in_order.push(unit as u8);
             let slot = self.answers.reserve();
-            self.sent.push_back(OnItsWay { unit, slot, lane, state: State::InLane });
+            self.sent.push_back(UnderWay { unit, slot, lane, state: State::InLane });
         }
     }
 
@@ -119,7 +119,7 @@ impl Session {
 
     /// Takes a returned unit that will not run, with the key that the lane waits for.
     pub fn drop_given_back(&mut self) -> Option<(usize, usize, Option<Key>)> {
-        let given_back = |sent: &&mut OnItsWay| matches!(sent.state, State::Alone(..) | State::Returned(_));
+        let given_back = |sent: &&mut UnderWay| matches!(sent.state, State::Alone(..) | State::Returned(_));
         let sent = self.sent.iter_mut().find(given_back)?;
         self.answers.take_any_handed().expect("the unit was returned");
         match std::mem::replace(&mut sent.state, State::InLane) {
@@ -141,7 +141,7 @@ impl Session {
     }
 
     /// Whether the client has got all answers, in the order of its units.
-    pub fn has_heard_all(&self) -> bool {
+    pub fn has_all_answers(&self) -> bool {
         self.answers.pending() == 0 && self.answers.out[..] == self.in_order[..]
     }
 }

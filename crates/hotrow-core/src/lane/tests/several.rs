@@ -24,7 +24,7 @@ fn each_statement_owes_an_answer() {
         submit 1a+b 2c              -> connect
         connected                   -> write 1a+b 2c
         written, answered 2         ->
-        # Two answers are those of the first unit: the error is the second's.
+        # Two answers belong to the first unit, so the error belongs to the second.
         error, ready                -> alone 2c; write 1a+b
         commits                     -> answer 1a+b
         ",
@@ -69,7 +69,7 @@ fn versions_of_a_row_are_counted_over_all_statements() {
         connected                   -> write 1a+b 2b 3c+b
         commits                     -> write 4b; answer 1a+b 2b 3c+b
         commits                     -> answer 4b
-        # One that makes more by itself goes alone.
+        # A unit that makes more versions by itself has its own batch.
         submit 5a+a+a%2 6a%2        -> write 5a+a+a
         commits                     -> write 6a; answer 5a+a+a
         ",
@@ -89,7 +89,7 @@ fn after_a_lock_batches_lock_their_rows_first_and_in_order() {
         submit 3c+b                 -> write 3c+b
         submit 4d+a 5c 6b 7-+a      ->
         commits                     -> write {a b c d} 4d+a 7-+a 6b 5c; answer 3c+b
-        # The third row is locked by somebody: that of the unit which claims it first.
+        # An outsider has locked the third row. It belongs to the first unit that claims it.
         written, locked 2           ->
         blocked, ready              -> alone 5c blocking c; write {a b d} 4d+a 7-+a 6b
         commits                     -> answer 4d+a 7-+a 6b

@@ -2,7 +2,7 @@
 //! actions and records them in the history. It decides nothing.
 
 use super::backend::{Frame, Message};
-use super::history::{Evidence, Fate, Sent, Told};
+use super::history::{Evidence, Fate, Sent, UnitOutcome};
 use super::sessions::State;
 use super::world::World;
 use crate::key::Key;
@@ -43,7 +43,7 @@ impl World {
             self.history.parts(unit).for_each(|part| self.record(part, Fate::Left, None));
         }
         while let Some((unit, lane, key)) = self.sessions[session].drop_given_back() {
-            self.tell(unit, Fate::Left, None);
+            self.record_all(unit, Fate::Left, None);
             if let Some(key) = key {
                 self.wires[lane].inbox.push_back(Event::Unblocked(key));
             }
@@ -147,7 +147,7 @@ impl World {
                 for unit in units {
                     let evidence = self.last_evidence(unit.payload);
                     self.release(lane, unit.payload);
-                    self.tell(unit.payload, Fate::Refused(refusal), evidence);
+                    self.record_all(unit.payload, Fate::Refused(refusal), evidence);
                 }
             }
             Action::Resolve(doubt) => self.wires[lane].asked = Some(doubt),
@@ -238,13 +238,13 @@ impl World {
     }
 
     /// All statements of a unit have the same outcome.
-    fn tell(&mut self, unit: usize, fate: Fate, evidence: Option<Evidence>) {
+    fn record_all(&mut self, unit: usize, fate: Fate, evidence: Option<Evidence>) {
         self.history.parts(unit).for_each(|part| self.record(part, fate, evidence));
         self.note(unit, State::Done);
     }
 
     fn record(&mut self, unit: usize, fate: Fate, evidence: Option<Evidence>) {
-        self.history.told.push(Told { unit, fate, log: self.server.log.len(), evidence });
+        self.history.outcomes.push(UnitOutcome { unit, fate, log: self.server.log.len(), evidence });
     }
 
     pub fn note(&mut self, unit: usize, state: State) {
@@ -262,7 +262,7 @@ impl World {
         if !self.sessions[session].gone {
             return self.note(unit, state);
         }
-        self.tell(unit, Fate::Left, None);
+        self.record_all(unit, Fate::Left, None);
         self.wires[lane].inbox.push_back(Event::Gone(session as u64));
         if let State::Alone(_, Some(key)) = state {
             self.wires[lane].inbox.push_back(Event::Unblocked(key));

@@ -1,7 +1,7 @@
 //! Tests slow batches, statements that take too long for a lane, and cancel requests for units under way:
 //! with scripts, and at every step of small workloads.
 
-use super::faults::{self, Trouble, Troubles};
+use super::faults::{self, BatchFault, BatchFaults};
 use super::model::Statement::{self, Add, Read, Slow};
 use super::notation::script;
 use super::schedule::{self, Schedule};
@@ -60,7 +60,7 @@ fn units_behind_a_slow_batch_move_to_other_lanes_if_they_can() {
         "
         submit 1a 2b                    -> connect
         connected                       -> write 1a 2b
-        # 4a, 6f+a and 7a contend for a row that is under way, 2d is of a session that is.
+        # 4a, 6f+a and 7a contend for a row that is under way. 2d belongs to a session that is under way.
         submit 3c 4a 2d 5- 6f+a 7a 8e   ->
         slow                            -> return 3c; return 5-; return 8e
         submit 3g                       -> return 3g
@@ -171,21 +171,24 @@ fn world(sessions: &[&[Statement]]) -> World {
 /// connection is cut.
 fn every_step(lane: usize, sessions: &[&[Statement]]) -> Tally {
     let firsts: Vec<_> =
-        std::iter::once(Trouble::Slow).chain((0..sessions.len()).map(Trouble::Cancel)).collect();
-    let seconds = [Trouble::Stall, Trouble::Cut];
+        std::iter::once(BatchFault::Slow).chain((0..sessions.len()).map(BatchFault::Cancel)).collect();
+    let seconds = [BatchFault::Stall, BatchFault::Cut];
     let mut tally = Tally::default();
     for schedule in [Schedule::Eager(1), Schedule::Eager(sessions.len()), Schedule::Lazy(sessions.len())] {
         let mut calm = world(sessions);
-        assert_eq!(schedule::judge(&mut calm, schedule.clone(), &mut faults::None), Vec::<String>::new());
+        assert_eq!(
+            schedule::run_and_check(&mut calm, schedule.clone(), &mut faults::None),
+            Vec::<String>::new()
+        );
         let pairs = firsts.iter().flat_map(|first| seconds.iter().map(move |second| (*first, *second)));
         for (step, (first, second)) in
             (0..calm.steps).flat_map(|step| pairs.clone().map(move |pair| (step, pair)))
         {
             for behind in [0, 1, 3, 6] {
                 let troubles = [(step, first), (step + behind, second)];
-                let mut troubles = Troubles { lane, troubles: &troubles };
+                let mut troubles = BatchFaults { lane, troubles: &troubles };
                 let mut world = world(sessions);
-                let wrong = schedule::judge(&mut world, schedule.clone(), &mut troubles);
+                let wrong = schedule::run_and_check(&mut world, schedule.clone(), &mut troubles);
                 assert!(wrong.is_empty(), "{schedule:?}, {troubles:?}: {wrong:#?}");
                 tally.add(&world.history);
             }
@@ -198,7 +201,7 @@ fn every_step(lane: usize, sessions: &[&[Statement]]) -> Tally {
 fn writes_with_two_faults_at_every_step() {
     let tally =
         every_step(0, &[&[add(A, -3), add(B, 1)], &[add(A, -3)], &[add(B, 5), add(A, 1)], &[add(C, 1)]]);
-    tally.insist(&[
+    tally.require(&[
         "moved on",
         "too slow",
         "answered: ready",
@@ -214,13 +217,13 @@ fn writes_with_two_faults_at_every_step() {
 fn a_slow_statement_with_two_faults_at_every_step() {
     let slow = Slow { row: A, n: -3 };
     let tally = every_step(0, &[&[add(A, -3), slow, add(B, 1)], &[add(A, 1)], &[add(C, 5)]]);
-    tally.insist(&["moved on", "too slow", "answered alone", "Refused(Cancelled): failed"]);
+    tally.require(&["moved on", "too slow", "answered alone", "Refused(Cancelled): failed"]);
 }
 
 #[test]
 fn reads_with_two_faults_at_every_step() {
     let read = Read { row: A };
     let tally = every_step(2, &[&[read, read], &[read], &[add(A, 1), read], &[Read { row: C }]]);
-    tally.insist(&["moved on", "too slow", "Refused(Cancelled): failed", "Refused(Cancelled): reads only"]);
-    tally.insist_never("Refused(OutcomeUnknown)");
+    tally.require(&["moved on", "too slow", "Refused(Cancelled): failed", "Refused(Cancelled): reads only"]);
+    tally.require_none("Refused(OutcomeUnknown)");
 }

@@ -12,7 +12,7 @@ pub struct Tally(BTreeMap<String, usize>);
 
 impl Tally {
     pub fn add(&mut self, history: &History) {
-        for one in &history.told {
+        for one in &history.outcomes {
             match (one.fate, &one.evidence) {
                 (Fate::Answered(..), Some(evidence)) => self.count(&format!("answered: {}", proof(evidence))),
                 (Fate::Answered(_, Reply::Error), None) => self.count("failed alone"),
@@ -58,14 +58,14 @@ impl Tally {
     }
 
     /// Fails unless all of these events happened.
-    pub fn insist(&self, wanted: &[&str]) {
+    pub fn require(&self, wanted: &[&str]) {
         for what in wanted {
             assert!(self.0.contains_key(*what), "{what:?} never happened: {self:#?}");
         }
     }
 
     /// Fails if an event whose name contains this text happened.
-    pub fn insist_never(&self, unwanted: &str) {
+    pub fn require_none(&self, unwanted: &str) {
         assert!(!self.0.keys().any(|what| what.contains(unwanted)), "{unwanted:?} happened: {self:#?}");
     }
 }

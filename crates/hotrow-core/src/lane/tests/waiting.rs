@@ -22,7 +22,7 @@ fn later_units_of_a_session_are_not_in_the_batch_of_a_unit_that_may_wait() {
         "
         submit 1a?#1 1b 2c          -> connect
         connected                   -> write 1a? 2c
-        # It has found something: on with the next.
+        # The call has found something, and the next one follows.
         commits                     -> write 1b; answer 1a? 2c
         commits                     -> answer 1b
         ",
@@ -40,7 +40,7 @@ fn later_units_of_a_session_go_back_with_a_waiting_unit() {
         waits 1a?, commits          -> return 1b; write 3d; answer 2c; waits 1a?
         submit 1e                   -> return 1e
         commits                     -> answer 3d
-        # Asked again, and answered: what came back follows.
+        # The call is repeated and answered. The returned units follow.
         again 1a?                   -> write 1a?
         commits                     -> answer 1a?
         again 1b                    -> write 1b

@@ -1,4 +1,4 @@
-//! Workloads for the simulator: small ones by hand and random ones from a seed. They know no internals of
+//! Workloads for the simulator: small ones by hand and random ones from a seed. They do not depend on internals of
 //! lanes.
 
 use fastrand::Rng;

@@ -1,5 +1,5 @@
-//! A simulated world: sessions, lanes with their I/O, connections and one server. It knows the possible moves
-//! and performs one at a time. The choice of moves and faults is made elsewhere.
+//! A simulated world: sessions, lanes with their I/O, connections and one server. It lists the possible moves and
+//! performs one at a time. The choice of moves and faults is made elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -37,14 +37,14 @@ pub enum Move {
 
 /// The rules for trusting the server's answers. A test can replace them with wrong ones.
 #[derive(Clone, Copy, Debug)]
-pub struct Beliefs {
+pub struct TrustRules {
     pub id: fn(u64, XactStatus, Continuity) -> Option<Outcome>,
     pub none_committed: fn(bool) -> Outcome,
 }
 
-impl Default for Beliefs {
+impl Default for TrustRules {
     fn default() -> Self {
-        Beliefs { id: believe, none_committed: believe_none_committed }
+        TrustRules { id: believe, none_committed: believe_none_committed }
     }
 }
 
@@ -61,7 +61,7 @@ pub struct World {
     /// The moves so far, if they are to be printed.
     pub trace: Option<Vec<String>>,
     affinity: BTreeMap<(usize, bool), Affinity>,
-    pub beliefs: Beliefs,
+    pub rules: TrustRules,
     /// Lanes have marks.
     pub marks: bool,
     /// The last batch of each unit.
@@ -184,10 +184,10 @@ impl World {
         let (question, continuity) = wire.question()?;
         match question {
             Question::Nothing(outcome) => Some(outcome),
-            Question::Status(id) => (self.beliefs.id)(id, self.server.xact_status(id), continuity),
+            Question::Status(id) => (self.rules.id)(id, self.server.xact_status(id), continuity),
             Question::AnyCommitted(mut ids) => {
                 let none_is = ids.all(|id| self.server.xact_status(id) == XactStatus::Aborted);
-                Some((self.beliefs.none_committed)(none_is))
+                Some((self.rules.none_committed)(none_is))
             }
         }
     }

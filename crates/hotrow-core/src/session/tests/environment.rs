@@ -133,7 +133,7 @@ impl session::Envelope<SimStatement> for SimEnvelope {
 }
 
 impl SimEnvelope {
-    /// The gateway answers it with an error.
+    /// The gateway answers the unit with an error.
     pub fn refusal(self, problem: &Problem) -> Delivery {
         let mut reply = BytesMut::new();
         unit::put_refusals(problem, self.unit.readies(), &mut reply);
@@ -144,14 +144,14 @@ impl SimEnvelope {
     }
 }
 
-/// What a lane hands to a session. A lane runs beside the session, so it arrives at any time.
+/// A message from a lane to a session. Lanes run concurrently, so the message can arrive at any time.
 pub enum Delivery {
     Reply(u64, BytesMut),
     Refusal(u64, BytesMut),
     Returned(u64, SimReturned),
 }
 
-/// What a lane gives back to a session.
+/// A unit that a lane returns to a session.
 #[derive(Debug)]
 pub enum SimReturned {
     Alone(SimEnvelope),
@@ -163,14 +163,14 @@ pub type SimAnswers = Rc<RefCell<Answers<SimReturned>>>;
 /// Statements by text and types.
 type Statements = HashMap<(Vec<u8>, Vec<u8>), Arc<SimStatement>>;
 
-/// What all sessions share.
+/// The state that all sessions share.
 pub struct Shared {
     statements: RefCell<Statements>,
     parses: Cell<u64>,
     /// The lanes that write, and those that read.
     pub affinity: [RefCell<Affinity>; 2],
     pub inboxes: RefCell<Vec<VecDeque<Event<SimEnvelope>>>>,
-    /// What lanes have handed to sessions and has not arrived.
+    /// Messages from lanes to sessions that have not arrived yet.
     deliveries: RefCell<VecDeque<(SimAnswers, Delivery)>>,
     random: RefCell<fastrand::Rng>,
     /// Statements that were passed through or packed.
@@ -195,13 +195,13 @@ impl Shared {
         })
     }
 
-    /// A lane hands something to a unit's session.
+    /// A lane sends a message to a unit's session.
     pub fn deliver(&self, envelope: SimEnvelope, delivery: impl FnOnce(SimEnvelope) -> Delivery) {
         let answers = envelope.answers.clone();
         self.deliveries.borrow_mut().push_back((answers, delivery(envelope)));
     }
 
-    /// The next of these arrives. False if there is none.
+    /// Delivers the next of these messages. False if there is none.
     pub fn arrive(&self) -> bool {
         let Some((answers, delivery)) = self.deliveries.borrow_mut().pop_front() else { return false };
         let mut answers = answers.borrow_mut();
@@ -407,7 +407,7 @@ impl Environment for SimEnvironment {
 pub struct SimConnection {
     pub backend: usize,
     pub output: BytesMut,
-    /// What the server has sent and the session has not handled.
+    /// Bytes from the server that the session has not handled.
     pub input: BytesMut,
     pub prepared: Prepared,
     pub name: String,

@@ -54,12 +54,12 @@ impl LaneTask {
         }
     }
 
-    /// Whether there is something to do besides the inbox.
+    /// Whether there is work besides the inbox.
     pub fn has_work(&self) -> bool {
         self.wants_connection || self.asked.is_some() || self.backend.is_some() && !self.parts.is_empty()
     }
 
-    /// Does the next thing on the connection.
+    /// Does the next work on the connection.
     pub fn work(&mut self, database: &mut Database, shared: &Shared) {
         if std::mem::take(&mut self.wants_connection) {
             self.backend = Some(Backend::new("", ""));
@@ -95,7 +95,7 @@ impl LaneTask {
         }
     }
 
-    /// What is known about the earliest batch under way.
+    /// The results so far of the earliest batch under way.
     fn earliest(&mut self) -> &mut (Vec<Bytes>, Option<u64>) {
         let number = self.lane.under_way().front().expect("a batch is under way").number;
         self.replies.entry(number).or_default()

@@ -1,7 +1,7 @@
 //! Tests of sessions. `order` tests the order of replies. The others run real sessions and real lanes against a
-//! model of PostgreSQL (`postgres`), and compare each client's replies with those on a direct connection:
-//! `world` has the sessions, the lanes and their connections, `environment` the gateway around a session,
-//! `lane` the I/O of a lane, `program` what clients send, and `random` the comparison.
+//! model of PostgreSQL (`postgres`), and compare each client's replies with those on a direct connection: `world`
+//! has the sessions, the lanes and their connections, `environment` the gateway around a session, `lane` the I/O
+//! of a lane, `program` the messages of clients, and `random` the comparison.
 
 mod environment;
 mod lane;

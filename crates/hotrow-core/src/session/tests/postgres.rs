@@ -1,6 +1,6 @@
-//! A model of PostgreSQL: a backend reads a client's messages and answers them, with names, portals,
-//! transactions, COPY, and errors that skip messages up to a Sync. Clients use rows of their own, so no
-//! transaction waits for another.
+//! A model of PostgreSQL: a backend reads a client's messages and answers them, with names, portals, transactions,
+//! COPY, and errors that skip messages up to a Sync. Clients use separate rows, so no transaction waits for
+//! another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use hotrow_wire::{put_frame, split};
 
 use crate::session::put_ready;
 
-/// The rows, and the transactions that are committed.
+/// The rows, and the committed transactions.
 #[derive(Debug, Default)]
 pub struct Database {
     pub rows: BTreeMap<u64, i64>,
@@ -30,9 +30,9 @@ struct Portal {
 /// One backend and its connection.
 #[derive(Debug)]
 pub struct Backend {
-    /// What the client has sent.
+    /// Bytes from the client.
     pub input: BytesMut,
-    /// What the client has been sent.
+    /// Bytes to the client.
     pub output: BytesMut,
     /// Replies that are sent with the next flush.
     kept: BytesMut,
@@ -43,7 +43,7 @@ pub struct Backend {
     undo: Vec<(u64, i64)>,
     xid: Option<u64>,
     skips: bool,
-    /// A COPY reads data; whether an extended query has begun it.
+    /// Set while a COPY reads data. It says whether an extended query began the COPY.
     copy: Option<bool>,
     pub settings: BTreeMap<String, String>,
     settings_before: Option<BTreeMap<String, String>>,
@@ -84,7 +84,7 @@ impl Backend {
         backend
     }
 
-    /// Sets the client's name, unseen by the client.
+    /// Sets the client's name without a report to the client.
     pub fn set_name(&mut self, name: &str) {
         self.settings.remove("application_name");
         if name != self.default_name {
@@ -111,7 +111,7 @@ impl Backend {
         self.input.clear();
     }
 
-    /// Handles the next message. False if no complete one is there.
+    /// Handles the next message. False if there is no complete message.
     pub fn step(&mut self, database: &mut Database) -> bool {
         if self.is_dead {
             return false;
@@ -234,12 +234,12 @@ impl Backend {
         self.undo.clear();
         database.committed.extend(self.xid.take());
         self.settings_before = None;
-        self.over();
+        self.set_idle();
     }
 
     fn roll_back(&mut self, database: &mut Database) {
         self.undo(database);
-        self.over();
+        self.set_idle();
     }
 
     fn undo(&mut self, database: &mut Database) {
@@ -252,7 +252,7 @@ impl Backend {
         }
     }
 
-    fn over(&mut self) {
+    fn set_idle(&mut self) {
         self.status = Status::Idle;
         self.portals.clear();
     }
@@ -400,8 +400,31 @@ impl Backend {
         database: &mut Database,
     ) -> Result<(), Failure> {
         let words: Vec<&str> = statement.split_whitespace().collect();
-        let in_block = self.status != Status::Idle;
-        match words[..] {
+        match words[0] {
+            "update" | "select" => self.run_on_rows(&words, values, database),
+            "begin" | "commit" | "rollback" => {
+                self.run_on_transaction(words[0], database);
+                Ok(())
+            }
+            "deallocate" | "prepare" => self.run_on_names(&words),
+            "set" | "reset" | "discard" | "create" => self.run_on_settings(&words, several),
+            "copy" => {
+                put_frame(&mut self.kept, backend::tag::COPY_IN, |out| out.extend_from_slice(&[0, 0, 0]));
+                self.flush();
+                self.copy = Some(true);
+                Ok(())
+            }
+            _ => unknown(&words),
+        }
+    }
+
+    fn run_on_rows(
+        &mut self,
+        words: &[&str],
+        values: &[String],
+        database: &mut Database,
+    ) -> Result<(), Failure> {
+        match *words {
             ["update", "t", "set", "n", "=", "n", "+", by, "where", "id", "=", id, ref returning @ ..] => {
                 let (by, id) = (number(by, values) as i64, number(id, values));
                 let before = database.rows.get(&id).copied().unwrap_or(0);
@@ -421,27 +444,36 @@ impl Backend {
                 put_row(database.rows.get(&number(id, values)).copied().unwrap_or(0), &mut self.kept);
                 self.complete("SELECT 1");
             }
-            ["begin"] => {
-                if in_block {
-                    self.error("WARNING", "25001", "there is already a transaction in progress");
-                } else {
-                    self.settings_before.get_or_insert_with(|| self.settings.clone());
-                }
-                self.status = Status::Transaction;
-                self.complete("BEGIN");
+            _ => return unknown(words),
+        }
+        Ok(())
+    }
+
+    fn run_on_transaction(&mut self, command: &str, database: &mut Database) {
+        let in_block = self.status != Status::Idle;
+        if command == "begin" {
+            if in_block {
+                self.error("WARNING", "25001", "there is already a transaction in progress");
+            } else {
+                self.keep_settings();
             }
-            ["commit" | "rollback"] => {
-                if !in_block {
-                    self.error("WARNING", "25P01", "there is no transaction in progress");
-                }
-                let commits = words[0] == "commit" && self.status != Status::Failed;
-                if commits {
-                    self.commit(database)
-                } else {
-                    self.roll_back(database)
-                }
-                self.complete(if commits { "COMMIT" } else { "ROLLBACK" });
-            }
+            self.status = Status::Transaction;
+            return self.complete("BEGIN");
+        }
+        if !in_block {
+            self.error("WARNING", "25P01", "there is no transaction in progress");
+        }
+        let commits = command == "commit" && self.status != Status::Failed;
+        if commits {
+            self.commit(database)
+        } else {
+            self.roll_back(database)
+        }
+        self.complete(if commits { "COMMIT" } else { "ROLLBACK" });
+    }
+
+    fn run_on_names(&mut self, words: &[&str]) -> Result<(), Failure> {
+        match *words {
             ["deallocate", "all"] => {
                 self.statements.retain(|name, _| name.is_empty());
                 self.complete("DEALLOCATE ALL");
@@ -459,8 +491,15 @@ impl Backend {
                 self.statements.insert(name.to_owned(), "select n from t where id = 999".to_owned());
                 self.complete("PREPARE");
             }
+            _ => return unknown(words),
+        }
+        Ok(())
+    }
+
+    fn run_on_settings(&mut self, words: &[&str], several: bool) -> Result<(), Failure> {
+        match *words {
             ["set", name, _, value] => {
-                self.settings_before.get_or_insert_with(|| self.settings.clone());
+                self.keep_settings();
                 self.settings.insert(name.to_owned(), value.trim_matches('\'').to_owned());
                 self.complete("SET");
             }
@@ -469,33 +508,37 @@ impl Backend {
                 self.complete("SHOW");
             }
             ["reset", "all"] => {
-                self.settings_before.get_or_insert_with(|| self.settings.clone());
+                self.keep_settings();
                 self.settings.clear();
                 self.complete("RESET");
             }
             ["discard", "all"] => {
-                if in_block || several {
+                if self.status != Status::Idle || several {
                     return failure("25001", "DISCARD ALL cannot run inside a transaction block");
                 }
                 self.settings.clear();
                 self.statements.retain(|name, _| name.is_empty());
                 self.complete("DISCARD ALL");
             }
-            ["copy", ..] => {
-                put_frame(&mut self.kept, backend::tag::COPY_IN, |out| out.extend_from_slice(&[0, 0, 0]));
-                self.flush();
-                self.copy = Some(true);
-            }
             // An event trigger changes a setting, which the command does not show.
             ["create", ..] => {
-                self.settings_before.get_or_insert_with(|| self.settings.clone());
+                self.keep_settings();
                 self.settings.insert("work_mem".to_owned(), "1MB".to_owned());
                 self.complete("CREATE TABLE");
             }
-            _ => panic!("the model does not know {statement}"),
+            _ => return unknown(words),
         }
         Ok(())
     }
+
+    /// Keeps the settings for a rollback, unless the transaction has kept them already.
+    fn keep_settings(&mut self) {
+        self.settings_before.get_or_insert_with(|| self.settings.clone());
+    }
+}
+
+fn unknown(words: &[&str]) -> Result<(), Failure> {
+    panic!("the model has no such statement: {words:?}")
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -1,10 +1,10 @@
-//! What simulated clients send: random messages in the forms that drivers use, and in others.
+//! The messages of simulated clients: random, in the forms that drivers use, and in others.
 
 use bytes::BytesMut;
 use hotrow_wire::frontend::{self, Named, Parse, tag};
 use hotrow_wire::{put_cstr, put_frame};
 
-/// Writes the messages of one client, which has two rows of its own.
+/// Writes the messages of one client, which uses two rows that no other client uses.
 pub struct Writer<'r> {
     pub random: &'r mut fastrand::Rng,
     pub out: BytesMut,
@@ -88,7 +88,7 @@ impl Writer<'_> {
         frontend::put_query(&mut self.out, &text);
     }
 
-    /// A transaction in one message, and sometimes something that the gateway answers itself.
+    /// A transaction in one message, sometimes with a statement that the gateway answers itself.
     fn block(&mut self) {
         let text = format!("begin; {}; {}; commit", self.literal(), self.literal());
         frontend::put_query(&mut self.out, &text);

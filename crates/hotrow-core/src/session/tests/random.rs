@@ -46,7 +46,7 @@ fn shown(bytes: &[u8]) -> String {
     shown.collect()
 }
 
-/// The first message that the other text does not have there, and what follows it.
+/// The messages from the first difference on.
 fn differing(one: &[u8], other: &[u8]) -> String {
     let (one, other) = (shown(one), shown(other));
     let same = one.lines().zip(other.lines()).take_while(|(one, other)| one == other).count();

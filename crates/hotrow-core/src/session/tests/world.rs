@@ -1,4 +1,4 @@
-//! Simulated clients with real sessions, lanes, and connections to the model of PostgreSQL. What happens next is
+//! Simulated clients with real sessions, lanes, and connections to the model of PostgreSQL. The order of events is
 //! random: bytes arrive in any pieces, backends and lanes proceed in any order, and connections may be cut.
 
 use std::rc::Rc;
@@ -21,9 +21,9 @@ pub struct Client {
     session: Session<SimEnvironment>,
     answers: SimAnswers,
     settings: Settings,
-    /// What the client has received.
+    /// Bytes that the client has received.
     pub received: BytesMut,
-    /// What the session needs.
+    /// The current need of the session.
     need: Option<Need<SimEnvironment>>,
     pub is_over: bool,
 }
@@ -36,7 +36,7 @@ pub struct World {
     pub clients: Vec<Client>,
     lanes: Vec<LaneTask>,
     backends: Vec<Backend>,
-    /// Connections that sessions have given back.
+    /// Connections that sessions have returned.
     idle: Vec<SimConnection>,
     /// Cuts that may still happen.
     pub cuts: usize,
@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// Runs until nothing is left to do.
+    /// Runs until no work is left.
     pub fn run(&mut self) {
         let mut quiet = 0;
         while quiet < 200 {
@@ -102,7 +102,7 @@ impl World {
         (0..5_000).any(|_| self.turn())
     }
 
-    /// Does one thing. False if there was nothing to do for the chosen part.
+    /// Takes one step. False if the chosen part had no work.
     fn turn(&mut self) -> bool {
         match self.random.u8(..8) {
             0..4 => {
@@ -153,13 +153,13 @@ impl World {
             1 => client.write(&mut self.random, &mut self.backends),
             2 if cuts => client.cut(&mut self.backends, &mut self.database, &mut self.cuts),
             2 => client.read(&mut self.random, &mut self.backends),
-            _ => client.sort_out(),
+            _ => client.handle_returned(),
         };
         self.provide(number);
         acts
     }
 
-    /// Lets a session go on, and provides what needs no other part of the world.
+    /// Runs a session, and provides everything that needs no other part of the world.
     fn provide(&mut self, number: usize) {
         loop {
             let client = &mut self.clients[number];
@@ -210,7 +210,7 @@ impl World {
         client.session.connected(connection);
     }
 
-    /// What the server's catalogue and settings say about a connection.
+    /// The state of a connection in the server's catalogue and settings.
     fn query_state(&mut self, number: usize) {
         let Client { session, settings, .. } = &mut self.clients[number];
         let connection = session.connection().expect("state is left on a connection");
@@ -231,7 +231,7 @@ impl World {
         session.state_found(StateLeft { effect, prepared: Some(prepared) });
     }
 
-    /// A connection is given back. Another client must not find anything of this one there.
+    /// A session returns a connection. Another client must not find state of this client on it.
     fn release(&mut self, number: usize, mut connection: SimConnection, reusable: bool) {
         let settings = self.clients[number].settings.borrow().clone();
         let backend = &mut self.backends[connection.backend];
@@ -305,8 +305,8 @@ impl Client {
         true
     }
 
-    /// Handles a unit that a lane has given back.
-    fn sort_out(&mut self) -> bool {
+    /// Handles a unit that a lane has returned.
+    fn handle_returned(&mut self) -> bool {
         if !matches!(self.need, Some(Need::Lanes)) {
             return false;
         }

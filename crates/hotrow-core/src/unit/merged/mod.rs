@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn text_values_are_quoted_whatever_they_contain() {
+    fn text_values_with_any_contents_are_quoted() {
         let merging = merging(&[
             (ElementSource::Param(0), 3802),
             (ElementSource::Const(Some("NULL".to_owned())), 3802),

@@ -1,4 +1,5 @@
-//! Bytes that have left the writer's buffer have left the process, even if the other side does not read.
+//! Tests that bytes that have left the writer's buffer have left the process, even if the other side does not
+//! read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +56,7 @@ async fn an_empty_buffer_has_been_sent() {
     let (mut input, gone) = (BytesMut::new(), put - buffer.len());
     while input.len() < gone {
         let filled = tokio::time::timeout(PATIENCE, read.fill(&mut input)).await;
-        assert!(filled.expect("it is on its way").unwrap() > 0);
+        assert!(filled.expect("the bytes are on their way").unwrap() > 0);
     }
     assert!(!buffer.is_empty() && input.len() == gone);
     // Bytes that are still in the buffer arrive with the next write, once.
