@@ -14,7 +14,7 @@ fn run(count: u64) -> Duration {
         let name = Bytes::from(format!("s{statement}"));
         let parse = Message::Parse(name, statement, Some(Preparation::named(statement, 1)));
         for message in
-            [parse, Message::Bind(Bytes::new()), Message::Execute(RunEffects::default()), Message::Sync]
+            [parse, Message::Bind(Bytes::new(), None), Message::Execute(RunEffects::default()), Message::Sync]
         {
             expected.sent(message);
         }

@@ -39,8 +39,9 @@ pub enum Message<S> {
     /// A Parse of the gateway with an empty text under one of the client's names. The next message finds the
     /// name in use, or removes it.
     Show(Bytes),
-    /// A Bind of the client's statement with this name.
-    Bind(Bytes),
+    /// A Bind of the client's statement with this name, and the record of its portal if it succeeds. No change of
+    /// records if none is needed.
+    Bind(Bytes, Option<(Bytes, Option<S>)>),
     /// A Describe.
     Describe,
     /// A Describe of the gateway, of the client's statement with this name.
@@ -69,6 +70,10 @@ pub struct RunEffects {
     /// It is DEALLOCATE ALL, or has the same effect.
     pub deallocates_all: bool,
 }
+
+/// Unanswered messages decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InDoubt;
 
 /// The destination of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +106,10 @@ pub struct Expected<S> {
     taking_all: usize,
     /// The effects of the unanswered messages on the client's names.
     naming: Unanswered<Bytes, S>,
+    /// The portals whose statements need a record, according to the replies that have arrived.
+    portals: BTreeMap<Bytes, S>,
+    /// The effects of the unanswered messages on these records.
+    binding: Unanswered<Bytes, S>,
     /// Their effects on the statements prepared on the connection.
     preparing: Unanswered<StatementName, Preparation>,
     /// Number of Syncs that were ever sent. It is the group number of the next message.
@@ -125,6 +134,8 @@ impl<S> Default for Expected<S> {
             whole_units: 0,
             taking_all: 0,
             naming: Unanswered::default(),
+            portals: BTreeMap::new(),
+            binding: Unanswered::default(),
             preparing: Unanswered::default(),
             group: 0,
             is_open: false,
@@ -160,7 +171,7 @@ impl<S: Clone> Expected<S> {
     /// The client's name of the statement in the earliest message, if that message is a Bind.
     pub fn bound(&self) -> Option<&Bytes> {
         match self.owed.front() {
-            Some(Message::Bind(name)) => Some(name),
+            Some(Message::Bind(name, _)) => Some(name),
             _ => None,
         }
     }
@@ -199,6 +210,26 @@ impl<S: Clone> Expected<S> {
             Meaning::Will(meaning) => meaning,
             Meaning::InDoubt => None,
         }
+    }
+
+    /// Number of records of portals that there may be. A Bind has to change them if its portal needs a record, or if
+    /// there may be one.
+    pub fn portals(&self) -> usize {
+        self.portals.len() + self.binding.len()
+    }
+
+    /// The record of this portal when the next message runs. None if it has none, and an error while that is unknown.
+    pub fn portal(&self, name: &[u8]) -> Result<Option<&S>, InDoubt> {
+        match self.binding.meaning(name, self.group) {
+            Meaning::Settled => Ok(self.portals.get(name)),
+            Meaning::Will(record) => Ok(record),
+            Meaning::InDoubt => Err(InDoubt),
+        }
+    }
+
+    /// The transaction has ended, and its portals with it.
+    pub fn clear_portals(&mut self) {
+        self.portals.clear();
     }
 
     /// The statement that is certain to be prepared under this name when the next message runs.
@@ -261,6 +292,9 @@ impl<S: Clone> Expected<S> {
         if let Some((place, preparation)) = place {
             self.preparing.add(place, preparation, self.group);
         }
+        if let Message::Bind(_, Some((portal, record))) = &message {
+            self.binding.add(portal.clone(), record.clone(), self.group);
+        }
         if let Message::Query(RunEffects { deallocates: Some(name), .. }) = &message {
             // Messages after a Query run whether or not the Query succeeds.
             self.naming.add(name.clone(), None, u64::MAX);
@@ -286,7 +320,7 @@ impl<S: Clone> Expected<S> {
         };
         match (reply, self.owed.front()) {
             (tag::PARSE_COMPLETE, Some(Parse(..) | OwnParse(_) | Show(_)))
-            | (tag::BIND_COMPLETE, Some(Bind(_)))
+            | (tag::BIND_COMPLETE, Some(Bind(..)))
             | (tag::CLOSE_COMPLETE, Some(Close(_) | OwnClose(_)))
             | (tag::NO_DATA | tag::ROW_DESCRIPTION, Some(Describe | OwnDescribe(_)))
             | (tag::EMPTY_QUERY | tag::PORTAL_SUSPENDED, Some(Execute(_))) => self.succeeded(prepared),
@@ -346,6 +380,12 @@ impl<S: Clone> Expected<S> {
         }
         if let Some((place, preparation)) = place {
             prepared.set(place, preparation);
+        }
+        if let Message::Bind(_, Some((portal, record))) = message {
+            match record {
+                Some(record) => drop(self.portals.insert(portal, record)),
+                None => drop(self.portals.remove(&portal)),
+            }
         }
         if is_own { Reply::Swallow } else { Reply::Forward }
     }
@@ -423,6 +463,9 @@ impl<S: Clone> Expected<S> {
         }
         if let Some((place, _)) = place {
             self.preparing.remove(&place);
+        }
+        if let Message::Bind(_, Some((portal, _))) = &message {
+            self.binding.remove(portal);
         }
         match &message {
             Message::Sync | Message::FunctionCall => self.whole_units -= 1,

@@ -35,6 +35,11 @@ impl<K, V> Default for Unanswered<K, V> {
 }
 
 impl<K: Eq + Hash, V> Unanswered<K, V> {
+    /// Number of names that unanswered messages change.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// A message of this group was sent that gives the name this meaning.
     pub(super) fn add(&mut self, name: K, meaning: Option<V>, group: u64) {
         let count = self.0.get(&name).map_or(0, |last| last.count) + 1;

@@ -182,7 +182,6 @@ struct Session {
     expected: Expected<Text>,
     prepared: Prepared,
     texts: Vec<Text>,
-    portal: Option<Text>,
     sent: VecDeque<Asked>,
     received: Vec<Answer>,
 }
@@ -212,9 +211,10 @@ impl Session {
         }
         let portal = match asked {
             Asked::Query(text) => Some(text.clone()),
-            Asked::Execute => self.portal.clone(),
+            Asked::Execute => self.expected.portal(b"").ok().flatten().cloned(),
             _ => None,
         };
+        let is_portal_in_doubt = matches!(asked, Asked::Execute) && self.expected.portal(b"").is_err();
         let name = match (asked, portal) {
             (_, Some(Text::Deallocate(name))) => Some(name.to_owned()),
             (Asked::Parse(name, _), _) if name.is_empty() => None,
@@ -222,6 +222,7 @@ impl Session {
             _ => None,
         };
         let waits = self.expected.must_wait()
+            || is_portal_in_doubt
             || name.is_some_and(|name| {
                 !self.expected.owes_nothing() && self.expected.is_in_doubt(name.as_bytes())
             });
@@ -320,16 +321,19 @@ impl Session {
                 }
             }
             Asked::Bind(name) => {
-                self.portal = self.expected.meaning(name.as_bytes()).cloned();
+                let record = self.expected.meaning(name.as_bytes()).cloned();
+                let changes =
+                    (record.is_some() || self.expected.portals() > 0).then(|| (Bytes::new(), record));
                 let own = self.own_name(&name);
-                self.put(Asked::Bind(own), Message::Bind(bytes(&name)));
+                self.put(Asked::Bind(own), Message::Bind(bytes(&name), changes));
             }
             Asked::Describe(name) => {
                 let own = self.own_name(&name);
                 self.put(Asked::Describe(own), Message::Describe);
             }
             Asked::Execute => {
-                let runs = self.portal.clone().map(|text| self.runs(&text)).unwrap_or_default();
+                let portal = self.expected.portal(b"").ok().flatten().cloned();
+                let runs = portal.map(|text| self.runs(&text)).unwrap_or_default();
                 self.put(asked, Message::Execute(runs));
             }
             Asked::Close(name) => self.put(asked, Message::Close(Some(bytes(&name)))),

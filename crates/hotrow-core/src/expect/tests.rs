@@ -18,7 +18,7 @@ fn closes(name: &str) -> Sent {
 }
 
 fn bind() -> Sent {
-    Bind(Bytes::new())
+    Bind(Bytes::new(), None)
 }
 
 fn execute() -> Sent {

@@ -13,8 +13,11 @@ use super::{
     statement_name, too_many_statements,
 };
 use crate::classify::{Analysis, Effect};
-use crate::expect::{Message, Preparation, RunEffects};
+use crate::expect::{InDoubt, Message, Preparation, RunEffects};
 use crate::limits;
+
+/// The change of a portal's record by a Bind.
+type PortalRecord<S> = Option<(Bytes, Option<Named<S>>)>;
 
 impl<E: Environment> Session<E> {
     /// Forwards one message on the connection that the session holds. It is written together with other messages when
@@ -270,7 +273,7 @@ impl<E: Environment> Session<E> {
                 described.filter(|described| described.statement).map(|described| described.name)
             }
             tag::EXECUTE => {
-                let statement = self.statement_of_portal(body);
+                let Ok(statement) = self.statement_of_portal(body) else { return true };
                 let name = statement.as_ref().and_then(|statement| statement.mentions_name());
                 return name.is_some_and(|name| self.expected.is_in_doubt(name));
             }
@@ -282,6 +285,7 @@ impl<E: Environment> Session<E> {
     }
 
     fn forward_bind(&mut self, frame: Frame<'_>, bind: &Bind<'_>) -> Result<(), Stop<E>> {
+        let mut record = None;
         match self.named(bind.statement) {
             Some(named) => {
                 let statement = &named.statement;
@@ -290,7 +294,7 @@ impl<E: Environment> Session<E> {
                     self.fail_sequence_read();
                     return Ok(());
                 }
-                self.record_portal(bind.portal, statement)?;
+                record = self.record_of_portal(bind.portal, &named)?;
                 let name = self.prepare(&named, bind.statement.is_empty());
                 match bind.statement.is_empty() {
                     true => self.output().extend_from_slice(frame.bytes),
@@ -308,12 +312,12 @@ impl<E: Environment> Session<E> {
                 self.output().extend_from_slice(frame.bytes);
             }
         }
-        self.expected.sent(Message::Bind(Bytes::copy_from_slice(bind.statement)));
+        self.expected.sent(Message::Bind(Bytes::copy_from_slice(bind.statement), record));
         Ok(())
     }
 
     fn forward_execute(&mut self, frame: Frame<'_>) -> Result<(), Stop<E>> {
-        let statement = self.statement_of_portal(frame.body());
+        let statement = self.statement_of_portal(frame.body()).ok().flatten(); // earlier Binds are answered
         self.will_clear(statement.as_deref());
         let runs = statement.map(|statement| self.will_run(&statement)).unwrap_or_default();
         self.output().extend_from_slice(frame.bytes);
@@ -328,7 +332,7 @@ impl<E: Environment> Session<E> {
         Parse { name: b"", text, types: &[] }.put(self.output());
         self.expected.sent(Message::OwnParse(Preparation::unnamed(0, 0)));
         frontend::put_bind_text(self.output(), b"", std::iter::empty());
-        self.expected.sent(Message::Bind(Bytes::new()));
+        self.expected.sent(Message::Bind(Bytes::new(), None));
         self.output().extend_from_slice(frontend::EXECUTE);
         self.expected.sent(Message::Execute(RunEffects::default()));
     }
@@ -342,26 +346,32 @@ impl<E: Environment> Session<E> {
         holding.name_reset |= clears.name;
     }
 
-    /// Records a portal whose statement may be COPY, concerns names of statements, or clears state.
-    fn record_portal(&mut self, portal: &[u8], statement: &StatementOf<E>) -> Result<(), Stop<E>> {
+    /// The record of a portal if its Bind succeeds: its statement, if that may be COPY, concerns names of statements, or
+    /// clears state. None if there is no record to be changed.
+    fn record_of_portal(
+        &self,
+        portal: &[u8],
+        named: &Named<E::Statement>,
+    ) -> Result<PortalRecord<E::Statement>, Stop<E>> {
+        let statement = &named.statement;
         let clears = statement.clears() != Effect::NONE;
-        if clears || statement.may_copy || statement.takes_all() || statement.mentions_name().is_some() {
-            if self.portals.len() >= limits::CLIENT_STATEMENTS_MAX {
-                return Err(too_many_statements().into());
-            }
-            self.portals.insert(Bytes::copy_from_slice(portal), statement.clone());
-        } else if !self.portals.is_empty() {
-            self.portals.remove(portal);
+        let needs_record =
+            clears || statement.may_copy || statement.takes_all() || statement.mentions_name().is_some();
+        let portals = self.expected.portals();
+        if needs_record && portals >= limits::CLIENT_STATEMENTS_MAX {
+            return Err(too_many_statements().into());
         }
-        Ok(())
+        let changes = needs_record || portals > 0;
+        Ok(changes.then(|| (Bytes::copy_from_slice(portal), needs_record.then(|| named.clone()))))
     }
 
-    /// The statement of an Execute's portal, if it was noted.
-    fn statement_of_portal(&self, body: &[u8]) -> Option<StatementOf<E>> {
-        if self.portals.is_empty() {
-            return None;
+    /// The recorded statement of an Execute's portal.
+    fn statement_of_portal(&self, body: &[u8]) -> Result<Option<StatementOf<E>>, InDoubt> {
+        if self.expected.portals() == 0 {
+            return Ok(None);
         }
-        self.portals.get(Execute::read(body).ok()?.portal).cloned()
+        let Ok(execute) = Execute::read(body) else { return Ok(None) };
+        Ok(self.expected.portal(execute.portal)?.map(|named| named.statement.clone()))
     }
 
     pub(super) fn output(&mut self) -> &mut BytesMut {

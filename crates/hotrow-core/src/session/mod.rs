@@ -21,7 +21,7 @@ mod submit;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 use hotrow_wire::backend::{self, Problem, Status};
@@ -74,8 +74,6 @@ pub struct Session<E: Environment> {
     expected: Expected<Named<E::Statement>>,
     /// The changes of these names by unanswered units, mostly in lanes.
     naming: VecDeque<Naming<E::Statement>>,
-    /// The portals whose statements may be COPY, or concern names of statements.
-    portals: BTreeMap<Bytes, StatementOf<E>>,
     /// The last simple query, which is often repeated.
     last_simple: Option<(Bytes, StatementOf<E>)>,
     /// The last parsed statement, which is often repeated.
@@ -131,7 +129,6 @@ impl<E: Environment> Session<E> {
             scratch: BytesMut::new(),
             expected: Expected::default(),
             naming: VecDeque::new(),
-            portals: BTreeMap::new(),
             last_simple: None,
             last_parsed: None,
             holding: None,

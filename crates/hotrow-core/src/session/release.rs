@@ -93,7 +93,6 @@ impl<E: Environment> Session<E> {
 
     fn drop_connection(&mut self) -> Option<Holding<E>> {
         self.expected.disconnect();
-        self.portals.clear();
         self.unit_ended = false;
         self.holding.take()
     }

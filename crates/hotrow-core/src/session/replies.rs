@@ -247,7 +247,7 @@ impl<E: Environment> Session<E> {
             alone.owed = alone.owed.saturating_sub(1);
         }
         if holding.status == Status::Idle && is_settled {
-            self.portals.clear();
+            self.expected.clear_portals();
         }
         Ok(lost_name)
     }

@@ -1,7 +1,7 @@
 //! Tests of sessions. `order` tests the order of replies. The others run real sessions and real lanes against a
 //! model of PostgreSQL (`postgres`), and compare each client's replies with those on a direct connection: `world`
 //! has the sessions, the lanes and their connections, `environment` the gateway around a session, `lane` the I/O
-//! of a lane, `program` the messages of clients, and `random` the comparison.
+//! of a lane, `program` the messages of clients, `transaction` the model's transactions, and `random` the comparison.
 
 mod environment;
 mod lane;
@@ -9,4 +9,5 @@ mod order;
 mod postgres;
 mod program;
 mod random;
+mod transaction;
 mod world;

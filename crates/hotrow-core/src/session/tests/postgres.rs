@@ -9,6 +9,7 @@ use hotrow_wire::backend::{self, Status};
 use hotrow_wire::frontend::{self, Bind, Execute, Named, Parse, tag};
 use hotrow_wire::{put_frame, split};
 
+use super::transaction::Savepoint;
 use crate::session::put_ready;
 
 /// The rows, and the committed transactions.
@@ -21,10 +22,14 @@ pub struct Database {
 
 /// A statement that is ready to run.
 #[derive(Clone, Debug)]
-struct Portal {
+pub(super) struct Portal {
     text: String,
     values: Vec<String>,
     is_done: bool,
+    /// Its run has failed.
+    has_failed: bool,
+    /// Its number among all portals of the connection.
+    pub(super) number: usize,
 }
 
 /// One backend and its connection.
@@ -35,18 +40,20 @@ pub struct Backend {
     /// Bytes to the client.
     pub output: BytesMut,
     /// Replies that are sent with the next flush.
-    kept: BytesMut,
+    pub(super) kept: BytesMut,
     pub statements: BTreeMap<String, String>,
-    portals: BTreeMap<String, Portal>,
+    pub(super) portals: BTreeMap<String, Portal>,
     pub status: Status,
     /// The rows that the transaction has changed, with their values before it.
-    undo: Vec<(u64, i64)>,
-    xid: Option<u64>,
+    pub(super) undo: Vec<(u64, i64)>,
+    pub(super) xid: Option<u64>,
     skips: bool,
     /// Set while a COPY reads data. It says whether an extended query began the COPY.
     copy: Option<bool>,
     pub settings: BTreeMap<String, String>,
-    settings_before: Option<BTreeMap<String, String>>,
+    pub(super) settings_before: Option<BTreeMap<String, String>>,
+    pub(super) savepoints: Vec<Savepoint>,
+    last_portal: usize,
     reported_name: String,
     /// The name of a client that sets none.
     default_name: String,
@@ -54,9 +61,9 @@ pub struct Backend {
 }
 
 /// An error: its code and its message.
-type Failure = (&'static str, String);
+pub(super) type Failure = (&'static str, String);
 
-fn failure<T>(code: &'static str, message: impl Into<String>) -> Result<T, Failure> {
+pub(super) fn failure<T>(code: &'static str, message: impl Into<String>) -> Result<T, Failure> {
     Err((code, message.into()))
 }
 
@@ -76,6 +83,8 @@ impl Backend {
             copy: None,
             settings: BTreeMap::new(),
             settings_before: None,
+            savepoints: Vec::new(),
+            last_portal: 0,
             reported_name: name.to_owned(),
             default_name: default_name.to_owned(),
             is_dead: false,
@@ -182,12 +191,7 @@ impl Backend {
         if let Err((code, message)) = result {
             self.error("ERROR", code, &message);
             self.skips = extended;
-            if self.status == Status::Idle {
-                self.roll_back(database);
-            } else {
-                self.undo(database);
-                self.status = Status::Failed;
-            }
+            self.abort(database);
         }
         if !extended {
             if self.status == Status::Idle {
@@ -204,7 +208,7 @@ impl Backend {
         self.output.extend_from_slice(&kept);
     }
 
-    fn error(&mut self, severity: &str, code: &str, message: &str) {
+    pub(super) fn error(&mut self, severity: &str, code: &str, message: &str) {
         let is_notice = severity == "WARNING";
         let tag = if is_notice { backend::tag::NOTICE } else { backend::tag::ERROR };
         put_frame(&mut self.kept, tag, |out| {
@@ -226,45 +230,8 @@ impl Backend {
         }
     }
 
-    fn complete(&mut self, command: &str) {
+    pub(super) fn complete(&mut self, command: &str) {
         backend::put_command_complete(&mut self.kept, command);
-    }
-
-    fn commit(&mut self, database: &mut Database) {
-        self.undo.clear();
-        database.committed.extend(self.xid.take());
-        self.settings_before = None;
-        self.set_idle();
-    }
-
-    fn roll_back(&mut self, database: &mut Database) {
-        self.undo(database);
-        self.set_idle();
-    }
-
-    fn undo(&mut self, database: &mut Database) {
-        while let Some((row, before)) = self.undo.pop() {
-            database.rows.insert(row, before);
-        }
-        self.xid = None;
-        if let Some(before) = self.settings_before.take() {
-            self.settings = before;
-        }
-    }
-
-    fn set_idle(&mut self) {
-        self.status = Status::Idle;
-        self.portals.clear();
-    }
-
-    fn allowed(&self, statement: &str) -> Result<(), Failure> {
-        if self.status == Status::Failed && !matches!(statement, "commit" | "rollback") {
-            return failure(
-                "25P02",
-                "current transaction is aborted, commands ignored until end of transaction block",
-            );
-        }
-        Ok(())
     }
 
     fn query(&mut self, body: &[u8], database: &mut Database) -> Result<(), Failure> {
@@ -341,7 +308,10 @@ impl Backend {
             .filter_map(|index| bind.value(index))
             .map(|value| text(value.bytes.unwrap_or_default()))
             .collect();
-        self.portals.insert(portal, Portal { text: statement, values, is_done: false });
+        self.last_portal += 1;
+        let number = self.last_portal;
+        self.portals
+            .insert(portal, Portal { text: statement, values, is_done: false, has_failed: false, number });
         self.kept.extend_from_slice(backend::BIND_COMPLETE);
         Ok(())
     }
@@ -376,20 +346,24 @@ impl Backend {
             return failure("34000", format!("portal \"{name}\" does not exist"));
         };
         let again = std::mem::replace(&mut portal.is_done, true);
-        let Portal { text: statement, values, .. } = portal.clone();
+        let Portal { text: statement, values, has_failed: portal_has_failed, .. } = portal.clone();
         if statement.is_empty() {
             self.kept.extend_from_slice(backend::EMPTY_QUERY);
             return Ok(());
         }
         self.allowed(&statement)?;
-        if again && !returns_rows(&statement) {
+        if portal_has_failed || again && !returns_rows(&statement) {
             return failure("55000", format!("portal \"{name}\" cannot be run"));
         }
         if again {
             self.complete(if statement.starts_with("select") { "SELECT 0" } else { "UPDATE 0" });
             return Ok(());
         }
-        self.run(&statement, &values, false, database)
+        let result = self.run(&statement, &values, false, database);
+        if let Some(portal) = self.portals.get_mut(&name) {
+            portal.has_failed = result.is_err();
+        }
+        result
     }
 
     fn run(
@@ -402,12 +376,9 @@ impl Backend {
         let words: Vec<&str> = statement.split_whitespace().collect();
         match words[0] {
             "update" | "select" => self.run_on_rows(&words, values, database),
-            "begin" | "commit" | "rollback" => {
-                self.run_on_transaction(words[0], database);
-                Ok(())
-            }
+            "begin" | "commit" | "rollback" | "savepoint" => self.run_on_transaction(&words, database),
             "deallocate" | "prepare" => self.run_on_names(&words),
-            "set" | "reset" | "discard" | "create" => self.run_on_settings(&words, several),
+            "set" | "show" | "reset" | "discard" | "create" => self.run_on_settings(&words, several),
             "copy" => {
                 put_frame(&mut self.kept, backend::tag::COPY_IN, |out| out.extend_from_slice(&[0, 0, 0]));
                 self.flush();
@@ -447,29 +418,6 @@ impl Backend {
             _ => return unknown(words),
         }
         Ok(())
-    }
-
-    fn run_on_transaction(&mut self, command: &str, database: &mut Database) {
-        let in_block = self.status != Status::Idle;
-        if command == "begin" {
-            if in_block {
-                self.error("WARNING", "25001", "there is already a transaction in progress");
-            } else {
-                self.keep_settings();
-            }
-            self.status = Status::Transaction;
-            return self.complete("BEGIN");
-        }
-        if !in_block {
-            self.error("WARNING", "25P01", "there is no transaction in progress");
-        }
-        let commits = command == "commit" && self.status != Status::Failed;
-        if commits {
-            self.commit(database)
-        } else {
-            self.roll_back(database)
-        }
-        self.complete(if commits { "COMMIT" } else { "ROLLBACK" });
     }
 
     fn run_on_names(&mut self, words: &[&str]) -> Result<(), Failure> {
@@ -532,7 +480,7 @@ impl Backend {
     }
 
     /// Keeps the settings for a rollback, unless the transaction has kept them already.
-    fn keep_settings(&mut self) {
+    pub(super) fn keep_settings(&mut self) {
         self.settings_before.get_or_insert_with(|| self.settings.clone());
     }
 }

@@ -30,6 +30,7 @@ impl Writer<'_> {
                 (true, _) => self.query(false),
                 (false, ..4) => self.typical(),
                 (false, 4..7) => self.query(true),
+                (false, 7) if self.random.u8(..3) == 0 => self.copy_by_portal(),
                 (false, 7) => self.transaction(),
                 (false, _) => self.anything(),
             }
@@ -56,6 +57,8 @@ impl Writer<'_> {
             "begin",
             "commit",
             "rollback",
+            "savepoint a",
+            "rollback to a",
             "deallocate a",
             "deallocate b",
             "deallocate all",
@@ -111,6 +114,34 @@ impl Writer<'_> {
                 put_cstr(out, b"no");
             }
         });
+    }
+
+    /// A COPY by a portal, which a later Bind may replace or not.
+    fn copy_by_portal(&mut self) {
+        if self.random.bool() {
+            frontend::put_query(&mut self.out, "begin");
+        }
+        self.parse("copy", "copy t from stdin");
+        self.bind("copy", "copy", 0);
+        self.out.extend_from_slice(frontend::SYNC);
+        for _ in 0..self.random.usize(..6) {
+            match self.random.u8(..7) {
+                0..2 => frontend::put_query(&mut self.out, "savepoint a"),
+                2..4 => frontend::put_query(&mut self.out, "rollback to a"),
+                4 => self.named(tag::CLOSE, false, "copy"),
+                _ => {
+                    let text = self.one(&["show work_mem", "deallocate a", "discard all"]);
+                    self.parse("", text);
+                    self.bind("copy", "", 0);
+                    self.out.extend_from_slice(frontend::SYNC);
+                }
+            }
+        }
+        self.execute("copy");
+        self.copy_data();
+        self.named(tag::CLOSE, true, "copy");
+        self.out.extend_from_slice(frontend::SYNC);
+        frontend::put_query(&mut self.out, "rollback");
     }
 
     /// BEGIN, statements and COMMIT as separate messages.
