@@ -41,6 +41,7 @@ impl<E: Environment> Session<E> {
                     return Err(Stop::Need(Need::Connection));
                 };
                 let owed = alone.owed;
+                self.forget_naming();
                 self.append(|out| put_refusals(&problem, owed, out));
                 self.finish_alone();
                 return Ok(());
@@ -62,6 +63,16 @@ impl<E: Environment> Session<E> {
     /// The unit is done, and with it the answered units directly after it.
     fn finish_alone(&mut self) {
         self.alone = None;
+        self.env.answers(|answers| answers.finish_front());
+    }
+
+    /// The earliest unfinished unit, which a lane has given back, gets these replies of the gateway. `refused` is whether
+    /// they are errors: then the unit changes no names.
+    pub fn answer_returned(&mut self, replies: &[u8], refused: bool) {
+        if refused {
+            self.forget_naming();
+        }
+        self.append(|out| out.extend_from_slice(replies));
         self.env.answers(|answers| answers.finish_front());
     }
 

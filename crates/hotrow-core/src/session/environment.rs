@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use hotrow_wire::backend::Problem;
 
 use super::{Answers, Proof, Statement, Verdict};
@@ -56,6 +56,8 @@ pub trait Environment: Sized {
     /// Gives a unit to a lane. `first` is whether no other unit of the session is under way.
     fn submit(&self, lane: usize, first: bool, envelope: Self::Envelope);
 
+    /// The same statement with these declared types, in the session's pool. It is not analysed again.
+    fn with_types(&self, statement: &Self::Statement, types: &Bytes) -> Arc<Self::Statement>;
     /// Whether the session's pool has settings that its clients have set in their sessions.
     fn has_settings(&self) -> bool;
     /// Reads or changes the replies to the client.

@@ -1,6 +1,8 @@
 //! Extended queries while the session holds no connection: messages are gathered up to Sync, then go to a lane
 //! or are passed through together.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::frontend::{self, Bind, Parse, tag};
@@ -10,7 +12,9 @@ use super::environment::Stop;
 use super::names::Change;
 use super::simple::{end_if_begin_failed, returns_rows};
 use super::submit::{PlanOf, is_transaction};
-use super::{Environment, LongText, Named, Need, Session, Statement, StatementOf, too_many_statements};
+use super::{
+    Environment, LongText, Named, Need, Resolved, Session, Statement, StatementOf, too_many_statements,
+};
 use crate::limits;
 use crate::unit::Packed;
 use crate::unit::gather::{Gather, Gathered, Single};
@@ -85,11 +89,12 @@ impl<E: Environment> Session<E> {
     pub(super) fn plan_all(&mut self, statements: &[Single<'_>]) -> Result<Option<Vec<PlanOf<E>>>, Stop<E>> {
         let mut plans: Vec<PlanOf<E>> = Vec::with_capacity(statements.len());
         for (place, single) in statements.iter().enumerate() {
-            let Some((statement, types)) = self.statement_of(single, &statements[..place], &plans) else {
+            let Some((statement, resolved)) = self.statement_of(single, &statements[..place], &plans) else {
                 return Ok(None);
             };
             let Some(plan) = self.plan(&statement)? else { return Ok(None) };
-            let has_types = types.is_none_or(|types| plan.statement().parameter_types() == Some(types));
+            let types = plan.statement().parameter_types();
+            let has_types = resolved.is_none_or(|resolved| types.as_ref() == Some(&resolved.types));
             if !has_types || single.rows_max > 0 && returns_rows(&plan) {
                 return Ok(None);
             }
@@ -105,13 +110,13 @@ impl<E: Environment> Session<E> {
         single: &Single<'_>,
         before: &[Single<'_>],
         plans: &[PlanOf<E>],
-    ) -> Option<(StatementOf<E>, Option<Bytes>)> {
+    ) -> Option<(StatementOf<E>, Option<Arc<Resolved<E::Statement>>>)> {
         let name = single.bind.statement;
         let closes =
             |closes: &[frontend::Named<'_>]| closes.iter().any(|close| close.statement && close.name == name);
         // The last change of the name in the unit counts.
         let named = self.expected.names.get(name);
-        let mut there = named.map(|named| (named.statement.clone(), named.types.clone()));
+        let mut there = named.map(|named| (named.statement.clone(), named.resolved.clone()));
         for (earlier, plan) in before.iter().zip(plans) {
             if closes(&earlier.closes.0) {
                 there = None;
@@ -175,7 +180,11 @@ impl<E: Environment> Session<E> {
         statement: &StatementOf<E>,
         types: Option<Bytes>,
     ) -> Named<E::Statement> {
-        Named { statement: statement.clone(), parsed: self.env.next_parse(), types }
+        Named {
+            statement: statement.clone(),
+            parsed: self.env.next_parse(),
+            resolved: types.map(Resolved::new),
+        }
     }
 
     fn close_all(&mut self, closes: &[frontend::Named<'_>]) {

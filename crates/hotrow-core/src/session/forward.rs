@@ -147,7 +147,7 @@ impl<E: Environment> Session<E> {
             self.sequences = Sequences::Here;
         }
         let holding = self.held();
-        holding.unproven |= !proof.is_clean || changes_settings;
+        holding.unproven |= !proof.is_clean || changes_settings || statement.may_deallocate;
         holding.may_unlock |= statement.unlocks;
         if proof.moves_sequence {
             holding.held.set_moved_sequence();
@@ -190,6 +190,7 @@ impl<E: Environment> Session<E> {
         let statement = self.parsed_statement(&parse);
         let named = self.newly_named(&statement, None);
         let (id, parsed) = (statement.id, named.parsed);
+        self.held().prepared_anew.remove(&id);
         if !parse.name.is_empty() && self.named(parse.name).is_some() {
             // The server reports this error, after errors in the text.
             self.show(parse.name);
@@ -204,6 +205,7 @@ impl<E: Environment> Session<E> {
             self.learn_types(parse.name, &statement, b"");
         } else if self.left.prepared {
             // PREPARE may have taken the name. If so, the server reports it.
+            self.hide_own(parse.name);
             self.put_as_it_is(frame, parse.name, named.clone(), None);
             self.close(parse.name, None);
             let own_name = self.prepare(&named, false);

@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use hotrow_wire::frontend::{self, Parse, tag};
 
+use super::statement::own_statement;
 use super::{Connection, Environment, Named, Session, statement_name};
 use crate::classify::Analysis;
 use crate::expect::{Message, Preparation, RunEffects, StatementName};
@@ -12,8 +13,10 @@ impl<E: Environment> Session<E> {
     /// The effects of the next statement on names. The name that it mentions is created at the server first.
     pub(super) fn will_run(&mut self, statement: &E::Statement) -> RunEffects {
         let name = statement.mentions_name().filter(|name| self.expected.meaning(name).is_some());
-        if let Some(name) = name {
-            self.show(name);
+        match (name, statement.mentions_name()) {
+            (Some(name), _) => self.show(name),
+            (None, Some(name)) => self.hide_own(name),
+            (None, None) => {}
         }
         let is_taken = matches!(&statement.analysis, Analysis::Deallocate(_));
         RunEffects {
@@ -26,9 +29,18 @@ impl<E: Environment> Session<E> {
     /// Creates a statement with the client's name at the server, for a message that fails if the name exists, or
     /// removes it.
     pub(super) fn show(&mut self, name: &[u8]) {
-        self.close(name, None);
+        self.close(name, own_statement(name));
         Parse { name, text: b"", types: &[] }.put(self.output());
         self.expected.sent(Message::Show(Bytes::copy_from_slice(name)));
+    }
+
+    /// Makes room for a name of the client that is also the gateway's name of a statement on the connection.
+    pub(super) fn hide_own(&mut self, name: &[u8]) {
+        if let Some(own) = own_statement(name)
+            && self.preparation(own).is_some()
+        {
+            self.close(name, Some(own));
+        }
     }
 
     /// Closes the statements that were created for such messages, unless the server skips the Close.
@@ -40,7 +52,7 @@ impl<E: Environment> Session<E> {
         if shown.is_empty() {
             return;
         }
-        shown.iter().for_each(|name| self.close(name, None));
+        shown.iter().for_each(|name| self.close(name, own_statement(name)));
         if self.expected.needs_flush() {
             self.output().extend_from_slice(frontend::FLUSH);
         }
@@ -69,10 +81,11 @@ impl<E: Environment> Session<E> {
         let mut statement = named.statement.clone();
         // The server may give undeclared parameters other types than at the client's Parse. From that Parse on, their
         // types are declared.
-        if let Some(types) = named.types.as_ref().filter(|_| !statement.is_typed)
+        if let Some(resolved) = named.resolved.as_ref().filter(|_| !statement.is_typed)
             && self.preparation(prepared(&statement, 0).name) != Some(prepared(&statement, named.parsed))
         {
-            statement = self.env.extended(&statement.text, types);
+            let with_types = || self.env.with_types(&statement, &resolved.types);
+            statement = resolved.statement.get_or_init(with_types).clone();
         }
         let name = if unnamed { Bytes::new() } else { statement.name.clone() };
         let there = self.preparation(prepared(&statement, 0).name);
@@ -83,7 +96,7 @@ impl<E: Environment> Session<E> {
             statement.put_parse(&name, self.output());
             let parsed = self.env.last_parse();
             self.expected.sent(Message::OwnParse(prepared(&statement, parsed)));
-            self.held().prepared_anew = true;
+            self.held().prepared_anew.insert(statement.id);
         }
         name
     }

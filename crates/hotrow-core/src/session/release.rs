@@ -1,10 +1,12 @@
 //! The connection that a session holds, until no state is left on it.
 
+use std::collections::BTreeSet;
+
 use hotrow_wire::backend::{self, Status};
 
 use super::environment::Stop;
 use super::replies::put_ready;
-use super::{Connection, Environment, Need, Sequences, Session, Statement, StatementOf};
+use super::{Connection, Environment, Named, Need, Resolved, Sequences, Session, Statement, StatementOf};
 use crate::classify::Effect;
 use crate::limits;
 
@@ -28,8 +30,8 @@ pub(super) struct Holding<E: Environment> {
     pub(super) unproven: bool,
     /// A statement ran that may have released advisory locks.
     pub(super) may_unlock: bool,
-    /// The gateway has prepared a statement again that the client had prepared before.
-    pub(super) prepared_anew: bool,
+    /// The statements that the gateway has prepared again after the client had prepared them.
+    pub(super) prepared_anew: BTreeSet<u64>,
     /// The client's name, or all its settings, were reset in this unit.
     pub(super) name_reset: bool,
     /// A ReadyForQuery that the client gets after its name is restored.
@@ -71,7 +73,7 @@ impl<E: Environment> Session<E> {
             must_close: false,
             unproven: false,
             may_unlock: false,
-            prepared_anew: false,
+            prepared_anew: BTreeSet::new(),
             name_reset: false,
             delayed_ready: None,
         });
@@ -189,8 +191,9 @@ impl<E: Environment> Session<E> {
     pub fn moved(&mut self) {
         (self.last_simple, self.last_parsed) = (None, None);
         for named in self.expected.names.values_mut() {
-            let statement = self.env.extended(&named.statement.text, &named.statement.types);
-            (named.statement, named.parsed) = (statement, self.env.next_parse());
+            let statement = self.env.with_types(&named.statement, &named.statement.types);
+            let resolved = named.resolved.as_ref().map(|resolved| Resolved::new(resolved.types.clone()));
+            *named = Named { statement, parsed: self.env.next_parse(), resolved };
         }
     }
 

@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use hotrow_wire::backend::{self, Problem, Report, Status, tag};
 use hotrow_wire::{Frame, HEADER_BYTES, frontend, put_frame, split};
 
-use super::{Connection, Environment, OWN_NAMES, Session, SessionEnd, statement_name};
+use super::{Connection, Environment, OWN_NAMES, Resolved, Session, SessionEnd, statement_name};
 use crate::expect::Reply;
 use crate::limits;
 
@@ -139,7 +139,8 @@ impl<E: Environment> Session<E> {
         if frame.tag == tag::PARAMETER_DESCRIPTION
             && let Some(named) = self.expected.described()
         {
-            named.types = frame.body().get(2..).map(Bytes::copy_from_slice);
+            let types = frame.body().get(2..).map(Bytes::copy_from_slice);
+            named.resolved = types.map(Resolved::new);
         }
         let holding = self.holding.as_mut().expect("called only while a connection is held");
         match self.expected.received(holding.held.prepared_mut(), frame.tag, frame.body()) {
@@ -195,7 +196,15 @@ impl<E: Environment> Session<E> {
         }
         // The statement was prepared again here and has its present columns, but the client expects the earlier ones.
         let is_wrong_columns = || frame.body().windows(WRONG_COLUMNS.len()).any(|part| part == WRONG_COLUMNS);
-        if frame.tag == tag::ERROR && self.held().prepared_anew && is_wrong_columns() {
+        let is_anew = |name: &Bytes| {
+            let named = self.expected.names.get(name)?;
+            let typed = named.resolved.as_ref().and_then(|resolved| resolved.statement.get());
+            let mut both = [Some(&named.statement), typed].into_iter().flatten();
+            let prepared_anew = &self.holding.as_ref()?.prepared_anew;
+            Some(both.any(|statement| prepared_anew.contains(&statement.id)))
+        };
+        let is_anew = bound.as_ref().and_then(is_anew) == Some(true);
+        if frame.tag == tag::ERROR && is_anew && is_wrong_columns() {
             return Ok(Passing::ChangedResult);
         }
         Ok(bound.filter(|name| !name.is_empty()).map_or(Passing::AsItIs, Passing::Mentions))

@@ -1,12 +1,13 @@
 //! A statement as sessions use it: the facts that follow from its text, and what is known about it at present.
 
 use std::ops::{Deref, Range};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
 use hotrow_wire::frontend::Parse;
 
 use crate::classify::{self, Analysis, Effect, Packing};
+use crate::expect::StatementName;
 use crate::unit::Prepared;
 
 /// The prefix of the gateway's names of statements, before their number.
@@ -15,6 +16,12 @@ pub const OWN_NAMES: &str = "hotrow_";
 /// Whether a name is one of the gateway's names of statements.
 pub fn is_own_name(name: &[u8]) -> bool {
     name.starts_with(OWN_NAMES.as_bytes())
+}
+
+/// The gateway's statement with this name.
+pub(super) fn own_statement(name: &[u8]) -> Option<StatementName> {
+    let number = str::from_utf8(name.strip_prefix(OWN_NAMES.as_bytes())?).ok()?.parse().ok()?;
+    (statement_name(number).as_bytes() == name).then_some(StatementName::Named(number))
 }
 
 /// The name under which a statement is prepared on every upstream connection.
@@ -41,6 +48,8 @@ pub struct StatementInfo<S> {
     pub unlocks: bool,
     /// Whether it may be COPY FROM STDIN.
     pub may_copy: bool,
+    /// Whether it may remove prepared statements that it does not name: by one of several statements, or in a DO block.
+    pub may_deallocate: bool,
     /// The analysis of its text.
     pub analysis: Analysis,
     /// The state that a candidate may leave behind if it is passed through.
@@ -99,14 +108,30 @@ pub struct Named<S> {
     /// The number of the client's Parse in the pool. A connection that parsed the statement earlier may have
     /// an older meaning of it.
     pub parsed: u64,
-    /// The types that the server gave its parameters at that Parse, four bytes each. The statement keeps them when the
-    /// catalogue changes.
-    pub types: Option<Bytes>,
+    /// The types that the server gave its parameters at that Parse. The statement keeps them when the catalogue
+    /// changes.
+    pub resolved: Option<Arc<Resolved<S>>>,
+}
+
+/// The types of a statement's parameters, four bytes each.
+#[derive(Debug)]
+pub struct Resolved<S> {
+    /// The types.
+    pub types: Bytes,
+    /// The same statement with these types declared, once it is needed.
+    pub statement: OnceLock<Arc<S>>,
+}
+
+impl<S> Resolved<S> {
+    /// These types.
+    pub fn new(types: Bytes) -> Arc<Self> {
+        Arc::new(Resolved { types, statement: OnceLock::new() })
+    }
 }
 
 impl<S> Clone for Named<S> {
     fn clone(&self) -> Self {
-        Named { statement: self.statement.clone(), parsed: self.parsed, types: self.types.clone() }
+        Named { statement: self.statement.clone(), parsed: self.parsed, resolved: self.resolved.clone() }
     }
 }
 
@@ -172,6 +197,7 @@ impl<S> StatementInfo<S> {
             is_plain: !matches!(analysis, Analysis::Candidate(_)) && is_plain(&text),
             unlocks: mentions(&text, b"pg_advisory_unlock"),
             may_copy: mentions(&text, b"copy"),
+            may_deallocate: !matches!(analysis, Analysis::Deallocate(_)) && mentions(&text, b"deallocate"),
             text,
             types,
             effect: match &analysis {
@@ -180,6 +206,20 @@ impl<S> StatementInfo<S> {
             },
             analysis,
             pieces: Box::default(),
+        }
+    }
+
+    /// The same statement with these declared types for all its parameters, and this number.
+    pub fn with_types(&self, id: u64, types: Bytes) -> Self {
+        StatementInfo {
+            id,
+            name: statement_name(id).into(),
+            text: self.text.clone(),
+            types,
+            is_typed: true,
+            analysis: self.analysis.clone(),
+            pieces: Box::default(),
+            ..*self
         }
     }
 

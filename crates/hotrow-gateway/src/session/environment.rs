@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use hotrow_core::expect::Prepared;
 use hotrow_core::normalise::Shape;
 use hotrow_core::session::{self, Answers, Proof, Verdict};
@@ -75,6 +75,10 @@ impl session::Environment for Environment {
 
     fn packs(&self) -> bool {
         self.pool.packs()
+    }
+
+    fn with_types(&self, statement: &Statement, types: &Bytes) -> Arc<Statement> {
+        self.pool.context.statements.with_types(statement, types)
     }
 
     fn has_settings(&self) -> bool {

@@ -54,23 +54,20 @@ impl SessionTask {
                 };
                 match if self.control.set_target(None) { WaitEnd::Cancelled } else { over } {
                     WaitEnd::Retry => None,
-                    WaitEnd::TimedOut | WaitEnd::ClientLeft => Some(wait.empty),
-                    WaitEnd::Cancelled => Some(refuse(&cancelled())),
+                    WaitEnd::TimedOut | WaitEnd::ClientLeft => Some((wait.empty, false)),
+                    WaitEnd::Cancelled => Some((refuse(&cancelled()), true)),
                 }
             }
             Ok(None) => None,
-            Err(problem) => Some(refuse(&problem)),
+            Err(problem) => Some((refuse(&problem), true)),
         };
         match answer {
             None => {
                 packed.since = Instant::now();
                 self.session.submit_again(packed);
             }
-            Some(answer) => {
-                self.mailbox.answers(|answers| {
-                    answers.append(|out| out.extend_from_slice(&answer));
-                    answers.finish_front();
-                });
+            Some((answer, refused)) => {
+                self.session.answer_returned(&answer, refused);
                 self.try_write()?;
             }
         }

@@ -150,6 +150,15 @@ impl Statement {
         }
     }
 
+    /// The statement of a Parse message.
+    fn extended(info: StatementInfo<Statement>) -> Self {
+        let statement = Statement::new(info);
+        if statement.types.chunks_exact(4).any(|oid| oid >= &FIRST_USER_OID.to_be_bytes()[..]) {
+            statement.exclude(); // the text does not show the code of a user's type
+        }
+        statement
+    }
+
     /// The parameter types that the client has declared.
     pub fn declared_types(&self) -> Vec<u32> {
         let oid = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_be_bytes);
@@ -318,11 +327,15 @@ impl Statements {
         lookup(&self.extended, &extended_key(text, types), || {
             let analysis = classify::analyse(str::from_utf8(text).unwrap_or("\u{fffd}"));
             let info = info(Bytes::copy_from_slice(text), Bytes::copy_from_slice(types), analysis);
-            let statement = Arc::new(Statement::new(info));
-            if types.chunks_exact(4).any(|oid| oid >= &FIRST_USER_OID.to_be_bytes()[..]) {
-                statement.exclude(); // the text does not show the code of a user's type
-            }
-            statement
+            Arc::new(Statement::extended(info))
+        })
+    }
+
+    /// The same statement with these declared types. It is not analysed again.
+    pub fn with_types(&self, statement: &Statement, types: &Bytes) -> Arc<Statement> {
+        lookup(&self.extended, &extended_key(&statement.text, types), || {
+            let id = IDS.fetch_add(1, Relaxed);
+            Arc::new(Statement::extended(statement.info.with_types(id, types.clone())))
         })
     }
 

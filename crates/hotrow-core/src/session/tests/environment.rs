@@ -322,6 +322,10 @@ impl Environment for SimEnvironment {
         true
     }
 
+    fn with_types(&self, statement: &SimStatement, types: &Bytes) -> Arc<SimStatement> {
+        self.extended(&statement.text, types)
+    }
+
     fn has_settings(&self) -> bool {
         !self.settings.borrow().is_empty()
     }
