@@ -19,6 +19,9 @@ use crate::limits;
 use crate::unit::Packed;
 use crate::unit::gather::{Gather, Gathered, Single};
 
+/// The statement that a Bind means, and the types that its parameters have to have.
+type BoundStatement<S> = (Arc<S>, Option<Arc<Resolved<S>>>);
+
 impl<E: Environment> Session<E> {
     /// Handles a Sync: the unit is complete.
     pub(super) fn sync(&mut self, frame: Frame<'_>, behind: &[u8]) -> Result<(), Stop<E>> {
@@ -103,14 +106,14 @@ impl<E: Environment> Session<E> {
         Ok(is_transaction(&plans).then_some(plans))
     }
 
-    /// The statement that a Bind means, after the earlier statements of its unit, and the parameter types that it has
-    /// to have. None if the server has to report an error.
+    /// The statement that a Bind means after the earlier statements of its unit. None if the server has to report an
+    /// error.
     fn statement_of(
         &mut self,
         single: &Single<'_>,
         before: &[Single<'_>],
         plans: &[PlanOf<E>],
-    ) -> Option<(StatementOf<E>, Option<Arc<Resolved<E::Statement>>>)> {
+    ) -> Option<BoundStatement<E::Statement>> {
         let name = single.bind.statement;
         let closes =
             |closes: &[frontend::Named<'_>]| closes.iter().any(|close| close.statement && close.name == name);

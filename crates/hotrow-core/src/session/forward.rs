@@ -9,8 +9,8 @@ use hotrow_wire::frontend::{self, Bind, Execute, Parse, tag};
 
 use super::environment::Stop;
 use super::{
-    Connection, Environment, Named, RunOutcome, Sequences, Session, Statement, StatementOf, is_own_name,
-    statement_name, too_many_statements,
+    Connection, Environment, Named, RunOutcome, Sequences, Session, Statement, StatementOf,
+    too_many_statements,
 };
 use crate::classify::{Analysis, Effect};
 use crate::expect::{InDoubt, Message, Preparation, RunEffects};
@@ -74,13 +74,9 @@ impl<E: Environment> Session<E> {
                 let name = self.prepare(&named, described.name.is_empty());
                 frontend::Named { statement: true, name: &name }.put(tag::DESCRIBE, self.output());
             }
-            None if described.statement && is_own_name(described.name) => {
-                let nobody = statement_name(0);
-                frontend::Named { statement: true, name: nobody.as_bytes() }
-                    .put(tag::DESCRIBE, self.output());
-            }
             None => {
                 if described.statement {
+                    self.hide_own(described.name);
                     self.close_unnamed(described.name);
                 }
                 self.output().extend_from_slice(frame.bytes);
@@ -90,11 +86,10 @@ impl<E: Environment> Session<E> {
     }
 
     fn forward_close(&mut self, frame: Frame<'_>, close: &frontend::Named<'_>) {
-        match close.statement && is_own_name(close.name) {
-            true => frontend::Named { statement: true, name: statement_name(0).as_bytes() }
-                .put(tag::CLOSE, self.output()),
-            false => self.output().extend_from_slice(frame.bytes),
+        if close.statement {
+            self.hide_own(close.name);
         }
+        self.output().extend_from_slice(frame.bytes);
         self.expected.sent(Message::Close(close.statement.then(|| Bytes::copy_from_slice(close.name))));
     }
 
@@ -306,10 +301,8 @@ impl<E: Environment> Session<E> {
                     self.held().earning_credit = Some(named.statement);
                 }
             }
-            None if is_own_name(bind.statement) => {
-                bind.put(bind.portal, statement_name(0).as_bytes(), self.output());
-            }
             None => {
+                self.hide_own(bind.statement);
                 self.close_unnamed(bind.statement);
                 self.output().extend_from_slice(frame.bytes);
             }

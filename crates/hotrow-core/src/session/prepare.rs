@@ -34,10 +34,10 @@ impl<E: Environment> Session<E> {
         self.expected.sent(Message::Show(Bytes::copy_from_slice(name)));
     }
 
-    /// Makes room for a name of the client that is also the gateway's name of a statement on the connection.
+    /// Closes the gateway's statement whose name the client uses. If the client's PREPARE has the name, it keeps it.
     pub(super) fn hide_own(&mut self, name: &[u8]) {
         if let Some(own) = own_statement(name)
-            && self.preparation(own).is_some()
+            && (self.preparation(own).is_some() || !self.left.prepared)
         {
             self.close(name, Some(own));
         }

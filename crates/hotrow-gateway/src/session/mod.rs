@@ -169,9 +169,11 @@ impl SessionTask {
                 self.relay_alone(unread).await
             }
             Ok(need) => self.provide(need).await,
-            Err(SessionEnd::Client) => {
-                self.finish().await; // it has sent Terminate
-                Err(SessionEnd::Client)
+            // The client has sent Terminate, or a message that cannot be read: its earlier messages are still run and
+            // answered.
+            Err(end @ (SessionEnd::Client | SessionEnd::Problem(_))) => {
+                self.finish().await;
+                Err(end)
             }
             Err(end) => Err(end),
         }

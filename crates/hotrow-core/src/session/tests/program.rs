@@ -14,7 +14,8 @@ pub struct Writer<'r> {
     pub is_countable: bool,
 }
 
-const NAMES: [&str; 3] = ["", "a", "b"];
+/// The last one is also a name that the gateway gives to a statement on its connections.
+const NAMES: [&str; 4] = ["", "a", "b", "hotrow_1"];
 const UPDATE: &str = "update t set n = n + 1 where id = $1";
 const UPDATE_RETURNING: &str = "update t set n = n + 1 where id = $1 returning n";
 const UPDATE_BOTH: &str = "update t set n = n + $1 where id = $2";
@@ -61,6 +62,7 @@ impl Writer<'_> {
             "rollback to a",
             "deallocate a",
             "deallocate b",
+            "deallocate hotrow_1",
             "deallocate all",
             "selct",
             "",
