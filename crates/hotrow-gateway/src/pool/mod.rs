@@ -28,6 +28,7 @@ use crate::lock::Lock;
 use crate::server::database::DatabaseState;
 use crate::server::held::{self, Beginning, HeldConnection, HeldConnections};
 use crate::server::login::Login;
+use crate::server::permits::Permit;
 use crate::server::upstream;
 use crate::statements::{CachedVerdict, Statement, VerdictRecord};
 use identity::Identity;
@@ -314,13 +315,18 @@ impl Pool {
         Ok(held)
     }
 
-    /// The same if a connection is available at once.
-    pub fn try_take(&self, application_name: &str) -> Option<HeldConnection> {
+    /// The same if a connection is available at once, or with a turn that the session has waited for.
+    pub fn try_take(&self, application_name: &str, turn: Option<Permit>) -> Option<HeldConnection> {
         let config = self.config();
         if config.table.as_ref().is_some_and(|table| table.held_connections_max.is_some()) {
             return None;
         }
-        self.held.try_take(&config, self.database_state(), self.id, application_name)
+        self.held.try_take(&config, self.database_state(), self.id, application_name, turn)
+    }
+
+    /// Waits for a moment for a turn on the server's processors.
+    pub async fn turn(&self) -> Option<Permit> {
+        self.held.turn(&self.context.config()).await
     }
 
     /// The name of a client with this start-up packet, as the server stores it.

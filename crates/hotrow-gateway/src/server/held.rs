@@ -2,6 +2,7 @@
 //! session decides what is sent on them.
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -32,43 +33,54 @@ pub struct HeldConnections {
 #[derive(Debug, Default)]
 struct Idle {
     /// By pool number. The connection given back last is taken first.
-    pools: BTreeMap<u64, Vec<(OpenConnection, Instant)>>,
+    pools: BTreeMap<u64, Vec<(Box<OpenConnection>, Instant)>>,
     count: usize,
 }
 
+/// An open connection.
 #[derive(Debug)]
-struct OpenConnection {
-    upstream: Box<Upstream>,
+pub struct OpenConnection {
+    /// The connection.
+    pub upstream: Upstream,
+    /// Its backend may remember sequence values of the session.
+    pub moved_sequence: bool,
+    /// The client's name as the server stores it, if known.
     application_name: Option<String>,
     /// DISCARD SEQUENCES was sent and is not answered.
     is_discarding: bool,
+    pool: u64,
     /// The generation of connections that it belongs to.
     generation: u64,
+    /// The permits of its user.
+    permits: Option<UsePermits>,
+    /// Its user's permit of a `[[pool]]` table with a limit.
+    pub table_permit: Option<Permit>,
     _gauge: GaugeGuard,
 }
 
 /// A connection that was made as a check, and is closed afterwards.
 #[derive(Debug)]
 pub struct ProbeConnection {
-    open: OpenConnection,
+    open: Box<OpenConnection>,
     _database_use: DatabaseUse,
 }
 
 /// A connection that a session or the gateway itself uses. Dropping it closes it. To be reused it has to be given back.
 #[derive(Debug)]
-pub struct HeldConnection {
-    /// The connection.
-    pub upstream: Box<Upstream>,
-    /// Its backend may remember sequence values of the session.
-    pub moved_sequence: bool,
-    /// The client's name as the server stores it, if known.
-    application_name: Option<String>,
-    pool: u64,
-    generation: u64,
-    permits: UsePermits,
-    /// Its permit of a `[[pool]]` table with a limit.
-    pub table_permit: Option<Permit>,
-    _gauge: GaugeGuard,
+pub struct HeldConnection(Box<OpenConnection>);
+
+impl Deref for HeldConnection {
+    type Target = OpenConnection;
+
+    fn deref(&self) -> &OpenConnection {
+        &self.0
+    }
+}
+
+impl DerefMut for HeldConnection {
+    fn deref_mut(&mut self) -> &mut OpenConnection {
+        &mut self.0
+    }
 }
 
 /// The permits for using a connection.
@@ -155,17 +167,18 @@ impl HeldConnections {
         Ok(open.into_held(pool, permits))
     }
 
-    /// The same if it needs no waiting.
+    /// The same if it needs no waiting, or only a turn that the caller has waited for.
     pub fn try_take(
         &self,
         config: &Config,
         database: &Arc<DatabaseState>,
         pool: u64,
         application_name: &str,
+        waited: Option<Permit>,
     ) -> Option<HeldConnection> {
-        let turn = match config.upstream.hosts.are_local {
-            true => Some(self.turns.try_acquire()?),
-            false => None,
+        let turn = match waited {
+            None if config.upstream.hosts.are_local => Some(self.turns.try_acquire()?),
+            waited => waited,
         };
         let permits =
             UsePermits { database_use: database.try_enter()?, _permit: self.in_use.try_acquire()?, turn };
@@ -208,7 +221,7 @@ impl HeldConnections {
     /// Many backends at once evict each other from the caches of the cores that they share with the gateway. Short work
     /// is done sooner one after the other. A session that has waited for a moment waits for work that is not short, and
     /// continues without a turn.
-    async fn turn(&self, config: &Config) -> Option<Permit> {
+    pub async fn turn(&self, config: &Config) -> Option<Permit> {
         if !config.upstream.hosts.are_local {
             return None;
         }
@@ -246,7 +259,12 @@ impl HeldConnections {
     }
 
     /// An idle connection that can be used, with this name if possible.
-    fn take_idle(&self, pool: u64, application_name: &str, permits: &UsePermits) -> Option<OpenConnection> {
+    fn take_idle(
+        &self,
+        pool: u64,
+        application_name: &str,
+        permits: &UsePermits,
+    ) -> Option<Box<OpenConnection>> {
         loop {
             let mut open = {
                 let mut idle = self.idle.lock();
@@ -268,7 +286,7 @@ impl HeldConnections {
         }
     }
 
-    fn put_idle(&self, pool: u64, open: OpenConnection) {
+    fn put_idle(&self, pool: u64, open: Box<OpenConnection>) {
         let mut idle = self.idle.lock();
         idle.pools.entry(pool).or_default().push((open, Instant::now()));
         idle.count += 1;
@@ -289,22 +307,12 @@ impl HeldConnections {
 
     /// Takes back a connection without left-over state.
     pub fn give_back(&self, held: HeldConnection) {
-        let HeldConnection {
-            upstream,
-            moved_sequence,
-            application_name,
-            pool,
-            generation,
-            permits,
-            table_permit: _,
-            _gauge,
-        } = held;
-        if permits.database_use.may_reuse(generation) {
-            let mut open =
-                OpenConnection { upstream, application_name, is_discarding: false, generation, _gauge };
-            if !moved_sequence || open.begin_discard() {
-                self.put_idle(pool, open);
-            }
+        let mut open = held.0;
+        open.table_permit = None;
+        let Some(permits) = open.permits.take() else { return };
+        let moved_sequence = std::mem::take(&mut open.moved_sequence);
+        if permits.database_use.may_reuse(open.generation) && (!moved_sequence || open.begin_discard()) {
+            self.put_idle(open.pool, open);
         }
     }
 
@@ -364,24 +372,28 @@ impl OpenConnection {
         config: &Config,
         Beginning { parameters, settings, login }: Beginning<'_>,
         generation: u64,
-    ) -> Result<Self, upstream::Error> {
+    ) -> Result<Box<Self>, upstream::Error> {
         let mut upstream = connect_with_retries(config, parameters, login).await?;
         let application_name = upstream.at_log_in("application_name").map(str::to_owned);
         if !settings.is_empty() {
             upstream.set_settings(settings, application_name.as_deref().unwrap_or_default()).await?;
         }
-        Ok(OpenConnection {
+        Ok(Box::new(OpenConnection {
+            upstream,
+            moved_sequence: false,
             application_name,
-            upstream: Box::new(upstream),
             is_discarding: false,
+            pool: 0,
             generation,
+            permits: None,
+            table_permit: None,
             _gauge: METRICS.held_connections.enter(),
-        })
+        }))
     }
 
     async fn rename(&mut self, application_name: &str) -> Result<(), upstream::Error> {
         if self.application_name.as_deref() != Some(application_name) {
-            self.application_name = set_name(&mut self.upstream, application_name).await?;
+            self.set_name(application_name).await?;
         }
         Ok(())
     }
@@ -415,18 +427,10 @@ impl OpenConnection {
         Ok(())
     }
 
-    fn into_held(self, pool: u64, permits: UsePermits) -> HeldConnection {
-        let OpenConnection { upstream, application_name, is_discarding: _, generation, _gauge } = self;
-        HeldConnection {
-            upstream,
-            moved_sequence: false,
-            application_name,
-            pool,
-            generation,
-            permits,
-            table_permit: None,
-            _gauge,
-        }
+    fn into_held(mut self: Box<Self>, pool: u64, permits: UsePermits) -> HeldConnection {
+        self.pool = pool;
+        self.permits = Some(permits);
+        HeldConnection(self)
     }
 }
 
@@ -436,10 +440,12 @@ async fn set_name(upstream: &mut Upstream, name: &str) -> Result<Option<String>,
     Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
 }
 
-impl HeldConnection {
+impl OpenConnection {
     /// Gives its turn back, because the session may keep the connection for long.
     pub fn release_turn(&mut self) {
-        self.permits.turn = None;
+        if let Some(permits) = &mut self.permits {
+            permits.turn = None;
+        }
     }
 
     /// Notes a setting that the server has reported.
@@ -473,7 +479,7 @@ impl HeldConnection {
     }
 
     /// Sets the client's name again. Nothing may be under way.
-    pub async fn rename(&mut self, name: &str) -> Result<(), upstream::Error> {
+    pub async fn set_name(&mut self, name: &str) -> Result<(), upstream::Error> {
         self.application_name = set_name(&mut self.upstream, name).await?;
         Ok(())
     }

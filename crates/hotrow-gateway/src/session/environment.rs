@@ -11,7 +11,7 @@ use hotrow_core::session::{self, Answers, Proof, Verdict};
 use crate::lane::{Envelope, Mailbox, Packed, Returned};
 use crate::metrics::METRICS;
 use crate::pool::Pool;
-use crate::server::held::HeldConnection;
+use crate::server::held::{HeldConnection, OpenConnection};
 use crate::session::control::Control;
 use crate::statements::Statement;
 
@@ -170,15 +170,15 @@ impl session::Connection for HeldConnection {
     }
 
     fn name(&self) -> &str {
-        HeldConnection::name(self)
+        OpenConnection::name(self)
     }
 
     fn default_name(&self) -> &str {
-        HeldConnection::default_name(self)
+        OpenConnection::default_name(self)
     }
 
     fn setting_changed(&mut self, name: &str, value: &str) {
-        HeldConnection::setting_changed(self, name, value);
+        OpenConnection::setting_changed(self, name, value);
     }
 
     fn kept_for_long(&mut self) {

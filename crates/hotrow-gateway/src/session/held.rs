@@ -53,7 +53,7 @@ impl SessionTask {
             // the client's messages may be there already and have only waited for room
             return Woken::Other;
         }
-        let Upstream { read, write, input, output, .. } = &mut *held.upstream;
+        let Upstream { read, write, input, output, .. } = &mut held.upstream;
         let (read, write): (&mut ReadHalf, &WriteHalf) = (read, write);
         tokio::select! {
             biased;

@@ -19,11 +19,8 @@ impl SessionTask {
         match need {
             Need::Event | Need::Reply => {}
             Need::Lanes => self.next_from_lanes().await?,
+            Need::Connection => self.provide_connection().await,
             // The futures are boxed, so sessions that do not need them, idle ones above all, have no memory for them.
-            Need::Connection => match self.pool.try_take(self.session.application_name()) {
-                Some(held) => self.acquired(held).await,
-                None => Box::pin(self.wait_for_connection()).await,
-            },
             Need::Verdict(statement) => {
                 let verdict = Box::pin(self.pool.verdict(&statement)).await;
                 let verdict = verdict.map_err(|error| no_connection(&error, false));
@@ -36,7 +33,7 @@ impl SessionTask {
             Need::Rename => {
                 let name = self.session.first_name().to_owned();
                 let Some(held) = self.session.connection() else { return Ok(()) };
-                match Box::pin(held.rename(&name)).await {
+                match Box::pin(held.set_name(&name)).await {
                     Ok(()) => self.session.renamed(),
                     Err(error) => {
                         let problem = no_connection(&error.into(), true);
@@ -75,6 +72,20 @@ impl SessionTask {
         }
     }
 
+    /// Most sessions get a connection at once, or wait for nothing but a turn. Others wait in a boxed future.
+    async fn provide_connection(&mut self) {
+        if let Some(held) = self.pool.try_take(self.session.application_name(), None) {
+            return self.acquired(held).await;
+        }
+        self.control.set_waiting("waits for a connection");
+        if let Some(turn) = self.pool.turn().await
+            && let Some(held) = self.pool.try_take(self.session.application_name(), Some(turn))
+        {
+            return self.acquired(held).await;
+        }
+        Box::pin(self.wait_for_connection()).await;
+    }
+
     /// A connection is there, unless a cancel request has come meanwhile.
     async fn acquired(&mut self, held: HeldConnection) {
         if !self.control.set_target(Some(backend_key(&held))) {
@@ -86,7 +97,6 @@ impl SessionTask {
     }
 
     async fn wait_for_connection(&mut self) {
-        self.control.set_waiting("waits for a connection");
         let taken = tokio::select! {
             biased;
             taken = self.pool.take(self.session.application_name()) => {
