@@ -35,7 +35,7 @@ pub(super) fn render(report: &Report) -> String {
     canvas.finish()
 }
 
-/// A scenario's panel: its height, and what draws it below a certain y.
+/// A scenario's panel: its height, and a function that draws it below a certain y.
 struct Panel {
     height: f64,
     draw: fn(&mut Canvas, &ScenarioResult, f64),

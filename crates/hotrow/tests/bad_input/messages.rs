@@ -69,6 +69,23 @@ async fn pending_answers_are_sent_before_the_reason() {
 }
 
 #[tokio::test]
+async fn statements_before_a_message_that_cannot_be_read_are_run_and_answered() {
+    let stage = Stage::new(&[]).await;
+    let passed = "update t set n = n + 1 where id = 1 and pg_sleep(0.05) is not null";
+    for head in [query(passed), [parse("", passed), bind("", "", &[]), execute("", 0), sync()].concat()] {
+        let before: i32 =
+            hotrow_testkit::value(&stage.direct, "select n from t where id = 1").await.parse().unwrap();
+        let mut raw = stage.raw().await;
+        raw.send(&[head, frame(b'y', b"what")].concat()).await;
+        let replies = raw.until_closed().await;
+        let tags = tags(&replies);
+        assert!(tags.ends_with("CZE"), "{replies:?}");
+        let after = hotrow_testkit::value(&stage.direct, "select n from t where id = 1").await;
+        assert_eq!(after, (before + 1).to_string());
+    }
+}
+
+#[tokio::test]
 async fn a_password_message_after_the_log_in_closes_the_connection_as_on_the_server() {
     let stage = Stage::new(&[]).await;
     let password = frame(b'p', b"secret\0");

@@ -31,8 +31,10 @@ const SCRIPT: &str = "HOTROW_DIFFERENTIAL_SCRIPT";
 const PROGRAMS_OF_A_GATEWAY: usize = 50;
 
 /// Differences that were found and fixed.
-const SCRIPTS: &[(&str, &str)] =
-    &[("recreated-with-other-types", include_str!("scripts/recreated-with-other-types.txt"))];
+const SCRIPTS: &[(&str, &str)] = &[
+    ("recreated-with-other-types", include_str!("scripts/recreated-with-other-types.txt")),
+    ("portal-after-failed-bind", include_str!("scripts/portal-after-failed-bind.txt")),
+];
 
 fn setting(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())

@@ -1,7 +1,7 @@
 //! Statements and portals by name: parsed, described, closed, parsed again, taken, unknown, unnamed, in all orders that
 //! the protocol allows.
 
-use hotrow_testkit::raw::{bind, close, describe, execute, frame, parse, query, sync};
+use hotrow_testkit::raw::{bind, close, describe, execute, frame, parse, query, sync, tags};
 
 use crate::stage::{READ, Stage, UPDATE, once, step};
 
@@ -378,4 +378,40 @@ async fn more_statements_than_an_upstream_connection_keeps() {
     let steps =
         [vec![query("begin")], prepared[..300].to_vec(), vec![prepared[300..].concat()], used].concat();
     stage.same("many statements", &steps).await;
+}
+
+/// The gateway gives its statements such names on the server's connections.
+#[tokio::test]
+async fn names_like_the_gateways_belong_to_their_client() {
+    let stage = Stage::new().await;
+    let mut steps = Vec::new();
+    for number in 1..40 {
+        let name = format!("hotrow_{number}");
+        steps.extend([
+            step![describe(b'S', &name), sync()],
+            step![bind("", &name, &[]), sync()],
+            step![query(&format!("deallocate {name}"))],
+            step![close(b'S', &name), sync()],
+            step![parse(&name, "select 1"), parse(&name, "select 2"), sync()],
+            step![bind("", &name, &[]), execute("", 0), sync()],
+            step![query(&format!("deallocate {name}"))],
+        ]);
+    }
+    stage.same("names like hotrow_1", &steps).await;
+}
+
+#[tokio::test]
+async fn no_client_removes_another_clients_statement_by_the_gateways_name() {
+    let stage = Stage::new().await;
+    let port = stage.gateway.port();
+    let [mut one, mut other] = [stage.raw(port).await, stage.raw(port).await];
+    one.send(&[parse("s", "select pg_backend_pid() is null"), sync()].concat()).await;
+    one.until_ready(1).await;
+    for number in 1..60 {
+        for text in [format!("deallocate hotrow_{number}"), format!("select 1; deallocate hotrow_{number}")] {
+            other.query(&text).await;
+            one.send(&[bind("", "s", &[]), execute("", 0), sync()].concat()).await;
+            assert_eq!(tags(&one.until_ready(1).await), "2DCZ", "after {text}");
+        }
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hotrow_testkit::{Gateway, PATIENCE, config, connect, server, sqlstate, until, value};
+use hotrow_testkit::raw::{Raw, bind, execute, parse, sync, tags};
+use hotrow_testkit::{Gateway, PATIENCE, config, connect, rows, server, sqlstate, until, value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
@@ -220,4 +221,40 @@ async fn a_unit_that_waits_in_a_lane_can_be_cancelled() {
         "101",
         "only the cancelled update had no effect"
     );
+}
+
+#[tokio::test]
+async fn a_unit_that_is_cancelled_while_it_waits_for_a_connection_gives_its_name_no_meaning() {
+    let stage = Stage::new(&["--held-connections-max", "2"]).await;
+    let options = format!("-c search_path={}", stage.schema);
+    let parameters = [("options", &*options)];
+    let (mut raw, replies) = Raw::log_in_with(stage.gateway.port(), &parameters).await;
+    let key = replies.iter().find(|message| message.tag == b'K').unwrap().body.clone();
+    let update = "update t set n = n + 1 where id = 1";
+    raw.send(&[parse("", update), bind("", "", &[]), execute("", 0), sync()].concat()).await;
+    raw.until_ready(1).await; // the verdict is known from now on
+    let transaction = stage.direct.batch_execute("begin; update t set n = n where id = 1");
+    transaction.await.unwrap();
+    let mut holders = Vec::new();
+    for _ in 0..2 {
+        let mut holder = Raw::log_in(stage.gateway.port(), &parameters).await;
+        holder.query("begin").await;
+        holder.query("select 1").await;
+        holders.push(holder);
+    }
+    raw.send(&[parse("a", update), bind("", "a", &[]), execute("", 0), sync()].concat()).await;
+    let console = connect(stage.gateway.config().dbname("hotrow")).await;
+    let waits = async || {
+        let clients = rows(&console, "show clients").await.unwrap();
+        clients.iter().flatten().flatten().any(|value| value == "waits for a connection")
+    };
+    until("the unit waits for a connection", waits).await;
+    let mut stream = TcpStream::connect(("127.0.0.1", stage.gateway.port())).await.unwrap();
+    stream.write_all(&[&CANCEL[..], &key].concat()).await.unwrap();
+    let cancelled = raw.until_ready(1).await;
+    assert_eq!(cancelled[0].field(b'C').as_deref(), Some("57014"), "{cancelled:?}");
+    stage.direct.batch_execute("rollback").await.unwrap();
+    drop(holders);
+    raw.send(&[parse("a", "select 7"), bind("", "a", &[]), execute("", 0), sync()].concat()).await;
+    assert_eq!(tags(&raw.until_ready(1).await), "12DCZ");
 }

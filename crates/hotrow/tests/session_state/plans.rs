@@ -191,3 +191,24 @@ async fn now_in_a_prepared_statement_is_a_time_between_its_parse_and_its_run() {
         assert_eq!(value(&stage.direct, &between).await, "t", "{read}, parsed after {begin}");
     }
 }
+
+/// A statement that is too long for the cache of statements, with a parameter whose type the client has not declared.
+#[tokio::test]
+async fn a_long_statement_is_prepared_once_on_a_connection() {
+    let stage = Stage::new(&[]).await;
+    let mut raw = Raw::log_in(stage.gateway.port(), &[]).await;
+    let text = format!("select $1 + 1 -- {}", "x".repeat(200_000));
+    raw.send(&[parse("long", &text), sync()].concat()).await;
+    raw.until_ready(1).await;
+    // Another client takes the connection on which the statement is prepared.
+    let mut other = Raw::log_in(stage.gateway.port(), &[]).await;
+    other.query("begin").await;
+    raw.query("begin").await;
+    for _ in 0..10 {
+        raw.send(&[bind("", "long", &[Some("1")]), execute("", 0), sync()].concat()).await;
+        assert_eq!(tags(&raw.until_ready(1).await), "2DCZ");
+    }
+    let prepared =
+        raw.query("select count(*) from pg_prepared_statements where length(statement) > 100000").await;
+    assert_eq!(prepared[1].values(), [Some(b"1".to_vec())]);
+}

@@ -17,14 +17,14 @@ use crate::signature;
 
 const SET_ENDPOINT: &str = include_str!("../../sql/set_endpoint.sql");
 
-/// An answer of one word.
-type Said = Result<&'static str, Problem>;
+/// The status of a request that succeeds.
+type Answer = Result<&'static str, Problem>;
 
 /// The longest URL or secret.
 const TEXT_BYTES_MAX: usize = 500;
 
 /// `POST /v1/webhooks/{gateway}`: verified, kept as it came, answered, and only then worked on.
-pub async fn receive(api: Service, Path(gateway): Path<String>, headers: HeaderMap, body: Body) -> Said {
+pub async fn receive(api: Service, Path(gateway): Path<String>, headers: HeaderMap, body: Body) -> Answer {
     let known = api.payments.gateway(&gateway).ok_or(Problem::NOT_FOUND)?;
     let body = input::whole(body)?;
     let signature = headers.get(signature::HEADER).and_then(|value| value.to_str().ok());
@@ -65,7 +65,7 @@ pub struct Endpoint {
 }
 
 /// `PUT /v1/endpoints/{name}`
-pub async fn set_endpoint(api: Service, Path(name): Path<String>, body: Body) -> Said {
+pub async fn set_endpoint(api: Service, Path(name): Path<String>, body: Body) -> Answer {
     input::name("name", &name)?;
     let Endpoint { url, secret, active } = input::json(&input::whole(body)?)?;
     let plain = |text: &str| text.len() <= TEXT_BYTES_MAX && !text.chars().any(char::is_control);
@@ -80,7 +80,7 @@ pub async fn set_endpoint(api: Service, Path(name): Path<String>, body: Body) ->
 }
 
 /// `POST /v1/notifications/{event}/{endpoint}/resend`
-pub async fn resend(api: Service, Path((event, endpoint)): Path<(String, String)>) -> Said {
+pub async fn resend(api: Service, Path((event, endpoint)): Path<(String, String)>) -> Answer {
     let event = input::id(&event)?;
     input::name("endpoint", &endpoint)?;
     match api.payments.notifications.resend(event, &endpoint).await? {

@@ -18,17 +18,17 @@ const DELIVERY_LIMIT: Duration = Duration::from_secs(10);
 impl Worker {
     /// Sends notifications to all endpoints until the end.
     pub(super) async fn dependents(self: &Arc<Self>, mut end: End) {
-        let mut tellers = JoinSet::new();
+        let mut notifying = JoinSet::new();
         let mut busy = HashSet::new();
         while !end.has_come() {
-            while let Some(idle) = tellers.try_join_next() {
+            while let Some(idle) = notifying.try_join_next() {
                 busy.remove(&idle.expect("a task that sends notifications does not panic"));
             }
             match self.payments.notifications.endpoints().await {
                 Ok(endpoints) => {
                     for endpoint in endpoints {
                         if busy.insert(endpoint.clone()) {
-                            tellers.spawn(self.clone().tell(endpoint, end.clone()));
+                            notifying.spawn(self.clone().notify(endpoint, end.clone()));
                         }
                     }
                 }
@@ -36,11 +36,11 @@ impl Worker {
             }
             end.rest().await;
         }
-        tellers.join_all().await;
+        notifying.join_all().await;
     }
 
     /// Sends all due notifications to one endpoint, and returns its name.
-    async fn tell(self: Arc<Self>, endpoint: String, end: End) -> String {
+    async fn notify(self: Arc<Self>, endpoint: String, end: End) -> String {
         while !end.has_come() {
             let claimed = match self.payments.notifications.claim(&endpoint).await {
                 Ok(claimed) => claimed,

@@ -6,7 +6,7 @@ use super::answer::{Column, Row, row_of, text};
 use crate::pool::Pool;
 use crate::shared::Shared;
 
-/// The columns. Beside the pool there is the number of its held connections.
+/// The columns, of a pool and the number of its held connections.
 pub const COLUMNS: &[Column<(Arc<Pool>, usize)>] = &[
     ("pool", |(pool, _)| text(pool.id)),
     ("user", |(pool, _)| text(pool.identity.user())),
