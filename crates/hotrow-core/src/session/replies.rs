@@ -196,18 +196,21 @@ impl<E: Environment> Session<E> {
         }
         // The statement was prepared again here and has its present columns, but the client expects the earlier ones.
         let is_wrong_columns = || frame.body().windows(WRONG_COLUMNS.len()).any(|part| part == WRONG_COLUMNS);
-        let is_anew = |name: &Bytes| {
-            let named = self.expected.names.get(name)?;
-            let typed = named.resolved.as_ref().and_then(|resolved| resolved.statement.get());
-            let mut both = [Some(&named.statement), typed].into_iter().flatten();
-            let prepared_anew = &self.holding.as_ref()?.prepared_anew;
-            Some(both.any(|statement| prepared_anew.contains(&statement.id)))
-        };
-        let is_anew = bound.as_ref().and_then(is_anew) == Some(true);
-        if frame.tag == tag::ERROR && is_anew && is_wrong_columns() {
+        let is_anew = || bound.as_ref().is_some_and(|name| self.is_prepared_anew(name));
+        if frame.tag == tag::ERROR && is_anew() && is_wrong_columns() {
             return Ok(Passing::ChangedResult);
         }
         Ok(bound.filter(|name| !name.is_empty()).map_or(Passing::AsItIs, Passing::Mentions))
+    }
+
+    /// Whether the gateway has prepared the statement with this name again on the connection.
+    fn is_prepared_anew(&self, name: &[u8]) -> bool {
+        let (Some(named), Some(holding)) = (self.expected.names.get(name), &self.holding) else {
+            return false;
+        };
+        let typed = named.resolved.as_ref().and_then(|resolved| resolved.statement.get());
+        let mut both = [Some(&named.statement), typed].into_iter().flatten();
+        both.any(|statement| holding.prepared_anew.contains(&statement.id))
     }
 
     /// Records an error. Returns whether the client does not get it.
