@@ -194,9 +194,9 @@ macro_rules! each {
 
 each! {
     each_order_is_done_once
-    a_lease_is_kept_while_the_work_takes_longer
-    a_worker_that_stops_finishes_one_and_gives_back_the_rest
-    a_worker_that_waits_stops_at_once
-    what_fails_comes_again_or_is_dead
-    a_lost_connection_loses_nothing
+    a_lease_is_extended_during_longer_work
+    a_worker_that_stops_finishes_one_order_and_releases_the_others
+    a_waiting_worker_stops_at_once
+    a_failed_order_is_retried_or_dead
+    a_lost_connection_loses_no_order
 }
