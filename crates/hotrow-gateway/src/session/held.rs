@@ -89,17 +89,17 @@ impl SessionTask {
     }
 
     /// The client sends no more: its earlier messages are still run and answered.
-    pub(super) async fn finish(&mut self) {
+    pub(super) async fn finish(&mut self) -> Result<(), SessionEnd> {
         if !self.session.terminate() {
-            return;
+            return Ok(());
         }
         // Until the last answer, or until the server or the client closes its connection.
         while self.session.connection().is_some() {
-            let Ok(left) = self.try_write() else { return };
-            if self.relay_alone(left.unread).await.is_err() || self.settle().await.is_err() {
-                return;
-            }
+            let left = self.try_write()?;
+            self.relay_alone(left.unread).await?;
+            self.settle().await?;
         }
+        Ok(())
     }
 }
 

@@ -169,13 +169,14 @@ impl SessionTask {
                 self.relay_alone(unread).await
             }
             Ok(need) => self.provide(need).await,
+            Err(SessionEnd::Server) => Err(SessionEnd::Server),
             // The client has sent Terminate, or a message that cannot be read: its earlier messages are still run and
             // answered.
-            Err(end @ (SessionEnd::Client | SessionEnd::Problem(_))) => {
-                self.finish().await;
-                Err(end)
-            }
-            Err(end) => Err(end),
+            Err(end) => match self.finish().await {
+                // No reason can be reported in the middle of a message.
+                Err(SessionEnd::Server) => Err(SessionEnd::Server),
+                Ok(()) | Err(_) => Err(end),
+            },
         }
     }
 
@@ -210,7 +211,7 @@ impl SessionTask {
         if has_more && self.session.connection().is_some() {
             return self.relay_alone(unread).await;
         }
-        self.finish().await;
+        let _ = self.finish().await;
         Err(SessionEnd::Client)
     }
 
