@@ -10,8 +10,7 @@ select pg_catalog.array_to_string(array(
                       pg_catalog.encode(pg_catalog.convert_to(s.setting, pg_catalog.getdatabaseencoding()), 'hex'))
              from pg_catalog.pg_settings s
             where s.source operator(pg_catalog.=) 'session' and s.name operator(pg_catalog.<>) 'application_name'
-              and (s.setting operator(pg_catalog.<>) s.reset_val or s.setting is null)
-            order by s.name collate pg_catalog."C"), ' '),
+              and (s.setting operator(pg_catalog.<>) s.reset_val or s.setting is null)), ' '),
        session_user::pg_catalog.text operator(pg_catalog.<>) $1::pg_catalog.text
            or pg_catalog.current_setting('role') operator(pg_catalog.<>) $2::pg_catalog.text,
        exists (select from pg_catalog.pg_class c

@@ -110,7 +110,7 @@ pub struct Expected<S> {
     portals: BTreeMap<Bytes, S>,
     /// The effects of the unanswered messages on these records.
     binding: Unanswered<Bytes, S>,
-    /// Their effects on the statements prepared on the connection.
+    /// The effects of the unanswered messages on the statements prepared on the connection.
     preparing: Unanswered<StatementName, Preparation>,
     /// Number of Syncs that were ever sent. It is the group number of the next message.
     group: u64,

@@ -44,6 +44,10 @@ pub trait Environment: Sized {
     fn proof(&self, statement: &StatementOf<Self>) -> Proof;
     /// The statement that a superseded one would be if it were prepared now.
     fn successor(&self, statement: &Self::Statement) -> StatementOf<Self>;
+    /// The same statement with these declared types, in the session's pool. It is not analysed again.
+    fn with_types(&self, statement: &Self::Statement, types: &Bytes) -> StatementOf<Self>;
+    /// Whether the session's pool has settings that its clients have set in their sessions.
+    fn has_settings(&self) -> bool;
     /// Whether statements of the pool's clients can be packed.
     fn packs(&self) -> bool;
     /// The catalogue may have changed.
@@ -56,10 +60,6 @@ pub trait Environment: Sized {
     /// Gives a unit to a lane. `first` is whether no other unit of the session is under way.
     fn submit(&self, lane: usize, first: bool, envelope: Self::Envelope);
 
-    /// The same statement with these declared types, in the session's pool. It is not analysed again.
-    fn with_types(&self, statement: &Self::Statement, types: &Bytes) -> Arc<Self::Statement>;
-    /// Whether the session's pool has settings that its clients have set in their sessions.
-    fn has_settings(&self) -> bool;
     /// Reads or changes the replies to the client.
     fn answers<R>(&self, with: impl FnOnce(&mut Answers<Self::Returned>) -> R) -> R;
     /// Whether the client has to read, or be answered, before more of its messages are handled.

@@ -37,8 +37,7 @@ use release::Holding;
 pub use release::StateLeft;
 pub use replies::put_ready;
 pub use statement::{
-    Named, OWN_NAMES, Pieces, Proof, Resolved, RunOutcome, Statement, StatementInfo, Verdict, is_own_name,
-    statement_name,
+    Named, OWN_NAMES, Pieces, Proof, Resolved, RunOutcome, Statement, StatementInfo, Verdict, statement_name,
 };
 
 use crate::classify::Effect;

@@ -13,11 +13,6 @@ use crate::unit::Prepared;
 /// The prefix of the gateway's names of statements, before their number.
 pub const OWN_NAMES: &str = "hotrow_";
 
-/// Whether a name is one of the gateway's names of statements.
-pub fn is_own_name(name: &[u8]) -> bool {
-    name.starts_with(OWN_NAMES.as_bytes())
-}
-
 /// The gateway's statement with this name.
 pub(super) fn own_statement(name: &[u8]) -> Option<StatementName> {
     let number = str::from_utf8(name.strip_prefix(OWN_NAMES.as_bytes())?).ok()?.parse().ok()?;

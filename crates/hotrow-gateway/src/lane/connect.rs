@@ -11,7 +11,7 @@ use hotrow_core::lane::{Doubt, LaneKind, Outcome};
 use hotrow_core::limits;
 use hotrow_core::witness::{self, Continuity, Log, Mark, Question, Server, XactStatus};
 
-use super::context::LaneContext;
+use super::context::{LaneContext, OWN};
 use super::writer::Writer;
 use crate::metrics::{GaugeGuard, METRICS};
 use crate::server::pack::{self, OPEN_MARK};
@@ -225,7 +225,7 @@ async fn make(
     };
     let config = context.config();
     let mut parameters = context.parameters.clone();
-    parameters.retain(|(name, _)| name != "lock_timeout" && name != "idle_session_timeout");
+    parameters.retain(|(name, _)| !OWN.contains(&&**name));
     parameters.push(("application_name".to_owned(), name.clone()));
     // The server would close a lane that waits for the next unit as an idle client.
     parameters.push(("idle_session_timeout".to_owned(), "0".to_owned()));

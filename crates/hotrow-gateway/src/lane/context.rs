@@ -21,7 +21,7 @@ use crate::server::login::Login;
 use crate::statements::Statements;
 
 /// Settings that a lane sets itself.
-const OWN: [&str; 2] = ["idle_session_timeout", "lock_timeout"];
+pub(super) const OWN: [&str; 2] = ["idle_session_timeout", "lock_timeout"];
 
 /// What the lanes of one pool share.
 #[derive(Debug)]

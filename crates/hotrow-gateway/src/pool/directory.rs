@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::lock::Lock;
 use crate::pool::databases::Databases;
 use crate::pool::identity::Identity;
-use crate::pool::pools::{Cell, Full, PoolUse, Pools};
+use crate::pool::pools::{Full, PoolUse, Pools};
 use crate::pool::{Member, Pool, log_ins};
 use crate::server::held::{self, HeldConnection, HeldConnections};
 use crate::server::login::Login;
@@ -85,30 +85,17 @@ impl Directory {
     }
 
     async fn pool_of(&self, identity: Identity, credential: Credential) -> Result<PoolUse, NoPool> {
-        let cell = self.pools.get(&identity).map_err(NoPool::Full)?;
-        let opened = cell
-            .get_or_try_init(|| {
-                let config = self.config_of(&identity);
-                let database = self.databases.of(identity.database());
-                Pool::open(config, self.held.clone(), database, identity.clone(), credential.clone())
-            })
-            .await;
-        match opened {
-            Ok(pool) => {
-                pool.context.login.renew(credential);
-                let used = use_opened(pool, cell.clone());
-                pool.log_in().await.map_err(NoPool::Error)?;
-                Ok(used)
-            }
-            Err(error) => {
-                self.pools.forget_unopened(&identity);
-                Err(NoPool::Error(error))
-            }
-        }
+        let config = self.config_of(&identity);
+        let database = self.databases.of(identity.database());
+        let opening = Pool::open(config, self.held.clone(), database, identity.clone(), credential.clone());
+        let used = self.use_or_open(&identity, opening).await?;
+        used.pool().context.login.renew(credential);
+        used.pool().log_in().await.map_err(NoPool::Error)?;
+        Ok(used)
     }
 
-    /// The pool of a session that has changed its settings, and has this connection. Nothing waits for another
-    /// connection. The connection has the settings afterwards, and nothing else of its session's.
+    /// The pool of a session of this pool that has changed its settings to these, on this connection. Nothing waits for
+    /// another connection.
     pub async fn pool_with(
         &self,
         pool: &Pool,
@@ -116,20 +103,36 @@ impl Directory {
         held: &mut HeldConnection,
     ) -> Result<PoolUse, NoPool> {
         let identity = pool.identity.with_settings(settings);
-        let cell = self.pools.get(&identity).map_err(NoPool::Full)?;
-        held.set_settings(identity.settings()).await.map_err(|error| NoPool::Error(error.into()))?;
-        let opened = cell
-            .get_or_try_init(async || {
-                let server = log_ins::ask(&mut held.upstream).await?;
-                let login = Login::new(identity.user(), pool.context.login.credential());
-                let (config, database) = (self.config_of(&identity), pool.database_state().clone());
-                Ok(Pool::start(config, self.held.clone(), database, identity.clone(), login, server))
-            })
-            .await;
-        match opened {
-            Ok(pool) => Ok(use_opened(pool, cell.clone())),
+        let opening = async {
+            let server = log_ins::ask(&mut held.upstream).await?;
+            let login = Login::new(identity.user(), pool.context.login.credential());
+            let (config, database) = (self.config_of(&identity), pool.database_state().clone());
+            Ok(Pool::start(config, self.held.clone(), database, identity.clone(), login, server))
+        };
+        self.use_or_open(&identity, opening).await
+    }
+
+    /// Uses the pool of this identity. If it is not open, `opening` opens it.
+    async fn use_or_open(
+        &self,
+        identity: &Identity,
+        opening: impl Future<Output = Result<Arc<Pool>, held::Error>>,
+    ) -> Result<PoolUse, NoPool> {
+        // It keeps the pool open until this function returns.
+        let cell = self.pools.get(identity).map_err(NoPool::Full)?;
+        match cell.get_or_try_init(|| opening).await {
+            Ok(pool) => {
+                // A task that paused or resumed the database meanwhile may not have seen this pool yet.
+                if pool.database_state().is_paused() {
+                    drop(pool.pause());
+                    if !pool.database_state().is_paused() {
+                        pool.resume();
+                    }
+                }
+                Ok(PoolUse::of(pool))
+            }
             Err(error) => {
-                self.pools.forget_unopened(&identity);
+                self.pools.forget_unopened(identity);
                 Err(NoPool::Error(error))
             }
         }
@@ -165,16 +168,4 @@ impl Directory {
         }
         Ok(Member::of(pool))
     }
-}
-
-/// A use of a pool, whose cell keeps it open until then.
-fn use_opened(pool: &Arc<Pool>, _cell: Cell) -> PoolUse {
-    // A task that paused or resumed the database meanwhile may not have seen this pool yet.
-    if pool.database_state().is_paused() {
-        drop(pool.pause());
-        if !pool.database_state().is_paused() {
-            pool.resume();
-        }
-    }
-    PoolUse::of(pool)
 }

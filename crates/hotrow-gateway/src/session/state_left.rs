@@ -9,7 +9,6 @@ use hotrow_core::settings::Settings;
 
 use super::SessionTask;
 use crate::pool::Member;
-use crate::pool::directory::NoPool;
 use crate::server::held;
 use crate::server::upstream::Rows;
 
@@ -41,16 +40,17 @@ impl SessionTask {
         let Some(held) = self.session.connection() else { return true };
         let used = match self.directory.pool_with(&self.pool, settings, held).await {
             Ok(used) => used,
-            Err(NoPool::Full(full)) => {
-                tracing::debug!(?full, "a session keeps its connection because of its settings");
-                return false;
-            }
-            Err(NoPool::Error(error)) => {
-                tracing::debug!(%error, "a session keeps its connection because of its settings");
+            Err(no_pool) => {
+                tracing::debug!(?no_pool, "a session keeps its connection because of its settings");
                 return false;
             }
         };
         let pool = used.pool().clone();
+        // Nothing else of the session may stay on the connection.
+        if let Err(error) = held.set_settings(pool.identity.settings()).await {
+            tracing::debug!(%error, "a session keeps its connection because of its settings");
+            return false;
+        }
         held.moved(pool.id, &pool.context.login);
         self.leave_lanes();
         let told = self.reported_settings.moved(&pool.server_settings(), |name| {

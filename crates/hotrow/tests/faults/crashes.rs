@@ -180,6 +180,15 @@ const LARGE: &str = "repeat('x', 30000000) as cut_off";
 const CUT_OFF_BACKEND: &str =
     "query like '%as cut_off' and application_name not like 'hotrow%lane%' and pid <> pg_backend_pid()";
 
+/// A client that has asked for the row in a transaction.
+fn reads_a_large_row(gateway: &Gateway) -> Line {
+    let mut line = Line::connect(gateway.port(), "cut_off").unwrap().unwrap();
+    assert_eq!(line.query("begin").error(), None);
+    line.put_query(&format!("select {LARGE}"));
+    line.send().unwrap();
+    line
+}
+
 fn until_the_backend_waits(direct: &mut Line, event: &str) {
     let sql =
         format!("select count(*) from pg_stat_activity where {CUT_OFF_BACKEND} and wait_event = '{event}'");
@@ -213,17 +222,11 @@ fn nothing_follows_a_row_that_was_cut_off() {
     let gateway = Gateway::start(&[]);
     let mut direct = Line::connect(server().port(), "cut_off").unwrap().unwrap();
 
-    let mut line = Line::connect(gateway.port(), "cut_off").unwrap().unwrap();
-    assert_eq!(line.query("begin").error(), None);
-    line.put_query(&format!("select {LARGE}"));
-    line.send().unwrap();
+    let line = reads_a_large_row(&gateway);
     cut_off(line, &mut direct);
 
     // The client sends an invalid message in the middle of the row. It gets the row before the reason.
-    let mut line = Line::connect(gateway.port(), "cut_off").unwrap().unwrap();
-    assert_eq!(line.query("begin").error(), None);
-    line.put_query(&format!("select {LARGE}"));
-    line.send().unwrap();
+    let mut line = reads_a_large_row(&gateway);
     until_the_backend_waits(&mut direct, "ClientWrite");
     line.out.extend_from_slice(b"~~~~~~~~");
     line.send().unwrap();
@@ -233,10 +236,7 @@ fn nothing_follows_a_row_that_was_cut_off() {
     assert!(last.contains("SELECT 1") && last.contains("FATAL"), "the reason follows the reply: {last}");
 
     // The server closes the connection in the middle of the row, after the client has sent an invalid message.
-    let mut line = Line::connect(gateway.port(), "cut_off").unwrap().unwrap();
-    assert_eq!(line.query("begin").error(), None);
-    line.put_query(&format!("select {LARGE}"));
-    line.send().unwrap();
+    let mut line = reads_a_large_row(&gateway);
     until_the_backend_waits(&mut direct, "ClientWrite");
     line.out.extend_from_slice(b"~~~~~~~~");
     line.send().unwrap();

@@ -358,31 +358,29 @@ const DAMAGED_QUEUES_AND_FEEDS: &[(&str, &str)] = &[
     ("update hotrow.author set last_post = 0", "author 9: post 1, and the last number is 0"),
 ];
 
-async fn damage_is_found_and_named(damage: &str, named: &str) {
-    let shop = Shop::stocked().await;
-    shop.run(damage).await;
-    assert_contains(&shop.fails(&["verify"]), &["Wrong: ", named]);
-    if let Some(counter) = named.strip_prefix("counter ").filter(|rest| rest.contains(": version")) {
-        let (counter, difference) = counter.split_once(": ").unwrap();
-        // A snapshot of a future version is after everything that is replayed.
-        if !difference.contains("version 23") {
-            assert_contains(&shop.fails(&["replay", counter]), &[difference]);
+async fn all_are_found_and_named(damages: &[(&str, &str)]) {
+    for &(damage, named) in damages {
+        let shop = Shop::stocked().await;
+        shop.run(damage).await;
+        assert_contains(&shop.fails(&["verify"]), &["Wrong: ", named]);
+        if let Some(counter) = named.strip_prefix("counter ").filter(|rest| rest.contains(": version")) {
+            let (counter, difference) = counter.split_once(": ").unwrap();
+            // A snapshot of a future version is after everything that is replayed.
+            if !difference.contains("version 23") {
+                assert_contains(&shop.fails(&["replay", counter]), &[difference]);
+            }
         }
     }
 }
 
 #[tokio::test]
 async fn every_kind_of_damage_to_counters_is_found_and_named() {
-    for (damage, named) in DAMAGED_COUNTERS {
-        damage_is_found_and_named(damage, named).await;
-    }
+    all_are_found_and_named(DAMAGED_COUNTERS).await;
 }
 
 #[tokio::test]
 async fn every_kind_of_damage_to_sales_is_found_and_named() {
-    for (damage, named) in DAMAGED_SALES {
-        damage_is_found_and_named(damage, named).await;
-    }
+    all_are_found_and_named(DAMAGED_SALES).await;
     let id = "select reservation_id from hotrow.reservation where buyer = 'joe' and item = 'phone'";
     let shop = Shop::stocked().await;
     let joe = shop.value(id).await;
@@ -395,9 +393,7 @@ async fn every_kind_of_damage_to_sales_is_found_and_named() {
 
 #[tokio::test]
 async fn every_kind_of_damage_to_queues_and_feeds_is_found_and_named() {
-    for (damage, named) in DAMAGED_QUEUES_AND_FEEDS {
-        damage_is_found_and_named(damage, named).await;
-    }
+    all_are_found_and_named(DAMAGED_QUEUES_AND_FEEDS).await;
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ const OTHER_VALUES: &str = "
         end
     from pg_settings where context in ('user', 'superuser') and name not like '%.%' order by name";
 
-/// A session, and the number of the table's updates.
+/// A session of the superuser in this database.
 async fn session(port: u16, database: &str) -> Raw {
     let mut raw = Raw::open(port).await;
     raw.send(&startup(0x0003_0000, &[("user", "postgres"), ("database", database)])).await;
@@ -46,7 +46,7 @@ async fn databases() -> (Client, [String; 2]) {
     (client, [one, other])
 }
 
-/// The messages without those whose contents belong to one backend.
+/// The messages without notices: with `client_min_messages = debug5` they show how the server prepares and runs statements.
 fn comparable(messages: Vec<Message>) -> Vec<Message> {
     messages.into_iter().filter(|message| message.tag != b'N').collect()
 }

@@ -12,6 +12,7 @@ use super::environment::{
 use super::lane::LaneTask;
 use super::postgres::{Backend, Database};
 use crate::classify::Effect;
+use crate::session::statement::own_statement;
 use crate::session::{Need, Session, SessionEnd, StateLeft};
 
 /// One client and its session.
@@ -215,7 +216,7 @@ impl World {
         let Client { session, settings, .. } = &mut self.clients[number];
         let connection = session.connection().expect("state is left on a connection");
         let backend = &mut self.backends[connection.backend];
-        let own = |name: &String| name.is_empty() || crate::session::is_own_name(name.as_bytes());
+        let own = |name: &String| name.is_empty() || own_statement(name.as_bytes()).is_some();
         let present = backend.listed_settings();
         let mut effect =
             Effect { prepared: backend.statements.keys().any(|name| !own(name)), ..Effect::NONE };
@@ -243,7 +244,7 @@ impl World {
         assert!(connection.input.is_empty() && backend.output.is_empty(), "replies are not read");
         assert_eq!(backend.listed_settings(), settings, "settings are left on a connection");
         backend.settings.clear();
-        let is_own = |name: &str| name.is_empty() || crate::session::is_own_name(name.as_bytes());
+        let is_own = |name: &str| name.is_empty() || own_statement(name.as_bytes()).is_some();
         assert!(backend.statements.keys().all(|name| is_own(name)), "a name is left on a connection");
         assert_eq!(backend.status, hotrow_wire::backend::Status::Idle, "a transaction is left open");
         self.idle.push(connection);
