@@ -46,7 +46,8 @@ async fn databases() -> (Client, [String; 2]) {
     (client, [one, other])
 }
 
-/// The messages without notices: with `client_min_messages = debug5` they show how the server prepares and runs statements.
+/// The messages without notices: with `client_min_messages = debug5` they show how the server prepares and runs a
+/// statement.
 fn comparable(messages: Vec<Message>) -> Vec<Message> {
     messages.into_iter().filter(|message| message.tag != b'N').collect()
 }
