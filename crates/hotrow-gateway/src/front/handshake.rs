@@ -29,11 +29,13 @@ use crate::shared::Shared;
 
 /// Serves one client from its first byte to its last.
 pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf, peer: Peer) {
-    // One deadline for everything before the end of the log-in, because a client that has not logged in occupies a
+    // Steps that most of a session's life does not need are boxed, because the task of every client is as large as its
+    // largest step. One deadline for everything before the end of the log-in, because a client that has not logged in occupies a
     // client's permit.
     let deadline = Instant::now() + Duration::from_millis(limits::STARTUP_TIMEOUT_MS);
     let tls = shared.config().tls.clone();
-    let opened = tokio::time::timeout_at(deadline, opening::open(tls.as_deref(), read, write, peer)).await;
+    let opened =
+        tokio::time::timeout_at(deadline, Box::pin(opening::open(tls.as_deref(), read, write, peer))).await;
     let Ok(Some(Opened { packet, mut read, write, mut input, peer })) = opened else { return };
     tracing::trace!(?peer, "a client connects");
     match packet {
@@ -44,7 +46,8 @@ pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf,
             let channel = Channel { read: &mut read, write: &write, input: &mut input, out: &mut out };
             let start = StartUp::new(&parameters);
             let credential =
-                tokio::time::timeout_at(deadline, authenticate(&shared, &peer, &start, channel)).await;
+                tokio::time::timeout_at(deadline, Box::pin(authenticate(&shared, &peer, &start, channel)))
+                    .await;
             let log_in = match credential {
                 Ok(Ok(_)) if start.console && !peer.internal => {
                     let operator = Operator { user: start.user, is_local: peer.is_local() };
@@ -52,9 +55,9 @@ pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf,
                         METRICS.refused.inc();
                         return send_away(&write, &problem).await;
                     }
-                    return console::serve(shared, operator, (read, write, input), out).await;
+                    return Box::pin(console::serve(shared, operator, (read, write, input), out)).await;
                 }
-                Ok(Ok(credential)) => open(&shared, &start, credential).await,
+                Ok(Ok(credential)) => Box::pin(open(&shared, &start, credential)).await,
                 Ok(Err(LoginFailure::Refused(problem))) => Err(Refused::Problem(problem)),
                 Ok(Err(LoginFailure::Left)) | Err(_) => return,
             };
