@@ -29,9 +29,8 @@ use crate::shared::Shared;
 
 /// Serves one client from its first byte to its last.
 pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf, peer: Peer) {
-    // Steps that most of a session's life does not need are boxed, because the task of every client is as large as its
-    // largest step. One deadline for everything before the end of the log-in, because a client that has not logged in occupies a
-    // client's permit.
+    // The steps before the session are boxed, because the task of every client is as large as its largest step. One
+    // deadline for all of them, because a client that has not logged in occupies a client's permit.
     let deadline = Instant::now() + Duration::from_millis(limits::STARTUP_TIMEOUT_MS);
     let tls = shared.config().tls.clone();
     let opened =
