@@ -22,6 +22,16 @@ pub struct ServerSettings {
     pub answer: Option<Vec<Option<String>>>,
 }
 
+/// How long a transaction waits in the gateway for the others that work on its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowPatience {
+    /// While none of them ends. A server looks for a deadlock after the same time.
+    pub without_end: Duration,
+    /// In any case. The server counts its own timeouts from the time when it gets the statement, so with a timeout the
+    /// statement has to be there soon.
+    pub longest: Duration,
+}
+
 /// Whether the gateway has to check again if the user can log in. `age` is the age of the last check. A
 /// change of the catalogue through this gateway may have changed roles, so it makes a check due immediately.
 pub fn is_due(age: Duration, catalogue_changed: bool) -> bool {
@@ -39,6 +49,19 @@ impl ServerSettings {
     /// Whether connections that were made under these settings differ from connections that are made now.
     pub fn are_outdated_by(&self, now: &Self) -> bool {
         self.answer != now.answer || self.contradicts(&now.parameters)
+    }
+
+    /// How long transactions wait in the gateway for a row.
+    pub fn row_patience(&self) -> RowPatience {
+        let milliseconds = |index: usize| {
+            let value = self.answer.as_ref()?.get(index)?.as_ref()?;
+            value.parse().ok().filter(|value| *value > 0).map(Duration::from_millis)
+        };
+        let timeouts = [milliseconds(3), milliseconds(4)].into_iter().flatten();
+        RowPatience {
+            without_end: milliseconds(7).unwrap_or(Duration::from_secs(1)),
+            longest: timeouts.min().map_or(Duration::from_secs(3600), |timeout| timeout / 10),
+        }
     }
 
     /// Whether one of these settings had another value.

@@ -14,6 +14,7 @@
 //! | `limits` | every bound |
 //! | `normalise` | the shape of a statement: its text with parameters for literals |
 //! | `pace` | the estimated wait in a lane |
+//! | `row_queue` | the transactions that begin with work on the same row |
 //! | `session` | the order of a client's units and of their replies |
 //! | `settings` | the settings that clients have changed in their sessions |
 //! | `unit` | one client's transaction: its messages for the lane and its reply |
@@ -30,6 +31,7 @@ pub mod lane;
 pub mod limits;
 pub mod normalise;
 pub mod pace;
+pub mod row_queue;
 pub mod session;
 pub mod settings;
 pub mod unit;

@@ -137,6 +137,8 @@ pub struct Metrics {
     pub lanes: Gauge,
     /// Open upstream connections outside lanes.
     pub held_connections: Gauge,
+    /// Transactions that wait for others that work on the same row.
+    pub row_waits: Gauge,
     /// Calls that found nothing and wait.
     pub waiting_calls: Gauge,
     /// Units in one batch.
@@ -166,6 +168,7 @@ impl Metrics {
             clients: Gauge::new(),
             lanes: Gauge::new(),
             held_connections: Gauge::new(),
+            row_waits: Gauge::new(),
             waiting_calls: Gauge::new(),
             batch_units: Histogram::new(1),
             batch_microseconds: Histogram::new(50),
@@ -210,6 +213,7 @@ impl Metrics {
             ("clients", "Clients connected.", &self.clients),
             ("lanes_connected", "Lanes with a connection to the server.", &self.lanes),
             ("held_connections", "Open upstream connections outside lanes.", &self.held_connections),
+            ("row_waits", "Transactions that wait for others that work on the same row.", &self.row_waits),
             ("waiting_calls", "Calls that found nothing and wait.", &self.waiting_calls),
         ];
         for (name, help, gauge) in gauges {

@@ -42,7 +42,7 @@ pub use judge::namesakes::names_in_sources;
 pub use judge::reach::{Reach, reach};
 pub use judge::watch::{Watch, end_of_batch};
 pub use read::analyse::analyse;
-pub use read::analysis::{Analysis, Boundary, Pass};
+pub use read::analysis::{Analysis, Boundary, Pass, Transaction};
 pub use read::candidate::{
     Argument, ArgumentValue, Call, Candidate, Conflict, Equality, InsertParts, Item, Operand, Output, Verb,
 };

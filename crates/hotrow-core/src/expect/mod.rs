@@ -56,6 +56,8 @@ pub enum Message<S> {
     Sync,
     /// A Query.
     Query(RunEffects),
+    /// The gateway's Query that begins a transaction which the client has begun.
+    OwnBegin,
     /// A FunctionCall.
     FunctionCall,
 }
@@ -271,7 +273,7 @@ impl<S: Clone> Expected<S> {
         }
         self.skips = false;
         match &message {
-            Message::Sync | Message::Query(_) | Message::FunctionCall => {
+            Message::Sync | Message::Query(_) | Message::FunctionCall | Message::OwnBegin => {
                 self.is_open = false;
                 self.whole_units += 1;
             }
@@ -299,7 +301,8 @@ impl<S: Clone> Expected<S> {
             // Messages after a Query run whether or not the Query succeeds.
             self.naming.add(name.clone(), None, u64::MAX);
         }
-        self.is_flushed = matches!(message, Message::Sync | Message::Query(_) | Message::FunctionCall);
+        self.is_flushed =
+            matches!(message, Message::Sync | Message::Query(_) | Message::FunctionCall | Message::OwnBegin);
         self.group += u64::from(is_sync);
         self.owed.push_back(message);
     }
@@ -315,8 +318,8 @@ impl<S: Clone> Expected<S> {
     /// Processes a reply and applies its effects to names.
     pub fn received(&mut self, prepared: &mut Prepared, reply: u8, body: &[u8]) -> Reply {
         use Message::{
-            Bind, Close, Describe, Execute, FunctionCall, OwnClose, OwnDescribe, OwnParse, Parse, Query,
-            Show, Sync,
+            Bind, Close, Describe, Execute, FunctionCall, OwnBegin, OwnClose, OwnDescribe, OwnParse, Parse,
+            Query, Show, Sync,
         };
         match (reply, self.owed.front()) {
             (tag::PARSE_COMPLETE, Some(Parse(..) | OwnParse(_) | Show(_)))
@@ -329,6 +332,7 @@ impl<S: Clone> Expected<S> {
                 self.completed(prepared, body);
                 self.succeeded(prepared)
             }
+            (tag::COMMAND_COMPLETE, Some(OwnBegin)) => Reply::Swallow,
             (tag::COMMAND_COMPLETE, _) => {
                 self.completed(prepared, body);
                 if let Copy::Ended { .. } = self.copy {
@@ -341,7 +345,7 @@ impl<S: Clone> Expected<S> {
                 Reply::Forward
             }
             (tag::ERROR, front) => {
-                let is_query = matches!(front, None | Some(Query(_) | FunctionCall | Sync));
+                let is_query = matches!(front, None | Some(Query(_) | FunctionCall | Sync | OwnBegin));
                 if !is_query {
                     self.failed(prepared);
                 }
@@ -349,7 +353,7 @@ impl<S: Clone> Expected<S> {
                 let is_last = self.owed.len() <= usize::from(is_query);
                 if is_last { self.copy_failed(is_query) } else { Reply::Forward }
             }
-            (tag::READY, Some(Sync | Query(_) | FunctionCall)) => self.succeeded(prepared),
+            (tag::READY, Some(Sync | Query(_) | FunctionCall | OwnBegin)) => self.succeeded(prepared),
             (tag::READY, _) => self.copy.counts_sync(),
             (tag::CLOSE_COMPLETE, _) => self.copy_asked(),
             (tag::PARSE_COMPLETE | tag::BIND_COMPLETE | tag::NO_DATA, _) => Reply::Unexpected,
@@ -365,7 +369,11 @@ impl<S: Clone> Expected<S> {
         }
         let is_own = matches!(
             message,
-            Message::OwnParse(_) | Message::OwnClose(_) | Message::OwnDescribe(_) | Message::Show(_)
+            Message::OwnParse(_)
+                | Message::OwnClose(_)
+                | Message::OwnDescribe(_)
+                | Message::Show(_)
+                | Message::OwnBegin
         );
         if let Message::Show(name) = &message {
             self.shown.push(name.clone());
@@ -468,7 +476,7 @@ impl<S: Clone> Expected<S> {
             self.binding.remove(portal);
         }
         match &message {
-            Message::Sync | Message::FunctionCall => self.whole_units -= 1,
+            Message::Sync | Message::FunctionCall | Message::OwnBegin => self.whole_units -= 1,
             Message::Query(runs) => {
                 self.whole_units -= 1;
                 self.taking_all -= usize::from(runs.deallocates_all);
@@ -502,6 +510,7 @@ impl<S> Message<S> {
             Message::Execute(RunEffects { deallocates: Some(name), .. }) => (Some((name, None)), None),
             // The server drops the unnamed statement at every Query.
             Message::Query(_) => (Some((&UNNAMED, None)), Some((StatementName::Unnamed, None))),
+            Message::OwnBegin => (None, Some((StatementName::Unnamed, None))),
             _ => (None, None),
         }
     }

@@ -7,6 +7,7 @@ use hotrow_wire::backend::Problem;
 
 use super::{Answers, Proof, Statement, Verdict};
 use crate::expect::Prepared;
+use crate::key::Key;
 use crate::normalise::Shape;
 use crate::unit::Packed;
 
@@ -23,6 +24,8 @@ pub trait Environment: Sized {
     type Envelope: Envelope<Self::Statement>;
     /// What lanes hand back to the session.
     type Returned;
+    /// A place among the transactions that work on a row. It is given up when it is dropped.
+    type RowPlace;
 
     /// The statement of a simple query's shape.
     fn simple(&self, shape: &Shape<'_>) -> StatementOf<Self>;
@@ -132,6 +135,8 @@ pub enum Need<E: Environment> {
     Lanes,
     /// A connection.
     Connection,
+    /// A place among the transactions that work on this row.
+    Row(Key),
     /// The verdict about this statement.
     Verdict(StatementOf<E>),
     /// The statement of this text is long, and is to be classified on a thread of its own.

@@ -28,25 +28,33 @@ impl<E: Environment> Session<E> {
         self.wait_for_blocks()?;
         let gather = std::mem::take(&mut self.gather);
         let handled = self.run_unit(&gather, frame, behind);
+        let waits = match handled {
+            Ok(false) if self.provided.no_connection.is_none() => self.wait_for_row_of(&gather),
+            _ => Ok(()),
+        };
         self.gather = gather;
         if handled? {
             self.gather.clear();
             return Ok(());
         }
+        waits?;
         let problem = self.connect()?;
         self.refuse_gathered(frame, behind, &problem)
     }
 
     /// Whether this is the first message of a unit, and names a statement that is always passed through.
     pub(super) fn begins_passed(&mut self, frame: Frame<'_>) -> Result<bool, Stop<E>> {
-        if !self.gather.is_empty() {
+        // The gateway may answer a BEGIN, and the first statement of a transaction may have to wait for its turn.
+        if !self.gather.is_empty() || self.begun.is_some() {
             return Ok(false);
         }
         let statement = match frame.tag {
             tag::PARSE => Some(self.parsed_statement(&Parse::read(frame.body())?)),
             _ => self.statement_now(Bind::read(frame.body())?.statement),
         };
-        Ok(statement.is_some_and(|statement| !self.packs() || self.env.passes(&statement)))
+        Ok(statement.is_some_and(|statement| {
+            !self.packs() || self.env.passes(&statement) && !statement.begins_empty()
+        }))
     }
 
     /// Answers a unit or sends it to a lane. False if it has to be passed through.
@@ -61,6 +69,9 @@ impl<E: Environment> Session<E> {
                 return Ok(true);
             }
             Gathered::Single(one) => {
+                if self.begin_by(&one)? {
+                    return Ok(true);
+                }
                 single = [one];
                 &single
             }
@@ -108,7 +119,7 @@ impl<E: Environment> Session<E> {
 
     /// The statement that a Bind means after the earlier statements of its unit. None if the server has to report an
     /// error.
-    fn statement_of(
+    pub(super) fn statement_of(
         &mut self,
         single: &Single<'_>,
         before: &[Single<'_>],
@@ -193,8 +204,8 @@ impl<E: Environment> Session<E> {
     fn close_all(&mut self, closes: &[frontend::Named<'_>]) {
         self.append_in_turn(|out| {
             closes.iter().for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
-            out.extend_from_slice(backend::READY_IDLE);
         });
+        self.ready_in_turn();
         closes.iter().filter(|close| close.statement).for_each(|close| self.remove_name(close.name));
     }
 
@@ -219,7 +230,8 @@ impl<E: Environment> Session<E> {
         let gather = std::mem::take(&mut self.gather);
         let (begins, _) = self.leave_open(gather.raw(), false);
         let (begins, _) = self.leave_open(frame.bytes, begins);
-        end_if_begin_failed(begins, behind, problem)?;
+        end_if_begin_failed(begins && self.begun.is_none(), behind, problem)?;
+        self.fail_begun();
         self.append_in_turn(|out| problem.put(out));
         match frame.tag {
             tag::SYNC => self.ready_in_turn(),

@@ -7,6 +7,7 @@
 
 mod alone;
 mod answers;
+mod begun;
 mod block;
 mod environment;
 mod extended;
@@ -24,12 +25,13 @@ mod tests;
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
-use hotrow_wire::backend::{self, Problem, Status};
+use hotrow_wire::backend::{Problem, Status};
 use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{Frame, split};
 
 use alone::Alone;
 pub use answers::{Answers, Next};
+use begun::Begun;
 use environment::Stop;
 pub use environment::{Connection, Envelope, Environment, LongText, Need, SessionEnd, StatementOf};
 use names::Naming;
@@ -78,6 +80,10 @@ pub struct Session<E: Environment> {
     /// The last parsed statement, which is often repeated.
     last_parsed: Option<StatementOf<E>>,
     holding: Option<Holding<E>>,
+    /// The transaction that it is in without a connection.
+    begun: Option<Begun>,
+    /// Its transaction's place among those that work on the same row.
+    row_place: Option<E::RowPlace>,
     /// The state that is left on the connection that it holds.
     left: Effect,
     sequences: Sequences,
@@ -131,6 +137,8 @@ impl<E: Environment> Session<E> {
             last_simple: None,
             last_parsed: None,
             holding: None,
+            begun: None,
+            row_place: None,
             left: Effect::NONE,
             sequences: Sequences::Untouched,
             alone: None,
@@ -276,6 +284,9 @@ impl<E: Environment> Session<E> {
     /// Asks for a connection. Returns the reason if there is none. With a connection the message is forwarded
     /// instead of handled here.
     fn connect(&mut self) -> Result<Problem, Stop<E>> {
+        if let Some(problem) = self.has_failed() {
+            return Ok(problem);
+        }
         if let Some(problem) = self.provided.no_connection.take() {
             return Ok(problem);
         }
@@ -314,7 +325,7 @@ impl<E: Environment> Session<E> {
 
     /// Whether the session may send anything to a lane.
     fn packs(&self) -> bool {
-        self.pack && !self.left.pins() && self.env.packs()
+        self.pack && self.begun.is_none() && !self.left.pins() && self.env.packs()
     }
 
     /// Appends a part of the reply to the earliest unit.
@@ -329,13 +340,14 @@ impl<E: Environment> Session<E> {
 
     /// Answers ReadyForQuery in its turn.
     fn ready_in_turn(&self) {
-        self.append_in_turn(|out| out.extend_from_slice(backend::READY_IDLE));
+        let status = self.begun_status();
+        self.append_in_turn(|out| put_ready(status, out));
     }
 
     /// What the console shows of the session: whether it is at work, the status of its transaction, its switch
     /// for packing, and the state that is left on its connection.
     pub fn held_state(&self) -> (bool, Status, bool, Effect) {
-        let status = self.holding.as_ref().map_or(Status::Idle, |holding| holding.status);
+        let status = self.holding.as_ref().map_or(self.begun_status(), |holding| holding.status);
         (!self.is_settled(), status, self.pack, self.left)
     }
 }

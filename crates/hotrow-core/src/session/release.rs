@@ -77,6 +77,7 @@ impl<E: Environment> Session<E> {
             name_reset: false,
             delayed_ready: None,
         });
+        self.begin_here();
     }
 
     /// The session has ended: its connection is closed, and the unit that runs there is lost.
@@ -94,6 +95,7 @@ impl<E: Environment> Session<E> {
     }
 
     fn drop_connection(&mut self) -> Option<Holding<E>> {
+        self.row_place = None;
         self.expected.disconnect();
         self.unit_ended = false;
         self.holding.take()

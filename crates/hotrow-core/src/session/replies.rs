@@ -261,6 +261,9 @@ impl<E: Environment> Session<E> {
         if holding.status == Status::Idle && is_settled {
             self.expected.clear_portals();
         }
+        if holding.status == Status::Idle {
+            self.row_place = None;
+        }
         Ok(lost_name)
     }
 }

@@ -26,8 +26,11 @@ impl<E: Environment> Session<E> {
         if matches!(&statement.analysis, Analysis::Deallocate(_)) {
             self.lanes_done()?;
         }
-        if self.answer_here(&statement, Status::Idle) {
+        if self.answer_here(&statement, self.begun_status()) {
             self.remove_name(b""); // like the server at every Query
+            return Ok(());
+        }
+        if self.begin_by_query(&statement)? {
             return Ok(());
         }
         if frame.bytes.len() <= limits::UNIT_BYTES_MAX && self.provided.no_connection.is_none() {
@@ -43,17 +46,21 @@ impl<E: Environment> Session<E> {
                 Err(stop) => return Err(stop),
             }
         }
+        if self.provided.no_connection.is_none() && statement.pieces.is_empty() {
+            self.wait_for_row(&statement, None, str::from_utf8(text).unwrap_or_default())?;
+        }
         let problem = self.connect()?;
         self.refuse_statement(&statement, &problem, behind)
     }
 
     fn refuse_statement(
-        &self,
+        &mut self,
         statement: &StatementOf<E>,
         problem: &Problem,
         behind: &[u8],
     ) -> Result<(), Stop<E>> {
-        end_if_begin_failed(statement.leaves_open() == Some(true), behind, problem)?;
+        let begins = self.begun.is_none() && statement.leaves_open() == Some(true);
+        end_if_begin_failed(begins, behind, problem)?;
         self.refuse_query(problem);
         Ok(())
     }
@@ -143,11 +150,10 @@ impl<E: Environment> Session<E> {
     }
 
     /// Answers a simple query with an error of the gateway, in its turn.
-    pub(super) fn refuse_query(&self, problem: &Problem) {
-        self.append_in_turn(|out| {
-            problem.put(out);
-            out.extend_from_slice(backend::READY_IDLE);
-        });
+    pub(super) fn refuse_query(&mut self, problem: &Problem) {
+        self.fail_begun();
+        self.append_in_turn(|out| problem.put(out));
+        self.ready_in_turn();
     }
 
     /// The state that a statement may leave on a held connection.

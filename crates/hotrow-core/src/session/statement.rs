@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::{Bytes, BytesMut};
 use hotrow_wire::frontend::Parse;
 
-use crate::classify::{self, Analysis, Effect, Packing};
+use crate::classify::{self, Analysis, Effect, Packing, Pass, Transaction};
 use crate::expect::StatementName;
 use crate::unit::Prepared;
 
@@ -229,6 +229,11 @@ impl<S> StatementInfo<S> {
             Analysis::Pass(pass) => pass.leaves_open,
             _ => None,
         }
+    }
+
+    /// Whether it begins a transaction that the gateway can begin.
+    pub(super) fn begins_empty(&self) -> bool {
+        matches!(&self.analysis, Analysis::Pass(Pass { transaction: Some(Transaction::Begin(_)), .. }))
     }
 
     /// Whether it is DEALLOCATE ALL, or has the same effect.

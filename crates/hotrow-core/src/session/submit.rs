@@ -52,7 +52,7 @@ impl<E: Environment> Session<E> {
     }
 
     /// The verdict about a statement.
-    fn verdict(&self, statement: &StatementOf<E>) -> Result<Verdict, Stop<E>> {
+    pub(super) fn verdict(&self, statement: &StatementOf<E>) -> Result<Verdict, Stop<E>> {
         let provided = &self.provided;
         if let Some((_, verdict)) = provided.verdicts.iter().find(|(of, _)| Arc::ptr_eq(of, statement)) {
             return Ok(verdict.clone());

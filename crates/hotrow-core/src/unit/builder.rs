@@ -126,10 +126,8 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
 
     /// Adds a statement of an extended query.
     pub fn extended(&mut self, plan: Plan<S>, single: &Single<'_>) {
-        let count = |closes: &[Named<'_>]| u16::try_from(closes.len()).unwrap_or(u16::MAX);
-        let closes = (count(&single.closes.0), count(&single.closes.1));
-        let (parse, describe) = (single.parse.is_some(), single.describe);
-        let mut framing = ReplyFraming { closes, parse, describe, ..ReplyFraming::default() };
+        let mut framing = ReplyFraming::of(single);
+        let describe = framing.describe;
         let (statement, packing) = match plan {
             Plan::Run(statement, packing) => (statement, packing),
             Plan::Boundary(_, boundary) => {

@@ -2,10 +2,10 @@
 
 use bytes::BytesMut;
 use hotrow_wire::backend::{self, tag};
+use hotrow_wire::frontend::Named;
 use hotrow_wire::split;
 
-use super::gather::Describe;
-use crate::classify::Boundary;
+use super::gather::{Describe, Single};
 
 /// The form of a client's request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,7 +24,26 @@ pub(super) struct ReplyFraming {
     pub(super) ready: bool,
 }
 
+/// Writes the reply to one statement of an extended query that is a command without rows, with this tag.
+pub fn put_command_answer(single: &Single<'_>, tag: &str, out: &mut BytesMut) {
+    let framing = ReplyFraming::of(single);
+    framing.put_before(out);
+    framing.put_command(tag, out);
+    framing.put_behind(out);
+}
+
 impl ReplyFraming {
+    /// For this statement of an extended query.
+    pub(super) fn of(single: &Single<'_>) -> Self {
+        let count = |closes: &[Named<'_>]| u16::try_from(closes.len()).unwrap_or(u16::MAX);
+        ReplyFraming {
+            closes: (count(&single.closes.0), count(&single.closes.1)),
+            parse: single.parse.is_some(),
+            describe: single.describe,
+            ..ReplyFraming::default()
+        }
+    }
+
     pub(super) fn put_before(self, out: &mut BytesMut) {
         (0..self.closes.0).for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
         if self.parse {
@@ -50,8 +69,8 @@ impl ReplyFraming {
         out.extend_from_slice(behind);
     }
 
-    /// The reply to BEGIN or COMMIT.
-    pub(super) fn put_boundary(self, boundary: Boundary, out: &mut BytesMut) {
+    /// The reply to a command without rows, with this tag.
+    pub(super) fn put_command(self, tag: &str, out: &mut BytesMut) {
         let described = |out: &mut BytesMut| {
             out.extend_from_slice(backend::NO_PARAMETERS);
             out.extend_from_slice(backend::NO_DATA);
@@ -67,7 +86,7 @@ impl ReplyFraming {
             Describe::Portal => out.extend_from_slice(backend::NO_DATA),
             Describe::No | Describe::StatementFirst => {}
         }
-        backend::put_command_complete(out, boundary.tag());
+        backend::put_command_complete(out, tag);
     }
 }
 

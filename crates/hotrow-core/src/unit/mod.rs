@@ -19,6 +19,7 @@ use hotrow_wire::split;
 
 pub use builder::{Plan, Prepared, UnitBuilder};
 use framing::ReplyFraming;
+pub use framing::put_command_answer;
 use gather::Describe;
 use merged::Rows;
 
@@ -194,7 +195,7 @@ impl<S> Packed<S> {
                 }
                 Step::Boundary(boundary, framing) => {
                     framing.put_before(out);
-                    framing.put_boundary(*boundary, out);
+                    framing.put_command(boundary.tag(), out);
                     *framing
                 }
             };

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use crate::server::rows::Rows;
+
 /// The state of one database.
 #[derive(Debug, Default)]
 pub struct DatabaseState {
@@ -16,6 +18,8 @@ pub struct DatabaseState {
     generation: AtomicU64,
     /// Counts possible changes of the catalogue.
     catalogue: AtomicU64,
+    /// The rows on which transactions of clients work.
+    pub rows: Arc<Rows>,
 }
 
 /// A use of a connection to the database until it is dropped.

@@ -7,4 +7,5 @@ pub mod held;
 pub mod login;
 pub mod pack;
 pub mod permits;
+pub mod rows;
 pub mod upstream;

@@ -14,6 +14,8 @@ use crate::lock::Lock;
 pub struct SessionActivity {
     /// Why the session holds a connection.
     held: AtomicU32,
+    /// The status of the transaction that the session has begun without a connection.
+    begun: AtomicU32,
     /// When the client last sent something, in milliseconds since the first use of the clock.
     since: AtomicU64,
     packed: AtomicU64,
@@ -88,13 +90,19 @@ impl SessionActivity {
         (self.packed.load(Relaxed), self.passed.load(Relaxed))
     }
 
+    /// Notes the status of the transaction that the session has begun without a connection.
+    pub fn set_begun(&self, status: Status) {
+        self.begun.store(bit_of(status), Relaxed);
+    }
+
+    /// What the session does while it holds no connection and waits for its client, in words.
+    pub fn describe_idle(&self) -> &'static str {
+        describe_transaction(self.begun.load(Relaxed)).unwrap_or("idle")
+    }
+
     /// Notes why the session holds a connection.
     pub fn set_held(&self, active: bool, status: Status, pack: bool, left: Effect) {
-        let mut bits = match status {
-            Status::Idle => 0,
-            Status::Transaction => TRANSACTION,
-            Status::Failed => FAILED,
-        };
+        let mut bits = bit_of(status);
         bits |= u32::from(active) * ACTIVE + u32::from(!pack) * SWITCHED_OFF;
         if left.pins() {
             let set = PINS.iter().enumerate().filter(|(_, (is_left, _))| is_left(left));
@@ -109,11 +117,8 @@ impl SessionActivity {
         if bits & ACTIVE != 0 {
             return "active".to_owned();
         }
-        if bits & TRANSACTION != 0 {
-            return "idle in transaction".to_owned();
-        }
-        if bits & FAILED != 0 {
-            return "idle in transaction (aborted)".to_owned();
+        if let Some(transaction) = describe_transaction(bits) {
+            return transaction.to_owned();
         }
         let pins = PINS.iter().enumerate();
         let mut pins: Vec<&str> = pins
@@ -124,6 +129,22 @@ impl SessionActivity {
             pins.push("hotrow.pack is off");
         }
         if pins.is_empty() { "active".to_owned() } else { format!("pinned: {}", pins.join(", ")) }
+    }
+}
+
+fn bit_of(status: Status) -> u32 {
+    match status {
+        Status::Idle => 0,
+        Status::Transaction => TRANSACTION,
+        Status::Failed => FAILED,
+    }
+}
+
+fn describe_transaction(bits: u32) -> Option<&'static str> {
+    match (bits & TRANSACTION, bits & FAILED) {
+        (0, 0) => None,
+        (_, 0) => Some("idle in transaction"),
+        _ => Some("idle in transaction (aborted)"),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::lane::{Envelope, Mailbox, Packed, Returned};
 use crate::metrics::METRICS;
 use crate::pool::Pool;
 use crate::server::held::{HeldConnection, OpenConnection};
+use crate::server::rows::RowPlace;
 use crate::session::control::Control;
 use crate::statements::Statement;
 
@@ -32,6 +33,7 @@ impl session::Environment for Environment {
     type Connection = HeldConnection;
     type Envelope = Envelope;
     type Returned = Returned;
+    type RowPlace = RowPlace;
 
     fn simple(&self, shape: &Shape<'_>) -> Arc<Statement> {
         self.pool.context.statements.simple(shape)

@@ -217,8 +217,9 @@ impl SessionTask {
 
     /// Waits without a connection for the client, for a lane, or for the end.
     async fn wait(&mut self, Backlog { unread, pending, is_full }: Backlog) -> Result<(), SessionEnd> {
+        self.control.activity.set_begun(self.session.begun_status());
         let stage = self.stop.stage();
-        let gathers = self.session.gathered_bytes() > 0;
+        let gathers = self.session.gathered_bytes() > 0 || self.session.has_begun();
         if (stage == Stage::Leaving || self.must_leave) && !gathers {
             return match pending {
                 0 => Err(SessionEnd::Problem(stopping())),

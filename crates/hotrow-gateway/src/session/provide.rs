@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hotrow_core::key::Key;
 use hotrow_core::limits;
 use hotrow_core::session::SessionEnd;
 use hotrow_wire::backend::Problem;
@@ -10,6 +11,7 @@ use tokio::sync::oneshot;
 use super::{Need, SessionTask};
 use crate::lane::{Envelope, Returned, Unblock, cancelled};
 use crate::server::held::HeldConnection;
+use crate::server::rows::{RowPlace, RowWait};
 use crate::session::control::BackendKey;
 use crate::session::problems::no_connection;
 
@@ -20,6 +22,7 @@ impl SessionTask {
             Need::Event | Need::Reply => {}
             Need::Lanes => self.next_from_lanes().await?,
             Need::Connection => self.provide_connection().await,
+            Need::Row(key) => self.provide_row(key).await,
             // The futures are boxed, so sessions that do not need them, idle ones above all, have no memory for them.
             Need::Verdict(statement) => {
                 let verdict = Box::pin(self.pool.verdict(&statement)).await;
@@ -84,6 +87,32 @@ impl SessionTask {
             return self.acquired(held).await;
         }
         Box::pin(self.wait_for_connection()).await;
+    }
+
+    /// Most transactions work on a row at once. Others wait in a boxed future.
+    async fn provide_row(&mut self, key: Key) {
+        let place = match self.pool.database_state().rows.join(key) {
+            Ok(place) => place,
+            Err(waiting) => match Box::pin(self.wait_for_row(waiting)).await {
+                Ok(place) => place,
+                Err(problem) => return self.refuse_connection(problem).await,
+            },
+        };
+        self.session.row_taken(place);
+    }
+
+    async fn wait_for_row(&mut self, waiting: RowWait) -> Result<RowPlace, Problem> {
+        self.control.set_waiting("waits for a row");
+        let patience = self.pool.server_settings().row_patience();
+        let place = tokio::select! {
+            biased;
+            place = waiting.place(patience) => Ok(place),
+            () = self.control.cancelled_waiting() => Err(cancelled()),
+        };
+        match self.control.set_target(None) {
+            true => Err(cancelled()),
+            false => place,
+        }
     }
 
     /// A connection is there, unless a cancel request has come meanwhile.

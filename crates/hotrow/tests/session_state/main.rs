@@ -3,6 +3,7 @@
 //! tests, and this file contains the code that they share.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
+mod begun;
 mod cancel;
 mod catalogue;
 mod client_name;

@@ -35,6 +35,8 @@ pub struct Pass {
     pub ddl: bool,
     /// It begins or commits a transaction of the kind that lanes run.
     pub boundary: Option<Boundary>,
+    /// How it begins or ends a transaction, if the server is not needed for that before the first statement.
+    pub transaction: Option<Transaction>,
     /// `true` if it leaves a transaction open, `false` if it ends one with COMMIT, `None` if it does neither.
     pub leaves_open: Option<bool>,
     /// `PREPARE name`. The name can belong to a statement that was prepared through the protocol.
@@ -48,6 +50,18 @@ pub enum Boundary {
     Begin(&'static str),
     /// COMMIT.
     Commit,
+}
+
+/// The beginning or end of a transaction. The server cannot refuse it outside a transaction, or in one without
+/// statements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transaction {
+    /// BEGIN or START TRANSACTION, with the server's command tag for it.
+    Begin(&'static str),
+    /// COMMIT.
+    Commit,
+    /// ROLLBACK.
+    Rollback,
 }
 
 impl Boundary {
@@ -68,6 +82,7 @@ impl Pass {
             clears: Effect::NONE,
             ddl: false,
             boundary: None,
+            transaction: None,
             leaves_open: None,
             prepares: None,
         }

@@ -5,7 +5,7 @@ use sqlparser::tokenizer::Token;
 
 use crate::classify::effects::effect::Effect;
 use crate::classify::effects::side_effects::effect_of_query;
-use crate::classify::read::analysis::{Analysis, Boundary, Pass, clears, leaves};
+use crate::classify::read::analysis::{Analysis, Boundary, Pass, Transaction, clears, leaves};
 use crate::classify::read::settings::{reset, set, show};
 use crate::classify::reason::Reason;
 use crate::classify::text::tokens::{Cursor, is_word};
@@ -28,13 +28,13 @@ pub(crate) fn command(tokens: &[Token]) -> Analysis {
     let name = word.to_ascii_uppercase();
     match word.as_str() {
         "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint" | "release" => {
-            let boundary = boundary(&word, cursor);
+            let (boundary, transaction) = (boundary(&word, cursor), transaction(&word, cursor));
             let reason = Reason::Transaction(name);
             let leaves_open = match boundary {
                 Some(Boundary::Commit) => Some(false),
                 _ => reason.is_begin().then_some(true),
             };
-            Analysis::Pass(Pass { boundary, leaves_open, ..Pass::harmless(reason) })
+            Analysis::Pass(Pass { boundary, transaction, leaves_open, ..Pass::harmless(reason) })
         }
         "set" => set(cursor),
         "reset" => reset(cursor),
@@ -90,6 +90,45 @@ fn boundary(word: &str, mut cursor: Cursor<'_>) -> Option<Boundary> {
         }
     }
     cursor.rest().is_empty().then_some(boundary)
+}
+
+/// Whether it begins or ends a transaction and nothing else. SERIALIZABLE and READ WRITE are left to the server, because
+/// a standby refuses them.
+fn transaction(word: &str, mut cursor: Cursor<'_>) -> Option<Transaction> {
+    let transaction = match word {
+        "begin" => Transaction::Begin("BEGIN"),
+        "start" if cursor.take(&["transaction"]) => Transaction::Begin("START TRANSACTION"),
+        "commit" | "end" => Transaction::Commit,
+        "rollback" | "abort" => Transaction::Rollback,
+        _ => return None,
+    };
+    if word != "start" {
+        cursor.take(&["transaction", "work"]);
+    }
+    while let Transaction::Begin(_) = transaction {
+        let is_known = match cursor.peek_word().as_deref() {
+            Some("isolation") => isolation(&mut cursor),
+            Some("read") => cursor.take(&["read"]) && cursor.take(&["only"]),
+            Some("not") => cursor.take(&["not"]) && cursor.take(&["deferrable"]),
+            Some("deferrable") => cursor.take(&["deferrable"]),
+            _ => break,
+        };
+        if !is_known {
+            return None;
+        }
+        if cursor.rest().first() == Some(&Token::Comma) {
+            cursor.advance();
+            cursor.peek_word()?;
+        }
+    }
+    cursor.rest().is_empty().then_some(transaction)
+}
+
+fn isolation(cursor: &mut Cursor<'_>) -> bool {
+    cursor.take(&["isolation"])
+        && cursor.take(&["level"])
+        && (cursor.take(&["read"]) && cursor.take(&["committed", "uncommitted"])
+            || cursor.take(&["repeatable"]) && cursor.take(&["read"]))
 }
 
 fn discard(cursor: Cursor<'_>) -> Analysis {

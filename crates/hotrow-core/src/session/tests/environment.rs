@@ -14,9 +14,10 @@ use hotrow_wire::backend::Problem;
 use crate::affinity::Affinity;
 use crate::classify::{self, Analysis, Packing, Pass, Reason};
 use crate::expect::Prepared;
-use crate::key::{KeyColumn, KeySource, KeySpec, ValueForm};
+use crate::key::{Key, KeyColumn, KeySource, KeySpec, ValueForm};
 use crate::lane::{Event, LaneKind, Unit};
 use crate::normalise::Shape;
+use crate::row_queue::RowQueues;
 use crate::session::{
     self, Answers, Connection, Environment, Pieces, Proof, RunOutcome, Statement, StatementInfo, Verdict,
 };
@@ -176,6 +177,8 @@ pub struct Shared {
     /// Statements that were passed through or packed.
     pub passed: Cell<usize>,
     pub packed: Cell<usize>,
+    /// The rows on which open transactions work.
+    pub rows: RefCell<RowQueues>,
 }
 
 /// Lanes of each kind.
@@ -188,6 +191,7 @@ impl Shared {
             random: RefCell::new(random),
             statements: RefCell::default(),
             parses: Cell::new(0),
+            rows: RefCell::default(),
             affinity: [(); 2].map(|()| RefCell::new(Affinity::new(LANES))),
             inboxes: RefCell::new((0..2 * LANES).map(|_| VecDeque::new()).collect()),
             passed: Cell::new(0),
@@ -259,6 +263,18 @@ pub struct SimEnvironment {
     pub settings: Settings,
 }
 
+/// A place among the transactions that work on a row.
+pub struct SimRowPlace {
+    pub shared: Rc<Shared>,
+    pub key: Key,
+}
+
+impl Drop for SimRowPlace {
+    fn drop(&mut self) {
+        self.shared.rows.borrow_mut().leave(self.key);
+    }
+}
+
 /// The settings of a pool, changed when its session moves to another one.
 pub type Settings = Rc<RefCell<BTreeMap<String, String>>>;
 
@@ -267,6 +283,7 @@ impl Environment for SimEnvironment {
     type Connection = SimConnection;
     type Envelope = SimEnvelope;
     type Returned = SimReturned;
+    type RowPlace = SimRowPlace;
 
     fn simple(&self, shape: &Shape<'_>) -> Arc<SimStatement> {
         let types: Vec<u8> = shape.literals().flat_map(|literal| literal.type_oid.to_be_bytes()).collect();

@@ -148,18 +148,41 @@ impl Writer<'_> {
 
     /// BEGIN, statements and COMMIT as separate messages.
     fn transaction(&mut self) {
-        frontend::put_query(&mut self.out, "begin");
-        for _ in 0..self.random.usize(1..4) {
-            match self.random.bool() {
-                true => self.typical(),
-                false => {
+        self.boundary("begin");
+        for _ in 0..self.random.usize(..4) {
+            match self.random.u8(..5) {
+                ..2 => self.typical(),
+                2 => self.anything(),
+                _ => {
                     let text = self.literal();
                     frontend::put_query(&mut self.out, &text);
                 }
             }
         }
         let end = self.one(&["commit", "commit", "commit", "rollback", ""]);
-        frontend::put_query(&mut self.out, end);
+        self.boundary(end);
+    }
+
+    /// A command without parameters, by a Query or an extended query.
+    fn boundary(&mut self, text: &str) {
+        if self.random.bool() {
+            return frontend::put_query(&mut self.out, text);
+        }
+        let name = self.one(&["", "", "begin"]);
+        if !name.is_empty() {
+            self.named(tag::CLOSE, true, name);
+        }
+        self.parse(name, text);
+        let describes = self.random.u8(..4);
+        if describes == 0 {
+            self.named(tag::DESCRIBE, true, name);
+        }
+        self.bind("", name, 0);
+        if describes == 1 {
+            self.named(tag::DESCRIBE, false, "");
+        }
+        self.execute("");
+        self.out.extend_from_slice(frontend::SYNC);
     }
 
     /// One statement or several up to a Sync, as drivers send them.

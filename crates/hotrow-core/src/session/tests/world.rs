@@ -8,10 +8,12 @@ use hotrow_wire::backend::Problem;
 
 use super::environment::{
     DEFAULT_NAME, LANES, Settings, Shared, SimAnswers, SimConnection, SimEnvironment, SimReturned,
+    SimRowPlace,
 };
 use super::lane::LaneTask;
 use super::postgres::{Backend, Database};
 use crate::classify::Effect;
+use crate::row_queue::Place;
 use crate::session::statement::own_statement;
 use crate::session::{Need, Session, SessionEnd, StateLeft};
 
@@ -179,6 +181,11 @@ impl World {
                     return;
                 }
                 Ok(Need::Connection) => self.connect(number),
+                Ok(Need::Row(key)) => {
+                    let shared = self.shared.clone();
+                    assert_eq!(shared.rows.borrow_mut().join(key), Place::Works, "clients use separate rows");
+                    client.session.row_taken(SimRowPlace { shared, key });
+                }
                 Ok(Need::Verdict(statement)) => {
                     let verdict = statement.decide();
                     client.session.decided(statement, Ok(verdict));

@@ -42,6 +42,6 @@ fn state(control: &Control) -> String {
     } else if control.mailbox.pending() > 0 {
         "in a lane".to_owned()
     } else {
-        "idle".to_owned()
+        control.activity.describe_idle().to_owned()
     }
 }

@@ -1,0 +1,167 @@
+//! A transaction that the client has begun and the server has not. The gateway answers BEGIN, so that a session whose
+//! client has not sent a statement yet holds no connection. The server gets BEGIN with the first statement.
+
+use bytes::Bytes;
+use hotrow_wire::backend::{self, Problem, Status};
+use hotrow_wire::frontend;
+
+use super::environment::Stop;
+use super::{Environment, Need, Session, StatementOf, Verdict};
+use crate::classify::{Analysis, Pass, Transaction};
+use crate::expect::Message;
+use crate::lane::LaneKind;
+use crate::unit::gather::{Gather, Gathered, Single};
+use crate::unit::{Packed, Plan, put_command_answer};
+
+/// A transaction without a connection.
+pub(super) struct Begun {
+    /// The text of its BEGIN.
+    text: Bytes,
+    /// A statement was refused. Only the end of the transaction succeeds.
+    has_failed: bool,
+}
+
+impl<E: Environment> Session<E> {
+    /// The status of the session's transaction while it holds no connection.
+    pub fn begun_status(&self) -> Status {
+        match &self.begun {
+            None => Status::Idle,
+            Some(Begun { has_failed: false, .. }) => Status::Transaction,
+            Some(Begun { has_failed: true, .. }) => Status::Failed,
+        }
+    }
+
+    /// Whether the session is in a transaction that has no connection.
+    pub fn has_begun(&self) -> bool {
+        self.begun.is_some()
+    }
+
+    /// A message of the transaction is refused.
+    pub(super) fn fail_begun(&mut self) {
+        if let Some(begun) = &mut self.begun {
+            begun.has_failed = true;
+            self.row_place = None;
+        }
+    }
+
+    /// The transaction has a place among those that work on the row of its first statement.
+    pub fn row_taken(&mut self, place: E::RowPlace) {
+        self.row_place = Some(place);
+    }
+
+    /// The same for the messages of an extended query.
+    pub(super) fn wait_for_row_of(&mut self, gather: &Gather) -> Result<(), Stop<E>> {
+        if self.begun.is_none() {
+            return Ok(());
+        }
+        let Gathered::Single(single) = gather.form()? else { return Ok(()) };
+        match self.statement_of(&single, &[], &[]) {
+            Some((statement, _)) => self.wait_for_row(&statement, Some(&single), ""),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for a place among the transactions that work on the same row, if the first statement of the transaction
+    /// changes or locks one row. Later statements do not wait: the transaction may hold locks then.
+    pub(super) fn wait_for_row(
+        &mut self,
+        statement: &StatementOf<E>,
+        single: Option<&Single<'_>>,
+        text: &str,
+    ) -> Result<(), Stop<E>> {
+        if self.begun_status() != Status::Transaction || self.row_place.is_some() || !self.pack {
+            return Ok(());
+        }
+        // Without a verdict the server gets the statement.
+        let verdict = match self.verdict(statement) {
+            Ok(verdict) => verdict,
+            Err(Stop::Refused(_)) => return Ok(()),
+            Err(stop) => return Err(stop),
+        };
+        let Verdict::Packed(packing) = verdict else { return Ok(()) };
+        if packing.kind != LaneKind::Write || packing.in_key_space {
+            return Ok(());
+        }
+        let plan = Plan::Run(statement.clone(), packing);
+        let packed = match single {
+            Some(single) => Packed::extended([&[], &[]], [(single, plan)].into_iter(), &mut self.scratch),
+            None => {
+                let shape = self.normaliser.run(text);
+                Packed::simple([&[], &[]], vec![(plan, 0..usize::MAX)], &shape, &mut self.scratch)
+            }
+        };
+        let key = packed.keys().next();
+        key.map_or(Ok(()), |key| Err(Stop::Need(Need::Row(key))))
+    }
+
+    /// Answers a Query that begins a transaction, or ends one without statements. False if the server has to.
+    pub(super) fn begin_by_query(&mut self, statement: &E::Statement) -> Result<bool, Stop<E>> {
+        let Some(tag) = self.change_of(statement)? else { return Ok(false) };
+        self.remove_name(b"");
+        self.append_in_turn(|out| backend::put_command_complete(out, tag));
+        self.ready_in_turn();
+        Ok(true)
+    }
+
+    /// The same for an extended query of one statement. The caller has checked that it is the client's whole unit.
+    pub(super) fn begin_by(&mut self, single: &Single<'_>) -> Result<bool, Stop<E>> {
+        let Some((statement, _)) = self.statement_of(single, &[], &[]) else { return Ok(false) };
+        let is_usual = single.bind.portal.is_empty()
+            && single.bind.count() == 0
+            && single.bind.results().is_empty()
+            && single.parse.as_ref().is_none_or(|parse| parse.types.is_empty())
+            && statement.types.is_empty();
+        if !is_usual {
+            return Ok(false);
+        }
+        let Some(tag) = self.change_of(&statement)? else { return Ok(false) };
+        for close in single.closes.0.iter().filter(|close| close.statement) {
+            self.remove_name(close.name);
+        }
+        if let Some(parse) = &single.parse {
+            let named = self.newly_named(&statement, Some(Bytes::new()));
+            self.expected.names.insert(Bytes::copy_from_slice(parse.name), named);
+        }
+        for close in single.closes.1.iter().filter(|close| close.statement) {
+            self.remove_name(close.name);
+        }
+        self.append_in_turn(|out| put_command_answer(single, tag, out));
+        self.ready_in_turn();
+        Ok(true)
+    }
+
+    /// Begins or ends the transaction with this statement. Returns the command's tag, or none if the server has to run
+    /// the statement.
+    fn change_of(&mut self, statement: &E::Statement) -> Result<Option<&'static str>, Stop<E>> {
+        let Analysis::Pass(Pass { transaction: Some(change), .. }) = &statement.analysis else {
+            return Ok(None);
+        };
+        match (change, &self.begun) {
+            (Transaction::Begin(tag), None) if self.packs() => {
+                self.lanes_done()?;
+                self.begun = Some(Begun { text: statement.text.clone(), has_failed: false });
+                Ok(Some(tag))
+            }
+            (Transaction::Commit | Transaction::Rollback, Some(begun)) => {
+                let commits = *change == Transaction::Commit && !begun.has_failed;
+                self.begun = None;
+                Ok(Some(if commits { "COMMIT" } else { "ROLLBACK" }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The error for any statement but the transaction's end after a refusal.
+    pub(super) fn has_failed(&self) -> Option<Problem> {
+        let message = "current transaction is aborted, commands ignored until end of transaction block";
+        (self.begun_status() == Status::Failed).then(|| Problem::error("25P02", message, ""))
+    }
+
+    /// Begins the transaction on the connection that the session has got for its first statement.
+    pub(super) fn begin_here(&mut self) {
+        let Some(Begun { text, .. }) = self.begun.take() else { return };
+        frontend::put_query(self.output(), str::from_utf8(&text).unwrap_or("begin"));
+        self.expected.sent(Message::OwnBegin);
+        self.held().status = Status::Transaction;
+    }
+}

@@ -1,0 +1,213 @@
+//! Transactions whose statements arrive one by one: BEGIN needs no connection, and transactions that begin with work on
+//! the same row wait in the gateway for each other.
+
+use std::time::Instant;
+
+use hotrow_testkit::{rows, sqlstate, until, value};
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, NoTls};
+
+use crate::{Stage, UPDATE};
+
+/// The gateway's log-in to the stage's schema, for the server's view of its transactions.
+const OPEN: &str = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'begun' and xact_start is not null";
+const BLOCKED: &str = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'begun' and wait_event_type = 'Lock'";
+
+/// A stage whose server looks for deadlocks after this time.
+async fn stage(deadlock_timeout: &str, options: &[&str]) -> Stage {
+    let stage = Stage::alone(options).await;
+    let set = format!("alter database {} set deadlock_timeout = '{deadlock_timeout}'", stage.database);
+    stage.direct.batch_execute(&set).await.unwrap();
+    stage
+}
+
+async fn client(stage: &Stage) -> Client {
+    stage.named("begun").await
+}
+
+async fn begin(stage: &Stage) -> Client {
+    let client = client(stage).await;
+    client.batch_execute("begin").await.unwrap();
+    client
+}
+
+/// Updates the hot row in the background. Returns the row's new value.
+fn update(client: Client) -> Update {
+    tokio::spawn(async move {
+        let updated = rows(&client, UPDATE).await.map(|rows| rows[0][0].clone().unwrap());
+        (client, updated)
+    })
+}
+
+type Update = JoinHandle<(Client, Result<String, tokio_postgres::Error>)>;
+
+/// Commits each of these transactions as soon as it has updated the row. Returns the values, sorted: the server may
+/// prefer a transaction that has just arrived to one that waits.
+async fn committed(tasks: Vec<Update>) -> Vec<i32> {
+    let commits = tasks.into_iter().map(|task| async {
+        let (client, updated) = task.await.unwrap();
+        client.batch_execute("commit").await.unwrap();
+        updated.unwrap().parse().unwrap()
+    });
+    let mut values = futures_util::future::join_all(commits).await;
+    values.sort_unstable();
+    values
+}
+
+async fn waits(stage: &Stage, count: u64) {
+    until("transactions wait in the gateway", async || stage.gateway.metric("row_waits") == count).await;
+}
+
+/// Waits until this many of the stage's transactions wait for a lock at the server.
+async fn blocked(stage: &Stage, count: usize) {
+    until("transactions wait at the server", async || {
+        value(&stage.direct, BLOCKED).await == count.to_string()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_transaction_without_statements_needs_no_connection() {
+    let stage = Stage::alone(&["--held-connections-max", "1"]).await;
+    let others = [begin(&stage).await, begin(&stage).await];
+    let client = client(&stage).await;
+    for (begin, end) in [
+        ("begin", "commit"),
+        ("begin work isolation level repeatable read, read only", "end"),
+        ("start transaction not deferrable", "rollback"),
+    ] {
+        client.batch_execute(begin).await.unwrap();
+        assert_eq!(value(&stage.direct, OPEN).await, "0", "{begin}");
+        client.batch_execute(end).await.unwrap();
+    }
+    client.batch_execute("begin isolation level repeatable read read only").await.unwrap();
+    assert_eq!(value(&client, "show transaction_isolation").await, "repeatable read");
+    assert_eq!(value(&client, "show transaction_read_only").await, "on");
+    assert_eq!(sqlstate(&client.simple_query(UPDATE).await.unwrap_err()), "25006");
+    client.batch_execute("rollback").await.unwrap();
+    for other in others {
+        assert_eq!(value(&other, "select count(*) from t").await, "2");
+        other.batch_execute("commit").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_refused_statement_fails_its_transaction() {
+    let stage = Stage::alone(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
+    let (holder, client) = (begin(&stage).await, begin(&stage).await);
+    assert_eq!(value(&holder, "select count(*) from t").await, "2");
+    for (sql, code) in [("select count(*) from t", "53300"), ("select 1", "25P02"), (UPDATE, "25P02")] {
+        assert_eq!(sqlstate(&client.simple_query(sql).await.unwrap_err()), code, "{sql}");
+        assert_eq!(sqlstate(&client.query(sql, &[]).await.unwrap_err()), "25P02", "{sql}");
+    }
+    client.batch_execute("commit").await.unwrap();
+    holder.batch_execute("commit").await.unwrap();
+    assert!(stage.packs(&client).await, "the transaction is over, and nothing of it has run");
+}
+
+#[tokio::test]
+async fn transactions_of_one_row_wait_in_the_gateway() {
+    let stage = stage("1min", &[]).await;
+    let first = begin(&stage).await;
+    assert_eq!(value(&first, UPDATE).await, "1");
+    let second = update(begin(&stage).await);
+    blocked(&stage, 1).await;
+    let third = update(begin(&stage).await);
+    waits(&stage, 1).await;
+    let fourth = update(begin(&stage).await);
+    waits(&stage, 2).await;
+    assert_eq!(value(&stage.direct, OPEN).await, "2", "the others have not reached the server");
+    let other = begin(&stage).await;
+    assert_eq!(value(&other, "update t set n = n + 1 where id = 2 returning n").await, "1", "another row");
+    other.batch_execute("commit").await.unwrap();
+
+    // The next statements of an open transaction never wait.
+    assert_eq!(value(&first, UPDATE).await, "2");
+    first.batch_execute("commit").await.unwrap();
+    assert_eq!(committed(vec![second, third, fourth]).await, [3, 4, 5]);
+    assert_eq!(stage.gateway.metric("row_waits"), 0);
+}
+
+#[tokio::test]
+async fn a_transaction_that_ends_in_any_way_lets_the_next_one_work() {
+    let stage = stage("1min", &[]).await;
+    for round in 0..3 {
+        let first = begin(&stage).await;
+        assert_eq!(value(&first, UPDATE).await, (2 * round + 1).to_string());
+        let second = update(begin(&stage).await);
+        blocked(&stage, 1).await;
+        let third = update(begin(&stage).await);
+        waits(&stage, 1).await;
+        match round {
+            0 => drop(first),
+            1 => first.batch_execute("rollback").await.unwrap(),
+            _ => {
+                let terminate = "select pg_terminate_backend(pid) from pg_stat_activity
+                    where datname = current_database() and application_name = 'begun'
+                    and state = 'idle in transaction'";
+                value(&stage.direct, terminate).await;
+            }
+        }
+        assert_eq!(committed(vec![second, third]).await, [2 * round + 1, 2 * round + 2], "{round}");
+    }
+}
+
+#[tokio::test]
+async fn an_abandoned_transaction_holds_nobody_in_the_gateway() {
+    let stage = stage("1s", &[]).await;
+    let first = begin(&stage).await;
+    assert_eq!(value(&first, UPDATE).await, "1");
+    let mut tasks = Vec::new();
+    for _ in 0..4 {
+        tasks.push(update(begin(&stage).await));
+    }
+    // Nobody commits for the server's deadlock_timeout.
+    blocked(&stage, 4).await;
+    tasks.push(update(begin(&stage).await));
+    blocked(&stage, 5).await;
+    first.batch_execute("commit").await.unwrap();
+    assert_eq!(committed(tasks).await, [2, 3, 4, 5, 6]);
+}
+
+#[tokio::test]
+async fn a_transaction_that_waits_in_the_gateway_can_be_cancelled() {
+    let stage = stage("1min", &[]).await;
+    let first = begin(&stage).await;
+    assert_eq!(value(&first, UPDATE).await, "1");
+    let second = update(begin(&stage).await);
+    blocked(&stage, 1).await;
+    let third = begin(&stage).await;
+    let token = third.cancel_token();
+    let third = update(third);
+    waits(&stage, 1).await;
+    token.cancel_query(NoTls).await.unwrap();
+    let (third, updated) = third.await.unwrap();
+    assert_eq!(sqlstate(&updated.unwrap_err()), "57014");
+    assert_eq!(sqlstate(&third.simple_query("select 1").await.unwrap_err()), "25P02");
+    third.batch_execute("rollback").await.unwrap();
+    first.batch_execute("commit").await.unwrap();
+    let (second, updated) = second.await.unwrap();
+    assert_eq!(updated.unwrap(), "2");
+    second.batch_execute("commit").await.unwrap();
+    assert!(stage.packs(&third).await);
+}
+
+#[tokio::test]
+async fn a_statement_timeout_is_kept_for_a_row_that_many_want() {
+    let stage = stage("1min", &[]).await;
+    let first = begin(&stage).await;
+    assert_eq!(value(&first, UPDATE).await, "1");
+    let mut tasks = Vec::new();
+    for _ in 0..4 {
+        let client = client(&stage).await;
+        client.batch_execute("set statement_timeout = '2s'").await.unwrap();
+        client.batch_execute("begin").await.unwrap();
+        tasks.push(update(client));
+    }
+    let since = Instant::now();
+    for task in tasks {
+        assert_eq!(sqlstate(&task.await.unwrap().1.unwrap_err()), "57014");
+    }
+    let waited = since.elapsed();
+    assert!((1_900..3_800).contains(&waited.as_millis()), "{waited:?}: a tenth more than two seconds");
+}
