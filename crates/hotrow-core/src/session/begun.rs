@@ -13,6 +13,9 @@ use crate::lane::LaneKind;
 use crate::unit::gather::{Gather, Gathered, Single};
 use crate::unit::{Packed, Plan, put_command_answer};
 
+/// One format of results. It is valid for any number of columns, also for none.
+const FORMAT_BYTES: usize = 2;
+
 /// A transaction without a connection.
 pub(super) struct Begun {
     /// The text of its BEGIN.
@@ -108,7 +111,7 @@ impl<E: Environment> Session<E> {
         let Some((statement, _)) = self.statement_of(single, &[], &[]) else { return Ok(false) };
         let is_usual = single.bind.portal.is_empty()
             && single.bind.count() == 0
-            && single.bind.results().is_empty()
+            && single.bind.results().len() <= FORMAT_BYTES
             && single.parse.as_ref().is_none_or(|parse| parse.types.is_empty())
             && statement.types.is_empty();
         if !is_usual {
