@@ -243,6 +243,15 @@ impl<S: Clone> Expected<S> {
         }
     }
 
+    /// Whether it is unknown what is prepared under this name when the next message runs.
+    pub fn is_preparation_in_doubt(&self, name: StatementName) -> bool {
+        match self.preparing.meaning(&name, self.group) {
+            Meaning::InDoubt => true,
+            Meaning::Settled => self.taking_all > 0,
+            Meaning::Will(_) => false,
+        }
+    }
+
     /// The client's statement that the next reply describes to the gateway.
     pub fn described(&mut self) -> Option<&mut S> {
         match self.owed.front() {

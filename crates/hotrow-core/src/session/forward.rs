@@ -8,6 +8,7 @@ use hotrow_wire::backend::Status;
 use hotrow_wire::frontend::{self, Bind, Execute, Parse, tag};
 
 use super::environment::Stop;
+use super::statement::own_statement;
 use super::{
     Connection, Environment, Named, RunOutcome, Sequences, Session, Statement, StatementOf,
     too_many_statements,
@@ -260,7 +261,7 @@ impl<E: Environment> Session<E> {
             tag::QUERY => {
                 let Ok(text) = frontend::query(body) else { return false };
                 let statement = self.simple_statement(text);
-                let mentions = statement.mentions_name().is_some_and(|name| self.expected.is_in_doubt(name));
+                let mentions = statement.mentions_name().is_some_and(|name| self.is_name_in_doubt(name));
                 return mentions || under_way && statement.waits_for_all();
             }
             tag::BIND => Bind::read(body).ok().map(|bind| bind.statement),
@@ -278,7 +279,14 @@ impl<E: Environment> Session<E> {
         };
         let Some(name) = name else { return false };
         let waits = |named: &Named<E::Statement>| frame.tag == tag::BIND && named.statement.waits_for_all();
-        self.expected.is_in_doubt(name) || under_way && self.expected.meaning(name).is_some_and(waits)
+        self.is_name_in_doubt(name) || under_way && self.expected.meaning(name).is_some_and(waits)
+    }
+
+    /// Whether the meaning of a name depends on an unanswered message. A name of the gateway's kind may be that of a
+    /// statement that is being prepared.
+    fn is_name_in_doubt(&self, name: &[u8]) -> bool {
+        let own = own_statement(name).filter(|_| self.left.prepared);
+        self.expected.is_in_doubt(name) || own.is_some_and(|own| self.expected.is_preparation_in_doubt(own))
     }
 
     fn forward_bind(&mut self, frame: Frame<'_>, bind: &Bind<'_>) -> Result<(), Stop<E>> {
