@@ -13,6 +13,7 @@
 //! | `lane` | the state machine of a lane |
 //! | `limits` | every bound |
 //! | `normalise` | the shape of a statement: its text with parameters for literals |
+//! | `notifications` | the sessions that share one listening connection |
 //! | `pace` | the estimated wait in a lane |
 //! | `row_queue` | the transactions that begin with work on the same row |
 //! | `session` | the order of a client's units and of their replies |
@@ -30,6 +31,7 @@ pub mod key;
 pub mod lane;
 pub mod limits;
 pub mod normalise;
+pub mod notifications;
 pub mod pace;
 pub mod row_queue;
 pub mod session;

@@ -100,6 +100,20 @@ pub const WAITING_SPACES_MAX: usize = 1_000;
 /// they run: the call may have got the lock and may wait for a result.
 pub const WAITING_ALONE_MS_MAX: u64 = 1_000;
 
+/// Channels of all sessions of one listening connection, each counted once for each session. A session that needs one
+/// more keeps its connection.
+pub const LISTENED_CHANNELS_MAX: usize = 50_000;
+/// Bytes of the notifications that wait for one client. One more ends the client's connection with SQLSTATE 53200. If half
+/// of [`BUFFERED_BYTES_MAX`] is in use, each client can have [`SESSION_BUFFER_BYTES`]. Directly, notifications would wait
+/// in the server's queue, which is full at 8 GB and then rejects every NOTIFY.
+pub const WAITING_NOTIFICATIONS_BYTES_MAX: usize = 16 << 20;
+/// Notifications before one ReadyForQuery that are recognised when a listening connection reports them too. If there are
+/// more, the last ones are recognised.
+pub const DUE_NOTIFICATIONS_MAX: usize = 1_000;
+/// Time that a session or a new listening connection waits for the gateway's own notification. A session then keeps its
+/// connection. A listening connection counts as lost.
+pub const MARKER_WAIT_MS: u64 = 5_000;
+
 /// Interval between two rounds of the schema pack's upkeep. Posts to more followers than one call delivers to
 /// wait for it.
 pub const UPKEEP_MS: u64 = 15_000;

@@ -49,7 +49,8 @@ impl Settings {
     }
 }
 
-fn from_hex(digits: &str) -> Option<Vec<u8>> {
+/// The bytes of hexadecimal digits.
+pub fn from_hex(digits: &str) -> Option<Vec<u8>> {
     let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { return None };
     pairs.iter().map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()).collect()
 }

@@ -1,8 +1,8 @@
 -- The state that a session has left on its connection, as one row: the settings that it has changed, booleans in the
--- order of the fields that the gateway reads, and the number of statements that the protocol has prepared. Changes
--- nothing.
+-- order of the fields that the gateway reads, among them the channels to which it listens, and the number of statements
+-- that the protocol has prepared. Changes nothing.
 -- A setting is `name=value`, its value as the hexadecimal digits of its bytes, because a value can contain any
--- character. A value that the role cannot read is missing, and with it the sign.
+-- character. A value that the role cannot read is missing, and with it the sign. A channel is written likewise.
 -- $1: the user that logged in. $2: the role that the connection began with. Runs on PostgreSQL 14 and later, as any
 -- role.
 select pg_catalog.array_to_string(array(
@@ -20,7 +20,9 @@ select pg_catalog.array_to_string(array(
            or exists (select from pg_catalog.pg_type t
                        where t.typnamespace operator(pg_catalog.=) pg_catalog.pg_my_temp_schema()),
        exists (select from pg_catalog.pg_prepared_statements p where p.from_sql),
-       exists (select from pg_catalog.pg_listening_channels()),
+       pg_catalog.array_to_string(array(
+           select pg_catalog.encode(pg_catalog.convert_to(c, pg_catalog.getdatabaseencoding()), 'hex')
+             from pg_catalog.pg_listening_channels() c), ' '),
        exists (select from pg_catalog.pg_cursors c where c.is_holdable),
        exists (select from pg_catalog.pg_locks l
                 where l.locktype operator(pg_catalog.=) 'advisory'

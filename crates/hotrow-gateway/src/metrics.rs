@@ -131,6 +131,8 @@ pub struct Metrics {
     pub rolled_back: Counter,
     /// Connections of lanes that were lost.
     pub lost: Counter,
+    /// Notifications that shared listening connections have received, counted for each client.
+    pub notifications: Counter,
     /// Connected clients.
     pub clients: Gauge,
     /// Connected lanes.
@@ -141,6 +143,10 @@ pub struct Metrics {
     pub row_waits: Gauge,
     /// Calls that found nothing and wait.
     pub waiting_calls: Gauge,
+    /// Clients that have listened without a connection of their own.
+    pub listening_clients: Gauge,
+    /// Connections that listen for clients.
+    pub listening_connections: Gauge,
     /// Units in one batch.
     pub batch_units: Histogram<10>,
     /// Time from writing a batch to its commit.
@@ -165,11 +171,14 @@ impl Metrics {
             batches: Counter::new(),
             rolled_back: Counter::new(),
             lost: Counter::new(),
+            notifications: Counter::new(),
             clients: Gauge::new(),
             lanes: Gauge::new(),
             held_connections: Gauge::new(),
             row_waits: Gauge::new(),
             waiting_calls: Gauge::new(),
+            listening_clients: Gauge::new(),
+            listening_connections: Gauge::new(),
             batch_units: Histogram::new(1),
             batch_microseconds: Histogram::new(50),
             queue_microseconds: Histogram::new(50),
@@ -201,13 +210,14 @@ impl Metrics {
             ("batches_total", "Batches committed.", &self.batches),
             ("batches_rolled_back_total", "Batches rolled back because a unit failed.", &self.rolled_back),
             ("lane_connections_lost_total", "Connections of lanes that were lost.", &self.lost),
+            (
+                "notifications_total",
+                "Notifications received by shared listening connections, counted for each client.",
+                &self.notifications,
+            ),
         ];
         for (name, help, counter) in counters {
-            let _ = writeln!(
-                out,
-                "# HELP hotrow_{name} {help}\n# TYPE hotrow_{name} counter\nhotrow_{name} {}",
-                counter.get()
-            );
+            put(&mut out, name, help, "counter", counter.get());
         }
         let gauges = [
             ("clients", "Clients connected.", &self.clients),
@@ -215,13 +225,19 @@ impl Metrics {
             ("held_connections", "Open upstream connections outside lanes.", &self.held_connections),
             ("row_waits", "Transactions that wait for others that work on the same row.", &self.row_waits),
             ("waiting_calls", "Calls that found nothing and wait.", &self.waiting_calls),
+            (
+                "listening_clients",
+                "Clients that listen without a connection of their own.",
+                &self.listening_clients,
+            ),
+            (
+                "listening_connections",
+                "Shared connections that listen for clients.",
+                &self.listening_connections,
+            ),
         ];
         for (name, help, gauge) in gauges {
-            let _ = writeln!(
-                out,
-                "# HELP hotrow_{name} {help}\n# TYPE hotrow_{name} gauge\nhotrow_{name} {}",
-                gauge.get()
-            );
+            put(&mut out, name, help, "gauge", gauge.get());
         }
         self.batch_units.write(&mut out, "hotrow_batch_units", "Units in one batch.", 1.0);
         self.batch_microseconds.write(
@@ -238,6 +254,10 @@ impl Metrics {
         );
         out
     }
+}
+
+fn put(out: &mut String, name: &str, help: &str, kind: &str, value: u64) {
+    let _ = writeln!(out, "# HELP hotrow_{name} {help}\n# TYPE hotrow_{name} {kind}\nhotrow_{name} {value}");
 }
 
 /// The process's metrics: one gateway per process.

@@ -135,6 +135,37 @@ pub fn parameter_status(body: &[u8]) -> Result<(&str, &str), Error> {
     Ok(status)
 }
 
+/// A NotificationResponse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notification<'a> {
+    /// The process ID of the backend that has sent it.
+    pub process_id: u32,
+    /// The channel.
+    pub channel: &'a [u8],
+    /// The payload, which may be empty.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Notification<'a> {
+    /// Parses the body.
+    pub fn read(body: &'a [u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(body);
+        let notification =
+            Notification { process_id: reader.u32()?, channel: reader.cstr()?, payload: reader.cstr()? };
+        reader.end()?;
+        Ok(notification)
+    }
+
+    /// Appends it as a message.
+    pub fn put(&self, out: &mut BytesMut) {
+        put_frame(out, tag::NOTIFICATION, |out| {
+            out.extend_from_slice(&self.process_id.to_be_bytes());
+            put_cstr(out, self.channel);
+            put_cstr(out, self.payload);
+        });
+    }
+}
+
 /// A DataRow's values. `None` is NULL.
 pub fn data_row(body: &[u8]) -> Result<Vec<Option<&[u8]>>, Error> {
     let mut reader = Reader::new(body);

@@ -40,6 +40,9 @@ pub fn explain(analysis: &Analysis, decision: Option<&Decision>, literals: &[Str
     }
 }
 
+/// The effect after which the session needs no connection of its own.
+const LISTEN: &str = "LISTEN";
+
 fn answered(what: &str) -> String {
     format!("answered by the gateway: {what}\n")
 }
@@ -48,6 +51,13 @@ fn passed(reason: &Reason, leaves: &[&str]) -> String {
     let mut text = format!("passed through\n  reason    {reason}\n");
     if !leaves.is_empty() {
         line(&mut text, "leaves", &leaves.join(", "));
+    }
+    if leaves.contains(&LISTEN) {
+        line(
+            &mut text,
+            "then",
+            "one connection gets the notifications of all sessions of the role that listen",
+        );
     }
     if let Some(remedy) = remedy(reason) {
         line(&mut text, "instead", remedy);

@@ -140,7 +140,8 @@ impl<E: Environment> Session<E> {
             return Ok(None);
         };
         match (change, &self.begun) {
-            (Transaction::Begin(tag), None) if self.packs() => {
+            // A session that listens has its connection's reports from its first message on.
+            (Transaction::Begin(tag), None) if self.packs() && self.shared_channels().is_empty() => {
                 self.lanes_done()?;
                 self.begun = Some(Begun { text: statement.text.clone(), has_failed: false });
                 Ok(Some(tag))

@@ -83,6 +83,13 @@ pub trait Environment: Sized {
     fn server_closes(&self, message: &[u8]);
     /// The connection that the session held is gone.
     fn disconnected(&self);
+
+    /// The body of the next NotificationResponse that the shared connection has received for the session.
+    fn next_notification(&self) -> Option<Bytes>;
+    /// How many notifications wait up to this one, or 0 if it does not wait.
+    fn notifications_up_to(&self, body: &[u8]) -> usize;
+    /// Why the session gets no more notifications, if it had to get more.
+    fn notifications_end(&self) -> Option<Problem>;
 }
 
 /// An upstream connection that a session holds.
@@ -145,6 +152,8 @@ pub enum Need<E: Environment> {
     Rename,
     /// The state that is left on the connection.
     StateLeft,
+    /// Everything that was notified before now.
+    Notifications,
     /// The session needs its connection no longer. It is reused, or closed.
     Release {
         /// The connection.

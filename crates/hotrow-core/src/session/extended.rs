@@ -65,6 +65,7 @@ impl<E: Environment> Session<E> {
         let (single, several);
         let statements: &[Single<'_>] = match gather.form()? {
             Gathered::Closes(closes) => {
+                self.catch_up()?;
                 self.close_all(&closes);
                 return Ok(true);
             }

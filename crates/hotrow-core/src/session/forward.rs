@@ -101,7 +101,7 @@ impl<E: Environment> Session<E> {
         statement: StatementOf<E>,
     ) -> Result<(), Stop<E>> {
         let status = self.held().status;
-        if self.is_settled() && self.answer_here(&statement, status) {
+        if self.is_settled() && self.answer_here(&statement, status)? {
             self.remove_name(b"");
             self.unit_ended = true;
             return Ok(());
@@ -138,22 +138,29 @@ impl<E: Environment> Session<E> {
         }
         let proof = self.env.proof(statement);
         let changes_settings = effect.settings || statement.clears().settings && self.env.has_settings();
+        // `left` says whether the session has channels that only this connection reports.
+        let listens = self.left.listen || !self.shared_channels().is_empty();
+        let changes_channels =
+            effect.listen || listens && (statement.may_unlisten || statement.clears().listen);
         let moves_sequence = if proof.is_clean { proof.moves_sequence } else { effect.touches_sequence };
         if moves_sequence {
             self.sequences = Sequences::Here;
         }
         let holding = self.held();
-        holding.unproven |= !proof.is_clean || changes_settings || statement.may_deallocate;
+        holding.unproven |=
+            !proof.is_clean || changes_settings || changes_channels || statement.may_deallocate;
         holding.may_unlock |= statement.unlocks;
+        holding.channels_in_doubt |= changes_channels;
         if proof.moves_sequence {
             holding.held.set_moved_sequence();
         }
         if let Analysis::Pass(pass) = &statement.analysis {
             self.changes_catalogue |= pass.ddl;
         }
-        // The server is asked about settings after the unit.
+        // The server is asked about settings and channels after the unit.
         let effect = effect.without(Effect {
             settings: true,
+            listen: true,
             touches_sequence: true,
             needs_sequence_state: true,
             ..Effect::NONE

@@ -12,6 +12,7 @@ mod block;
 mod environment;
 mod extended;
 mod forward;
+mod listening;
 mod names;
 mod prepare;
 mod release;
@@ -34,6 +35,8 @@ pub use answers::{Answers, Next};
 use begun::Begun;
 use environment::Stop;
 pub use environment::{Connection, Envelope, Environment, LongText, Need, SessionEnd, StatementOf};
+use listening::Listening;
+pub use listening::TakesOver;
 use names::Naming;
 use release::Holding;
 pub use release::StateLeft;
@@ -87,6 +90,7 @@ pub struct Session<E: Environment> {
     /// The state that is left on the connection that it holds.
     left: Effect,
     sequences: Sequences,
+    listening: Listening,
     /// The unit that runs on a connection of its own, before all later ones.
     alone: Option<Alone<E::Envelope>>,
     /// A statement ran that can change the catalogue, in a transaction whose end is not known yet.
@@ -141,6 +145,7 @@ impl<E: Environment> Session<E> {
             row_place: None,
             left: Effect::NONE,
             sequences: Sequences::Untouched,
+            listening: Listening::default(),
             alone: None,
             changes_catalogue: false,
             pack: true,
@@ -175,7 +180,9 @@ impl<E: Environment> Session<E> {
 
     /// Handles what comes next. Returns the number of bytes of the client that it has taken.
     fn handle_next(&mut self, input: &[u8], sorts_out: bool) -> Result<usize, Stop<E>> {
+        self.wait_for_due()?;
         self.finish_unit()?;
+        self.deliver()?;
         if self.alone.is_some() {
             self.run_alone()?;
             return Ok(0);

@@ -6,7 +6,9 @@ use hotrow_wire::backend::{self, Status};
 
 use super::environment::Stop;
 use super::replies::put_ready;
-use super::{Connection, Environment, Named, Need, Resolved, Sequences, Session, Statement, StatementOf};
+use super::{
+    Connection, Environment, Named, Need, Resolved, Sequences, Session, SessionEnd, Statement, StatementOf,
+};
 use crate::classify::Effect;
 use crate::limits;
 
@@ -30,6 +32,8 @@ pub(super) struct Holding<E: Environment> {
     pub(super) unproven: bool,
     /// A statement ran that may have released advisory locks.
     pub(super) may_unlock: bool,
+    /// A statement ran that may have changed the channels to which the session listens.
+    pub(super) channels_in_doubt: bool,
     /// The statements that the gateway has prepared again after the client had prepared them.
     pub(super) prepared_anew: BTreeSet<u64>,
     /// The client's name, or all its settings, were reset in this unit.
@@ -63,6 +67,7 @@ pub struct StateLeft {
 impl<E: Environment> Session<E> {
     /// The session has acquired a connection.
     pub fn connected(&mut self, held: E::Connection) {
+        self.deliver_all();
         self.holding = Some(Holding {
             held,
             clears: Effect::NONE,
@@ -73,6 +78,7 @@ impl<E: Environment> Session<E> {
             must_close: false,
             unproven: false,
             may_unlock: false,
+            channels_in_doubt: false,
             prepared_anew: BTreeSet::new(),
             name_reset: false,
             delayed_ready: None,
@@ -138,11 +144,15 @@ impl<E: Environment> Session<E> {
         let is_settled = self.is_settled();
         let keeps_off = !self.pack && self.env.packs();
         let left = self.left;
+        let listens = left.listen || !self.shared_channels().is_empty();
         let holding = self.held();
         let is_busy = !is_settled || holding.status != Status::Idle;
-        // Only the server knows whether a lock was released, and which settings there are.
-        let in_doubt = Effect { settings: true, advisory_lock: holding.may_unlock, ..Effect::NONE };
-        if !is_busy && holding.unproven && !holding.must_close && !left.without(in_doubt).pins() {
+        // Only the server knows whether a lock was released, and which settings and channels there are.
+        let in_doubt =
+            Effect { settings: true, listen: true, advisory_lock: holding.may_unlock, ..Effect::NONE };
+        let asks = !left.without(in_doubt).pins() || listens || holding.channels_in_doubt;
+        let is_lost = holding.must_close && !holding.channels_in_doubt;
+        if !is_busy && holding.unproven && !is_lost && asks {
             self.unit_ended = true;
             return Err(Stop::Need(Need::StateLeft));
         }
@@ -178,13 +188,31 @@ impl<E: Environment> Session<E> {
         self.application_name.clone_from(&self.first_name);
     }
 
+    /// The state on the connection that the server does not show.
+    pub fn hidden_state(&self) -> Effect {
+        let Effect { unlisted_settings, unknown, .. } = self.left;
+        Effect { unlisted_settings, unknown, ..Effect::NONE }
+    }
+
     /// The state that the server has found on the connection.
     pub fn state_found(&mut self, state: StateLeft) {
-        self.left = state.effect;
+        self.left = state.effect.union(self.hidden_state());
         let holding = self.held();
-        (holding.unproven, holding.may_unlock) = (false, false);
+        (holding.unproven, holding.may_unlock, holding.channels_in_doubt) = (false, false, false);
         // A function may have deallocated statements of other sessions.
         holding.must_close |= state.prepared != Some(holding.held.prepared().count());
+    }
+
+    /// The server cannot be asked for the state, because the connection is lost. The client is told if it listens there:
+    /// it would miss notifications.
+    pub fn state_lost(&mut self) -> Result<(), SessionEnd> {
+        let channels_in_doubt =
+            self.left.listen || self.holding.as_ref().is_some_and(|holding| holding.channels_in_doubt);
+        if channels_in_doubt {
+            return self.server_gone();
+        }
+        self.disconnect();
+        Ok(())
     }
 
     /// The session has moved to another pool of the same user and database, whose clients have its present settings.

@@ -1,7 +1,7 @@
 //! Forwards the server's messages on a held connection to the client, except for replies to the gateway's own messages.
 
 use bytes::{Bytes, BytesMut};
-use hotrow_wire::backend::{self, Problem, Report, Status, tag};
+use hotrow_wire::backend::{self, Notification, Problem, Report, Status, tag};
 use hotrow_wire::{Frame, HEADER_BYTES, frontend, put_frame, split};
 
 use super::{Connection, Environment, OWN_NAMES, Resolved, Session, SessionEnd, statement_name};
@@ -71,6 +71,9 @@ impl<E: Environment> Session<E> {
     /// among them.
     fn take_replies(&mut self, input: &[u8], taken: &mut usize) -> Result<bool, SessionEnd> {
         let mut ready = false;
+        if self.listening.stops_reading() {
+            return Ok(ready);
+        }
         let mut begin = 0; // start of the bytes that go to the client in one piece
         let result = loop {
             let rest = &input[*taken..];
@@ -127,6 +130,9 @@ impl<E: Environment> Session<E> {
                 Err(end) => break Err(end),
             }
             *taken = end;
+            if self.listening.stops_reading() {
+                break Ok(());
+            }
         };
         self.append(|out| out.extend_from_slice(&input[begin..*taken]));
         result.map(|()| ready)
@@ -168,6 +174,7 @@ impl<E: Environment> Session<E> {
                 lost_name = self.handle_ready(frame.body())?;
                 false
             }
+            tag::NOTIFICATION => return self.take_notification(frame.body()),
             tag::COMMAND_COMPLETE => {
                 holding.name_reset |= matches!(frame.body(), b"DISCARD ALL\0" | b"RESET\0");
                 false
@@ -189,10 +196,9 @@ impl<E: Environment> Session<E> {
                 holding.delayed_ready = Some(holding.status);
                 return Ok(Passing::Swallowed);
             }
-        }
-        let own = self.held().held.process_id().to_be_bytes();
-        if frame.tag == tag::NOTIFICATION && frame.body().starts_with(&own) {
-            return Ok(Passing::OwnNotification);
+            if self.delay_ready() {
+                return Ok(Passing::Swallowed);
+            }
         }
         // The statement was prepared again here and has its present columns, but the client expects the earlier ones.
         let is_wrong_columns = || frame.body().windows(WRONG_COLUMNS.len()).any(|part| part == WRONG_COLUMNS);
@@ -201,6 +207,16 @@ impl<E: Environment> Session<E> {
             return Ok(Passing::ChangedResult);
         }
         Ok(bound.filter(|name| !name.is_empty()).map_or(Passing::AsItIs, Passing::Mentions))
+    }
+
+    fn take_notification(&mut self, body: &[u8]) -> Result<Passing, SessionEnd> {
+        let notification = Notification::read(body)?;
+        let is_own = notification.process_id == self.held().held.process_id();
+        Ok(match self.listening.keeps(&notification, body) {
+            true => Passing::Swallowed,
+            false if is_own => Passing::OwnNotification,
+            false => Passing::AsItIs,
+        })
     }
 
     /// Whether the gateway has prepared the statement with this name again on the connection.
@@ -235,6 +251,9 @@ impl<E: Environment> Session<E> {
         let (name, value) = backend::parameter_status(body)?;
         let holding = self.holding.as_mut().expect("called only while a connection is held");
         holding.held.setting_changed(name, value);
+        if name == "client_encoding" && self.listening.listens() {
+            (holding.unproven, holding.channels_in_doubt) = (true, true); // the shared connection has one encoding
+        }
         if name != "application_name" {
             return Ok(false);
         }

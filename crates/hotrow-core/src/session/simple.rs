@@ -26,7 +26,7 @@ impl<E: Environment> Session<E> {
         if matches!(&statement.analysis, Analysis::Deallocate(_)) {
             self.lanes_done()?;
         }
-        if self.answer_here(&statement, self.begun_status()) {
+        if self.answer_here(&statement, self.begun_status())? {
             self.remove_name(b""); // like the server at every Query
             return Ok(());
         }
@@ -100,7 +100,10 @@ impl<E: Environment> Session<E> {
     }
 
     /// Answers the commands that the gateway handles itself, in their turn. `status` is the session's.
-    pub(super) fn answer_here(&mut self, statement: &E::Statement, status: Status) -> bool {
+    pub(super) fn answer_here(&mut self, statement: &E::Statement, status: Status) -> Result<bool, Stop<E>> {
+        if statement.is_answered_here() {
+            self.catch_up()?;
+        }
         let command = match &statement.analysis {
             Analysis::SetPack(on) => {
                 self.pack = *on;
@@ -112,7 +115,7 @@ impl<E: Environment> Session<E> {
             }
             Analysis::ShowPack => {
                 self.show_pack(status);
-                return true;
+                return Ok(true);
             }
             Analysis::Deallocate(name)
                 if status != Status::Failed && self.expected.names.contains_key(name.as_bytes()) =>
@@ -120,13 +123,13 @@ impl<E: Environment> Session<E> {
                 self.expected.names.remove(name.as_bytes());
                 "DEALLOCATE"
             }
-            _ => return false,
+            _ => return Ok(false),
         };
         self.append_in_turn(|out| {
             backend::put_command_complete(out, command);
             put_ready(status, out);
         });
-        true
+        Ok(true)
     }
 
     /// Answers `show hotrow.pack`.

@@ -41,6 +41,8 @@ pub struct StatementInfo<S> {
     pub is_plain: bool,
     /// Whether it may release advisory locks.
     pub unlocks: bool,
+    /// Whether it may be UNLISTEN.
+    pub may_unlisten: bool,
     /// Whether it may be COPY FROM STDIN.
     pub may_copy: bool,
     /// Whether it may remove prepared statements that it does not name: by one of several statements, or in a DO block.
@@ -191,6 +193,7 @@ impl<S> StatementInfo<S> {
             is_typed: is_typed(&text, &types),
             is_plain: !matches!(analysis, Analysis::Candidate(_)) && is_plain(&text),
             unlocks: mentions(&text, b"pg_advisory_unlock"),
+            may_unlisten: mentions(&text, b"unlisten"),
             may_copy: mentions(&text, b"copy"),
             may_deallocate: !matches!(analysis, Analysis::Deallocate(_)) && mentions(&text, b"deallocate"),
             text,
@@ -258,12 +261,16 @@ impl<S> StatementInfo<S> {
         }
     }
 
+    /// Whether it may be a command that the gateway answers.
+    pub(super) fn is_answered_here(&self) -> bool {
+        !matches!(&self.analysis, Analysis::Candidate(_) | Analysis::Pass(_))
+    }
+
     /// Whether it runs only after all earlier statements are answered.
     pub(super) fn waits_for_all(&self) -> bool {
         match &self.analysis {
-            Analysis::SetPack(_) | Analysis::ResetPack | Analysis::ShowPack | Analysis::Deallocate(_) => true,
             Analysis::Pass(pass) => pass.clears != Effect::NONE,
-            Analysis::Candidate(_) => false,
+            _ => self.is_answered_here(),
         }
     }
 }

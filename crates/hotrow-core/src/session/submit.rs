@@ -82,6 +82,7 @@ impl<E: Environment> Session<E> {
         unit: Packed<StatementOf<E>>,
         changes: Vec<Change<E::Statement>>,
     ) -> Result<(), Stop<E>> {
+        self.catch_up()?;
         let kind = unit.kind();
         let (lane, is_first) = match self.env.answers(|answers| answers.next()) {
             Next::First => (if unit.must_run_alone() { None } else { self.any_lane(&unit) }, true),

@@ -45,6 +45,11 @@ pub fn is_exhausted() -> bool {
     RESERVED.load(Relaxed) > limits::BUFFERED_BYTES_MAX
 }
 
+/// Whether the reservations exceed half of the limit. Waiting notifications leave the other half to messages and replies.
+pub fn is_half_used() -> bool {
+    RESERVED.load(Relaxed) > limits::BUFFERED_BYTES_MAX / 2
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
         RESERVED.fetch_sub(self.bytes, Relaxed);
@@ -67,8 +72,8 @@ mod tests {
         assert!(other.resize(limits::SESSION_BUFFER_BYTES + 1));
         let mut unread = Reservation::default();
         unread.charge(limits::BUFFERED_BYTES_MAX);
-        assert!(is_exhausted());
+        assert!(is_exhausted() && is_half_used());
         unread.charge(0);
-        assert!(!is_exhausted());
+        assert!(!is_exhausted() && !is_half_used());
     }
 }

@@ -28,6 +28,7 @@ impl Shared {
         let pools = self.pools_of(database)?;
         tracing::info!(database = database.unwrap_or("(all)"), "pausing: waiting for work under way");
         self.directory.databases.set_paused(database, true);
+        self.directory.listeners.paused(database);
         let undo = Undo { shared: self, database, wanted: true };
         let lanes: Vec<_> = pools.iter().flat_map(|pool| pool.pause()).collect();
         for lane in lanes {
@@ -54,7 +55,7 @@ impl Shared {
     }
 
     /// Replaces the connections of a database, or of all: lanes after their work under way, sessions when they release
-    /// their connections. Returns when the lanes' old connections are closed.
+    /// their connections. Returns when the old connections of lanes and listeners are closed.
     pub async fn reconnect(&self, database: Option<&str>) -> Result<(), NotInUse> {
         let pools = self.pools_of(database)?;
         for pool in &pools {
@@ -68,9 +69,10 @@ impl Shared {
                 tracing::warn!(%error, clients = pool.identity.describe(), "the server could not be asked again");
             }
         }
-        let lanes: Vec<_> = pools.iter().flat_map(|pool| pool.renew()).collect();
-        for lane in lanes {
-            let _ = lane.await; // a lane that has ended has no connection
+        let mut closing: Vec<_> = pools.iter().flat_map(|pool| pool.renew()).collect();
+        closing.extend(self.directory.listeners.renew(database));
+        for closed in closing {
+            let _ = closed.await; // a lane that has ended has no connection
         }
         Ok(())
     }

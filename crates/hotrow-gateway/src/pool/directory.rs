@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::lock::Lock;
 use crate::pool::databases::Databases;
 use crate::pool::identity::Identity;
+use crate::pool::listener::Listeners;
 use crate::pool::pools::{Full, PoolUse, Pools};
 use crate::pool::{Member, Pool, log_ins};
 use crate::server::held::{self, HeldConnection, HeldConnections};
@@ -26,6 +27,8 @@ pub struct Directory {
     joining: Lock<()>,
     /// The databases, and which of them are paused.
     pub databases: Databases,
+    /// The connections that listen for clients.
+    pub listeners: Listeners,
 }
 
 /// Why a client gets no pool.
@@ -46,6 +49,7 @@ impl Directory {
             pools: Pools::default(),
             joining: Lock::default(),
             databases: Databases::default(),
+            listeners: Listeners::default(),
         }
     }
 

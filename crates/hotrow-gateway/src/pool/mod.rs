@@ -5,6 +5,7 @@ mod catalogue;
 pub mod databases;
 pub mod directory;
 pub mod identity;
+pub mod listener;
 mod log_ins;
 pub mod pools;
 pub mod waiting;
@@ -150,11 +151,17 @@ impl Pool {
 
     /// Whether the clients use UTF-8, according to the server.
     pub fn speaks_utf8(&self) -> bool {
-        self.context
-            .server()
-            .parameters
-            .iter()
-            .any(|(name, value)| name == "client_encoding" && value == "UTF8")
+        self.reports("client_encoding", "UTF8")
+    }
+
+    /// Whether the database uses UTF-8.
+    pub fn is_utf8_database(&self) -> bool {
+        self.reports("server_encoding", "UTF8")
+    }
+
+    fn reports(&self, wanted: &str, value: &str) -> bool {
+        let server = self.context.server();
+        server.parameters.iter().any(|(name, present)| name == wanted && present == value)
     }
 
     /// Whether statements of these clients can be packed.

@@ -55,6 +55,7 @@ impl Upstream {
             write,
             input: BytesMut::new(),
             output: BytesMut::new(),
+            notifications: BytesMut::new(),
             parameters: Vec::new(),
             prepared: Prepared::default(),
             process_id: 0,

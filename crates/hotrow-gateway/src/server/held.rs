@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hotrow_core::limits;
+use hotrow_core::notifications;
 use hotrow_core::settings::Settings;
 use hotrow_wire::frontend;
 
@@ -44,9 +45,11 @@ pub struct OpenConnection {
     pub upstream: Upstream,
     /// Its backend may remember sequence values of the session.
     pub moved_sequence: bool,
+    /// It may listen to channels of the session.
+    pub listens: bool,
     /// The client's name as the server stores it, if known.
     application_name: Option<String>,
-    /// DISCARD SEQUENCES was sent and is not answered.
+    /// The command that discards state was sent and is not answered.
     is_discarding: bool,
     pool: u64,
     /// The generation of connections that it belongs to.
@@ -309,9 +312,10 @@ impl HeldConnections {
     pub fn give_back(&self, held: HeldConnection) {
         let mut open = held.0;
         open.table_permit = None;
+        open.upstream.notifications.clear();
         let Some(permits) = open.permits.take() else { return };
-        let moved_sequence = std::mem::take(&mut open.moved_sequence);
-        if permits.database_use.may_reuse(open.generation) && (!moved_sequence || open.begin_discard()) {
+        let keeps = std::mem::take(&mut open.moved_sequence) | std::mem::take(&mut open.listens);
+        if permits.database_use.may_reuse(open.generation) && (!keeps || open.begin_discard()) {
             self.put_idle(open.pool, open);
         }
     }
@@ -381,6 +385,7 @@ impl OpenConnection {
         Ok(Box::new(OpenConnection {
             upstream,
             moved_sequence: false,
+            listens: false,
             application_name,
             is_discarding: false,
             pool: 0,
@@ -398,9 +403,9 @@ impl OpenConnection {
         Ok(())
     }
 
-    /// Sends DISCARD SEQUENCES without waiting for the answer. False if it cannot be sent.
+    /// Sends the command that discards state without waiting for the answer. False if it cannot be sent.
     fn begin_discard(&mut self) -> bool {
-        frontend::put_query(&mut self.upstream.output, include_str!("../../sql/discard_sequences.sql"));
+        frontend::put_query(&mut self.upstream.output, include_str!("../../sql/discard.sql"));
         self.upstream.prepared.forget_unnamed(); // a simple query removes it
         self.is_discarding = true;
         self.upstream
@@ -409,7 +414,7 @@ impl OpenConnection {
             .is_ok_and(|_| self.upstream.output.is_empty())
     }
 
-    /// Whether the answer to DISCARD SEQUENCES is complete. Does not wait.
+    /// Whether the answer to that command is complete. Does not wait.
     fn has_discarded(&mut self) -> bool {
         if self.is_discarding && self.upstream.read_now() && self.upstream.skip_to_ready() {
             self.is_discarding = false;
@@ -418,7 +423,7 @@ impl OpenConnection {
         false
     }
 
-    /// Waits for the answer to DISCARD SEQUENCES.
+    /// Waits for the answer to that command.
     async fn finish_discard(&mut self) -> Result<(), upstream::Error> {
         while self.is_discarding {
             self.upstream.read_some().await?;
@@ -476,6 +481,15 @@ impl OpenConnection {
     /// The name of a client that sets none.
     pub fn default_name(&self) -> &str {
         self.upstream.at_log_in("application_name").unwrap_or_default()
+    }
+
+    /// Listens to these channels of the session too. What it reports by then is not kept.
+    pub async fn listen<'a>(
+        &mut self,
+        channels: impl Iterator<Item = &'a str>,
+    ) -> Result<(), upstream::Error> {
+        self.listens = true;
+        self.upstream.run(&notifications::listen(channels)).await
     }
 
     /// Sets the client's name again. Nothing may be under way.

@@ -123,6 +123,8 @@ pub struct Upstream {
     pub input: BytesMut,
     /// Bytes to be written.
     pub output: BytesMut,
+    /// Notifications that have arrived during a statement of the gateway, for the session that holds the connection.
+    pub notifications: BytesMut,
     /// The settings that the server reports, but the client's name at log-in.
     pub parameters: Vec<(String, String)>,
     /// The statements that are prepared on it.
@@ -140,6 +142,11 @@ pub struct Upstream {
 }
 
 impl Upstream {
+    /// Whether the session speaks UTF-8.
+    pub fn speaks_utf8(&self) -> bool {
+        self.at_log_in("client_encoding") == Some("UTF8")
+    }
+
     /// The value of a setting that the server reported at log-in.
     pub fn at_log_in(&self, wanted: &str) -> Option<&str> {
         self.parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
@@ -149,6 +156,14 @@ impl Upstream {
     pub async fn query(&mut self, text: &str, values: &[&str]) -> Result<Rows, Error> {
         self.put_statement(text, values);
         self.rows().await
+    }
+
+    /// Runs a text of the gateway whose statements return nothing.
+    pub async fn run(&mut self, text: &str) -> Result<(), Error> {
+        frontend::put_query(&mut self.output, text);
+        self.prepared.forget_unnamed(); // a simple query removes it
+        self.flush().await?;
+        self.until_ready(|_| Ok(())).await?.map_or(Ok(()), Err)
     }
 
     /// Removes all settings of the session and sets these and the client's name, in one transaction: if the server refuses
@@ -224,6 +239,7 @@ impl Upstream {
                     let (name, value) = backend::parameter_status(&frame[5..])?;
                     self.note_setting(name, value);
                 }
+                tag::NOTIFICATION => self.notifications.extend_from_slice(&frame),
                 tag::READY => return Ok(refusal),
                 _ => each(&frame)?,
             }

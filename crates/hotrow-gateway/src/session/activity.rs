@@ -1,7 +1,7 @@
 //! The present activity and the counts of a session for the console. Only the session writes them, without a lock.
 
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hotrow_core::classify::Effect;
@@ -20,6 +20,8 @@ pub struct SessionActivity {
     since: AtomicU64,
     packed: AtomicU64,
     passed: AtomicU64,
+    /// Number of channels to which it listens without a connection of its own.
+    channels: AtomicUsize,
     name: Lock<String>,
 }
 
@@ -98,6 +100,16 @@ impl SessionActivity {
     /// What the session does while it holds no connection and waits for its client, in words.
     pub fn describe_idle(&self) -> &'static str {
         describe_transaction(self.begun.load(Relaxed)).unwrap_or("idle")
+    }
+
+    /// Notes to how many channels the session listens without a connection of its own.
+    pub fn set_channels(&self, count: usize) {
+        self.channels.store(count, Relaxed);
+    }
+
+    /// Whether the session listens without a connection of its own.
+    pub fn listens(&self) -> bool {
+        self.channels.load(Relaxed) > 0
     }
 
     /// Notes why the session holds a connection.

@@ -7,10 +7,12 @@ use bytes::{Bytes, BytesMut};
 use hotrow_core::expect::Prepared;
 use hotrow_core::normalise::Shape;
 use hotrow_core::session::{self, Answers, Proof, Verdict};
+use hotrow_wire::backend::Problem;
 
 use crate::lane::{Envelope, Mailbox, Packed, Returned};
 use crate::metrics::METRICS;
 use crate::pool::Pool;
+use crate::pool::listener::NotificationInbox;
 use crate::server::held::{HeldConnection, OpenConnection};
 use crate::server::rows::RowPlace;
 use crate::session::control::Control;
@@ -26,6 +28,8 @@ pub struct Environment {
     pub control: Arc<Control>,
     /// When the last bytes of the client arrived.
     pub since: Instant,
+    /// Its notifications, while it listens without a connection of its own.
+    pub inbox: Option<Arc<NotificationInbox>>,
 }
 
 impl session::Environment for Environment {
@@ -143,6 +147,18 @@ impl session::Environment for Environment {
 
     fn disconnected(&self) {
         self.control.set_target(None);
+    }
+
+    fn next_notification(&self) -> Option<Bytes> {
+        self.inbox.as_ref()?.pop()
+    }
+
+    fn notifications_up_to(&self, body: &[u8]) -> usize {
+        self.inbox.as_ref().map_or(0, |inbox| inbox.count_up_to(body))
+    }
+
+    fn notifications_end(&self) -> Option<Problem> {
+        self.inbox.as_ref()?.ended()
     }
 }
 

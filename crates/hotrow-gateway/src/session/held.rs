@@ -67,11 +67,21 @@ impl SessionTask {
 
     /// Hands the server's messages to the session.
     fn relay(&mut self, count: &io::Result<usize>) -> Result<(), SessionEnd> {
-        let Some(held) = self.session.connection() else { return Ok(()) };
-        if !matches!(count, Ok(1..)) {
+        if self.session.connection().is_some() && !matches!(count, Ok(1..)) {
             return self.session.server_gone();
         }
+        self.relay_received()
+    }
+
+    /// Hands the messages that have been received to the session.
+    pub(super) fn relay_received(&mut self) -> Result<(), SessionEnd> {
+        let Some(held) = self.session.connection() else { return Ok(()) };
         let mut input = std::mem::take(&mut held.upstream.input);
+        if !held.upstream.notifications.is_empty() {
+            let mut earlier = std::mem::take(&mut held.upstream.notifications);
+            earlier.extend_from_slice(&input);
+            input = earlier;
+        }
         let mut taken = 0;
         let result = self.session.replies(&input, &mut taken);
         if taken == input.len() {

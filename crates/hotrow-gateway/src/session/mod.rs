@@ -6,6 +6,7 @@ mod classify;
 pub mod control;
 mod environment;
 mod held;
+mod notifications;
 pub mod problems;
 mod provide;
 mod state_left;
@@ -27,6 +28,7 @@ use crate::lane::{Backlog, Mailbox, Message};
 use crate::net::ReadHalf;
 use crate::net::budget::Reservation;
 use crate::pool::directory::Directory;
+use crate::pool::listener::Subscription;
 use crate::pool::pools::PoolUse;
 use crate::pool::{Member, Pool};
 use crate::session::control::Control;
@@ -47,6 +49,8 @@ pub struct SessionTask {
     directory: Arc<Directory>,
     mailbox: Arc<Mailbox>,
     control: Arc<Control>,
+    /// Its share of the connection that listens for the clients of its role.
+    subscription: Option<Subscription>,
     read: ReadHalf,
     input: BytesMut,
     budget: Reservation,
@@ -98,6 +102,7 @@ impl SessionTask {
             mailbox: mailbox.clone(),
             control: control.clone(),
             since: Instant::now(),
+            inbox: None,
         };
         SessionTask {
             session: Session::new(environment, start.application_name),
@@ -106,6 +111,7 @@ impl SessionTask {
             directory: start.directory,
             mailbox,
             control,
+            subscription: None,
             read: start.read,
             input: start.input,
             budget: Reservation::default(),
@@ -195,6 +201,9 @@ impl SessionTask {
 
     async fn wait_for_event(&mut self) -> Result<(), SessionEnd> {
         let left = self.try_write()?;
+        if self.session.is_held_up() && !left.is_full {
+            return Ok(()); // the client has read: it gets more
+        }
         if self.is_closed {
             return self.finish_closed(left.unread).await;
         }
@@ -265,6 +274,7 @@ impl SessionTask {
     fn arrived(&mut self) {
         let now = Instant::now();
         self.session.env.since = now;
+        self.session.arrived();
         self.control.activity.message_received(now);
     }
 

@@ -33,11 +33,15 @@ impl SessionTask {
                 self.session.decided(statement, verdict);
             }
             Need::Classified(text) => Box::pin(self.classify(text)).await,
+            Need::Notifications => Box::pin(self.catch_up()).await?,
             Need::Rename => {
                 let name = self.session.first_name().to_owned();
                 let Some(held) = self.session.connection() else { return Ok(()) };
                 match Box::pin(held.set_name(&name)).await {
-                    Ok(()) => self.session.renamed(),
+                    Ok(()) => {
+                        self.session.renamed();
+                        self.relay_received()?;
+                    }
                     Err(error) => {
                         let problem = no_connection(&error.into(), true);
                         self.session.failed(SessionEnd::Problem(problem))?;
@@ -46,8 +50,9 @@ impl SessionTask {
             }
             Need::StateLeft => {
                 if Box::pin(self.query_state_left()).await.is_err() {
-                    self.session.disconnect();
+                    self.session.state_lost()?;
                 }
+                self.relay_received()?;
             }
             Need::Release { connection, reusable } => {
                 self.control.clear_target().await;
@@ -116,7 +121,14 @@ impl SessionTask {
     }
 
     /// A connection is there, unless a cancel request has come meanwhile.
-    async fn acquired(&mut self, held: HeldConnection) {
+    async fn acquired(&mut self, mut held: HeldConnection) {
+        if !self.session.shared_channels().is_empty()
+            && let Err(error) = Box::pin(self.listen_on(&mut held)).await
+        {
+            let problem = no_connection(&error.into(), false);
+            self.control.set_target(None);
+            return self.refuse_connection(problem).await;
+        }
         if !self.control.set_target(Some(backend_key(&held))) {
             return self.session.connected(held);
         }

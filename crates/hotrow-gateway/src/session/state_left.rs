@@ -1,11 +1,13 @@
 //! The state that a session has left on its connection: settings move the session to the pool whose clients have the same
 //! ones, everything else keeps it on its connection.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hotrow_core::classify::Effect;
+use hotrow_core::notifications::MARKER_CHANNEL;
 use hotrow_core::session::StateLeft;
-use hotrow_core::settings::Settings;
+use hotrow_core::settings::{self, Settings};
 
 use super::SessionTask;
 use crate::pool::Member;
@@ -22,9 +24,15 @@ impl SessionTask {
         let text = include_str!("../../sql/left_behind.sql");
         let rows = held.upstream.query(text, &[self.pool.identity.user(), &first_role]).await?;
         let mut effect = effect(&rows);
+        effect.listen = match self.channels(&rows) {
+            Some(channels) => !self.share(channels).await?,
+            None => true,
+        };
+        let is_pinned = effect.pins() || self.session.hidden_state().pins();
+        let Some(held) = self.session.connection() else { return Ok(()) };
         let settings = field(&rows, 0).and_then(Settings::read);
         let is_changed = settings.as_ref() != Some(self.pool.identity.settings());
-        match settings.filter(|_| !effect.pins()) {
+        match settings.filter(|_| !is_pinned) {
             None => effect.settings = is_changed,
             Some(settings) if is_changed => effect.settings = !self.move_to_pool_with(settings).await,
             Some(settings) => held.set_settings(&settings).await?,
@@ -32,6 +40,18 @@ impl SessionTask {
         let prepared = field(&rows, 7).and_then(|count| count.parse().ok());
         self.session.state_found(StateLeft { effect, prepared });
         Ok(())
+    }
+
+    /// The channels to which the connection listens. None if another connection cannot listen
+    /// to them.
+    fn channels(&self, rows: &Rows) -> Option<BTreeSet<String>> {
+        let is_utf8 = self.pool.is_utf8_database();
+        let read = |digits: &str| {
+            let bytes = settings::from_hex(digits)?;
+            let name = String::from_utf8(bytes).ok()?;
+            (name != MARKER_CHANNEL && (is_utf8 || name.is_ascii())).then_some(name)
+        };
+        field(rows, 4)?.split_ascii_whitespace().map(read).collect()
     }
 
     /// Moves the session to the pool with these settings, which its connection has. False if there cannot be one more
@@ -78,7 +98,6 @@ fn effect(rows: &Rows) -> Effect {
         role: is_there(1),
         temporary: is_there(2),
         prepared: is_there(3),
-        listen: is_there(4),
         holdable_cursor: is_there(5),
         advisory_lock: is_there(6),
         ..Effect::NONE

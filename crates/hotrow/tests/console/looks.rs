@@ -65,7 +65,7 @@ async fn show_clients_reports_the_state_of_each_client() {
         ("create temporary table x (a int)", "pinned: temporary table"),
         ("set work_mem = '1MB'", "pinned: temporary table"),
         ("discard all", "idle"),
-        ("listen news", "pinned: LISTEN"),
+        ("listen news", "idle, listens"),
         ("unlisten *", "idle"),
         ("select pg_advisory_lock(1)", "pinned: advisory lock"),
         ("discard all", "idle"),

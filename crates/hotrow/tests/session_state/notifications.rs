@@ -1,5 +1,5 @@
-//! A client that listens keeps its connection. Clients tell their own notifications from those of others by the process
-//! ID that they got at log-in.
+//! Clients tell their own notifications from those of others by the process ID that they got at log-in. The other tests
+//! of notifications are in `tests/listen`.
 
 use hotrow_testkit::raw::{Message, Raw, query, tags};
 

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use bytes::{Bytes, BytesMut};
 use hotrow_wire::backend::Problem;
 
+use super::listener::SimInbox;
 use crate::affinity::Affinity;
 use crate::classify::{self, Analysis, Packing, Pass, Reason};
 use crate::expect::Prepared;
@@ -261,6 +262,7 @@ pub struct SimEnvironment {
     pub answers: SimAnswers,
     /// The settings of its pool.
     pub settings: Settings,
+    pub inbox: SimInbox,
 }
 
 /// A place among the transactions that work on a row.
@@ -421,6 +423,19 @@ impl Environment for SimEnvironment {
     fn server_closes(&self, _: &[u8]) {}
 
     fn disconnected(&self) {}
+
+    fn next_notification(&self) -> Option<Bytes> {
+        self.inbox.borrow_mut().pop_front()
+    }
+
+    fn notifications_up_to(&self, body: &[u8]) -> usize {
+        let inbox = self.inbox.borrow();
+        inbox.iter().position(|other| other[..] == *body).map_or(0, |index| index + 1)
+    }
+
+    fn notifications_end(&self) -> Option<Problem> {
+        None
+    }
 }
 
 /// A connection that a simulated session holds.
@@ -438,6 +453,11 @@ pub struct SimConnection {
 /// The name of a client that sets none.
 pub const DEFAULT_NAME: &str = "";
 
+impl SimConnection {
+    /// The process ID of the first backend. No client is told one of these.
+    pub const FIRST_PROCESS_ID: u32 = 1000;
+}
+
 impl Connection for SimConnection {
     fn output(&mut self) -> &mut BytesMut {
         &mut self.output
@@ -452,7 +472,7 @@ impl Connection for SimConnection {
     }
 
     fn process_id(&self) -> u32 {
-        1000 + self.backend as u32
+        Self::FIRST_PROCESS_ID + self.backend as u32
     }
 
     fn moved_sequence(&self) -> bool {

@@ -9,6 +9,7 @@ use hotrow_wire::backend::{self, Status};
 use hotrow_wire::frontend::{self, Bind, Execute, Named, Parse, tag};
 use hotrow_wire::{put_frame, split};
 
+use super::notify::{Listens, Sent};
 use super::transaction::Savepoint;
 use crate::session::put_ready;
 
@@ -17,6 +18,8 @@ use crate::session::put_ready;
 pub struct Database {
     pub rows: BTreeMap<u64, i64>,
     pub committed: BTreeSet<u64>,
+    /// All notifications, in the order of their commits.
+    pub notifications: Vec<Sent>,
     last_xid: u64,
 }
 
@@ -49,7 +52,7 @@ pub struct Backend {
     pub(super) xid: Option<u64>,
     skips: bool,
     /// Set while a COPY reads data. It says whether an extended query began the COPY.
-    copy: Option<bool>,
+    pub(super) copy: Option<bool>,
     pub settings: BTreeMap<String, String>,
     pub(super) settings_before: Option<BTreeMap<String, String>>,
     pub(super) savepoints: Vec<Savepoint>,
@@ -58,6 +61,10 @@ pub struct Backend {
     /// The name of a client that sets none.
     default_name: String,
     pub is_dead: bool,
+    pub process_id: u32,
+    pub listens: Listens,
+    /// Messages of an extended query have arrived without their Sync.
+    pub(super) is_in_unit: bool,
 }
 
 /// An error: its code and its message.
@@ -88,6 +95,9 @@ impl Backend {
             reported_name: name.to_owned(),
             default_name: default_name.to_owned(),
             is_dead: false,
+            process_id: 1,
+            listens: Listens::default(),
+            is_in_unit: false,
         };
         backend.set_name(name);
         backend
@@ -151,6 +161,8 @@ impl Backend {
             return;
         }
         let extended = !matches!(tag, tag::QUERY | tag::FUNCTION_CALL | tag::SYNC);
+        let begins = matches!(tag, tag::PARSE | tag::BIND | tag::DESCRIBE | tag::EXECUTE);
+        self.is_in_unit = extended && (begins || self.is_in_unit);
         let result = match tag {
             tag::QUERY => self.query(body, database),
             tag::FUNCTION_CALL => self.allowed("select").map(|()| {
@@ -198,12 +210,13 @@ impl Backend {
                 self.commit(database);
             }
             self.report_name();
+            self.report_notifications(database);
             put_ready(self.status, &mut self.kept);
             self.flush();
         }
     }
 
-    fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         let kept = std::mem::take(&mut self.kept);
         self.output.extend_from_slice(&kept);
     }
@@ -384,6 +397,10 @@ impl Backend {
             "begin" | "commit" | "rollback" | "savepoint" => self.run_on_transaction(&words, database),
             "deallocate" | "prepare" => self.run_on_names(&words),
             "set" | "show" | "reset" | "discard" | "create" => self.run_on_settings(&words, several),
+            "listen" | "unlisten" | "notify" => {
+                self.run_on_channels(&words);
+                Ok(())
+            }
             "copy" => {
                 put_frame(&mut self.kept, backend::tag::COPY_IN, |out| out.extend_from_slice(&[0, 0, 0]));
                 self.flush();
@@ -414,6 +431,11 @@ impl Backend {
                     put_row(before + by, &mut self.kept);
                 }
                 self.complete("UPDATE 1");
+            }
+            ["select", "pg_listening_channels()"] => {
+                let channels = self.shown_channels();
+                put_text_row(&channels, &mut self.kept);
+                self.complete("SELECT 1");
             }
             ["update", ..] => return failure("22012", "division by zero"),
             ["select", "n", "from", "t", "where", "id", "=", id] => {
@@ -470,6 +492,7 @@ impl Backend {
                     return failure("25001", "DISCARD ALL cannot run inside a transaction block");
                 }
                 self.settings.clear();
+                self.listens.channels.clear();
                 self.statements.retain(|name, _| name.is_empty());
                 self.complete("DISCARD ALL");
             }

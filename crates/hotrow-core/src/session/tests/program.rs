@@ -25,7 +25,16 @@ const FAILS: &str = "update t set n = n / 0 where id = $1";
 impl Writer<'_> {
     /// One client's messages.
     pub fn write(&mut self, units: usize) {
+        let listens = !self.is_countable && self.random.u8(..3) == 0;
+        if listens {
+            frontend::put_query(&mut self.out, &format!("listen c{}", self.row));
+        }
         for _ in 0..units {
+            let notifying = if listens && self.random.u8(..3) == 0 { self.random.usize(1..6) } else { 0 };
+            for _ in 0..notifying {
+                let text = self.notifying();
+                frontend::put_query(&mut self.out, &text);
+            }
             match (self.is_countable, self.random.u8(..10)) {
                 (true, ..6) => self.typical(),
                 (true, _) => self.query(false),
@@ -76,7 +85,32 @@ impl Writer<'_> {
             "prepare a as select 1",
             "create table x ()",
         ];
-        self.one(&texts).to_owned()
+        match self.random.u8(..6) {
+            0 => self.notifying(),
+            _ => self.one(&texts).to_owned(),
+        }
+    }
+
+    /// A statement about a channel that no other client uses.
+    fn notifying(&mut self) -> String {
+        let texts = [
+            "listen c",
+            "listen c",
+            "listen d",
+            "unlisten c",
+            "unlisten *",
+            "notify c, '1'",
+            "notify c, '1'",
+            "notify c, '2'",
+            "notify d, '1'",
+            "select pg_listening_channels()",
+        ];
+        let row = self.row;
+        self.one(&texts)
+            .replace("n c", &format!("n c{row}"))
+            .replace("n d", &format!("n d{row}"))
+            .replace("y c", &format!("y c{row}"))
+            .replace("y d", &format!("y d{row}"))
     }
 
     fn query(&mut self, any: bool) {

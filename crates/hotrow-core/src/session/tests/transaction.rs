@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hotrow_wire::backend::Status;
 
+use super::notify::Position;
 use super::postgres::{Backend, Database, Failure, failure};
 
 /// The state to which a transaction can be rolled back.
@@ -12,6 +13,7 @@ pub struct Savepoint {
     undo: usize,
     settings: BTreeMap<String, String>,
     portals: BTreeSet<usize>,
+    channels: Position,
 }
 
 impl Backend {
@@ -19,11 +21,13 @@ impl Backend {
         self.undo.clear();
         database.committed.extend(self.xid.take());
         self.settings_before = None;
+        self.commit_channels(database);
         self.set_idle();
     }
 
     pub(super) fn roll_back(&mut self, database: &mut Database) {
         self.undo(0, database);
+        self.listens.roll_back((0, 0));
         self.xid = None;
         if let Some(before) = self.settings_before.take() {
             self.settings = before;
@@ -53,9 +57,11 @@ impl Backend {
             Some(savepoint) => {
                 self.undo(savepoint.undo, database);
                 self.settings = savepoint.settings;
+                self.listens.roll_back(savepoint.channels);
             }
             None => {
                 self.undo(0, database);
+                self.listens.roll_back((0, 0));
                 self.xid = None;
                 if let Some(before) = self.settings_before.take() {
                     self.settings = before;
@@ -100,6 +106,7 @@ impl Backend {
                     undo: self.undo.len(),
                     settings: self.settings.clone(),
                     portals: self.portals.values().map(|portal| portal.number).collect(),
+                    channels: self.listens.position(),
                 });
                 self.complete("SAVEPOINT");
             }
@@ -109,6 +116,7 @@ impl Backend {
                 };
                 self.undo(savepoint.undo, database);
                 self.settings = savepoint.settings;
+                self.listens.roll_back(savepoint.channels);
                 self.portals.retain(|_, portal| savepoint.portals.contains(&portal.number));
                 self.status = Status::Transaction;
                 self.complete("ROLLBACK");

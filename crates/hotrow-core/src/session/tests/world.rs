@@ -11,11 +11,13 @@ use super::environment::{
     SimRowPlace,
 };
 use super::lane::LaneTask;
+use super::listener::{Listener, SimInbox};
 use super::postgres::{Backend, Database};
 use crate::classify::Effect;
+use crate::notifications::MARKER_CHANNEL;
 use crate::row_queue::Place;
 use crate::session::statement::own_statement;
-use crate::session::{Need, Session, SessionEnd, StateLeft};
+use crate::session::{Need, Session, SessionEnd, StateLeft, TakesOver};
 
 /// One client and its session.
 pub struct Client {
@@ -29,6 +31,9 @@ pub struct Client {
     /// The current need of the session.
     need: Option<Need<SimEnvironment>>,
     pub is_over: bool,
+    inbox: SimInbox,
+    /// It waits for the listening connection.
+    catches_up: bool,
 }
 
 /// Everything around the clients.
@@ -41,6 +46,7 @@ pub struct World {
     backends: Vec<Backend>,
     /// Connections that sessions have returned.
     idle: Vec<SimConnection>,
+    listener: Listener,
     /// Cuts that may still happen.
     pub cuts: usize,
 }
@@ -54,12 +60,13 @@ impl World {
         let shared = Shared::new(random.fork());
         let clients = programs.into_iter().enumerate().map(|(client, program)| {
             let answers = SimAnswers::default();
-            let settings = Settings::default();
+            let (settings, inbox) = (Settings::default(), SimInbox::default());
             let environment = SimEnvironment {
                 shared: shared.clone(),
                 client,
                 answers: answers.clone(),
                 settings: settings.clone(),
+                inbox: inbox.clone(),
             };
             Client {
                 program,
@@ -70,11 +77,14 @@ impl World {
                 received: BytesMut::new(),
                 need: Some(Need::Event),
                 is_over: false,
+                inbox,
+                catches_up: false,
             }
         });
         World {
             random,
             database: Database::default(),
+            listener: Listener::new(&Database::default()),
             clients: clients.collect(),
             lanes: (0..2 * LANES).map(LaneTask::new).collect(),
             shared,
@@ -117,10 +127,15 @@ impl World {
                 let lane = self.random.usize(..self.lanes.len());
                 self.lane_turn(lane)
             }
+            6 if self.random.bool() => self.listener_turn(),
             _ if self.backends.is_empty() => false,
             _ => {
                 let backend = self.random.usize(..self.backends.len());
-                self.backends[backend].step(&mut self.database)
+                let backend = &mut self.backends[backend];
+                if self.random.u8(..4) == 0 && backend.input.is_empty() {
+                    backend.report_idle(&self.database);
+                }
+                backend.step(&mut self.database)
             }
         }
     }
@@ -145,6 +160,28 @@ impl World {
         true
     }
 
+    /// Clients that have waited go on.
+    fn listener_turn(&mut self) -> bool {
+        self.listener.step(&mut self.database);
+        let is_busy = self.listener.is_busy();
+        for number in self.listener.take_done() {
+            let client = &mut self.clients[number];
+            client.catches_up = false;
+            if !client.is_over {
+                client.session.caught_up();
+                client.relay();
+                self.provide(number);
+            }
+        }
+        is_busy
+    }
+
+    /// The listening connection has everything that was committed.
+    fn catch_up_now(&mut self) {
+        // Clients that wait for it go on in the listener's turn.
+        self.listener.report(&self.database);
+    }
+
     fn client_turn(&mut self, number: usize) -> bool {
         let cuts = self.cuts > 0 && self.random.u8(..20) == 0;
         let client = &mut self.clients[number];
@@ -166,7 +203,7 @@ impl World {
     fn provide(&mut self, number: usize) {
         loop {
             let client = &mut self.clients[number];
-            if client.is_over {
+            if client.is_over || client.catches_up {
                 return;
             }
             let mut taken = 0;
@@ -199,6 +236,11 @@ impl World {
                     client.session.renamed();
                 }
                 Ok(Need::StateLeft) => self.query_state(number),
+                Ok(need @ Need::Notifications) => {
+                    client.need = Some(need);
+                    client.catches_up = true;
+                    return self.listener.catch_up(number);
+                }
                 Ok(Need::Release { connection, reusable }) => self.release(number, connection, reusable),
             }
         }
@@ -208,25 +250,35 @@ impl World {
         let client = &mut self.clients[number];
         let name = client.session.application_name().to_owned();
         let mut connection = self.idle.pop().unwrap_or_else(|| {
-            self.backends.push(Backend::new(DEFAULT_NAME, &name));
+            let mut backend = Backend::new(DEFAULT_NAME, &name);
+            backend.process_id = SimConnection::FIRST_PROCESS_ID + self.backends.len() as u32;
+            self.backends.push(backend);
             SimConnection { backend: self.backends.len() - 1, ..SimConnection::default() }
         });
         let backend = &mut self.backends[connection.backend];
         backend.settings.clone_from(&client.settings.borrow());
         backend.set_name(&name);
         connection.name = name;
-        client.session.connected(connection);
+        for channel in client.session.shared_channels() {
+            backend.listen_now(channel, &self.database);
+        }
+        self.catch_up_now();
+        self.clients[number].session.connected(connection);
     }
 
     /// The state of a connection in the server's catalogue and settings.
     fn query_state(&mut self, number: usize) {
+        let listens = !self.share(number);
         let Client { session, settings, .. } = &mut self.clients[number];
         let connection = session.connection().expect("state is left on a connection");
         let backend = &mut self.backends[connection.backend];
         let own = |name: &String| name.is_empty() || own_statement(name.as_bytes()).is_some();
         let present = backend.listed_settings();
-        let mut effect =
-            Effect { prepared: backend.statements.keys().any(|name| !own(name)), ..Effect::NONE };
+        let mut effect = Effect {
+            listen: listens,
+            prepared: backend.statements.keys().any(|name| !own(name)),
+            ..Effect::NONE
+        };
         let prepared = backend.statements.keys().filter(|name| !name.is_empty()).count();
         if *settings.borrow() != present {
             // Sometimes there cannot be one more pool.
@@ -239,6 +291,49 @@ impl World {
         session.state_found(StateLeft { effect, prepared: Some(prepared) });
     }
 
+    /// Hands the channels of a connection over to the listening one, unless that cannot listen.
+    fn share(&mut self, number: usize) -> bool {
+        let client = &mut self.clients[number];
+        let connection = client.session.connection().expect("channels are found on a connection");
+        let backend = connection.backend;
+        let found = self.backends[backend].listens.channels.clone();
+        let before = client.session.shared_channels().clone();
+        let in_doubt = client.session.channels_in_doubt() && !before.is_empty();
+        if in_doubt {
+            self.listener.report(&self.database);
+            client.session.deliver_due();
+        }
+        let added = client.session.channels_found(found);
+        let removed: Vec<String> = before.difference(client.session.shared_channels()).cloned().collect();
+        let remarks = in_doubt && !client.session.shared_channels().is_empty();
+        self.listener.unsubscribe(number, &removed);
+        if client.session.shared_channels().is_empty() {
+            client.inbox.borrow_mut().clear();
+        }
+        if !remarks && (added.is_empty() || self.random.u8(..4) == 0) {
+            return added.is_empty();
+        }
+        self.backends[backend].listen_now(MARKER_CHANNEL, &self.database);
+        let inbox = client.inbox.clone();
+        let marker = self.listener.subscribe(number, inbox, added.clone(), &mut self.database);
+        client.session.expect_marker(Some((marker.clone(), TakesOver::Shared(added))));
+        self.backends[backend].report_idle(&self.database);
+        let output = self.backends[backend].output.split();
+        client.session.connection().expect("it is held").input.extend_from_slice(&output);
+        client.relay();
+        while self.clients[number].session.expects_marker() {
+            self.catch_up_now();
+            let client = &mut self.clients[number];
+            assert!(client.session.has_due(), "the marker is missing");
+            client.session.deliver_due();
+            client.relay();
+        }
+        self.catch_up_now();
+        self.clients[number].session.taken_over(&marker);
+        self.backends[backend].listens.channels.remove(MARKER_CHANNEL);
+        true
+    }
+
     /// A session returns a connection. Another client must not find state of this client on it.
     fn release(&mut self, number: usize, mut connection: SimConnection, reusable: bool) {
         let settings = self.clients[number].settings.borrow().clone();
@@ -248,9 +343,12 @@ impl World {
         }
         // A Flush may be sent in part only. The next user's messages follow it.
         backend.input.extend_from_slice(&connection.output.split());
-        assert!(connection.input.is_empty() && backend.output.is_empty(), "replies are not read");
+        let is_notified = backend.output.is_empty() || backend.output[0] == b'A';
+        assert!(connection.input.is_empty() && is_notified, "replies are not read");
         assert_eq!(backend.listed_settings(), settings, "settings are left on a connection");
         backend.settings.clear();
+        backend.listens.channels.clear();
+        backend.output.clear(); // notifications
         let is_own = |name: &str| name.is_empty() || own_statement(name.as_bytes()).is_some();
         assert!(backend.statements.keys().all(|name| is_own(name)), "a name is left on a connection");
         assert_eq!(backend.status, hotrow_wire::backend::Status::Idle, "a transaction is left open");
@@ -292,6 +390,13 @@ impl Client {
         }
         let bytes = random.usize(1..=output.len());
         connection.input.extend_from_slice(&output.split_to(bytes));
+        self.relay();
+        true
+    }
+
+    /// The session handles the replies that have arrived.
+    fn relay(&mut self) {
+        let Some(connection) = self.session.connection() else { return };
         let input = std::mem::take(&mut connection.input);
         let mut taken = 0;
         let result = self.session.replies(&input, &mut taken);
@@ -299,7 +404,6 @@ impl Client {
         if let Some(connection) = self.session.connection() {
             connection.input.extend_from_slice(&input[taken..]);
         }
-        true
     }
 
     /// The connection that the session holds is lost.
@@ -343,6 +447,7 @@ fn name_of(need: Option<&Need<SimEnvironment>>) -> &'static str {
         Some(Need::Event) => "an event",
         Some(Need::Reply) => "a reply",
         Some(Need::Lanes) => "its lanes",
+        Some(Need::Notifications) => "notifications",
         _ => "something else",
     }
 }

@@ -41,6 +41,8 @@ fn state(control: &Control) -> String {
         what.to_owned()
     } else if control.mailbox.pending() > 0 {
         "in a lane".to_owned()
+    } else if control.activity.listens() {
+        "idle, listens".to_owned()
     } else {
         control.activity.describe_idle().to_owned()
     }

@@ -1,3 +1,3 @@
 -- Run before another session gets the connection, which must see neither currval and lastval nor cached values of this
--- session.
-discard sequences
+-- session, nor get its notifications.
+discard sequences; unlisten *

@@ -1,0 +1,261 @@
+//! A session that listens without a connection of its own: which notifications its client gets, and when. A direct
+//! connection reports them outside of transactions: between two units, and directly before a ReadyForQuery.
+//!
+//! The channels are those of a connection that all listening sessions of a role share (`crate::notifications`). A
+//! connection that the session holds listens to them as well, so the client's statements find them there, and its
+//! notifications show which ReadyForQuery has notifications before it. The client gets those of the shared connection.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use bytes::Bytes;
+use hotrow_wire::backend::{Notification, Status};
+
+use super::environment::Stop;
+use super::release::Holding;
+use super::replies::put_ready;
+use super::{Connection, Environment, Need, Session, SessionEnd};
+use crate::limits;
+use crate::notifications::{MARKER_CHANNEL, Marker};
+
+/// The state of a session with regard to notifications.
+#[derive(Debug, Default)]
+pub(super) struct Listening {
+    /// The channels that the shared connection reports.
+    channels: BTreeSet<String>,
+    /// What the held connection has reported, in its order, and whether the client gets it from the shared connection.
+    due: VecDeque<(Bytes, bool)>,
+    /// A ReadyForQuery that the client gets after the notifications before it.
+    ready: Option<Status>,
+    /// Everything that was notified before the client's last bytes has arrived.
+    is_current: bool,
+    /// More waits until the client has read what it got.
+    is_held_up: bool,
+    /// The marker that the held connection will report.
+    marker: Option<(Marker, TakesOver)>,
+}
+
+/// What a marker changes.
+#[derive(Debug)]
+pub enum TakesOver {
+    /// After it, the shared connection reports these channels too.
+    Shared(Vec<String>),
+    /// After it, the held connection reports all channels.
+    Held,
+}
+
+impl Listening {
+    /// Whether the shared connection reports any channel.
+    pub(super) fn listens(&self) -> bool {
+        !self.channels.is_empty()
+    }
+
+    /// Whether the held connection is not read, because notifications of the shared one come before the next message.
+    pub(super) fn stops_reading(&self) -> bool {
+        self.ready.is_some() && self.marker.is_none() || self.has_due()
+    }
+
+    /// Whether the last notification of the held connection is one that the shared one does not report.
+    fn has_due(&self) -> bool {
+        self.due.back().is_some_and(|(_, is_shared)| !is_shared)
+    }
+
+    /// The held connection has reported a notification. Returns whether the client does not get it now.
+    pub(super) fn keeps(&mut self, notification: &Notification<'_>, body: &[u8]) -> bool {
+        if notification.channel == MARKER_CHANNEL.as_bytes() {
+            let is_it = |(marker, _): &mut (Marker, _)| marker.as_bytes() == notification.payload;
+            match self.marker.take_if(is_it) {
+                Some((_, TakesOver::Shared(channels))) => self.channels.extend(channels),
+                Some((_, TakesOver::Held)) => self.channels.clear(),
+                None => {}
+            }
+            return true;
+        }
+        if self.channels.is_empty() {
+            return false;
+        }
+        let is_shared =
+            str::from_utf8(notification.channel).is_ok_and(|channel| self.channels.contains(channel));
+        self.due.push_back((Bytes::copy_from_slice(body), is_shared));
+        if self.due.len() > limits::DUE_NOTIFICATIONS_MAX {
+            self.due.pop_front(); // the later ones have it before them
+        }
+        true
+    }
+}
+
+impl<E: Environment> Session<E> {
+    /// The channels that the shared connection reports.
+    pub fn shared_channels(&self) -> &BTreeSet<String> {
+        &self.listening.channels
+    }
+
+    /// Whether more notifications wait until the client has read what it got.
+    pub fn is_held_up(&self) -> bool {
+        self.listening.is_held_up
+    }
+
+    /// The client has sent something.
+    pub fn arrived(&mut self) {
+        self.listening.is_current = false;
+    }
+
+    /// Whether the client gets the server's ReadyForQuery later: there are notifications before it, or the session has
+    /// channels that the shared connection may report after it.
+    pub(super) fn delay_ready(&mut self) -> bool {
+        let Holding { status, channels_in_doubt, .. } = *self.held();
+        let delays = status == Status::Idle && (channels_in_doubt || !self.listening.due.is_empty());
+        if delays {
+            self.listening.ready = Some(status);
+        }
+        delays
+    }
+
+    /// Everything that was notified before this need has arrived.
+    pub fn caught_up(&mut self) {
+        self.listening.is_current = true;
+        self.deliver_due();
+        if let Some(status) = self.listening.ready.take() {
+            self.append(|out| put_ready(status, out));
+        }
+    }
+
+    /// Whether the held connection has reported a notification that the shared one does not report.
+    pub fn has_due(&self) -> bool {
+        self.listening.has_due()
+    }
+
+    /// Hands over what the held connection has reported, in its order. The shared one has caught up. More may have
+    /// arrived there, which comes after the next ReadyForQuery: notifications of the client's next units. While the
+    /// channels are in doubt, the client gets nothing else.
+    pub fn deliver_due(&mut self) {
+        let in_doubt = self.channels_in_doubt();
+        for (body, is_shared) in std::mem::take(&mut self.listening.due) {
+            let count = if is_shared { self.env.notifications_up_to(&body) } else { 0 };
+            for place in 1..=count {
+                if in_doubt && place < count {
+                    self.env.next_notification(); // the session did not listen when the others were sent
+                } else {
+                    self.deliver_next();
+                }
+            }
+            if let Ok(notification) = Notification::read(&body)
+                && !is_shared
+            {
+                self.put_notification(notification);
+            }
+        }
+    }
+
+    /// Whether the server has to be asked for the session's channels.
+    pub fn channels_in_doubt(&self) -> bool {
+        self.holding.as_ref().is_some_and(|holding| holding.channels_in_doubt)
+    }
+
+    /// The shared connection has taken over at this marker: the client has got what was sent before.
+    pub fn taken_over(&mut self, marker: &str) {
+        self.deliver_due();
+        while self.env.next_notification().is_some_and(|body| !is_marker(&body, marker)) {}
+    }
+
+    /// The held connection takes over at this marker. The shared one has caught up, and the client gets what was sent
+    /// before.
+    pub fn deliver_to(&mut self, marker: &str) {
+        while let Some(body) = self.env.next_notification().filter(|body| !is_marker(body, marker)) {
+            self.deliver_body(&body);
+        }
+    }
+
+    /// The server has found these channels on the held connection. Returns those that only this connection reports.
+    pub fn channels_found(&mut self, found: BTreeSet<String>) -> Vec<String> {
+        let channels = &mut self.listening.channels;
+        channels.retain(|channel| found.contains(channel));
+        found.into_iter().filter(|channel| !channels.contains(channel)).collect()
+    }
+
+    /// The held connection will report this marker, if there is one.
+    pub fn expect_marker(&mut self, marker: Option<(Marker, TakesOver)>) {
+        self.listening.marker = marker;
+    }
+
+    /// Whether the held connection has not reported the marker yet.
+    pub fn expects_marker(&self) -> bool {
+        self.listening.marker.is_some()
+    }
+
+    /// Called before a unit goes to a lane. Directly, the client would get earlier notifications before its answer.
+    pub(super) fn catch_up(&mut self) -> Result<(), Stop<E>> {
+        if self.listening.channels.is_empty() || self.listening.is_current {
+            return Ok(());
+        }
+        Err(Stop::Need(Need::Notifications))
+    }
+
+    /// Hands over all that has arrived. Called before the session holds a connection: it comes from other sessions.
+    pub fn deliver_all(&mut self) {
+        while self.deliver_next() {}
+    }
+
+    /// Waits for the notifications before the next message, unless the server is asked for the channels first.
+    pub(super) fn wait_for_due(&self) -> Result<(), Stop<E>> {
+        let asks_first =
+            |holding: &Holding<E>| holding.channels_in_doubt && holding.unproven && self.is_settled();
+        match self.listening.stops_reading() && !self.holding.as_ref().is_some_and(asks_first) {
+            true => Err(Stop::Need(Need::Notifications)),
+            false => Ok(()),
+        }
+    }
+
+    /// Hands over what has arrived, if the client's session is between two units.
+    pub(super) fn deliver(&mut self) -> Result<(), Stop<E>> {
+        let is_between = match &self.holding {
+            None => !self.has_begun(),
+            Some(holding) => holding.status == Status::Idle && holding.delayed_ready.is_none(),
+        };
+        self.listening.is_held_up = false;
+        if !is_between || !self.is_settled() || self.alone.is_some() || self.skipping {
+            return Ok(());
+        }
+        loop {
+            self.listening.is_held_up = self.env.is_full();
+            if self.listening.is_held_up || !self.deliver_next() {
+                break;
+            }
+        }
+        // A client that does not read ends too: what waits for it is dropped.
+        self.env.notifications_end().map_or(Ok(()), |problem| Err(Stop::End(SessionEnd::Problem(problem))))
+    }
+
+    /// Hands over the next notification of the shared connection. False if there is none.
+    fn deliver_next(&mut self) -> bool {
+        let body = self.env.next_notification();
+        body.inspect(|body| self.deliver_body(body)).is_some()
+    }
+
+    fn deliver_body(&self, body: &[u8]) {
+        let Ok(notification) = Notification::read(body) else { return };
+        // The session may have stopped to listen, and then a direct connection would drop it too.
+        if str::from_utf8(notification.channel).is_ok_and(|channel| self.listening.channels.contains(channel))
+        {
+            self.put_notification(notification);
+        }
+    }
+
+    /// Clients recognise their own notifications by the process ID that they were told.
+    fn put_notification(&self, mut notification: Notification<'_>) {
+        let is_own = |holding: &Holding<E>| holding.held.process_id() == notification.process_id;
+        if self.holding.as_ref().is_some_and(is_own) {
+            notification.process_id = self.env.process_id();
+        }
+        if self.holding.is_some() || self.alone.is_some() {
+            self.append(|out| notification.put(out));
+        } else {
+            self.append_in_turn(|out| notification.put(out));
+        }
+    }
+}
+
+fn is_marker(body: &[u8], marker: &str) -> bool {
+    Notification::read(body).is_ok_and(|notification| {
+        notification.channel == MARKER_CHANNEL.as_bytes() && notification.payload == marker.as_bytes()
+    })
+}

@@ -1,0 +1,119 @@
+//! The shared listening connection of simulated sessions: the model of PostgreSQL behind the real hub.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use bytes::{Buf, Bytes};
+use hotrow_wire::backend::{Notification, tag};
+use hotrow_wire::{frontend, split};
+
+use super::postgres::{Backend, Database};
+use crate::notifications::{Hub, MARKER_CHANNEL};
+
+/// The notifications that wait for one client.
+pub type SimInbox = Rc<RefCell<VecDeque<Bytes>>>;
+
+/// What a client waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// This client waits for everything that was notified before.
+    CatchUp(usize),
+    /// The world waits.
+    Nothing,
+}
+
+/// The listening connection.
+pub struct Listener {
+    hub: Hub<SimInbox, Waits>,
+    backend: Backend,
+    markers: usize,
+    /// Clients whose wait is over.
+    done: Vec<usize>,
+}
+
+impl Listener {
+    pub fn new(database: &Database) -> Self {
+        let mut backend = Backend::new("", "");
+        backend.process_id = 999;
+        backend.listen_now(MARKER_CHANNEL, database);
+        Listener { hub: Hub::default(), backend, markers: 0, done: Vec::new() }
+    }
+
+    pub fn catch_up(&mut self, client: usize) {
+        self.hub.catch_up(Waits::CatchUp(client));
+    }
+
+    pub fn unsubscribe(&mut self, client: usize, channels: &[String]) {
+        self.hub.unsubscribe(client as u64, channels);
+    }
+
+    /// Adds channels of a client. Returns the marker, which is committed.
+    pub fn subscribe(
+        &mut self,
+        client: usize,
+        inbox: SimInbox,
+        channels: Vec<String>,
+        database: &mut Database,
+    ) -> String {
+        self.markers += 1;
+        let marker = format!("marker {}", self.markers);
+        let added = self.hub.subscribe((client as u64, inbox), channels, marker.clone(), Waits::Nothing);
+        added.expect("few channels");
+        while !database.notifications.iter().any(|(_, _, payload)| *payload == marker) {
+            self.step(database);
+        }
+        marker
+    }
+
+    /// Takes one step.
+    pub fn step(&mut self, database: &mut Database) {
+        if let Some(text) = self.hub.next_statement() {
+            frontend::put_query(&mut self.backend.input, &text);
+        }
+        if !self.backend.step(database) {
+            self.backend.report_idle(database);
+        }
+        self.read();
+    }
+
+    /// The clients whose wait is over.
+    pub fn take_done(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// The server reports everything that was committed.
+    pub fn report(&mut self, database: &Database) {
+        self.backend.report_idle(database);
+        self.read();
+    }
+
+    fn read(&mut self) {
+        let mut done = Vec::new();
+        while let Ok(Some(frame)) = split(&self.backend.output.clone(), |_| usize::MAX) {
+            self.backend.output.advance(frame.bytes.len());
+            match frame.tag {
+                tag::NOTIFICATION => {
+                    let body = Bytes::copy_from_slice(frame.body());
+                    let notification = Notification::read(&body).expect("valid");
+                    self.hub
+                        .notified(&notification)
+                        .for_each(|inbox| inbox.borrow_mut().push_back(body.clone()));
+                }
+                tag::READY => done.extend(self.hub.complete().0),
+                tag::ERROR => panic!("a statement of the listening connection fails"),
+                _ => {}
+            }
+        }
+        let clients = done.into_iter().filter_map(|waits| match waits {
+            Waits::CatchUp(client) => Some(client),
+            Waits::Nothing => None,
+        });
+        self.done.extend(clients);
+    }
+
+    /// Whether a client waits.
+    pub fn is_busy(&self) -> bool {
+        self.hub.is_busy()
+    }
+}

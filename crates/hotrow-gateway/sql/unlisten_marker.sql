@@ -1,0 +1,2 @@
+-- The session's statements must not find the gateway's channel.
+unlisten hotrow_marker

@@ -1,0 +1,182 @@
+//! The connection with which all sessions of one role and database listen, instead of a connection each.
+//! `hotrow_core::notifications` decides what it runs and which sessions get a notification.
+
+mod inbox;
+mod task;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use hotrow_core::notifications::{Hub, Marker, TooMany};
+use hotrow_wire::backend::Problem;
+use tokio::sync::{Notify, oneshot};
+
+use crate::lock::Lock;
+use crate::pool::Pool;
+
+pub use inbox::NotificationInbox;
+
+/// The listening connections, by database and role.
+#[derive(Debug, Default)]
+pub struct Listeners {
+    listeners: Lock<HashMap<(String, String), Weak<SharedListener>>>,
+}
+
+/// One listening connection, which is open while a session needs it.
+#[derive(Debug, Default)]
+pub struct SharedListener {
+    state: Lock<State>,
+    /// There is something to do for the task.
+    changed: Notify,
+}
+
+/// A waiting session: true if what it waits for has succeeded.
+type Waiter = oneshot::Sender<bool>;
+
+#[derive(Debug, Default)]
+struct State {
+    hub: Hub<Arc<NotificationInbox>, Waiter>,
+    /// A task has the connection, or is about to open it.
+    is_open: bool,
+    /// Callers that wait until the connection is replaced by a new one.
+    renewing: Vec<oneshot::Sender<()>>,
+}
+
+/// A session's share of a listening connection, until it is dropped.
+#[derive(Debug)]
+pub struct Subscription {
+    listener: Arc<SharedListener>,
+    session: u64,
+    /// The session's notifications.
+    pub inbox: Arc<NotificationInbox>,
+}
+
+/// The error for a client that may have missed notifications.
+pub fn lost() -> Problem {
+    Problem::fatal(
+        "08006",
+        "the connection that listens for this client was lost, and notifications may have been lost with it",
+        "Connect again, LISTEN again, and then check for what the missed notifications were about.",
+    )
+}
+
+/// A new marker.
+pub fn marker() -> Marker {
+    let mut bytes = [0; 16];
+    // Without random numbers no client could have logged in. A marker that is not new only delays its session.
+    let _ = getrandom::fill(&mut bytes);
+    format!("{:032x}", u128::from_be_bytes(bytes))
+}
+
+impl Listeners {
+    /// The listening connection for the clients of a pool.
+    pub fn of(&self, pool: &Pool) -> Arc<SharedListener> {
+        let mut listeners = self.listeners.lock();
+        let key = (pool.identity.database().to_owned(), pool.identity.user().to_owned());
+        if let Some(listener) = listeners.get(&key).and_then(Weak::upgrade) {
+            return listener;
+        }
+        listeners.retain(|_, listener| listener.strong_count() > 0);
+        let new = Arc::new(SharedListener::default());
+        listeners.insert(key, Arc::downgrade(&new));
+        new
+    }
+
+    fn of_database(&self, wanted: Option<&str>) -> Vec<Arc<SharedListener>> {
+        let listeners = self.listeners.lock();
+        let matching = listeners.iter().filter(|((name, _), _)| wanted.is_none_or(|wanted| wanted == name));
+        matching.filter_map(|(_, listener)| listener.upgrade()).collect()
+    }
+
+    /// A database, or all, was paused: the connections are closed, and their clients are told.
+    pub fn paused(&self, database: Option<&str>) {
+        self.of_database(database).iter().for_each(|listener| listener.changed.notify_one());
+    }
+
+    /// Replaces the connections of a database, or of all. Clients miss nothing. Each receiver reports that an old
+    /// connection is closed.
+    pub fn renew(&self, database: Option<&str>) -> Vec<oneshot::Receiver<()>> {
+        let renew = |listener: Arc<SharedListener>| {
+            let (done, receiver) = oneshot::channel();
+            let mut state = listener.state.lock();
+            if state.is_open {
+                state.renewing.push(done);
+                listener.changed.notify_one();
+            }
+            drop(state);
+            receiver
+        };
+        self.of_database(database).into_iter().map(renew).collect()
+    }
+}
+
+impl Subscription {
+    /// For a session that has no channels yet.
+    pub fn new(listener: Arc<SharedListener>, session: u64, inbox: Arc<NotificationInbox>) -> Self {
+        Subscription { listener, session, inbox }
+    }
+
+    /// Adds channels, if any, and waits until the marker is in the inbox. False if the connection cannot listen to them.
+    pub async fn add(&self, pool: &Pool, channels: Vec<String>, marker: Marker) -> bool {
+        let (waiter, done) = oneshot::channel();
+        let begun = {
+            let mut state = self.listener.state.lock();
+            let session = (self.session, self.inbox.clone());
+            let subscribed = state.hub.subscribe(session, channels, marker, waiter);
+            if subscribed == Err(TooMany) {
+                tracing::debug!(
+                    "a session keeps its connection because the listening connection has too many channels"
+                );
+                return false;
+            }
+            std::mem::replace(&mut state.is_open, true)
+        };
+        if begun {
+            self.listener.changed.notify_one();
+        } else {
+            tokio::spawn(task::run(self.listener.clone(), pool.context.clone(), pool.identity.clone()));
+        }
+        done.await.unwrap_or(false)
+    }
+
+    /// Removes channels.
+    pub fn remove(&self, channels: &[String]) {
+        self.listener.state.lock().hub.unsubscribe(self.session, channels);
+        self.listener.changed.notify_one();
+    }
+
+    /// Returns when everything that was notified before the call has arrived, or the connection is lost.
+    pub async fn catch_up(&self) {
+        let (waiter, done) = oneshot::channel();
+        {
+            let mut state = self.listener.state.lock();
+            if !state.is_open {
+                return;
+            }
+            state.hub.catch_up(waiter);
+        }
+        self.listener.changed.notify_one();
+        let _ = done.await; // a lost connection is in the inbox
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.listener.state.lock().hub.leave(self.session);
+        self.listener.changed.notify_one();
+    }
+}
+
+impl SharedListener {
+    /// Ends the connection. The sessions are told if they may miss notifications.
+    fn end(&self, problem: Option<&Problem>) {
+        let state = std::mem::take(&mut *self.state.lock());
+        let (inboxes, waiters) = state.hub.lost();
+        if let Some(problem) = problem {
+            inboxes.for_each(|inbox| inbox.end(problem));
+        }
+        for waiter in waiters {
+            let _ = waiter.send(false); // its session may have left
+        }
+    }
+}
