@@ -69,14 +69,14 @@ pub struct Args {
 }
 
 /// Groups of scenarios.
-const FAMILIES: [&str; 2] = ["queue", "feed"];
+const FAMILIES: [&str; 3] = ["queue", "feed", "disks"];
 
 /// One scenario, or several of them.
 #[derive(Debug, Clone, Copy)]
 pub enum Choice {
     /// All scenarios that do not take long.
     All,
-    /// Scenarios whose names begin with this.
+    /// Scenarios whose names begin with this. Those that take long are omitted, unless all of them do.
     Family(&'static str),
     /// One scenario.
     One(&'static Scenario),
@@ -97,11 +97,12 @@ impl Choice {
         match self {
             Self::All => scenarios::ALL.into_iter().filter(|scenario| !scenario.takes_long).collect(),
             Self::Family(name) => {
-                let mut all = Self::All.scenarios();
-                all.retain(|scenario| {
+                let belongs = |scenario: &&Scenario| {
                     scenario.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'))
-                });
-                all
+                };
+                let (long, short): (Vec<_>, Vec<_>) =
+                    scenarios::ALL.into_iter().filter(belongs).partition(|scenario| scenario.takes_long);
+                if short.is_empty() { long } else { short }
             }
             Self::One(scenario) => vec![scenario],
         }
@@ -120,10 +121,10 @@ impl ValueEnum for Choice {
     fn to_possible_value(&self) -> Option<PossibleValue> {
         Some(
             PossibleValue::new(self.name()).help(match self {
-                Self::All => {
-                    "All scenarios except `platform`, `counter-restart`, `queue-held`, `queue-batch-held` and those of the payment service"
-                        .to_owned()
-                }
+                Self::All => "All scenarios except `platform`, `counter-restart`, `queue-held`, `queue-batch-held`, `disks-...` and \
+                    those of the payment service"
+                    .to_owned(),
+                Self::Family(name @ "disks") => format!("All scenarios `{name}-...`, in one report"),
                 Self::Family(name) => format!("All scenarios `{name}-...` that do not take long, in one report"),
                 Self::One(scenario) => scenario.shows.to_owned(),
             }),
@@ -149,6 +150,17 @@ mod tests {
         for scenario in crate::scenarios::ALL {
             assert!(help.contains(scenario.name) && help.contains(scenario.shows), "{help}");
         }
+    }
+
+    #[test]
+    fn a_family_omits_what_takes_long_unless_all_of_it_does() {
+        let names = |family: &str| {
+            let args = Command::try_parse_from(["bench", family]).unwrap().args;
+            args.scenario.scenarios().iter().map(|scenario| scenario.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names("queue"), ["queue-take", "queue-lease", "queue-batch", "queue-enqueue"]);
+        assert_eq!(names("disks"), ["disks-hot-row", "disks-spread", "disks-transaction", "disks-payments"]);
+        assert!(!names("all").iter().any(|name| name.starts_with("disks")));
     }
 
     #[test]

@@ -10,6 +10,16 @@ pub enum Error {
     #[error("cannot start a private PostgreSQL server for the benchmark: {0}")]
     Server(#[from] hotrow_postgres::Error),
 
+    /// The standby does not catch up.
+    #[error(
+        "the private standby had not caught up with its server after {waited:?}: check that the disk has free space and is \
+         fast enough, or leave out the techniques with a standby with --techniques"
+    )]
+    NoStandby {
+        /// The time limit.
+        waited: Duration,
+    },
+
     /// The URL of `--upstream` or `--gateway` cannot be used.
     #[error("cannot use the URL {url:?}: {reason}; write it as postgres://user:password@host:port/database")]
     Url {

@@ -11,7 +11,7 @@
 //! | `benchmark.rs` | one benchmark from beginning to end |
 //! | `testbed.rs` | everything that runs need, with these parts: |
 //! | `server.rs`, `control.rs`, `endpoint.rs` | the server, connections to it, and addresses |
-//! | `slow_flush.rs` | slower flushes |
+//! | `slow_flush.rs`, `src/slow_flush.c`, `standby.rs` | slower flushes, and a synchronous standby |
 //! | `gateway.rs`, `pgbouncer.rs`, `child.rs`, `files.rs` | programs in front of the server, and files for programs |
 //! | `load.rs`, `pgbench.rs`, `programs.rs` | the parameters and results of a load, pgbench, and the search for programs |
 //! | `applications.rs`, `workers.rs`, `redis.rs`, `fresh.rs`, `connections.rs`, `http.rs` | load that pgbench cannot make |
@@ -59,6 +59,7 @@ mod scenario;
 mod scenarios;
 mod server;
 mod slow_flush;
+mod standby;
 mod statistics;
 mod testbed;
 mod verdict;
@@ -68,7 +69,6 @@ mod workers;
 pub use args::{Args, Choice};
 pub use benchmark::Outcome;
 pub use error::Error;
-pub use slow_flush::SlowFlush;
 
 /// Runs a benchmark and writes its report. Blocks, and must be called outside of an asynchronous runtime.
 ///

@@ -35,6 +35,8 @@ pub struct Part {
     pub seconds: u32,
     /// Requests per second in an open loop.
     pub rate: Option<u32>,
+    /// Whether this is a short check: pgbench sends a few requests, and other loads take a moment, regardless of the length.
+    pub quick: bool,
     /// The number of rows.
     pub rows: u32,
     /// Requests per second in the warm-up, if there was one.
@@ -57,9 +59,12 @@ impl Part {
         self.warmed_up.is_none()
     }
 
-    /// Its length as a duration.
+    /// The length of loads that take a time.
     pub fn lasting(&self) -> Duration {
-        Duration::from_secs(self.seconds.into())
+        const A_MOMENT: Duration = Duration::from_millis(200);
+        // A server that is watched reports its flushes once per second.
+        let short = self.quick && !self.run.technique.is_watched();
+        if short { A_MOMENT } else { Duration::from_secs(self.seconds.into()) }
     }
 
     /// The number of requests for redis-benchmark and queues of other projects, which take a number and not a time.

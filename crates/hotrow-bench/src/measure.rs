@@ -8,7 +8,6 @@ use crate::peers::Job;
 use crate::plan::Plan;
 use crate::results::Round;
 use crate::scenario::{Ageing, LoadBy, Peer, Worth};
-use crate::slow_flush::LONGER_US;
 use crate::statistics::Latencies;
 use crate::testbed::Testbed;
 use crate::verdict::{Acknowledgements, Work, judge};
@@ -31,11 +30,10 @@ const LOGGED_PER_SECOND: f64 = 10_000.0;
 /// Makes a run and checks it.
 pub async fn measure(plan: &Plan, testbed: &mut Testbed, run: Run) -> Result<Measured, NoFigure> {
     // If a failed run has left something, such as a lock, only this run has no figure.
-    let number = testbed.before_run(plan, run.scenario, run.technique).await;
+    let number = testbed.before_run(plan, run.scenario, run.technique, run.clients).await;
     let number = number.map_err(|error| Failure(error.to_string()))?;
 
     let ageing = run.technique.ageing;
-    let rate = run.rate.or(plan.quick_rate(run.scenario));
     let snapshot = match ageing {
         Some(_) => Some(Snapshot::hold(testbed.server()).await?),
         None => None,
@@ -44,7 +42,8 @@ pub async fn measure(plan: &Plan, testbed: &mut Testbed, run: Run) -> Result<Mea
         ages: ageing.is_some(),
         script: ageing.map_or(run.technique.script.warm_up, |ageing| ageing.script),
         seconds: ageing.map_or(plan.warm_up_seconds, |ageing| plan.ageing_seconds(ageing.seconds)),
-        rate: ageing.map_or(rate, |Ageing { rate, .. }| Some(plan.rate(rate))),
+        rate: ageing.map_or(run.rate, |Ageing { rate, .. }| Some(plan.rate(rate))),
+        quick: plan.quick,
         rows: plan.rows(run.scenario),
         run,
         number,
@@ -55,7 +54,7 @@ pub async fn measure(plan: &Plan, testbed: &mut Testbed, run: Run) -> Result<Mea
         ages: false,
         script: run.technique.script.measured,
         seconds: plan.seconds,
-        rate,
+        rate: run.rate,
         warmed_up: Some(warmed_up.answers.per_second),
         ..warm_up
     };
@@ -65,9 +64,8 @@ pub async fn measure(plan: &Plan, testbed: &mut Testbed, run: Run) -> Result<Mea
         Some(watch) => Some(watch.finish(loaded.work.done).await?),
         None => None,
     };
-    if run.technique.slow_flush
-        && let Some(flush_us) = server.as_ref().and_then(|work| work.flush_us)
-        && flush_us < f64::from(LONGER_US)
+    if let Some(flush_us) = server.as_ref().and_then(|work| work.flush_us)
+        && flush_us < f64::from(run.technique.disk.delay_us)
     {
         return Err(Failure(format!("a flush took only {flush_us:.0} µs: it was not delayed")).into());
     }
@@ -158,7 +156,8 @@ async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Answers
 /// Runs pgbench, and at the same time a second pgbench if the technique has a second load.
 async fn by_pgbench(testbed: &Testbed, endpoint: &Endpoint, part: &Part) -> Result<Answers, NoFigure> {
     let Run { technique, clients, .. } = part.run;
-    let logged_part = |per_second: f64| (LOGGED_PER_SECOND / per_second).min(1.0);
+    let logged_part =
+        |per_second: f64| if part.quick { 1.0 } else { (LOGGED_PER_SECOND / per_second).min(1.0) };
     let load = pgbench::Load {
         endpoint,
         script: part.script,

@@ -78,11 +78,12 @@ const GATEWAYS: [&str; 3] = ["lotus", "banyan", "peepal"];
 const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Payments {
-    /// Starts the programs on a database without payments. The service connects to `database`, the change stream to
-    /// `server`.
+    /// Starts the programs on a database without payments. The service opens up to `connections` to `database`. The change
+    /// stream connects to `server`.
     pub async fn start(
         programs: &Programs,
         database: &Endpoint,
+        connections: u32,
         server: &Endpoint,
         behaviour: Behaviour,
         reader: Option<Reader>,
@@ -100,6 +101,7 @@ impl Payments {
             let mut command = Command::new(&programs.service);
             command.arg(role).env("DATABASE_URL", database.url()).env("LISTEN", "127.0.0.1:0");
             command.env("GATEWAYS_URL", urls.join(",")).env("GATEWAY_SECRETS", SECRETS);
+            command.env("CONNECTIONS", connections.to_string());
             // Unknown outcomes are queried early enough for the check.
             command.env("GATEWAY_SECONDS", "2").env("RECONCILE_SECONDS", "1,2,5");
             Child::start(&programs.service, command)

@@ -42,6 +42,9 @@ pub struct Load<'a> {
     pub part: &'a Part,
 }
 
+/// The requests of each client in a quick run.
+const QUICK_REQUESTS: u32 = 20;
+
 impl Pgbench {
     /// Looks for pgbench.
     pub async fn find(server: Option<&Binaries>) -> Result<Self, Error> {
@@ -84,7 +87,11 @@ impl Pgbench {
         command.arg("--no-vacuum").arg("--protocol").arg(load.protocol.name());
         command.arg("--client").arg(load.clients.to_string());
         command.arg("--jobs").arg(load.clients.min(self.threads).to_string());
-        command.arg("--time").arg((load.part.seconds + seconds_to_connect(load)).to_string());
+        if load.part.quick {
+            command.arg("--transactions").arg(QUICK_REQUESTS.to_string());
+        } else {
+            command.arg("--time").arg((load.part.seconds + seconds_to_connect(load)).to_string());
+        }
         command.arg("--define").arg(format!("rows={}", load.part.rows));
         command.arg("--define").arg(format!("run={}", load.part.number));
         command.arg("--define").arg(format!("clients={}", load.clients));

@@ -56,7 +56,7 @@ pub enum Rows {
         per_second: u32,
         /// Additional rows.
         besides: u32,
-        /// The number of rows in a quick run, where pgbench sends a few hundred requests per second for some seconds.
+        /// The number of rows in a quick run, in which pgbench sends a few hundred requests.
         if_quick: u32,
     },
 }
@@ -81,7 +81,7 @@ pub enum Figure {
 }
 
 /// A way to do the work.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Technique {
     /// Its name, unique in its scenario.
     pub name: &'static str,
@@ -109,8 +109,8 @@ pub struct Technique {
     pub arrivals: Arrivals,
     /// Whether the change stream of the payment service is read during the run.
     pub change_stream: bool,
-    /// Whether each flush of the server takes longer during the run.
-    pub slow_flush: bool,
+    /// What commits wait for during the run.
+    pub disk: Disk,
     /// The technique of the same scenario with which this one is compared. A baseline names itself.
     pub against: &'static str,
 }
@@ -118,7 +118,7 @@ pub struct Technique {
 impl Technique {
     /// Whether the cost of its runs for the server is measured too.
     pub fn is_watched(&self) -> bool {
-        matches!(self.load_by, LoadBy::Payments { .. })
+        matches!(self.load_by, LoadBy::Payments { .. }) || self.disk.delay_us > 0
     }
 
     /// The same requests by clients of Hotrow, as the technique `hotrow`.
@@ -129,6 +129,25 @@ impl Technique {
     /// The same requests by clients of PgBouncer, as the technique `pgbouncer`.
     pub const fn through_pgbouncer(self, about: &'static str) -> Self {
         Self { name: "pgbouncer", about, through: Through::PgBouncer, ..self }
+    }
+}
+
+/// The server's disk, and the standby that confirms its commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disk {
+    /// The time that each flush of the log takes longer, in microseconds. A standby has the same disk.
+    pub delay_us: u32,
+    /// Whether commits wait for a synchronous standby.
+    pub standby: bool,
+}
+
+impl Disk {
+    /// The disk of the machine, without a standby.
+    pub const OWN: Self = Self { delay_us: 0, standby: false };
+
+    /// A slower one.
+    pub const fn slower(delay_us: u32) -> Self {
+        Self { delay_us, ..Self::OWN }
     }
 }
 

@@ -31,6 +31,7 @@ macro_rules! script {
 }
 
 mod counter;
+mod disks;
 mod feed;
 mod inventory;
 mod payments;
@@ -39,11 +40,11 @@ mod sale;
 mod transaction;
 
 use crate::scenario::{
-    Arrivals, Clients, Figure, LoadBy, Protocol, Rows, Scenario, Technique, Through, Worth,
+    Arrivals, Clients, Disk, Figure, LoadBy, Protocol, Rows, Scenario, Technique, Through, Worth,
 };
 
 /// All scenarios, in the order of `hotrow bench all`, which leaves out those that take long.
-pub static ALL: [&Scenario; 29] = [
+pub static ALL: [&Scenario; 33] = [
     &inventory::HOT_ROW,
     &inventory::SINGLE,
     &inventory::SPREAD,
@@ -73,6 +74,10 @@ pub static ALL: [&Scenario; 29] = [
     &payments::PAYMENTS,
     &payments::PAYMENTS_OPEN_LOOP,
     &payments::MATCH_DAY,
+    &disks::HOT_ROW,
+    &disks::SPREAD,
+    &disks::TRANSACTION,
+    &disks::PAYMENTS,
 ];
 
 /// The properties that most scenarios share. Each scenario has its own name, text, SQL and techniques.
@@ -108,7 +113,7 @@ const SELL_DIRECT: Technique = Technique {
     worth: Worth::Sold,
     arrivals: Arrivals::Closed,
     change_stream: false,
-    slow_flush: false,
+    disk: Disk::OWN,
     against: "direct",
 };
 

@@ -1,110 +1,140 @@
-//! Makes the flushes of a server take longer, as on a slow disk: strace delays each `fdatasync` of its processes, and no
-//! other call. The time of a flush is measured elsewhere.
+//! Makes the flushes of private servers take longer, as on a slow disk: a small library, compiled on the spot and preloaded by
+//! the servers, sleeps after each `fdatasync`. The time of a flush is measured elsewhere.
 
 use crate::error::Error;
-use crate::load::joined;
+use crate::files::temporary_folder;
 use crate::programs;
-use hotrow_postgres::PrivateServer;
 use std::ffi::OsString;
-use std::fs::read_to_string;
-use std::sync::Arc;
-use tokio::process::Command;
+use std::fs::{File, Permissions, set_permissions};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
 
-/// The delay of each flush.
-pub const LONGER_US: u16 = 1_500;
-
-/// A strace that works here.
-#[derive(Debug, Clone)]
+/// The compiled library, and the delay that servers with it use.
+#[derive(Debug)]
 pub struct SlowFlush {
-    /// The program with its arguments, before the command to trace.
-    strace: Vec<OsString>,
+    /// Contains the library and the file with the delay. Servers need both at each start.
+    folder: TempDir,
+    delay: File,
 }
+
+const SOURCE: &str = include_str!("slow_flush.c");
+const LIBRARY: &str = "slow_flush.so";
+const DELAY: &str = "delay";
 
 impl SlowFlush {
-    /// Looks for strace and tries it. The error says why flushes cannot be delayed here.
-    pub async fn find() -> Result<Self, String> {
-        let Some(program) = programs::find("strace", None) else {
-            return Err("strace, which delays flushes, is not installed".into());
+    /// Compiles the library. The inner error says why flushes cannot be delayed here.
+    pub fn prepare() -> Result<Result<Self, String>, Error> {
+        if !cfg!(target_os = "linux") {
+            return Ok(Err("flushes can be delayed on Linux only".into()));
+        }
+        let Some(cc) = programs::find("cc", None) else {
+            return Ok(Err(
+                "cc, which compiles the library that delays flushes, is not installed: install a C \
+                compiler (`apt install gcc libc6-dev`, `dnf install gcc`)"
+                    .into(),
+            ));
         };
-        let mut strace = vec![program.into_os_string()];
-        // The server keeps its process ID and stops only at this system call.
-        strace.extend(["--daemonize", "--follow-forks", "--seccomp-bpf"].map(OsString::from));
-        strace.extend(["--output=/dev/null", "--trace=fdatasync"].map(OsString::from));
-        strace.push(format!("--inject=fdatasync:delay_exit={LONGER_US}").into());
-        let mut trial = Command::new(&strace[0]);
-        // A program that checks whether it is traced.
-        trial.args(&strace[1..]).args(["grep", "-q", "^TracerPid:[[:space:]]*[1-9]", "/proc/self/status"]);
-        match trial.output().await {
-            Ok(output) if output.status.success() => Ok(Self { strace }),
-            Ok(output) => {
-                let printed = String::from_utf8_lossy(&output.stderr);
-                Err(format!("strace, which delays flushes, does not work here: {}", printed.trim()))
-            }
-            Err(error) => Err(format!("cannot run strace, which delays flushes: {error}")),
+        let folder = temporary_folder()?;
+        let source = folder.path().join("slow_flush.c");
+        std::fs::write(&source, SOURCE).map_err(Error::file("write", &source))?;
+        let library = folder.path().join(LIBRARY);
+        let mut compile = Command::new(&cc);
+        compile.args(["-shared", "-fPIC", "-O2", "-o"]).arg(&library).arg(&source);
+        let output = compile.output().map_err(Error::file("run", &cc))?;
+        if !output.status.success() {
+            let printed = String::from_utf8_lossy(&output.stderr);
+            return Ok(Err(format!(
+                "cc cannot compile the library that delays flushes (are the C library's headers installed?): {}",
+                printed.trim()
+            )));
         }
+        let path = folder.path().join(DELAY);
+        let delay = File::create_new(&path).map_err(Error::file("create", &path))?;
+        // The server may run as another user.
+        for (path, mode) in [(folder.path(), 0o711), (&library, 0o755), (&path, 0o644)] {
+            set_permissions(path, Permissions::from_mode(mode)).map_err(Error::file("share", path))?;
+        }
+        let slow_flush = Self { folder, delay };
+        slow_flush.set(0)?;
+        Ok(Ok(slow_flush))
     }
 
-    /// Delays each flush of the server from now on, or stops the delay. Returns whether the server was restarted, which
-    /// closes its connections: strace must trace all its processes from their start.
-    pub async fn set(&self, slowly: bool, server: &Arc<PrivateServer>) -> Result<bool, Error> {
-        if server.postmaster_pid().is_some_and(|postmaster| is_traced(postmaster) == slowly) {
-            return Ok(false);
-        }
-        let server = Arc::clone(server);
-        let strace = if slowly { self.strace.clone() } else { Vec::new() };
-        joined(tokio::task::spawn_blocking(move || server.restart_by(&strace)).await)?;
-        Ok(true)
+    /// The environment of a server whose flushes can be delayed.
+    pub fn environment(&self) -> [(&'static str, OsString); 2] {
+        let path = |name: &str| self.path().join(name).into_os_string();
+        [("LD_PRELOAD", path(LIBRARY)), ("HOTROW_BENCH_DELAY_FILE", path(DELAY))]
     }
-}
 
-/// According to the system.
-fn is_traced(process: u32) -> bool {
-    tracer(process).is_some_and(|tracer| tracer != 0)
-}
+    /// Delays each flush of these servers by this time from now on.
+    pub fn set(&self, delay_us: u32) -> Result<(), Error> {
+        let written = self.delay.write_all_at(&delay_us.to_ne_bytes(), 0);
+        written.map_err(Error::file("write", &self.path().join(DELAY)))
+    }
 
-fn tracer(process: u32) -> Option<u32> {
-    let status = read_to_string(format!("/proc/{process}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("TracerPid:"))?.trim().parse().ok()
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{SlowFlush, is_traced, tracer};
+    use super::SlowFlush;
     use hotrow_postgres::PrivateServer;
-    use std::path::Path;
-    use std::sync::Arc;
-    use std::time::{Duration, Instant};
 
-    #[tokio::test]
-    async fn all_processes_of_a_server_are_traced_and_later_none() {
-        let slow_flush = match SlowFlush::find().await {
+    /// The average time of a flush, according to the server, in microseconds.
+    fn flush_us(server: &PrivateServer) -> f64 {
+        server.query("select pg_stat_reset_shared('wal')").unwrap();
+        server
+            .query("do $$ begin for i in 1..20 loop insert into t values (i); commit; end loop; end $$")
+            .unwrap();
+        let sql =
+            "select sum(wal_sync_time) * 1000 / sum(wal_sync) from pg_stat_wal having sum(wal_sync) >= 20";
+        loop {
+            // A session reports its flushes at its end.
+            if let Some(row) = server.query(sql).unwrap().first() {
+                return row[0].as_deref().unwrap().parse().unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn flushes_take_as_much_longer_as_set() {
+        let slow_flush = match SlowFlush::prepare().unwrap() {
             Ok(slow_flush) => slow_flush,
             // The benchmark's report says this too. Nothing can be tested.
             Err(reason) => return eprintln!("{reason}"),
         };
-        let start = || PrivateServer::builder().label("bench-slow").start().unwrap();
-        let server = Arc::new(tokio::task::spawn_blocking(start).await.unwrap());
-
-        assert!(!slow_flush.set(false, &server).await.unwrap(), "nothing had to change");
-        assert!(slow_flush.set(true, &server).await.unwrap());
-        assert!(!slow_flush.set(true, &server).await.unwrap(), "nothing had to change");
-        let all = server.processes().unwrap();
-        assert!(all.len() > 3 && all.iter().all(|process| is_traced(*process)), "{all:?}");
-        let strace = tracer(all[0]).unwrap();
-
-        assert!(slow_flush.set(false, &server).await.unwrap());
-        let all = server.processes().unwrap();
-        assert!(all.len() > 3 && !all.iter().any(|process| is_traced(*process)), "{all:?}");
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while is_running(strace) {
-            assert!(Instant::now() < deadline, "strace still runs after its last process has ended");
-            tokio::time::sleep(Duration::from_millis(5)).await;
+        let mut builder = PrivateServer::builder().label("bench-slow").setting("track_wal_io_timing", "on");
+        for (name, value) in slow_flush.environment() {
+            builder = builder.environment(name, value);
+        }
+        let server = builder.start().unwrap();
+        server.query("create table t (id int)").unwrap();
+        for delay_us in [50_000, 0, 5_000] {
+            slow_flush.set(delay_us).unwrap();
+            let took_us = flush_us(&server);
+            let delayed = took_us >= f64::from(delay_us);
+            assert!(
+                delayed && (delay_us > 0 || took_us < 50_000.0),
+                "{delay_us} µs: a flush took {took_us} µs"
+            );
+        }
+        let processes = server.processes().unwrap();
+        assert!(processes.len() > 3);
+        for process in processes {
+            let mapped = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
+            assert!(mapped.contains("slow_flush.so"), "process {process} would flush without a delay");
         }
     }
 
-    /// A process that has ended may still wait for its parent.
-    fn is_running(process: u32) -> bool {
-        let stat = std::fs::read_to_string(Path::new("/proc").join(process.to_string()).join("stat"));
-        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    #[test]
+    fn a_server_without_its_delay_does_not_start() {
+        let Ok(slow_flush) = SlowFlush::prepare().unwrap() else { return };
+        let [(preload, library), _] = slow_flush.environment();
+        let builder = PrivateServer::builder().label("bench-slow").environment(preload, library);
+        let error = builder.start().unwrap_err().to_string();
+        assert!(error.contains("cannot map HOTROW_BENCH_DELAY_FILE"), "{error}");
     }
 }

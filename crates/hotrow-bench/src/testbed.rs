@@ -17,9 +17,10 @@ use crate::programs;
 use crate::progress::Progress;
 use crate::redis::{self, Redis};
 use crate::report::numbers::whole;
-use crate::scenario::{LoadBy, Protocol, Scenario, Technique, Through};
-use crate::server::find_server;
+use crate::scenario::{Disk, LoadBy, Protocol, Scenario, Technique, Through};
+use crate::server::{Found, find_server};
 use crate::slow_flush::SlowFlush;
+use crate::standby::Standby;
 use crate::verdict::Reading;
 use hotrow_postgres::PrivateServer;
 use std::net::SocketAddr;
@@ -44,6 +45,7 @@ pub struct Testbed {
     payment_programs: Result<Programs, Failure>,
     change_stream_reader: Result<Reader, Failure>,
     slow_flush: Result<SlowFlush, Failure>,
+    standby: Option<Standby>,
     server: Option<Arc<PrivateServer>>,
     upstream_url: String,
     upstream: Endpoint,
@@ -67,7 +69,7 @@ const HTTP_GATEWAYS: usize = 2;
 impl Testbed {
     /// Finds the tools, and starts a private server or connects to the named one.
     pub async fn build(plan: &Plan) -> Result<Self, Error> {
-        let (binaries, server, upstream_url) = find_server(plan).await?;
+        let Found { binaries, private, url: upstream_url, slow_flush, standby } = find_server(plan).await?;
         let upstream = Endpoint::parse(&upstream_url)?;
         let pgbench = Pgbench::find(binaries.as_ref()).await?;
         let control = Control::connect(&upstream).await?;
@@ -95,8 +97,9 @@ impl Testbed {
             pgbouncer_installed: Installed::find().await,
             redis_installed: redis::Installed::find().await,
             peers: Peers::find(plan.peers.as_deref()).await,
-            slow_flush: SlowFlush::find().await.map_err(Failure),
-            server: server.map(Arc::new),
+            slow_flush,
+            standby,
+            server: private,
             upstream_url,
             upstream,
             gateway: None,
@@ -181,7 +184,7 @@ impl Testbed {
         for program in programs {
             program.stop().await?;
         }
-        self.flush_slowly(false).await?;
+        self.use_disk(Disk::OWN).await?;
         if std::mem::take(&mut self.schema_is_ours) {
             self.control.tear_down().await?;
         }
@@ -206,6 +209,10 @@ impl Testbed {
             if !self.extensions.iter().any(|available| available == extension) {
                 return Err(Failure(format!("the server has no extension {extension}")));
             }
+        }
+        if technique.disk != Disk::OWN {
+            self.is_private("flushes are delayed")?;
+            self.slow_flush.as_ref().map_err(Clone::clone)?;
         }
         match (technique.load_by, technique.through) {
             (LoadBy::FreshConnections, Through::Hotrow) if !own_gateway => {
@@ -236,13 +243,15 @@ impl Testbed {
         if technique.change_stream {
             self.change_stream_reader.clone()?;
         }
-        if technique.slow_flush {
-            self.slow_flush.clone()?;
-        }
         self.payment_programs.clone().map(drop)
     }
 
-    async fn start_payments(&mut self, plan: &Plan, technique: &Technique) -> Result<(), Error> {
+    async fn start_payments(
+        &mut self,
+        plan: &Plan,
+        technique: &Technique,
+        clients: u32,
+    ) -> Result<(), Error> {
         let (Ok(programs), Ok(reader)) = (self.payment_programs.clone(), self.change_stream_reader.clone())
         else {
             return Ok(()); // `can_be_reached` has reported the reason
@@ -258,7 +267,8 @@ impl Testbed {
             _ => Behaviour::Smooth,
         };
         let reader = technique.change_stream.then_some(reader);
-        let started = Payments::start(&programs, &database, &self.upstream, behaviour, reader).await?;
+        let started =
+            Payments::start(&programs, &database, clients, &self.upstream, behaviour, reader).await?;
         self.payments = Some(started);
         Ok(())
     }
@@ -270,14 +280,14 @@ impl Testbed {
         }
     }
 
-    /// Delays each flush of a private server from now on, or stops the delay.
-    async fn flush_slowly(&mut self, slowly: bool) -> Result<(), Error> {
-        if let (Some(server), Ok(slow_flush)) = (&self.server, &self.slow_flush)
-            && slow_flush.set(slowly, server).await?
-        {
-            self.control = Control::connect(&self.upstream).await?;
+    /// Makes commits wait for this disk and its standby from now on. The standby catches up without a delay.
+    async fn use_disk(&mut self, disk: Disk) -> Result<(), Error> {
+        let set = |delay_us| self.slow_flush.iter().try_for_each(|slow_flush| slow_flush.set(delay_us));
+        set(0)?;
+        if let Some(standby) = &mut self.standby {
+            standby.set(disk.standby).await?;
         }
-        Ok(())
+        set(disk.delay_us)
     }
 
     /// The address of the server.
@@ -360,13 +370,14 @@ impl Testbed {
         plan: &Plan,
         scenario: &Scenario,
         technique: &Technique,
+        clients: u32,
     ) -> Result<u32, Error> {
         self.runs += 1;
         self.stop_payments().await?;
-        self.flush_slowly(technique.slow_flush).await?;
+        self.use_disk(Disk::OWN).await?;
         self.control.before_run(scenario, technique, self.runs).await?;
         if matches!(technique.load_by, LoadBy::Payments { .. }) {
-            self.start_payments(plan, technique).await?;
+            self.start_payments(plan, technique, clients).await?;
         }
         if let (Through::Redis, Some(redis)) = (technique.through, &self.redis) {
             redis.refill().await?;
@@ -375,6 +386,7 @@ impl Testbed {
         if self.server.is_some() {
             self.control.checkpoint().await?;
         }
+        self.use_disk(technique.disk).await?;
         Ok(self.runs)
     }
 

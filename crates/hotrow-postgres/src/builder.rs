@@ -3,6 +3,7 @@ use crate::account::Account;
 use crate::folder::Folder;
 use crate::server::PrivateServer;
 use crate::{Binaries, Error, settings};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -11,6 +12,7 @@ use std::sync::Mutex;
 pub struct Builder {
     pub(crate) binaries: Option<Binaries>,
     pub(crate) settings: Vec<(String, String)>,
+    pub(crate) environment: Vec<(String, OsString)>,
     pub(crate) label: Option<String>,
     pub(crate) parent: Option<PathBuf>,
 }
@@ -26,6 +28,12 @@ impl Builder {
     /// here explicitly.
     pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sets an environment variable of the server, of its later starts, and of its standbys.
+    pub fn environment(mut self, name: impl Into<String>, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
         self
     }
 
@@ -73,8 +81,9 @@ impl PrivateServer {
         let folder = Folder::create(builder.parent.as_deref(), &label, &account)?;
         let lines = settings::lines(&builder.settings, &folder.socket())?;
 
-        let running = Mutex::new(None);
-        let mut server = PrivateServer { folder, binaries, account, port: 0, running, must_be_on };
+        let (running, environment) = (Mutex::new(None), builder.environment);
+        let mut server =
+            PrivateServer { folder, binaries, account, environment, port: 0, running, must_be_on };
         server.initdb()?;
         server.configure(&lines)?;
         server.find_port()?;

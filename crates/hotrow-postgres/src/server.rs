@@ -10,7 +10,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
@@ -31,6 +31,7 @@ pub struct PrivateServer {
     pub(crate) folder: Folder,
     pub(crate) binaries: Binaries,
     pub(crate) account: Account,
+    pub(crate) environment: Vec<(String, OsString)>,
     pub(crate) port: u16,
     pub(crate) running: Mutex<Option<Child>>,
     pub(crate) must_be_on: Vec<&'static str>,
@@ -73,8 +74,8 @@ impl PrivateServer {
             .map_err(Error::folder(&path, "written"))
     }
 
-    /// Starts the postmaster on `self.port`, through `starter` if there is one, and waits until it answers.
-    fn launch(&self, running: &mut Option<Child>, starter: &[OsString]) -> Result<(), Error> {
+    /// Starts the postmaster on `self.port` and waits until it answers.
+    fn launch(&self, running: &mut Option<Child>) -> Result<(), Error> {
         let path = self.folder.log();
         let log = OpenOptions::new()
             .create(true)
@@ -83,11 +84,9 @@ impl PrivateServer {
             .map_err(Error::folder(&path, "opened"))?;
         let other = log.try_clone().map_err(Error::folder(&path, "opened"))?;
 
-        let postgres = self.binaries.dir().join("postgres").into_os_string();
-        let mut words = starter.iter().chain([&postgres]);
-        let program = words.next().expect("the last word is the server's program");
-        let mut postgres = self.account.command(Path::new(program), self.folder.path());
-        postgres.args(words).arg("-D").arg(self.folder.data()).arg("-c").arg(format!("port={}", self.port));
+        let mut postgres = self.account.command(&self.binaries.dir().join("postgres"), self.folder.path());
+        postgres.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        postgres.arg("-D").arg(self.folder.data()).arg("-c").arg(format!("port={}", self.port));
         // The server has its own process group, so that Ctrl-C at the terminal reaches this program and not the
         // server.
         postgres.stdout(Stdio::from(log)).stderr(Stdio::from(other)).process_group(0);
@@ -160,15 +159,9 @@ impl PrivateServer {
 
     /// Starts the server again on the same port and data directory. A running server is stopped first.
     pub fn restart(&self) -> Result<(), Error> {
-        self.restart_by(&[])
-    }
-
-    /// The same through another program with its arguments, which becomes the server: `nice -n 5`, or `strace
-    /// --daemonize ...`. The program must keep its process ID, which is used for signals and for waiting.
-    pub fn restart_by(&self, starter: &[OsString]) -> Result<(), Error> {
         let mut running = self.running();
         stop(&mut running)?;
-        self.launch(&mut running, starter)
+        self.launch(&mut running)
     }
 
     /// The postmaster, if one runs. A panic of another thread leaves this value consistent.

@@ -17,6 +17,7 @@ impl PrivateServer {
             folder,
             binaries: self.binaries().clone(),
             account,
+            environment: self.environment.clone(),
             port: 0,
             running: Mutex::new(None),
             must_be_on: self.must_be_on.clone(),

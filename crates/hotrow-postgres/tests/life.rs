@@ -110,18 +110,14 @@ fn a_stopped_server_restarts_with_its_port_and_data() {
 }
 
 #[test]
-fn another_program_can_start_the_server_once() {
+fn a_server_and_its_standby_keep_their_environment() {
     let folder = folder();
-    let server = server_in(&folder).start().unwrap();
-    assert_eq!(value(&server, "show client_encoding"), "UTF8");
-    server.restart_by(&["env".into(), "PGCLIENTENCODING=LATIN1".into()]).unwrap();
+    let server = server_in(&folder).environment("PGCLIENTENCODING", "LATIN1").start().unwrap();
     assert_eq!(value(&server, "show client_encoding"), "LATIN1");
     server.restart().unwrap();
-    assert_eq!(value(&server, "show client_encoding"), "UTF8");
-
-    let error = server.restart_by(&["/no/such/starter".into()]).unwrap_err();
-    assert!(error.to_string().contains("cannot run /no/such/starter"), "{error}");
-    assert_eq!(server.postmaster_pid(), None);
+    assert_eq!(value(&server, "show client_encoding"), "LATIN1");
+    let standby = server.standby().unwrap();
+    assert_eq!(value(&standby, "show client_encoding"), "LATIN1");
 }
 
 #[test]

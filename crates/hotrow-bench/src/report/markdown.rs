@@ -28,14 +28,19 @@ fn write_report(text: &mut String, report: &Report) -> Result<(), Error> {
             setting.name, setting.value
         )?;
     }
+    if !report.quick {
+        writeln!(
+            text,
+            "Each figure is the median of {} of {} s each, after {} s of warm-up.",
+            counted(report.rounds, "round"),
+            report.seconds,
+            report.warm_up_seconds
+        )?;
+    }
     writeln!(
         text,
-        "Each figure is the median of {} of {} s each, after {} s of warm-up. The techniques run in turn on the same \
-         server. After each run, the rows were compared with the clients' answers. [Chart](plot.svg), \
-         [all numbers](report.json).\n",
-        counted(report.rounds, "round"),
-        report.seconds,
-        report.warm_up_seconds
+        "The techniques run in turn on the same server. After each run, the rows were compared with the clients' answers. \
+         [Chart](plot.svg), [all numbers](report.json).\n"
     )?;
     for scenario in &report.scenarios {
         write_scenario(text, scenario)?;

@@ -148,7 +148,7 @@ pub static OPEN_LOOP: Scenario = Scenario {
 };
 
 /// One item, or the number of items in a scenario.
-const INVENTORY: Scenario = Scenario {
+pub(super) const INVENTORY: Scenario = Scenario {
     set_up: sql!("inventory.sql"),
     fill: sql!("inventory_fill.sql"),
     tables: &["hotrow_bench.inv"],
@@ -157,7 +157,7 @@ const INVENTORY: Scenario = Scenario {
 };
 
 /// The same with a full stock before each run.
-const REFILLED: Scenario = Scenario { before_run: sql!("inventory_refill.sql"), ..INVENTORY };
+pub(super) const REFILLED: Scenario = Scenario { before_run: sql!("inventory_refill.sql"), ..INVENTORY };
 
 /// The plain statement from the same clients, connected to Hotrow.
 const SELL_HOTROW: Technique = SELL_DIRECT.through_hotrow("the plain statement, through Hotrow");
@@ -185,7 +185,7 @@ const NOWAIT: Technique = Technique {
     ..SELL_DIRECT
 };
 
-const SELL_ANY: Technique = Technique { script: script!("pgbench/sell_any.sql"), ..SELL_DIRECT };
+pub(super) const SELL_ANY: Technique = Technique { script: script!("pgbench/sell_any.sql"), ..SELL_DIRECT };
 
 const POINT_READ: Technique = Technique {
     about: "a point read, directly to the server",

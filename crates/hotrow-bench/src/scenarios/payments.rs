@@ -29,29 +29,12 @@ pub static PAYMENTS: Scenario = Scenario {
             against: "direct-slot",
             ..HOTROW
         },
-        Technique {
-            name: "direct-slow-flush",
-            about: "the same as `direct` where a flush takes 1.5 ms longer",
-            slow_flush: true,
-            against: "direct-slow-flush",
-            ..DIRECT
-        },
-        Technique {
-            name: "hotrow-slow-flush",
-            about: "the same as `hotrow` where a flush takes 1.5 ms longer",
-            slow_flush: true,
-            against: "direct-slow-flush",
-            ..HOTROW
-        },
     ],
     remarks: &[
         SERVICE,
         CHECKS,
         "The change stream is a replication slot for the outbox only, read by `pg_recvlogical`. The walsender time is that of the \
          server process that decodes the WAL.",
-        "For the slow flush, the server runs under `strace`, which delays each `fdatasync` by 1.5 ms and no other system call. \
-         The time per flush is measured by the server during the runs (`track_wal_io_timing`). It is longer if the \
-         processors are busy, because strace waits for a processor too.",
     ],
     ..USUAL
 };
@@ -91,17 +74,17 @@ pub static MATCH_DAY: Scenario = Scenario {
     ..PAYMENTS
 };
 
-const SERVICE: &str = "A payment is one HTTP request with an Idempotency-Key to the service of `examples/payments`, which asks a simulated \
-     payment gateway over HTTP and runs about a dozen statements, each with its own commit, on a pool of 64 connections. Client, \
-     service, payment gateways, server and Hotrow share the machine. The service is the same program for all techniques. Only \
+pub(super) const SERVICE: &str = "A payment is one HTTP request with an Idempotency-Key to the service of `examples/payments`, which asks a simulated \
+     payment gateway over HTTP and runs about a dozen statements, each with its own commit, on a pool of as many connections as \
+     there are clients. Client, service, payment gateways, server and Hotrow share the machine. The service is the same program for all techniques. Only \
      its DATABASE_URL differs.";
 
-const CHECKS: &str = "After each run, every acknowledged payment exists once and has one outcome. Its state, its sums, the log of its \
+pub(super) const CHECKS: &str = "After each run, every acknowledged payment exists once and has one outcome. Its state, its sums, the log of its \
      transitions, the merchants' days and the events must follow from its attempts, with one event for each. The successful \
      payments must be those in the payment gateways' books, with the same amounts. If the change stream is read, every event \
      of the outbox must have arrived, and no other event.";
 
-const DIRECT: Technique = Technique {
+pub(super) const DIRECT: Technique = Technique {
     about: "the service with its DATABASE_URL directly to the server",
     load_by: LoadBy::Payments { gateway_dies: false },
     ..SELL_DIRECT

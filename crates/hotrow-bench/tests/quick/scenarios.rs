@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 /// Scenarios that need real gateways or the programs of the payment service, and the test that runs them.
-const ELSEWHERE: [(&str, &str); 4] = [
+const ELSEWHERE: [(&str, &str); 5] = [
     ("counter-http", "hotrow-bench tests/quick/http.rs"),
-    ("payments", "hotrow tests/bench"),
-    ("payments-open-loop", "hotrow tests/bench"),
-    ("match-day", "hotrow tests/bench"),
+    ("payments", "payments tests/service/bench.rs"),
+    ("payments-open-loop", "payments tests/service/bench.rs"),
+    ("match-day", "payments tests/service/bench.rs"),
+    ("disks-payments", "payments tests/service/bench.rs"),
 ];
 
 /// One test for each of these scenarios.
@@ -30,7 +31,7 @@ macro_rules! quick_tests {
 quick_tests! {
     hot_row single spread reads pass_through transaction connect open_loop counter counter_open_loop counter_zipf
     counter_restart sale sold_out queue_take queue_lease queue_batch queue_enqueue queue_held queue_batch_held
-    feed_push feed_post feed_consume feed_busy platform
+    feed_push feed_post feed_consume feed_busy platform disks_hot_row disks_spread disks_transaction
 }
 
 fn name_of(test: &str) -> String {

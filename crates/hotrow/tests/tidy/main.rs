@@ -85,8 +85,9 @@ fn tests_that_the_documents_name_exist() {
 }
 
 /// The first characters of a file, which begin its description, after a line that names an interpreter.
-const BEGINNINGS: [(&str, &str); 7] = [
+const BEGINNINGS: [(&str, &str); 8] = [
     (".rs", "//! "),
+    (".c", "// "),
     (".sql", "-- "),
     (".py", "\"\"\""),
     (".go", "// "),
