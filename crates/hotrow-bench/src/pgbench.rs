@@ -43,7 +43,7 @@ pub struct Load<'a> {
 }
 
 /// The requests of each client in a quick run.
-const QUICK_REQUESTS: u32 = 20;
+const QUICK_REQUESTS: u32 = 5;
 
 impl Pgbench {
     /// Looks for pgbench.
@@ -121,7 +121,7 @@ impl Pgbench {
 /// The time of a pgbench run includes connecting, but its rate does not. Without these extra seconds, hundreds of clients
 /// would have no time left for requests, and so would a few clients on a busy machine in a run of one second.
 fn seconds_to_connect(load: &Load<'_>) -> u32 {
-    const CONNECTIONS_A_SECOND: u32 = 250;
+    const CONNECTIONS_A_SECOND: u32 = 100; // on a busy machine
     load.clients / CONNECTIONS_A_SECOND + u32::from(load.part.seconds == 1)
 }
 

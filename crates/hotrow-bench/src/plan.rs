@@ -197,7 +197,7 @@ mod tests {
         assert_eq!((plan.seconds, plan.warm_up_seconds, plan.rounds, plan.rate(20_000)), (1, 1, 1, 1_000));
         assert_eq!(clients(&plan, "hot-row"), [1, 8]);
         let most = plan.scenarios.iter().map(|scenario| plan.rows(scenario)).max();
-        assert_eq!(most, Some(400_000), "some requests use up a hundred rows");
+        assert_eq!(most, Some(150_000), "some requests use up a hundred rows");
     }
 
     #[test]

@@ -308,3 +308,27 @@ async fn faults_in_the_messages_of_feeds_are_reported() {
     ])
     .await;
 }
+
+#[tokio::test]
+async fn faults_in_the_sales_of_transactions_are_reported() {
+    let rows = Rows::new(
+        include_str!("../sql/inventory.sql"),
+        "set hotrow_bench.first = 1; set hotrow_bench.last = 10",
+        concat!(
+            include_str!("../sql/inventory_fill.sql"),
+            "update hotrow_bench.inv set stock = stock - 3, sold = 3 where id in (1, 3, 4, 9);
+             update hotrow_bench.inv set stock = stock - 1, sold = 1 where id between 6 and 8",
+        ),
+        include_str!("../sql/disks_transaction_reading.sql"),
+    )
+    .await;
+    assert_eq!(rows.read().await.unwrap(), (3, 0));
+    rows.reports(&[
+        "update hotrow_bench.inv set stock = stock - 1, sold = sold + 1 where id = 1",
+        "update hotrow_bench.inv set stock = stock - 1, sold = sold + 1 where id = 2",
+        "update hotrow_bench.inv set stock = stock + 1, sold = sold - 1 where id = 9",
+        "update hotrow_bench.inv set sold = sold + case id when 6 then 1 else -1 end where id in (6, 7)",
+        "delete from hotrow_bench.inv where id = 10",
+    ])
+    .await;
+}
