@@ -44,7 +44,7 @@ fn every_technique_gives_its_figures() {
 
 #[test]
 fn flushes_take_longer_also_with_a_standby() {
-    if std::process::Command::new("cc").arg("--version").output().is_err() {
+    if Command::new("cc").arg("--version").output().is_err() {
         return; // the next test
     }
     let techniques = bench(&["disks-payments", "--techniques", "hotrow-4-ms,hotrow-standby"]);
