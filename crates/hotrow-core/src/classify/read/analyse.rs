@@ -102,8 +102,7 @@ fn candidate(tokens: &[Token]) -> Result<Candidate, Reason> {
 
 fn parse(tokens: &[Token]) -> Result<Statement, Reason> {
     let dialect = PostgreSqlDialect {};
-    let mut parser =
-        Parser::new(&dialect).with_recursion_limit(MAX_NESTING).with_tokens(without_only(tokens));
+    let mut parser = Parser::new(&dialect).with_recursion_limit(MAX_NESTING).with_tokens(known_words(tokens));
     let statement = parser.parse_statement().map_err(|error| Reason::NotUnderstood(error.to_string()))?;
     match parser.next_token().token {
         Token::EOF => Ok(statement),
@@ -111,13 +110,27 @@ fn parse(tokens: &[Token]) -> Result<Statement, Reason> {
     }
 }
 
-/// Leaves out ONLY, which the parser takes for a table's name. Tables with children are never packed.
-fn without_only(tokens: &[Token]) -> Vec<Token> {
-    let is_only = |index: usize| {
-        index > 0
-            && is_word(tokens.get(index), &["only"])
-            && is_word(tokens.get(index - 1), &["update", "from"])
-            && matches!(tokens.get(index + 1), Some(Token::Word(_)))
-    };
-    (0..tokens.len()).filter(|&index| !is_only(index)).map(|index| tokens[index].clone()).collect()
+/// Leaves out words that the parser does not know: ONLY, which it takes for a table's name, and the strength of the row
+/// locks FOR NO KEY UPDATE and FOR KEY SHARE. Tables with children and statements with row locks are never packed.
+fn known_words(tokens: &[Token]) -> Vec<Token> {
+    let (mut known, mut left_out) = (Vec::with_capacity(tokens.len()), 0);
+    for (index, token) in tokens.iter().enumerate() {
+        if left_out > 0 {
+            left_out -= 1;
+            continue;
+        }
+        known.push(token.clone());
+        let follow = |words: &[&str]| {
+            words.iter().enumerate().all(|(place, word)| is_word(tokens.get(index + 1 + place), &[word]))
+        };
+        left_out = if is_word(Some(token), &["for"]) && follow(&["no", "key", "update"]) {
+            2
+        } else if is_word(Some(token), &["for"]) && follow(&["key", "share"]) {
+            1
+        } else {
+            let names_table = matches!(tokens.get(index + 2), Some(Token::Word(_)));
+            usize::from(is_word(Some(token), &["update", "from"]) && follow(&["only"]) && names_table)
+        };
+    }
+    known
 }

@@ -80,7 +80,9 @@ fn locks_and_system_columns() {
     check_passed(&[
         ("select * from inv where id = 1 for update", "row lock"),
         ("select * from inv where id = 1 for share nowait", "row lock"),
-        ("select * from inv where id = 1 for no key update skip locked", ""),
+        ("select * from inv where id = 1 for no key update skip locked", "row lock"),
+        ("select * from inv i where id = 1 for no key update of i", "row lock"),
+        ("select * from inv where id = 1 for key share", "row lock"),
         ("select xmin from inv where id = 1", "system column xmin"),
         ("select inv.XMAX from inv where id = 1", "system column xmax"),
         ("select \"ctid\" from inv where id = 1", "system column ctid"),

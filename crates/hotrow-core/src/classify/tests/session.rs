@@ -199,8 +199,16 @@ fn statements_that_can_change_the_catalogue() {
     ] {
         assert!(pass(sql).ddl, "{sql}");
     }
-    for sql in ["begin", "set a = 1", "select * from t", "copy t from stdin", "vacuum t", "explain select 1"]
-    {
+    for sql in [
+        "begin",
+        "set a = 1",
+        "select * from t",
+        "select * from t where id = 1 for no key update of t",
+        "select * from t for key share",
+        "copy t from stdin",
+        "vacuum t",
+        "explain select 1",
+    ] {
         assert!(!pass(sql).ddl, "{sql}");
     }
 }
