@@ -4,12 +4,14 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 # More options of the benchmark: make bench ARGS="--seconds 2 --clients 64"
 ARGS ?=
+# Frameworks to run: make frameworks ONLY="django gorm"
+ONLY ?=
 # Number of tests of a binary that run at once: most tests wait for servers half of the time
 TEST_THREADS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 # Folders with the server programs for `make test-versions`
 PG_BINS ?=
 
-.PHONY: help demo payments-demo test test-versions faults differential conformance examples openapi check audit bench peers fuzz
+.PHONY: help demo payments-demo test test-versions faults differential conformance examples frameworks openapi check audit bench peers fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,7 +37,7 @@ payments-demo: | rust ## a payment service under the load of a match day, direct
 	$(CARGO) run --release --package hotrow -- bench match-day --rounds 1 --seconds 12 \
 		$(if $(CDC),--change-stream examples/payments/cdc/cdc.sh) $(ARGS)
 
-test: | rust ## all tests except examples, conformance and openapi below; they start the servers that they need
+test: | rust ## all tests except examples, frameworks, conformance and openapi below; they start the servers that they need
 	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace
 
 test-versions: | rust ## the schema pack's tests on several servers: make test-versions PG_BINS="/usr/lib/postgresql/14/bin ..."
@@ -55,6 +57,11 @@ examples: | rust ## the example programs of all drivers, downloaded and run (nee
 	examples/prepare.sh
 	$(CARGO) test --package hotrow --test examples
 
+frameworks: | rust ## one hot row updated by 14 frameworks, directly and through the gateway (QUICK=1: only the shares; docs/frameworks/README.md)
+	examples/frameworks/prepare.sh
+	HOTROW_TEST_FRAMEWORKS="$(ONLY)" HOTROW_TEST_QUICK="$(QUICK)" \
+		$(CARGO) test $(if $(QUICK),,--release) --package hotrow --test frameworks -- --nocapture frameworks
+
 openapi: target/schemathesis/bin/schemathesis | rust ## schemathesis against the HTTP APIs of Hotrow and of the payment service (needs Python)
 	$(CARGO) test --package hotrow --test schemathesis
 	$(CARGO) test --package payments --test service -- --ignored schemathesis
@@ -66,7 +73,7 @@ target/schemathesis/bin/schemathesis: crates/hotrow/tests/schemathesis/requireme
 check: | rust ## formatting, lints and dependencies, as in CI
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --package hotrow --test conformance --test examples --test schemathesis -- -D warnings
+	$(CARGO) clippy --package hotrow --test conformance --test examples --test frameworks --test schemathesis -- -D warnings
 	CUSTOM_LIBFUZZER_PATH=not/linked/libfuzzer.a $(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target -- -D warnings
 	$(CARGO) deny --log-level error check bans licenses sources
 

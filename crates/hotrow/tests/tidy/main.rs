@@ -94,6 +94,7 @@ const BEGINNINGS: [(&str, &str); 8] = [
     (".js", "// "),
     (".java", "// "),
     (".sh", "# "),
+    (".rb", "# "),
 ];
 
 #[test]
