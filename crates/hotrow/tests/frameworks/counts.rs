@@ -1,6 +1,7 @@
 //! What the gateway counted: statements by outcome from SHOW STATEMENTS, and pinned clients from SHOW CLIENTS.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::time::Duration;
 
 use hotrow_testkit::{Gateway, connect};
@@ -104,7 +105,7 @@ impl Counts {
     }
 
     /// Looks for pinned clients until it is dropped: a program's clients are gone when it ends.
-    pub async fn watch_clients(&mut self) {
+    pub async fn watch_clients(&mut self) -> Infallible {
         loop {
             tokio::time::sleep(Duration::from_millis(250)).await;
             let mut now: BTreeMap<String, usize> = BTreeMap::new();

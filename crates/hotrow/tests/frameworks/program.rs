@@ -1,5 +1,6 @@
 //! A framework's program: how it is started, what it prints, and the check of its row.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -82,17 +83,13 @@ pub struct Run<'f> {
 impl Run<'_> {
     /// Runs the program against a port while `watching` is polled. Checks that the row contains each acknowledged
     /// update once, and returns the updates per second.
-    pub async fn checked(&self, port: u16, watching: impl Future<Output = ()>) -> f64 {
+    pub async fn checked(&self, port: u16, watching: impl Future<Output = Infallible>) -> f64 {
         let before = self.framework.sold().await;
         let arguments = [self.workers.to_string(), self.seconds.to_string()];
         let running = self.framework.run(self.variant.name(), port, &arguments);
-        let never = async {
-            watching.await;
-            std::future::pending().await
-        };
         let output = tokio::select! {
             output = running => output,
-            () = never => unreachable!("it never ends"),
+            never = watching => match never {},
         };
         let last = output.lines().last().unwrap_or_default();
         let printed: Printed = serde_json::from_str(last)
