@@ -144,9 +144,9 @@ impl HeldConnections {
         table_permits.retain(|(table, _)| config.tables.iter().any(|other| other.is_for_same(table)));
     }
 
-    /// Whether less than half of the connections are in use.
+    /// Whether a session could get a connection at once.
     pub fn has_room(&self) -> bool {
-        2 * self.in_use.in_use() < self.in_use.limit()
+        self.in_use.in_use() < self.in_use.limit()
     }
 
     /// A connection of this pool, with this application name, as soon as the database is not paused.
