@@ -85,7 +85,7 @@ fn tests_that_the_documents_name_exist() {
 }
 
 /// The first characters of a file, which begin its description, after a line that names an interpreter.
-const BEGINNINGS: [(&str, &str); 8] = [
+const BEGINNINGS: [(&str, &str); 9] = [
     (".rs", "//! "),
     (".c", "// "),
     (".sql", "-- "),
