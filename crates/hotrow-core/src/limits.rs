@@ -49,7 +49,9 @@ pub const LANE_QUEUE_BYTES_MAX: usize = 64 << 20;
 pub const BATCH_UNITS_MAX: usize = 256;
 /// Statements of a packed unit. A unit with more statements is passed through.
 pub const UNIT_STATEMENTS_MAX: usize = 100;
-/// Statements in one batch. More statements wait for the next batch.
+/// Rows that the statements of a packed unit name by their keys. A unit that names more rows is passed through.
+pub const UNIT_ROWS_MAX: usize = 100;
+/// Statements in one batch, or rows that they name. More statements wait for the next batch.
 pub const BATCH_STATEMENTS_MAX: usize = 1_000;
 /// Bytes of one batch. More units wait for the next batch.
 pub const BATCH_BYTES_MAX: usize = 1 << 20;
@@ -140,9 +142,8 @@ pub const UNREAD_BYTES_MAX: usize = 256 << 10;
 /// Units that one client can send without reading replies. Beyond that the gateway reads nothing from the
 /// client until some of them are answered.
 pub const PIPELINE_UNITS_MAX: usize = 1_000;
-/// Bytes of the reply to a packed statement that writes. A statement with a larger reply is passed through
-/// from then on.
-pub const WRITE_ANSWER_BYTES_MAX: usize = 1 << 20;
+/// Bytes of the reply to a packed statement. A statement with a larger reply is passed through from then on.
+pub const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// Bytes of the replies to a batch of reads. Reads without room run again in a later batch.
 pub const BATCH_ANSWER_BYTES_MAX: usize = 8 << 20;
 /// Bytes of one row that a read returns through a lane. A read with a larger row runs again on a connection
@@ -290,11 +291,12 @@ const _: () = {
     assert!(UNIT_BYTES_MAX <= BATCH_BYTES_MAX);
     assert!(WAITING_CALLS_MAX < LANE_QUEUE_UNITS_MAX); // all calls can be woken at one time
     assert!(UNIT_STATEMENTS_MAX <= BATCH_STATEMENTS_MAX && BATCH_UNITS_MAX <= BATCH_STATEMENTS_MAX);
+    assert!(UNIT_STATEMENTS_MAX <= UNIT_ROWS_MAX && UNIT_ROWS_MAX <= BATCH_STATEMENTS_MAX);
     assert!(STATEMENT_BYTES_MAX <= UNIT_BYTES_MAX);
     assert!(POOLS_WITH_SETTINGS_PER_ROLE_MAX < POOLS_PER_ROLE_MAX); // clients that log in find room
     assert!(POOLS_PER_ROLE_MAX < POOLS_MAX); // one role cannot use all pools
-    assert!(READ_ROW_BYTES_MAX <= WRITE_ANSWER_BYTES_MAX); // a write can return everything that a read can
-    assert!(READ_ROW_BYTES_MAX <= BATCH_ANSWER_BYTES_MAX);
+    assert!(READ_ROW_BYTES_MAX <= ANSWER_BYTES_MAX);
+    assert!(ANSWER_BYTES_MAX <= BATCH_ANSWER_BYTES_MAX);
     assert!(SESSION_BUFFER_BYTES <= UNREAD_BYTES_MAX);
     assert!(CLASSIFIED_INLINE_BYTES_MAX < STATEMENT_BYTES_MAX);
     assert!(SESSION_BUFFER_BYTES <= MESSAGE_BYTES_MAX && MESSAGE_BYTES_MAX <= BUFFERED_BYTES_MAX);

@@ -69,11 +69,8 @@ fn passed(reason: &Reason, leaves: &[&str]) -> String {
 fn remedy(reason: &Reason) -> Option<&'static str> {
     Some(match reason {
         Reason::NoEquality | Reason::NoUniqueIndex(_) => {
-            "compare each column of a unique index with one value (column = value, joined by AND); \
-             for several rows, send one statement per row"
-        }
-        Reason::Unsupported("ANY or ALL over a set") => {
-            "send one statement per row (column = value); all statements of one message commit together"
+            "compare each column of a unique index with a value or a list (column = value, column IN (...), \
+             column = ANY (...), joined by AND)"
         }
         Reason::ConflictTarget => "name the columns of the unique index: ON CONFLICT (column, ...) DO UPDATE",
         Reason::ManyStatements => "send fewer statements in one message",
@@ -119,11 +116,23 @@ fn packed(packing: &Packing, literals: &[String]) -> String {
 fn column(column: &KeyColumn, literals: &[String]) -> String {
     let name = &column.name;
     match &column.source {
-        KeySource::Param(index) => match literals.get(usize::from(*index)) {
-            Some(value) => format!("{name} = {value}"),
-            None => format!("{name} = ${}", u32::from(*index) + 1),
-        },
-        KeySource::Const(value) => format!("{name} = {value}"),
+        KeySource::OneOf(sources) => {
+            let values: Vec<_> = sources.iter().map(|one| value(one, literals)).collect();
+            format!("{name} in ({})", values.join(", "))
+        }
+        source @ KeySource::Element(_) => format!("{name} = any ({})", value(source, literals)),
+        source => format!("{name} = {}", value(source, literals)),
+    }
+}
+
+fn value(source: &KeySource, literals: &[String]) -> String {
+    match source {
+        KeySource::Param(index) | KeySource::Element(index) => {
+            let literal = literals.get(usize::from(*index)).cloned();
+            literal.unwrap_or_else(|| format!("${}", u32::from(*index) + 1))
+        }
+        KeySource::Const(value) => value.clone(),
+        KeySource::OneOf(_) => String::new(), // a list in a list does not occur
     }
 }
 

@@ -83,6 +83,9 @@ pub enum Reason {
     /// No unique index is bound.
     #[error("no unique index of {0} has all its columns bound by equality")]
     NoUniqueIndex(String),
+    /// More rows than a unit can have.
+    #[error("more than {} rows", crate::limits::UNIT_ROWS_MAX)]
+    ManyRows,
     /// ON CONFLICT DO UPDATE without a key.
     #[error("the statement does not show which row ON CONFLICT would update")]
     ConflictTarget,

@@ -5,7 +5,13 @@
 //! cost speed but never correctness. Values of types without a canonical form are therefore hashed as they
 //! arrive. For the same reason, a row can have two keys if it is found through two unique indexes.
 
+mod array;
+mod rows;
+
 use std::hash::Hasher;
+
+pub(crate) use array::elements;
+pub use rows::Row;
 
 /// A row: the table's OID and a hash of the values that identify it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -45,6 +51,10 @@ pub enum KeySource {
     Param(u16),
     /// A constant in the statement's text, in the type's text format.
     Const(String),
+    /// One of these parameters and constants.
+    OneOf(Vec<KeySource>),
+    /// An element of a parameter that is an array.
+    Element(u16),
 }
 
 /// Types whose values have more than one representation on the wire.
@@ -127,22 +137,40 @@ impl KeySpec {
         KeySpec { table: space, columns: vec![column] }
     }
 
-    /// The key for one set of parameters. `None` if a value is NULL or missing, because no row equals NULL.
+    /// Whether it identifies one row at most.
+    pub fn is_single(&self) -> bool {
+        let single = |column: &KeyColumn| matches!(column.source, KeySource::Param(_) | KeySource::Const(_));
+        self.columns.iter().all(single)
+    }
+
+    /// The only row's key for one set of parameters. `None` if a value is NULL or missing, because no row
+    /// equals NULL, or if there can be several rows.
     ///
     /// `param` takes an index from zero and returns `None` for NULL.
-    pub fn key<'p>(&self, param: impl Fn(u16) -> Option<ParamValue<'p>>) -> Option<Key> {
+    pub fn key<'p>(&'p self, param: impl Fn(u16) -> Option<ParamValue<'p>>) -> Option<Key> {
         let mut hasher = Fnv::default();
         for column in &self.columns {
-            hasher.write(&column.attnum.to_be_bytes());
-            match &column.source {
-                KeySource::Param(index) => column.form.feed(param(*index)?, &mut hasher),
-                KeySource::Const(text) => {
-                    let value = ParamValue { format: Format::Text, bytes: text.as_bytes() };
-                    column.form.feed(value, &mut hasher);
-                }
-            }
+            column.feed(column.source.value(&param)?, &mut hasher);
         }
         Some(Key { table: self.table, hash: hasher.finish() })
+    }
+}
+
+impl KeyColumn {
+    fn feed(&self, value: ParamValue<'_>, hasher: &mut Fnv) {
+        hasher.write(&self.attnum.to_be_bytes());
+        self.form.feed(value, hasher);
+    }
+}
+
+impl KeySource {
+    /// The only value. `None` for NULL, or if there can be several values.
+    fn value<'p>(&'p self, param: impl Fn(u16) -> Option<ParamValue<'p>>) -> Option<ParamValue<'p>> {
+        match self {
+            KeySource::Param(index) => param(*index),
+            KeySource::Const(text) => Some(ParamValue { format: Format::Text, bytes: text.as_bytes() }),
+            KeySource::OneOf(_) | KeySource::Element(_) => None,
+        }
     }
 }
 

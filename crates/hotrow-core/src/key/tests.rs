@@ -95,3 +95,47 @@ fn keys_order_by_table_then_hash() {
     assert!(low < high);
     assert!(Key { table: 1, hash: 1 } < low);
 }
+
+fn listed(sources: Vec<KeySource>) -> KeySpec {
+    let mut spec = spec(&vec![ValueForm::Integer; sources.len()]);
+    spec.columns.iter_mut().zip(sources).for_each(|(column, source)| column.source = source);
+    spec
+}
+
+fn keys(spec: &KeySpec, params: &[Option<ParamValue<'static>>]) -> Option<Vec<Key>> {
+    let rows = spec.rows(|index| params[usize::from(index)])?;
+    Some(rows.into_iter().map(|row| row.key).collect())
+}
+
+#[test]
+fn each_row_of_a_list_has_the_key_that_it_has_alone() {
+    let alone = |value| one(ValueForm::Integer, value);
+    let mut expected = vec![alone(text(b"5")), alone(text(b"7"))];
+    expected.sort();
+    let constant = |text: &str| KeySource::Const(text.to_owned());
+    let list = listed(vec![KeySource::OneOf(vec![constant("7"), KeySource::Param(0), KeySource::Param(1)])]);
+    assert!(!list.is_single() && list.key(|_| Some(text(b"5"))).is_none());
+    assert_eq!(keys(&list, &[Some(binary(&[0, 5])), None]).as_ref(), Some(&expected), "NULL is no row");
+    assert_eq!(keys(&list, &[Some(text(b"5")), Some(text(b"05"))]).as_ref(), Some(&expected), "each once");
+    let array = listed(vec![KeySource::Element(0)]);
+    assert_eq!(keys(&array, &[Some(text(b"{5,NULL, 7,7}"))]), Some(expected));
+    assert_eq!(keys(&array, &[Some(text(b"{}"))]), Some(vec![]));
+    assert_eq!(keys(&array, &[None]), Some(vec![]), "an array that is NULL");
+    assert_eq!(keys(&array, &[Some(text(b"[0:0]={5}"))]), None);
+}
+
+#[test]
+fn lists_of_two_columns_name_all_combinations() {
+    let pair = spec(&[ValueForm::Integer, ValueForm::Integer]);
+    let alone = |a: &'static [u8], b: &'static [u8]| {
+        pair.key(|index| Some(text(if index == 0 { a } else { b }))).unwrap()
+    };
+    let product = listed(vec![KeySource::Element(0), KeySource::Element(1)]);
+    let mut expected = vec![alone(b"1", b"3"), alone(b"1", b"4"), alone(b"2", b"3"), alone(b"2", b"4")];
+    expected.sort();
+    assert_eq!(keys(&product, &[Some(text(b"{1,2}")), Some(text(b"{3,4}"))]), Some(expected));
+    let rows = product.rows(|_| Some(text(b"{1}"))).unwrap();
+    assert_eq!(rows[0].values.iter().map(|value| value.bytes).collect::<Vec<_>>(), [b"1", b"1"]);
+    let many: &'static str = Box::leak(format!("{{{}}}", "8,".repeat(10) + "8").into_boxed_str());
+    assert_eq!(keys(&product, &[Some(text(many.as_bytes())); 2]), None, "121 combinations");
+}

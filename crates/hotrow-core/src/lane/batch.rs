@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{Failure, Unit};
+use crate::key::Key;
 
 /// The transaction ID of a batch, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +28,9 @@ pub struct Batch<P> {
     /// Number of replies that the server owes. A merged call stands for several units, and a unit can have
     /// several statements.
     pub call_count: usize,
-    /// The rows that are locked before anything runs, in key order: the index of the unit and the number of
-    /// its statement.
-    pub ahead: Vec<(usize, u16)>,
+    /// The rows that are locked before anything runs, in key order, each with the index of the unit and the
+    /// number of its statement.
+    pub ahead: Vec<(Key, usize, u16)>,
     /// Number of rows that are locked.
     pub locked: usize,
     /// Number of replies that the server has completed.
@@ -81,16 +82,17 @@ impl<P> Batch<P> {
         if units.len() == 1 { usize::from(self.units[units.start].statements) } else { 1 }
     }
 
-    /// The units of the call that failed, and the number of the statement. `None` if the commit failed.
-    pub(super) fn failed_units(&self) -> Option<(Range<usize>, u16)> {
-        if let Some((unit, statement)) = self.ahead.get(self.locked) {
-            return Some((*unit..*unit + 1, *statement));
+    /// The units of the call that failed, the number of the statement, and the row that could not be locked
+    /// ahead of it. `None` if the commit failed.
+    pub(super) fn failed_units(&self) -> Option<(Range<usize>, u16, Option<Key>)> {
+        if let Some((key, unit, statement)) = self.ahead.get(self.locked) {
+            return Some((*unit..*unit + 1, *statement, Some(*key)));
         }
         let mut answered = self.answered;
         for units in self.calls() {
             let owed = self.answers_owed(&units);
             if answered < owed {
-                return Some((units, u16::try_from(answered).unwrap_or(u16::MAX)));
+                return Some((units, u16::try_from(answered).unwrap_or(u16::MAX), None));
             }
             answered -= owed;
         }
@@ -118,7 +120,7 @@ impl<P> Batch<P> {
         }
         rows.sort();
         rows.dedup_by_key(|(key, ..)| *key);
-        self.ahead = rows.into_iter().map(|(_, unit, statement)| (unit, statement)).collect();
+        self.ahead = rows;
     }
 
     pub(super) fn has_session(&self, session: u64) -> bool {

@@ -457,22 +457,22 @@ impl<P> Lane<P> {
         if failure == Failure::Blocked && batch.takes_locks_in_any_order() {
             self.lock_ahead = limits::LOCK_AHEAD_BATCHES;
         }
-        let culprit = match batch.failed_units() {
-            Some((units, statement)) if units.len() == 1 => {
+        let (culprit, row) = match batch.failed_units() {
+            Some((units, statement, row)) if units.len() == 1 => {
                 let unit = &mut batch.units[units.start];
                 if unit.cancelled {
                     return self.rerun(batch, actions); // without the unit
                 }
                 unit.at_fault = statement;
                 unit.too_slow = failure == Failure::TooSlow;
-                units.start
+                (units.start, row)
             }
             None if failure == Failure::Stale => {
                 let again = batch.units.into_iter().map(Unit::rerun).collect();
                 self.requeue(again, actions);
                 return;
             }
-            Some((units, _)) => {
+            Some((units, ..)) => {
                 // When the calls run one by one, the failing one shows.
                 batch.units[units].iter_mut().for_each(|unit| unit.merge = Some(Merge::NEVER));
                 return self.rerun(batch, actions);
@@ -503,7 +503,7 @@ impl<P> Lane<P> {
         self.requeue(again, actions);
         self.returned.insert(session);
         let key = match failure {
-            Failure::Blocked => Some(self.block(culprit.key_at_fault(), actions)),
+            Failure::Blocked => Some(self.block(row.or_else(|| culprit.key_at_fault()), actions)),
             Failure::Error | Failure::Stale | Failure::TooSlow => None,
         };
         let before = self.refuse_cancelled(before, actions);

@@ -133,15 +133,16 @@ impl<P> Queue<P> {
         let mut chosen = Vec::with_capacity(self.units.len().min(limits::BATCH_UNITS_MAX));
         let (mut bytes, mut statements) = (0, 0);
         for (index, unit) in self.units.iter().enumerate().take(4 * limits::BATCH_UNITS_MAX) {
+            let size = usize::from(unit.statements).max(unit.claims.len());
             let is_full = chosen.len() == limits::BATCH_UNITS_MAX
-                || statements + usize::from(unit.statements) > limits::BATCH_STATEMENTS_MAX
+                || statements + size > limits::BATCH_STATEMENTS_MAX
                 || bytes + unit.bytes > limits::BATCH_BYTES_MAX;
             if is_full || unit.unmeasured && !chosen.is_empty() {
                 break;
             }
             if cut.admits(unit) {
                 bytes += unit.bytes;
-                statements += usize::from(unit.statements);
+                statements += size;
                 chosen.push(index);
                 if unit.unmeasured {
                     break;

@@ -26,7 +26,7 @@ pub struct Unit<P> {
     pub lockable: bool,
     /// Number of its statements.
     pub statements: u16,
-    /// The rows for which the statements of a unit of several statements contend. `key` is the least of them.
+    /// The rows for which a unit of several statements or rows contends. `key` is the least of them.
     pub claims: Box<[Claim]>,
     /// The statement that failed last, for a unit of several statements.
     pub at_fault: u16,
@@ -54,7 +54,7 @@ impl<P> Unit<P> {
         only.into_iter().chain(self.claims.iter().map(|claim| claim.key))
     }
 
-    /// The row of the statement that failed, or else a row of the unit.
+    /// A row of the statement that failed, or else a row of the unit.
     pub(super) fn key_at_fault(&self) -> Option<Key> {
         let claim = self.claims.iter().find(|claim| claim.statement == self.at_fault);
         claim.map(|claim| claim.key).or(self.key)
@@ -66,7 +66,7 @@ impl<P> Unit<P> {
     }
 }
 
-/// A row for which one statement of a unit of several statements contends.
+/// A row for which one statement of a unit of several statements or rows contends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The row.

@@ -48,7 +48,7 @@ pub(super) fn role(word: &[u8]) -> Role {
     match fold(word, &mut buffer).unwrap_or_default() {
         b"and" | b"or" | b"not" | b"in" | b"like" | b"ilike" | b"between" | b"symmetric" | b"then"
         | b"else" | b"when" | b"case" | b"values" | b"returning" | b"select" | b"on" | b"as" | b"join"
-        | b"lateral" | b"all" | b"exists" | b"materialized" => Role::Operand,
+        | b"lateral" | b"all" | b"any" | b"some" | b"exists" | b"materialized" => Role::Operand,
         b"first" | b"next" => Role::Count,
         b"order" | b"group" | b"distinct" => Role::Positions,
         b"conflict" => Role::Predicate,

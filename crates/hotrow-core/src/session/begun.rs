@@ -93,8 +93,11 @@ impl<E: Environment> Session<E> {
                 Packed::simple([&[], &[]], vec![(plan, 0..usize::MAX)], &shape, &mut self.scratch)
             }
         };
-        let key = packed.keys().next();
-        key.map_or(Ok(()), |key| Err(Stop::Need(Need::Row(key))))
+        let mut keys = packed.keys();
+        match (keys.next(), keys.next()) {
+            (Some(key), None) => Err(Stop::Need(Need::Row(key))),
+            _ => Ok(()), // a list of rows has no place among those of one row
+        }
     }
 
     /// Answers a Query that begins a transaction, or ends one without statements. False if the server has to.

@@ -12,6 +12,7 @@ use super::{Packed, Run, Step, bind_of, merged};
 use crate::classify::{Boundary, Packing};
 use crate::key::{Format, Key, KeySpec, ParamValue};
 use crate::lane::{Claim, LaneKind, Merge};
+use crate::limits;
 use crate::normalise::Shape;
 
 /// A statement that lanes prepare on their connections.
@@ -52,6 +53,8 @@ pub struct UnitBuilder<'o, S> {
     others: Vec<Claim>,
     /// The calls with which the last statement can be merged.
     merge: Option<Merge>,
+    /// The rows of a statement are not known.
+    is_unreadable: bool,
     out: &'o mut BytesMut,
 }
 
@@ -82,7 +85,7 @@ impl<S: Prepared> Packed<S> {
         builder.finish(raw)
     }
 
-    /// A unit of several statements contends for these rows. A row that is only read is left out.
+    /// A unit of several statements or rows contends for these rows. A row that is only read is left out.
     fn claim(&mut self, claims: impl Iterator<Item = Claim>) {
         let writes: Vec<bool> = self.runs().map(|run| run.packing.kind == LaneKind::Write).collect();
         self.claims = claims.filter(|claim| writes[usize::from(claim.statement)]).collect();
@@ -95,7 +98,14 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
     /// An empty builder. It writes the messages for the lane into this buffer.
     pub fn new(out: &'o mut BytesMut) -> Self {
         out.clear();
-        UnitBuilder { steps: Vec::with_capacity(1), first: None, others: Vec::new(), merge: None, out }
+        UnitBuilder {
+            steps: Vec::with_capacity(1),
+            first: None,
+            others: Vec::new(),
+            merge: None,
+            is_unreadable: false,
+            out,
+        }
     }
 
     /// Adds a statement of a simple query. `literals` is the range of its literals.
@@ -115,13 +125,13 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
             self.out.extend_from_slice(frontend::DESCRIBE_PORTAL);
         }
         self.out.extend_from_slice(frontend::EXECUTE);
-        let key = key_of(packing.key.as_ref(), |index| {
+        let rows = Rows::of(packing.key.as_ref(), |index| {
             let literal = shape.literal(literals.start + usize::from(index))?;
             Some(ParamValue { format: Format::Text, bytes: literal.value })
         });
         let bind = if packing.in_key_space { bind_of(&self.out[start..]) } else { None };
-        let merge = merge_of(&packing, key, bind);
-        self.add(statement, packing, framing, start, key, merge);
+        self.merge = merge_of(&packing, &rows, bind);
+        self.add(statement, packing, framing, start, rows);
     }
 
     /// Adds a statement of an extended query.
@@ -149,35 +159,35 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
             Describe::No | Describe::StatementFirst => {}
         }
         self.out.extend_from_slice(frontend::EXECUTE);
-        let key = key_of(packing.key.as_ref(), |index| param(&single.bind, index));
+        let rows = Rows::of(packing.key.as_ref(), |index| param(&single.bind, index));
         // The statement's description comes from its own Describe only.
         let bind = matches!(describe, Describe::No | Describe::Portal).then_some(single.bind);
-        let merge = merge_of(&packing, key, bind);
-        self.add(statement, packing, framing, start, key, merge);
+        self.merge = merge_of(&packing, &rows, bind);
+        self.add(statement, packing, framing, start, rows);
     }
 
-    fn add(
-        &mut self,
-        statement: S,
-        packing: Arc<Packing>,
-        framing: ReplyFraming,
-        start: usize,
-        key: Option<Key>,
-        merge: Option<Merge>,
-    ) {
+    fn add(&mut self, statement: S, packing: Arc<Packing>, framing: ReplyFraming, start: usize, rows: Rows) {
         let number = self.steps.iter().filter(|step| matches!(step, Step::Run(_))).count();
-        let claim = key.map(|key| Claim {
+        let claim = |key| Claim {
             key,
             statement: u16::try_from(number).unwrap_or(u16::MAX),
             rows_per_commit: packing.rows_per_commit,
             in_key_space: packing.in_key_space,
             lockable: packing.lock_statement.is_some(),
-        });
-        match number {
-            0 => self.first = claim,
-            _ => self.others.extend(claim),
-        }
-        self.merge = merge;
+        };
+        let mut several = match rows {
+            Rows::One(key) if number == 0 => {
+                self.first = key.map(claim);
+                Vec::new()
+            }
+            Rows::One(key) => key.into_iter().map(claim).collect(),
+            Rows::Several(keys) => keys.into_iter().map(claim).collect(),
+            Rows::Unreadable => {
+                self.is_unreadable = true;
+                Vec::new()
+            }
+        };
+        self.others.append(&mut several);
         self.steps.push(Step::Run(Run { statement, packing, frames: start..self.out.len(), framing }));
     }
 
@@ -195,7 +205,7 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
 
     /// The finished unit.
     pub fn finish(self, raw: [&[u8]; 2]) -> Packed<S> {
-        let UnitBuilder { steps, first, others, merge, out } = self;
+        let UnitBuilder { steps, first, others, merge, is_unreadable, out } = self;
         let mut bytes = Vec::with_capacity(out.len() + raw[0].len() + raw[1].len());
         bytes.extend_from_slice(out);
         raw.iter().for_each(|raw| bytes.extend_from_slice(raw));
@@ -204,29 +214,50 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
             rows_per_commit: first.map_or(1, |claim| claim.rows_per_commit),
             merge,
             claims: Box::default(),
+            is_unreadable: is_unreadable || others.len() > limits::UNIT_ROWS_MAX,
             steps,
             bytes: bytes.into(),
             raw: out.len(),
         };
-        if packed.steps.len() > 1 {
+        if packed.steps.len() > 1 || !others.is_empty() {
             packed.claim(first.into_iter().chain(others));
         }
         packed
     }
 }
 
-fn merge_of(packing: &Packing, key: Option<Key>, bind: Option<Bind<'_>>) -> Option<Merge> {
-    (packing.in_key_space && key.is_some()).then(|| {
+/// The rows for which a statement contends.
+enum Rows {
+    /// One, if it is known.
+    One(Option<Key>),
+    /// Those of a list of values.
+    Several(Vec<Key>),
+    /// The list is too long or cannot be read.
+    Unreadable,
+}
+
+impl Rows {
+    fn of<'p>(spec: Option<&'p KeySpec>, param: impl Fn(u16) -> Option<ParamValue<'p>>) -> Self {
+        match spec {
+            None => Rows::One(None),
+            Some(spec) if spec.is_single() => Rows::One(spec.key(param)),
+            Some(spec) => match spec.rows(param) {
+                Some(rows) => Rows::Several(rows.into_iter().map(|row| row.key).collect()),
+                None => Rows::Unreadable,
+            },
+        }
+    }
+}
+
+fn merge_of(packing: &Packing, rows: &Rows, bind: Option<Bind<'_>>) -> Option<Merge> {
+    (packing.in_key_space && matches!(rows, Rows::One(Some(_)))).then(|| {
         let merging = packing.merging.as_ref().zip(bind);
         merging.map_or(Merge::NEVER, |(merging, bind)| merged::group(merging, &bind))
     })
 }
 
-fn key_of<'p>(spec: Option<&KeySpec>, param: impl Fn(u16) -> Option<ParamValue<'p>>) -> Option<Key> {
-    spec.and_then(|spec| spec.key(param))
-}
-
-fn param<'a>(bind: &Bind<'a>, index: u16) -> Option<ParamValue<'a>> {
+/// The value of a parameter. `None` for NULL.
+pub(super) fn param<'a>(bind: &Bind<'a>, index: u16) -> Option<ParamValue<'a>> {
     let value = bind.value(usize::from(index))?;
     let format = if value.binary { Format::Binary } else { Format::Text };
     Some(ParamValue { format, bytes: value.bytes? })

@@ -17,6 +17,7 @@ use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::frontend::{self, Bind};
 use hotrow_wire::split;
 
+use builder::param;
 pub use builder::{Plan, Prepared, UnitBuilder};
 use framing::ReplyFraming;
 pub use framing::put_command_answer;
@@ -24,20 +25,22 @@ use gather::Describe;
 use merged::Rows;
 
 use crate::classify::{Boundary, LockStatement, Packing, Returns};
-use crate::key::Key;
+use crate::key::{Key, Row};
 use crate::lane::{Claim, LaneKind, Merge};
 
 /// A unit that a lane can run. `S` is the gateway's type for a statement.
 #[derive(Debug)]
 pub struct Packed<S> {
-    /// The row for which it contends. For a unit of several statements, the row with the least key.
+    /// The row for which it contends. For a unit of several rows, the row with the least key.
     pub key: Option<Key>,
     /// Maximum number of the row's versions in one commit.
     pub rows_per_commit: u16,
     /// For a call of a function with a merge rule: the calls with which it can be merged.
     pub merge: Option<Merge>,
-    /// The rows for which a unit of several statements contends.
+    /// The rows for which a unit of several statements or rows contends.
     pub claims: Box<[Claim]>,
+    /// The rows of one of its statements are too many or cannot be read.
+    is_unreadable: bool,
     steps: Vec<Step<S>>,
     bytes: Box<[u8]>,
     /// The offset in `bytes` of the messages as the client sent them.
@@ -94,10 +97,10 @@ impl<S> Packed<S> {
         self.runs().any(|run| may_wait(&run.packing))
     }
 
-    /// Whether it can wait and cannot be sent as a call of the twin. In a lane it would hold up all other
-    /// units.
+    /// Whether its rows are not known, or it can wait and cannot be sent as a call of the twin. In a lane it
+    /// would hold up all other units.
     pub fn must_run_alone(&self) -> bool {
-        self.may_wait() && self.merge.is_none_or(|merge| merge == Merge::NEVER)
+        self.is_unreadable || self.may_wait() && self.merge.is_none_or(|merge| merge == Merge::NEVER)
     }
 
     /// Whether its transaction would stay open after a failure, because its COMMIT is not a message of its
@@ -143,13 +146,16 @@ impl<S> Packed<S> {
         self.runs().any(|run| run.packing.lock_statement.is_some())
     }
 
-    /// The statement that locks the row of one of its statements, and the parameters.
-    pub fn lock(&self, statement: u16) -> Option<(&LockStatement, Bind<'_>)> {
+    /// The statement that locks a row of one of its statements, and the row.
+    pub fn lock(&self, statement: u16, key: Key) -> Option<(&LockStatement, Row<'_>)> {
         let run = self.runs().nth(statement.into())?;
         let mut frames = self.frames(run);
         while let Ok(Some(frame)) = split(frames, |_| usize::MAX) {
             if frame.tag == frontend::tag::BIND {
-                return run.packing.lock_statement.as_ref().zip(Bind::read(frame.body()).ok());
+                let bind = Bind::read(frame.body()).ok()?;
+                let rows = run.packing.key.as_ref()?.rows(|index| param(&bind, index))?;
+                let row = rows.into_iter().find(|row| row.key == key);
+                return run.packing.lock_statement.as_ref().zip(row);
             }
             frames = &frames[frame.bytes.len()..];
         }

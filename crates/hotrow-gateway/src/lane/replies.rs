@@ -158,10 +158,7 @@ impl Replies {
                     return Ok(None);
                 }
             }
-            let bytes_max = if kind == LaneKind::Read { limits::READ_ROW_BYTES_MAX } else { usize::MAX };
-            if kind == LaneKind::Read
-                && input.first() == Some(&tag::DATA_ROW)
-                && self.begins_oversized(input, bytes_max)
+            if kind == LaneKind::Read && input.first() == Some(&tag::DATA_ROW) && self.begins_oversized(input)
             {
                 continue;
             }
@@ -178,11 +175,13 @@ impl Replies {
         }
     }
 
-    /// Whether a row begins that is too large for a lane. Then it is skipped, and the session runs its unit.
-    fn begins_oversized(&mut self, input: &[u8], bytes_max: usize) -> bool {
+    /// Whether a row begins that is too large for a lane, or makes its answer too large. Then it is skipped, and the
+    /// session runs its unit.
+    fn begins_oversized(&mut self, input: &[u8]) -> bool {
         let Some((header, _)) = input.split_first_chunk::<HEADER_BYTES>() else { return false };
         let total = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize + 1;
-        if total <= bytes_max {
+        let answer = self.current.len() - self.current.start_of(self.current.ends.len());
+        if total <= limits::READ_ROW_BYTES_MAX && answer + total <= limits::ANSWER_BYTES_MAX {
             return false;
         }
         self.skip = total;

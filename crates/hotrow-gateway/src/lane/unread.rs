@@ -44,7 +44,7 @@ impl Task {
     fn exclude_large(&mut self) {
         let Some(batch) = self.core.under_way().front() else { return };
         let answers = self.replies.current();
-        if answers.len_of(batch.answered..batch.answered + 1) <= limits::WRITE_ANSWER_BYTES_MAX {
+        if answers.len_of(batch.answered..batch.answered + 1) <= limits::ANSWER_BYTES_MAX {
             return;
         }
         let calls = calls_of_units(batch);

@@ -6,11 +6,11 @@ use std::io;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use hotrow_core::classify::LockStatement;
+use hotrow_core::key::{Format, Row};
 use hotrow_core::lane::{Batch, LaneKind, Unit};
 use hotrow_core::session::statement_name;
 use hotrow_core::unit::merged;
-use hotrow_wire::frontend::{self, Bind, Named, tag};
+use hotrow_wire::frontend::{self, Named, Value, tag};
 
 use super::catalogue_check::{BatchEnd, CatalogueCheck};
 use super::context::LaneContext;
@@ -59,11 +59,11 @@ impl Writer {
         for statement in self.closes.drain(..) {
             put_close(statement_name(statement).as_bytes(), &mut upstream.output);
         }
-        for (unit, statement) in &batch.ahead {
-            if let Some((ahead, bind)) = batch.units[*unit].payload.unit.lock(*statement) {
+        for (key, unit, statement) in &batch.ahead {
+            if let Some((ahead, row)) = batch.units[*unit].payload.unit.lock(*statement, *key) {
                 let lock = context.statements.ahead(ahead);
                 self.prepare(&lock, batch.number, upstream);
-                put_lock(&lock.name, ahead, &bind, &mut upstream.output);
+                put_lock(&lock.name, &row, &mut upstream.output);
             }
         }
         for call in batch.calls() {
@@ -174,9 +174,13 @@ impl Writer {
 }
 
 /// Locks a row with the client's own values, in its formats.
-fn put_lock(statement: &[u8], ahead: &LockStatement, bind: &Bind<'_>, out: &mut BytesMut) {
-    let values = ahead.params.iter().filter_map(|index| bind.value(usize::from(*index)));
-    frontend::put_bind_values(out, statement, &values.collect::<Vec<_>>(), &[]);
+fn put_lock(statement: &[u8], row: &Row<'_>, out: &mut BytesMut) {
+    let values = row
+        .values
+        .iter()
+        .map(|value| Value { binary: value.format == Format::Binary, bytes: Some(value.bytes) });
+    let values: Vec<_> = values.collect();
+    frontend::put_bind_values(out, statement, &values, &[]);
     out.extend_from_slice(frontend::EXECUTE);
 }
 

@@ -42,9 +42,13 @@ async fn explain_shows_how_a_unit_runs_and_fails_for_statements_that_the_server_
     assert!(!unit.contains("passed through"), "{unit}");
     assert_contains(&explain("update explained set stock = 1 where id = 7"), &["key       id = 7\n"]);
     assert_contains(&explain("update explained set stock = 1 where id = $1"), &["key       id = $1\n"]);
-    let several = explain("update explained set stock = 1 where id in (1, 2)");
-    assert_contains(&several, &["passed through", "instead ", "one statement per row"]);
-    let unit = explain("begin; update explained set stock = 1 where id in (1, 2); commit");
+    assert_contains(
+        &explain("update explained set stock = 1 where id in (1, $1)"),
+        &["packed", "key       id in (1, $1)\n"],
+    );
+    let several = explain("update explained set stock = 1 where id > 1");
+    assert_contains(&several, &["passed through", "instead ", "column IN (...)"]);
+    let unit = explain("begin; update explained set stock = 1 where id > 1; commit");
     assert_contains(&unit, &["passed through as one unit", "unless "]);
     assert_contains(&explain("create table later (id int); select * from later"), &["passed through"]);
 

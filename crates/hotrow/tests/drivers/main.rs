@@ -6,6 +6,7 @@ mod after_errors;
 mod blocks;
 mod copies;
 mod frames;
+mod lists;
 mod names;
 mod names_in_pipelines;
 mod pgbench;

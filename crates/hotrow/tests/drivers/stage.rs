@@ -3,7 +3,7 @@
 
 use hotrow_testkit::raw::{Message, Raw, bind, describe, execute, parse, query, sync, tags};
 use hotrow_testkit::{Gateway, new_schema, server, value};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Config};
 
 pub const RESET: &str = "drop table if exists r; truncate t; insert into t select id, 0, 'row ' || id from generate_series(1, 9) id";
 pub const UPDATE: &str = "update t set n = n + 1 where id = $1 returning id, n";
@@ -35,6 +35,11 @@ impl Stage {
     /// A connection with the stage's schema as its search path.
     pub async fn raw(&self, port: u16) -> Raw {
         Raw::log_in(port, &[("options", &format!("-c search_path={}", self.schema))]).await
+    }
+
+    /// For a driver that uses the stage's schema through the gateway.
+    pub fn config(&self) -> Config {
+        self.gateway.config_in(&self.schema)
     }
 
     /// Runs the steps, each sent in one write, directly and through the gateway. Returns the replies, which must be the

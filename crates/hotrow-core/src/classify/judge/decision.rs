@@ -140,12 +140,13 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
         Verb::Insert => insert_key(candidate, table)?,
         Verb::Select | Verb::Update | Verb::Delete => {
             let (index, key) = point_key(candidate, table)?;
-            (Some(key), format!("all columns of {} are bound by equality", index.name))
+            let to = if key.is_single() { "by equality" } else { "to a list of values" };
+            (Some(key), format!("all columns of {} are bound {to}", index.name))
         }
     };
     // A role that can delete a row may lack the privilege to lock it. A plain INSERT has no row to lock.
     let lock_statement =
-        key.as_ref().filter(|_| candidate.updates()).map(|key| LockStatement::new(table, key, types));
+        key.as_ref().filter(|_| candidate.updates()).and_then(|key| LockStatement::new(table, key, types));
     let writes = candidate.verb != Verb::Select || moves_sequence;
     let kind = if writes { LaneKind::Write } else { LaneKind::Read };
     Ok(Packing {

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use crate::key::{KeySource, KeySpec};
 
 use crate::classify::facts::TableFacts;
+use crate::classify::known::builtin_types;
 use crate::classify::text::names::quoted;
 
 /// The statement that locks a row before another statement changes it.
@@ -14,31 +15,42 @@ pub struct LockStatement {
     /// The text. It locks the row as UPDATE does. It needs no privilege that the other statement does not
     /// need.
     pub text: String,
-    /// The types of its parameters. A type that the client did not declare is 0.
+    /// The types of its parameters, which are the values of the key's columns. A type that the client did not
+    /// declare is 0.
     pub types: Vec<u32>,
-    /// The indexes, from zero, of the client's parameters that it uses.
-    pub params: Vec<u16>,
 }
 
 impl LockStatement {
-    pub(crate) fn new(table: &TableFacts, key: &KeySpec, types: &[u32]) -> Self {
-        let mut lock = LockStatement { text: String::new(), types: Vec::new(), params: Vec::new() };
+    /// `None` if values of one column can have different types, or types that are not known.
+    pub(crate) fn new(table: &TableFacts, key: &KeySpec, types: &[u32]) -> Option<Self> {
+        let mut lock = LockStatement { text: String::new(), types: Vec::new() };
         let mut conditions = Vec::new();
         for column in &key.columns {
-            let value = match &column.source {
-                KeySource::Param(index) => {
-                    lock.types.push(types.get(usize::from(*index)).copied().unwrap_or(0));
-                    lock.params.push(*index);
-                    format!("${}", lock.params.len())
-                }
-                KeySource::Const(text) => format!("'{}'", text.replace('\'', "''")),
-            };
-            conditions.push(format!("{} = {value}", quoted(&column.name)));
+            lock.types.push(type_of(&column.source, types)?);
+            conditions.push(format!("{} = ${}", quoted(&column.name), lock.types.len()));
         }
         let (schema, name) = (quoted(&table.schema), quoted(&table.name));
         let conditions = conditions.join(" and ");
         write!(lock.text, "select from {schema}.{name} where {conditions} for no key update")
             .expect("writing to a string does not fail");
-        lock
+        Some(lock)
+    }
+}
+
+/// The type of the values, of which the client has declared some.
+fn type_of(source: &KeySource, declared: &[u32]) -> Option<u32> {
+    let declared_as = |index: &u16| declared.get(usize::from(*index)).copied().unwrap_or(0);
+    match source {
+        KeySource::Param(index) => Some(declared_as(index)),
+        KeySource::Const(_) => Some(0),
+        KeySource::OneOf(sources) => {
+            let mut types = sources.iter().map(|source| type_of(source, declared));
+            let first = types.next().unwrap_or(Some(0));
+            if types.all(|other| other == first) { first } else { None }
+        }
+        KeySource::Element(index) => match declared_as(index) {
+            oid if builtin_types::OPEN.contains(&oid) => Some(0),
+            oid => builtin_types::element_of(oid),
+        },
     }
 }

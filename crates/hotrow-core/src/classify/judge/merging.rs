@@ -115,7 +115,7 @@ impl<'a> Matched<'a> {
         let source = match self.arguments[self.rule.key_argument]?.operand()? {
             Operand::Param(index) => KeySource::Param(index),
             Operand::Const(text) => KeySource::Const(text),
-            Operand::Default | Operand::Expression => return None,
+            Operand::OneOf(_) | Operand::Element(_) | Operand::Default | Operand::Expression => return None,
         };
         let form = ValueForm::of_type(parameter.type_oid);
         Some(KeySpec::in_space(key_space(&self.rule.key_space), &parameter.name, form, source))

@@ -6,6 +6,7 @@ use crate::key::{KeyColumn, KeySource, KeySpec, ValueForm};
 use crate::classify::facts::{Index, TableFacts};
 use crate::classify::read::candidate::{Candidate, Operand};
 use crate::classify::reason::Reason;
+use crate::limits;
 
 /// The unique index whose columns are all bound by equality. The primary key is preferred.
 pub(crate) fn point_key<'t>(
@@ -15,10 +16,17 @@ pub(crate) fn point_key<'t>(
     let bound = |name: &String| {
         candidate.equalities.iter().find(|equality| equality.column == *name).map(|it| it.operand.clone())
     };
-    table
+    let (index, key) = table
         .indexes_by_preference()
         .find_map(|index| Some((index, key_over(table, &index.columns, bound)?)))
-        .ok_or_else(|| Reason::NoUniqueIndex(table.name.clone()))
+        .ok_or_else(|| Reason::NoUniqueIndex(table.name.clone()))?;
+    if key.rows_named() > limits::UNIT_ROWS_MAX {
+        return Err(Reason::ManyRows);
+    }
+    if candidate.limited && !key.is_single() {
+        return Err(Reason::Unsupported("LIMIT, OFFSET or FETCH of several rows"));
+    }
+    Ok((index, key))
 }
 
 /// The key of a row to be inserted: the conflict target if its row can be updated, otherwise the primary key
@@ -59,11 +67,7 @@ fn key_over(
     }
     let columns = columns.iter().map(|name| {
         let column = table.column(name)?;
-        let source = match value(name)? {
-            Operand::Param(index) => KeySource::Param(index),
-            Operand::Const(text) => KeySource::Const(text),
-            Operand::Default | Operand::Expression => return None,
-        };
+        let source = source(value(name)?)?;
         Some(KeyColumn {
             name: name.clone(),
             attnum: column.attnum,
@@ -72,6 +76,18 @@ fn key_over(
         })
     });
     Some(KeySpec { table: table.oid, columns: columns.collect::<Option<_>>()? })
+}
+
+fn source(operand: Operand) -> Option<KeySource> {
+    Some(match operand {
+        Operand::Param(index) => KeySource::Param(index),
+        Operand::Const(text) => KeySource::Const(text),
+        Operand::OneOf(operands) => {
+            KeySource::OneOf(operands.into_iter().map(source).collect::<Option<_>>()?)
+        }
+        Operand::Element(index) => KeySource::Element(index),
+        Operand::Default | Operand::Expression => return None,
+    })
 }
 
 /// Bounds for the number of versions of one row that one commit can leave in a heap page.

@@ -1,4 +1,4 @@
-//! Built-in types that arguments of merged calls can have: their arrays and their implicit conversions.
+//! Built-in types that arguments of merged calls and lists of keys can have: their arrays and their implicit conversions.
 
 /// Names, oid, oid of the array.
 const TYPES: &[(&str, u32, u32)] = &[
@@ -42,6 +42,11 @@ pub(crate) fn name_of(oid: u32) -> Option<&'static str> {
 /// The type of an array of this type.
 pub(crate) fn array_of(oid: u32) -> Option<u32> {
     TYPES.iter().find(|(_, element, _)| *element == oid).map(|(.., array)| *array)
+}
+
+/// The type of the elements of an array of this type.
+pub(crate) fn element_of(oid: u32) -> Option<u32> {
+    TYPES.iter().find(|(.., array)| *array == oid).map(|(_, element, _)| *element)
 }
 
 /// Whether a function with a parameter of type `wanted` accepts `given` without an explicit cast.

@@ -11,6 +11,7 @@ use crate::classify::read::candidate::{Call, Candidate, Equality, Operand, Verb}
 use crate::classify::read::expression::{References, column_name};
 use crate::classify::reason::Reason;
 use crate::classify::text::names::{TableName, folded, parts};
+use crate::key::{Format, ParamValue, elements};
 
 /// A candidate under construction.
 pub(crate) struct CandidateBuilder {
@@ -105,14 +106,21 @@ impl CandidateBuilder {
                 self.conjuncts(right);
             }
             Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
-                let found =
-                    column_of(left).zip(value_of(right)).or_else(|| column_of(right).zip(value_of(left)));
-                if let Some((column, operand)) = found {
-                    self.candidate.equalities.push(Equality { column, operand });
-                }
+                let found = column_of(left).zip(value_of(right));
+                self.equality(found.or_else(|| column_of(right).zip(value_of(left))));
+            }
+            Expr::InList { expr, list, negated: false } => {
+                self.equality(column_of(expr).zip(one_of(list)));
+            }
+            Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, is_some: _ } => {
+                self.equality(column_of(left).zip(element_of(right)));
             }
             _ => {}
         }
+    }
+
+    fn equality(&mut self, found: Option<(String, Operand)>) {
+        self.candidate.equalities.extend(found.map(|(column, operand)| Equality { column, operand }));
     }
 
     /// The list of a SELECT or RETURNING.
@@ -213,6 +221,43 @@ pub(crate) fn value_of(expr: &Expr) -> Option<Operand> {
         Expr::TypedString(typed) => constant(&typed.value.value),
         Expr::Value(value) => constant(&value.value),
         _ => None,
+    }
+}
+
+/// A list of parameters and constants. No column equals NULL.
+fn one_of(list: &[Expr]) -> Option<Operand> {
+    let values = list.iter().filter(|expr| !is_null(expr));
+    values.map(value_of).collect::<Option<_>>().map(Operand::OneOf)
+}
+
+fn is_null(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_null(inner),
+        Expr::Cast { expr, .. } => is_null(expr),
+        Expr::Value(value) => value.value == Value::Null,
+        _ => false,
+    }
+}
+
+/// The elements of an array that is a parameter, a constant or a list.
+fn element_of(array: &Expr) -> Option<Operand> {
+    match array {
+        Expr::Nested(inner) => element_of(inner),
+        Expr::Cast { expr, .. } => element_of(expr),
+        Expr::Array(array) => one_of(&array.elem),
+        _ => match value_of(array)? {
+            Operand::Param(index) => Some(Operand::Element(index)),
+            Operand::Const(text) => {
+                let elements = elements(ParamValue { format: Format::Text, bytes: text.as_bytes() })?;
+                let text = |element: ParamValue<'_>| str::from_utf8(element.bytes).ok().map(str::to_owned);
+                elements
+                    .into_iter()
+                    .map(|element| text(element).map(Operand::Const))
+                    .collect::<Option<_>>()
+                    .map(Operand::OneOf)
+            }
+            _ => None,
+        },
     }
 }
 

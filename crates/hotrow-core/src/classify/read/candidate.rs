@@ -27,18 +27,22 @@ pub enum Operand {
     Param(u16),
     /// A literal, as the text format has it.
     Const(String),
+    /// One of these parameters and constants.
+    OneOf(Vec<Operand>),
+    /// An element of a parameter that is an array.
+    Element(u16),
     /// The column's default.
     Default,
     /// Anything else.
     Expression,
 }
 
-/// `column = value` in a WHERE.
+/// `column = value`, `column IN (...)` or `column = ANY (...)` in a WHERE.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Equality {
     /// The column.
     pub column: String,
-    /// A parameter or a constant.
+    /// A parameter, a constant, or several of them.
     pub operand: Operand,
 }
 
@@ -73,6 +77,8 @@ pub struct Candidate {
     pub table: Option<TableName>,
     /// Equalities that hold for every row that it finds.
     pub equalities: Vec<Equality>,
+    /// It has LIMIT, OFFSET or FETCH.
+    pub limited: bool,
     /// INSERT's parts.
     pub insert: Option<InsertParts>,
     /// Columns that get new values by UPDATE or ON CONFLICT DO UPDATE.

@@ -95,6 +95,10 @@ impl References {
                 self.expression(expr)?;
                 self.expressions(list)
             }
+            Expr::AnyOp { left, compare_op, right, is_some: _ } | Expr::AllOp { left, compare_op, right } => {
+                self.binary(compare_op)?;
+                self.expressions([&**left, &**right])
+            }
             Expr::Tuple(items) => self.expressions(items),
             Expr::Array(array) => self.expressions(&array.elem),
             _ => self.keyword_operator(expr),

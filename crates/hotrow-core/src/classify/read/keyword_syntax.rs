@@ -86,7 +86,6 @@ impl References {
             Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
                 Err(Reason::Unsupported("a subquery"))
             }
-            Expr::AnyOp { .. } | Expr::AllOp { .. } => Err(Reason::Unsupported("ANY or ALL over a set")),
             _ => Err(Reason::Unsupported("an expression of a kind that is not known to be harmless")),
         }
     }

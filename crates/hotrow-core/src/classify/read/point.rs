@@ -2,7 +2,8 @@
 //! judges the candidate.
 
 use sqlparser::ast::{
-    Delete, FromTable, GroupByExpr, LimitClause, Query, Select, SelectFlavor, SetExpr, Update,
+    Delete, FromTable, GroupByExpr, LimitClause, OrderBy, OrderByExpr, OrderByKind, OrderBySort, Query,
+    Select, SelectFlavor, SetExpr, Update,
 };
 
 use crate::classify::read::builder::{CandidateBuilder, value_of};
@@ -76,7 +77,9 @@ pub(crate) fn delete(delete: &Delete) -> Result<Candidate, Reason> {
 pub(crate) fn select(query: &Query) -> Result<Candidate, Reason> {
     let select = point_select(query)?;
     let mut builder = CandidateBuilder::new(Verb::Select);
-    if let Some(call) = call::call(select) {
+    // A merged call has no other clauses.
+    let is_bare = query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
+    if let Some(call) = call::call(select).filter(|_| is_bare) {
         if let Output::Rows { .. } = call.output {
             builder.call(call);
             return Ok(builder.finish());
@@ -92,10 +95,14 @@ pub(crate) fn select(query: &Query) -> Result<Candidate, Reason> {
         [table] => {
             builder.table(table)?;
             builder.selection(select.selection.as_ref())?;
+            builder.candidate.limited = query.limit_clause.is_some() || query.fetch.is_some();
         }
         _ => return Err(Reason::Unsupported("a join")),
     }
     builder.projection(&select.projection)?;
+    for by in query.order_by.iter().flat_map(ordered_by) {
+        builder.references.expression(&by.expr)?;
+    }
     Ok(builder.finish())
 }
 
@@ -118,7 +125,10 @@ fn point_select(query: &Query) -> Result<&Select, Reason> {
     };
     let refused = [
         (with.is_some(), "WITH"),
-        (order_by.is_some(), "ORDER BY"),
+        (
+            !order_is_plain(order_by.as_ref()),
+            "ORDER BY with USING, or a clause that PostgreSQL does not have",
+        ),
         (!locks.is_empty(), "a row lock such as FOR UPDATE, which outlives the statement"),
         (!pipe_operators.is_empty(), "a clause that PostgreSQL does not have"),
         (!limit_is_plain(limit_clause.as_ref()), "LIMIT or OFFSET with an expression"),
@@ -186,6 +196,24 @@ fn refuse(conditions: &[(bool, &'static str)]) -> Result<(), Reason> {
         Some((_, what)) => Err(Reason::Unsupported(what)),
         None => Ok(()),
     }
+}
+
+/// The expressions of an ORDER BY. ORDER BY ALL has none.
+fn ordered_by(order_by: &OrderBy) -> &[OrderByExpr] {
+    match &order_by.kind {
+        OrderByKind::Expressions(expressions) => expressions,
+        OrderByKind::All(_) => &[],
+    }
+}
+
+/// The order of each type is PostgreSQL's own.
+fn order_is_plain(order_by: Option<&OrderBy>) -> bool {
+    let plain =
+        |by: &OrderByExpr| by.with_fill.is_none() && !matches!(by.options.sort, Some(OrderBySort::Using(_)));
+    order_by.is_none_or(|order_by| {
+        let expressions = ordered_by(order_by);
+        order_by.interpolate.is_none() && !expressions.is_empty() && expressions.iter().all(plain)
+    })
 }
 
 fn limit_is_plain(limit: Option<&LimitClause>) -> bool {

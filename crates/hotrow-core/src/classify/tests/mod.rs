@@ -141,15 +141,23 @@ fn describe(decision: &Decision) -> String {
         LaneKind::Write => "write",
     };
     let key = packing.key.as_ref().map_or("no key".to_owned(), |key| {
-        let columns = key.columns.iter().map(|column| match &column.source {
-            KeySource::Param(index) => format!("{}=${}", column.name, index + 1),
-            KeySource::Const(text) => format!("{}={text}", column.name),
-        });
+        let columns = key.columns.iter().map(|column| format!("{}={}", column.name, source(&column.source)));
         columns.collect::<Vec<_>>().join(",")
     });
     let rows = if packing.returns_rows { ", rows" } else { "" };
     let sequence = if packing.touches_sequence { ", sequence" } else { "" };
     format!("{lane} {key}{rows}{sequence}")
+}
+
+fn source(of: &KeySource) -> String {
+    match of {
+        KeySource::Param(index) => format!("${}", index + 1),
+        KeySource::Const(text) => text.clone(),
+        KeySource::OneOf(sources) => {
+            format!("({})", sources.iter().map(source).collect::<Vec<_>>().join("|"))
+        }
+        KeySource::Element(index) => format!("any ${}", index + 1),
+    }
 }
 
 /// Each statement has exactly this verdict.

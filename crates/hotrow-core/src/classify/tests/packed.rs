@@ -1,6 +1,7 @@
 //! Tests packed statements and their keys: plain ones, and those that frameworks and drivers send.
 
 use super::*;
+use crate::limits;
 
 #[test]
 fn updates_by_key() {
@@ -71,6 +72,7 @@ fn point_reads() {
         ("select i.stock from inv as i where i.sku = $1 limit 1", "read sku=$1, rows"),
         ("select stock from inv where id = $1 limit $2 offset 0", "read id=$1, rows"),
         ("select stock from inv where id = $1 fetch first 1 rows only", "read id=$1, rows"),
+        ("select stock from inv where id = $1 order by stock limit 1", "read id=$1, rows"),
         (
             "select coalesce(note, 'none'), length(note)::text from inv where id = $1 and stock > 0",
             "read id=$1, rows",
@@ -85,6 +87,67 @@ fn point_reads() {
             "read id=$1, rows",
         ),
     ]);
+}
+
+#[test]
+fn lists_of_keys() {
+    check_exactly(&[
+        ("update inv set stock = stock - 1 where id in ($1, $2, 3)", "write id=($1|$2|3)"),
+        ("update inv set stock = stock - 1 where inv.id in (1)", "write id=(1)"),
+        ("update inv set stock = 0 where id in (null, $1::int, null::int)", "write id=($1)"),
+        ("update inv set stock = 0 where id in (null)", "write id=()"),
+        ("delete from inv where id = any($1) and stock = any($2)", "write id=any $1"),
+        ("delete from inv where id = some($1::int[])", "write id=any $1"),
+        ("delete from inv where id = any('{1, null, 3}')", "write id=(1|3)"),
+        ("delete from inv where (id = any((array[$1, 2])::int[]))", "write id=($1|2)"),
+        ("select * from inv where id in (1, 2) order by id desc nulls last, 2", "read id=(1|2), rows"),
+        ("select * from inv where sku = any($1) and id <> all($2)", "read sku=any $1, rows"),
+        ("select * from inv where id in (1, 2) and id = 1", "read id=(1|2), rows"),
+        ("update line set quantity = 0 where order_id = $1 and no in (1, 2)", "write order_id=$1,no=(1|2)"),
+        ("delete from line where no = any($2) and order_id in ($1, $3)", "write order_id=($1|$3),no=any $2"),
+    ]);
+    let list = |count: usize| format!("delete from inv where id in ({})", vec!["1"; count].join(","));
+    assert!(verdict(&list(limits::UNIT_ROWS_MAX)).starts_with("write"));
+    assert_eq!(verdict(&list(limits::UNIT_ROWS_MAX + 1)), "pass: more than 100 rows");
+    let columns = format!("and no in ({})", vec!["1"; limits::UNIT_ROWS_MAX].join(","));
+    let product = format!("delete from line where order_id in ($1, $2) {columns}");
+    assert_eq!(verdict(&product), "pass: more than 100 rows");
+}
+
+/// The statement that locks a row has one type for each column of the key.
+#[test]
+fn rows_of_lists_are_locked_with_their_declared_types() {
+    let lock = |sql: &str, types: &[u32]| {
+        let Analysis::Candidate(candidate) = analyse(sql) else { panic!() };
+        let facts = Facts { table: candidate.table.as_ref().and_then(find), ..Facts::default() };
+        let Decision::Packed(packing) = decide(&candidate, &facts, types) else { panic!() };
+        packing.lock_statement.map(|lock| (lock.text, lock.types))
+    };
+    let text = "select from \"public\".\"inv\" where \"id\" = $1 for no key update";
+    for (condition, types, locked_with) in [
+        ("id = $1", &[][..], Some(0)),
+        ("id = $1", &[20], Some(20)),
+        ("id = 5", &[20], Some(0)),
+        ("id in ($1, $2)", &[], Some(0)),
+        ("id in ($1, $2)", &[23, 23], Some(23)),
+        ("id in ($1, $2)", &[23, 20], None),
+        ("id in ($1, 2)", &[23], None),
+        ("id in (null)", &[], Some(0)),
+        ("id = any($1)", &[], Some(0)),
+        ("id = any($1)", &[1016], Some(20)),
+        ("id = any($1)", &[1041], None),
+    ] {
+        let sql = format!("update inv set stock = 0 where {condition}");
+        assert_eq!(
+            lock(&sql, types),
+            locked_with.map(|oid| (text.to_owned(), vec![oid])),
+            "{condition} {types:?}"
+        );
+    }
+    let (text, types) =
+        lock("update line set quantity = 0 where order_id = $1 and no in ($2, $3)", &[]).unwrap();
+    let due = "select from \"public\".\"line\" where \"order_id\" = $1 and \"no\" = $2 for no key update";
+    assert_eq!((text.as_str(), &types[..]), (due, &[0, 0][..]));
 }
 
 #[test]

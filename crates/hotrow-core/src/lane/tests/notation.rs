@@ -4,7 +4,7 @@
 //! A unit is written as its session, its key (a letter, a capital letter for table 2, `-` for none) and, if
 //! needed, a number that distinguishes it from other units of its session: `1a`, `12-`, `3B2`. `1..9a` are
 //! the units of sessions 1 to 9. `1a+b` is a unit of two statements on two rows, and `fails-at 1a+b/2` means
-//! that the second one failed. In a batch, `{a b}` are rows that are locked first. `1a@500` has 500 bytes. Of
+//! that the second one failed. `1ab` is a unit of one statement on two rows. In a batch, `{a b}` are rows that are locked first. `1a@500` has 500 bytes. Of
 //! `1a%2`, two fit one commit. `1a#2` is a call of a function with a merge rule, in group 2, of which four
 //! can become one. `1a?#2` is a call that can wait, and `waits 1a?` says that it does. In a batch, `[1a 2b]`
 //! is one call. `*` is the whole of table 1.
@@ -85,7 +85,9 @@ impl Interpreter {
             "committed" => self.step(Event::Resolved(Outcome::Committed)),
             "aborted" => self.step(Event::Resolved(Outcome::Aborted)),
             "unknown" => self.step(Event::Resolved(Outcome::Unknown)),
-            "unblocked" => self.step(Event::Unblocked(key(rest).unwrap_or(Key { table: 0, hash: u64::MAX }))),
+            "unblocked" => self.step(Event::Unblocked(
+                rest.chars().find_map(key).unwrap_or(Key { table: 0, hash: u64::MAX }),
+            )),
             // The usual sequence of events for the earliest batch.
             "commits" => {
                 self.runs(usize::MAX);
@@ -238,11 +240,7 @@ fn names(units: &[Unit<String>]) -> String {
 /// A batch's units, those of a merged call in brackets.
 fn calls(batch: &Batch<String>) -> String {
     let mut parts: Vec<String> = Vec::new();
-    let rows = batch.ahead.iter().map(|(unit, statement)| {
-        let keys = batch.units[*unit].keys().nth(usize::from(*statement));
-        keys.map_or(String::new(), key_name)
-    });
-    let rows: Vec<_> = rows.collect();
+    let rows: Vec<_> = batch.ahead.iter().map(|(key, ..)| key_name(*key)).collect();
     parts.extend((!rows.is_empty()).then(|| format!("{{{}}}", rows.join(" "))));
     let mut singles = 0..0;
     for call in batch.calls() {
@@ -267,11 +265,11 @@ fn session(name: &str) -> u64 {
     name[..digits].parse().expect("a unit begins with its session")
 }
 
-fn key(name: &str) -> Option<Key> {
-    match name.chars().next() {
-        Some('*') => Some(Key { table: 1, hash: u64::MAX }),
-        Some(c) if c.is_ascii_lowercase() => Some(Key { table: 1, hash: c.into() }),
-        Some(c) if c.is_ascii_uppercase() => Some(Key { table: 2, hash: c.into() }),
+fn key(name: char) -> Option<Key> {
+    match name {
+        '*' => Some(Key { table: 1, hash: u64::MAX }),
+        c if c.is_ascii_lowercase() => Some(Key { table: 1, hash: c.into() }),
+        c if c.is_ascii_uppercase() => Some(Key { table: 2, hash: c.into() }),
         _ => None,
     }
 }
@@ -292,12 +290,15 @@ fn unit(text: &str, first: bool) -> Unit<String> {
         name.split_once('#').map_or((name, None), |(name, group)| (name, Some(group.parse().unwrap())));
     let merge = group.map(|group| if group == 0 { Merge::NEVER } else { Merge { group, most: 4 } });
     let session = session(name);
-    let keys: Vec<_> = name[session.to_string().len()..].split('+').map(key).collect();
-    let claim = |(place, key): (usize, &Option<Key>)| {
-        let statement = place as u16;
-        Some(Claim { key: (*key)?, statement, rows_per_commit: rows, in_key_space: false, lockable: true })
+    let statements: Vec<_> = name[session.to_string().len()..].split('+').collect();
+    let claim = |(statement, rows_of): (usize, &&str)| {
+        let keys: Vec<Key> = rows_of.chars().filter_map(key).collect();
+        let statement = statement as u16;
+        let claim =
+            move |key| Claim { key, statement, rows_per_commit: rows, in_key_space: false, lockable: true };
+        keys.into_iter().map(claim)
     };
-    let claims: Vec<Claim> = keys.iter().enumerate().filter_map(claim).collect();
+    let claims: Vec<Claim> = statements.iter().enumerate().flat_map(claim).collect();
     Unit {
         session,
         first,
@@ -306,8 +307,8 @@ fn unit(text: &str, first: bool) -> Unit<String> {
         merge,
         may_wait: name.contains('?'),
         lockable: merge.is_none(),
-        statements: keys.len() as u16,
-        claims: if keys.len() > 1 { claims.into() } else { Box::default() },
+        statements: statements.len() as u16,
+        claims: if statements.len() > 1 || claims.len() > 1 { claims.into() } else { Box::default() },
         at_fault: 0,
         bytes,
         unmeasured: name.contains('!'),

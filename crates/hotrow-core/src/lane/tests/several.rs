@@ -1,8 +1,9 @@
-//! Tests units of several statements: they are atomic, never split over two batches, and each of their rows
-//! counts.
+//! Tests units of several statements or rows: they are atomic, never split over two batches, and each of their
+//! rows counts.
 
 use super::notation::script;
 use crate::lane::LaneKind::Write;
+use crate::limits;
 
 #[test]
 fn units_are_sorted_by_their_least_row() {
@@ -94,5 +95,64 @@ fn after_a_lock_batches_lock_their_rows_first_and_in_order() {
         blocked, ready              -> alone 5c blocking c; write {a b d} 4d+a 7-+a 6b
         commits                     -> answer 4d+a 7-+a 6b
         ",
+    );
+}
+
+#[test]
+fn a_statement_on_several_rows_claims_each_of_them() {
+    script(
+        Write,
+        "
+        submit 1ca 2b 3bd%2 4d%1 5a%1 -> connect
+        connected                   -> write 1ca 2b 3bd
+        commits                     -> write 5a 4d; answer 1ca 2b 3bd
+        # It is one statement: one answer is owed.
+        submit 6ab 7c               ->
+        commits                     -> write 6ab 7c; answer 5a 4d
+        written, answered 1         ->
+        error, ready                -> alone 7c; write 6ab
+        commits                     -> answer 6ab
+        ",
+    );
+}
+
+#[test]
+fn a_statement_on_several_rows_locks_them_ahead_one_by_one() {
+    script(
+        Write,
+        "
+        submit 1ba 2c               -> connect
+        connected                   -> write 1ba 2c
+        # Without a lock ahead, it is not known which row is locked.
+        blocks-at 1ba/1             -> alone 1ba blocking b; write 2c
+        commits                     -> answer 2c
+        done 1ba, unblocked b       ->
+        submit 3e                   -> write 3e
+        submit 4cbd 5a              ->
+        commits                     -> write {a b c d} 5a 4cbd; answer 3e
+        written, locked 2           ->
+        # Now it is known.
+        blocked, ready              -> alone 4cbd blocking c; write 5a
+        submit 6b 7c                ->
+        commits                     -> write 6b; answer 5a
+        commits                     -> answer 6b
+        done 4cbd, unblocked c      -> write 7c
+        commits                     -> answer 7c
+        ",
+    );
+}
+
+#[test]
+fn a_batch_has_a_bounded_number_of_rows() {
+    let rows: String = ('a'..='z').cycle().take(limits::UNIT_ROWS_MAX).collect();
+    let fit = limits::BATCH_STATEMENTS_MAX / limits::UNIT_ROWS_MAX;
+    let (first, last) = (format!("1..{fit}{rows}"), format!("{}{rows}", fit + 1));
+    script(
+        Write,
+        &format!(
+            "submit {first} {last}  -> connect
+             connected              -> write {first}
+             commits                -> write {last}; answer {first}"
+        ),
     );
 }

@@ -192,11 +192,7 @@ impl World {
         let batch = under_way.back().filter(|batch| batch.number == number).expect("just cut");
         let units: Vec<usize> = batch.units.iter().map(|unit| unit.payload).collect();
         let calls: Vec<Vec<usize>> = batch.calls().map(|call| units[call].to_vec()).collect();
-        let ahead = batch.ahead.iter().map(|(place, statement)| {
-            let part = self.history.parts(units[*place]).nth(usize::from(*statement));
-            self.history.units[part.expect("it has such a statement")].key.expect("it has a row")
-        });
-        let ahead: Vec<Key> = ahead.collect();
+        let ahead: Vec<Key> = batch.ahead.iter().map(|(key, ..)| *key).collect();
         for &unit in &units {
             self.note_again(unit);
             self.last_batch.insert(unit, self.history.batches.len());

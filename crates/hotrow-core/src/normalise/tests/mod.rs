@@ -137,6 +137,11 @@ fn literals_in_a_type_or_a_function_stay() {
         &["0:23", "3:23", "0:23"],
     );
     check(
+        "select a from t where b = any('{1,2}') and c <> some (array[1, 'x'])",
+        "select a from t where b = any($1) and c <> some (array[$2, $3])",
+        &["{1,2}:0", "1:23", "x:0"],
+    );
+    check(
         "select a from t where b in (1, 'x') and (c = 2)",
         "select a from t where b in ($1, $2) and (c = $3)",
         &["1:23", "x:0", "2:23"],

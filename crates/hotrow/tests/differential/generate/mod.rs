@@ -7,6 +7,7 @@ mod cursors;
 mod functions;
 mod late;
 mod leaks;
+mod lists;
 mod mixed;
 mod names;
 mod notify;
@@ -38,6 +39,7 @@ pub struct Class {
 /// All classes.
 pub const CLASSES: &[Class] = &[
     class("rows", 60, rows::write),
+    class("lists", 40, lists::write),
     class("spellings", 40, spellings::write),
     class("statements", 40, statements::write),
     class("notify", 20, notify::write),
