@@ -51,6 +51,9 @@ pub const BATCH_UNITS_MAX: usize = 256;
 pub const UNIT_STATEMENTS_MAX: usize = 100;
 /// Rows that the statements of a packed unit name by their keys. A unit that names more rows is passed through.
 pub const UNIT_ROWS_MAX: usize = 100;
+/// Partitions of a table whose statements are packed. A batch can lock each of them, with its indexes, until its commit.
+/// With more partitions, the batches of all lanes could fill the server's lock table.
+pub const PARTITIONS_MAX: usize = 128;
 /// Statements in one batch, or rows that they name. More statements wait for the next batch.
 pub const BATCH_STATEMENTS_MAX: usize = 1_000;
 /// Bytes of one batch. More units wait for the next batch.

@@ -1,11 +1,38 @@
 -- The catalogue's facts about one table, as one JSON value; null if the table does not exist. Changes nothing.
--- $1: the table's name as to_regclass accepts it. Runs on PostgreSQL 14 and later, as any role.
+-- $1: the table's name as to_regclass accepts it. $2: the most partitions that a packed table can have.
+-- Runs on PostgreSQL 14 and later, as any role.
 -- Tables, functions, types and operators are qualified. The owner of a database can set its search_path for every role,
 -- and could otherwise put operators with the owner's code in front of those of pg_catalog.
 with recursive relation as (
     select c.*
       from pg_catalog.pg_class c
      where c.oid operator(pg_catalog.=) pg_catalog.to_regclass($1::pg_catalog.text)
+),
+-- A partitioned table and its partitions, at any depth. Each of them can have triggers, constraints, indexes and generated
+-- columns of its own, which run for its rows.
+tree (oid, kind, pending) as (
+    select c.oid, c.relkind, false
+      from relation c
+    union all
+    select c.oid, c.relkind, h.inhdetachpending
+      from tree t
+      join pg_catalog.pg_inherits h on h.inhparent operator(pg_catalog.=) t.oid
+      join pg_catalog.pg_class c on c.oid operator(pg_catalog.=) h.inhrelid
+     where t.kind operator(pg_catalog.=) 'p'::pg_catalog."char"
+),
+-- A table with more partitions than this is not packed, and its partitions are not looked at.
+too_many (partitions) as (
+    select pg_catalog.count(*) operator(pg_catalog.>) (1 operator(pg_catalog.+) $2::pg_catalog.int4) from tree
+),
+-- The planner expects few rows of an array, and uses the indexes of the catalogue.
+family as (
+    select c.oid, c.relname, c.relkind, c.relrowsecurity,
+           exists (select from pg_catalog.pg_rewrite r where r.ev_class operator(pg_catalog.=) c.oid) as has_rules
+      from pg_catalog.unnest(
+               case when (select m.partitions from too_many m) then array(select r.oid from relation r)
+                    else array(select t.oid from tree t) end
+           ) as member (oid)
+      join pg_catalog.pg_class c on c.oid operator(pg_catalog.=) member.oid
 ),
 attribute as (
     select a.*
@@ -151,7 +178,7 @@ index_fact as (
 ),
 -- Enabled triggers that a user made. Triggers of foreign keys are internal.
 trigger_fact as (
-    select pg_catalog.json_build_object(
+    select pg_catalog.jsonb_build_object(
                'name', g.tgname,
                'language', l.lanname,
                'source', p.prosrc,
@@ -170,46 +197,88 @@ trigger_fact as (
                'on_delete', g.tgtype operator(pg_catalog.&) 8::pg_catalog.int2 operator(pg_catalog.<>) 0::pg_catalog.int2,
                'on_update', g.tgtype operator(pg_catalog.&) 16::pg_catalog.int2 operator(pg_catalog.<>) 0::pg_catalog.int2
            ) as fact
-      from relation c
+      from family c
       join pg_catalog.pg_trigger g on g.tgrelid operator(pg_catalog.=) c.oid
       join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) g.tgfoid
       join pg_catalog.pg_language l on l.oid operator(pg_catalog.=) p.prolang
      where not g.tgisinternal
        and g.tgenabled operator(pg_catalog.<>) 'D'::pg_catalog."char"
+     group by 1
 ),
 expression_fact as (
     select pg_catalog.pg_get_constraintdef(k.oid) as fact
-      from relation c
+      from family c
       join pg_catalog.pg_constraint k on k.conrelid operator(pg_catalog.=) c.oid
      where k.contype operator(pg_catalog.=) 'c'::pg_catalog."char"
-    union all
+    union
     select pg_catalog.pg_get_constraintdef(k.oid)
       from layer l
       join pg_catalog.pg_constraint k on k.contypid operator(pg_catalog.=) l.type
      where k.contype operator(pg_catalog.=) 'c'::pg_catalog."char"
-    union all
+    union
     select pg_catalog.pg_get_expr(stored.tree, i.indrelid)
-      from relation c
+      from family c
       join pg_catalog.pg_index i on i.indrelid operator(pg_catalog.=) c.oid
      cross join lateral (values (i.indexprs), (i.indpred)) as stored (tree)
      where stored.tree is not null
+    union
+    -- A partition can generate a column by another expression.
+    select pg_catalog.pg_get_expr(d.adbin, d.adrelid)
+      from family c
+      join pg_catalog.pg_attribute a on a.attrelid operator(pg_catalog.=) c.oid
+      join pg_catalog.pg_attrdef d
+        on d.adrelid operator(pg_catalog.=) a.attrelid
+       and d.adnum operator(pg_catalog.=) a.attnum
+     where a.attgenerated operator(pg_catalog.<>) ''::pg_catalog."char"
+       and c.oid operator(pg_catalog.<>) all (select r.oid from relation r)
 ),
 -- Foreign keys that refer to this table. They can change rows of their own tables when a row here changes.
 referrer_fact as (
-    select pg_catalog.json_build_object(
+    select pg_catalog.jsonb_build_object(
                'table', k.conrelid::pg_catalog.regclass::pg_catalog.text,
                'columns', (
-                   select pg_catalog.json_agg(a.attname)
-                     from attribute a
-                    where a.attnum operator(pg_catalog.=) any (k.confkey)
+                   select pg_catalog.json_agg(a.attname order by a.attname)
+                     from pg_catalog.pg_attribute a
+                    where a.attrelid operator(pg_catalog.=) c.oid
+                      and a.attnum operator(pg_catalog.=) any (k.confkey)
                ),
                'acts_on_delete', k.confdeltype operator(pg_catalog.=) any ('{c,n,d}'::pg_catalog."char"[]),
                'deferred', k.condeferred,
                'acts_on_update', k.confupdtype operator(pg_catalog.=) any ('{c,n,d}'::pg_catalog."char"[])
            ) as fact
-      from relation c
+      from family c
       join pg_catalog.pg_constraint k on k.confrelid operator(pg_catalog.=) c.oid
      where k.contype operator(pg_catalog.=) 'f'::pg_catalog."char"
+     group by 1
+),
+-- The columns that decide in which partition a row is.
+partition_key as (
+    select a.attname
+      from family c
+      join pg_catalog.pg_partitioned_table p on p.partrelid operator(pg_catalog.=) c.oid
+      join pg_catalog.pg_attribute a
+        on a.attrelid operator(pg_catalog.=) c.oid
+       and a.attnum operator(pg_catalog.=) any (p.partattrs::pg_catalog.int2[])
+),
+-- A partition that makes it impossible to tell what a statement on the table does.
+odd_partition (why) as (
+    select pg_catalog.concat('has more than ', $2, ' partitions') from too_many m where m.partitions
+    union all
+    select 'has a partition that is being detached' from tree t where t.pending
+    union all
+    select 'is partitioned by an expression'
+      from family c
+      join pg_catalog.pg_partitioned_table p on p.partrelid operator(pg_catalog.=) c.oid
+     where p.partexprs is not null
+    union all
+    select pg_catalog.concat('has the partition ', c.relname, case
+               when c.has_rules then ', which is rewritten by rules'
+               when c.relrowsecurity then ', which is under row security'
+               else ', which is not an ordinary table'
+           end)
+      from family c
+     where c.oid operator(pg_catalog.<>) all (select r.oid from relation r)
+       and (c.has_rules or c.relrowsecurity or c.relkind operator(pg_catalog.<>) all ('{r,p}'::pg_catalog."char"[]))
 )
 select pg_catalog.json_build_object(
            'oid', c.oid::pg_catalog.int8,
@@ -221,20 +290,29 @@ select pg_catalog.json_build_object(
            'row_security', c.relrowsecurity,
            'has_children', exists (select from pg_catalog.pg_inherits h where h.inhparent operator(pg_catalog.=) c.oid),
            'is_partition', c.relispartition,
+           'partitions', coalesce((
+               select pg_catalog.json_agg(f.oid::pg_catalog.int8 order by f.oid)
+                 from family f
+                where f.oid operator(pg_catalog.<>) c.oid
+           ), '[]'),
+           'partition_key', coalesce((select pg_catalog.json_agg(distinct p.attname) from partition_key p), '[]'),
+           'odd_partition', (select pg_catalog.min(o.why) from odd_partition o),
            'deferrable', exists (
                select
-                 from pg_catalog.pg_constraint k
-                where k.conrelid operator(pg_catalog.=) c.oid
-                  and k.condeferrable
+                 from family f
+                 join pg_catalog.pg_constraint k on k.conrelid operator(pg_catalog.=) f.oid
+                where k.condeferrable
                   and k.contype operator(pg_catalog.<>) 'f'::pg_catalog."char"
            ),
            -- A deferred foreign key is checked at commit, where another unit's row could make it valid or invalid.
            'deferred_columns', coalesce((
                select pg_catalog.json_agg(distinct a.attname)
-                 from pg_catalog.pg_constraint k
-                 join attribute a on a.attnum operator(pg_catalog.=) any (k.conkey)
-                where k.conrelid operator(pg_catalog.=) c.oid
-                  and k.condeferred
+                 from family f
+                 join pg_catalog.pg_constraint k on k.conrelid operator(pg_catalog.=) f.oid
+                 join pg_catalog.pg_attribute a
+                   on a.attrelid operator(pg_catalog.=) f.oid
+                  and a.attnum operator(pg_catalog.=) any (k.conkey)
+                where k.condeferred
                   and k.contype operator(pg_catalog.=) 'f'::pg_catalog."char"
            ), '[]'),
            'columns', coalesce((select pg_catalog.json_agg(f.fact order by f.attnum) from column_fact f), '[]'),

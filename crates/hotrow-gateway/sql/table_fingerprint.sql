@@ -4,21 +4,38 @@
 -- $1: the table's name as to_regclass accepts it. $2: the fingerprint that the caller relies on; empty to ask for it.
 -- If $2 is another fingerprint, the last column divides by zero, which rolls back the transaction.
 -- Runs on PostgreSQL 14 and later, as any role.
-with recursive relation as (
+with recursive root as (
+    select pg_catalog.to_regclass($1::pg_catalog.text)::pg_catalog.oid as oid
+),
+-- The table and its partitions, at any depth.
+tree (oid) as (
+    select r.oid from root r
+    union all
+    select h.inhrelid
+      from tree t
+      join pg_catalog.pg_class c on c.oid operator(pg_catalog.=) t.oid
+      join pg_catalog.pg_inherits h on h.inhparent operator(pg_catalog.=) t.oid
+     where c.relkind operator(pg_catalog.=) 'p'::pg_catalog."char"
+),
+-- The planner expects few rows of an array, and uses the indexes of the catalogue.
+relation as (
     select c.oid, c.relnamespace, c.relname, c.relkind, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity
-      from pg_catalog.pg_class c
-     where c.oid operator(pg_catalog.=) pg_catalog.to_regclass($1::pg_catalog.text)
+      from pg_catalog.unnest(array(select t.oid from tree t)) as member (oid)
+      join pg_catalog.pg_class c on c.oid operator(pg_catalog.=) member.oid
 ),
 attribute as (
-    select a.attnum, a.atttypid, a.xmin
+    select a.attrelid, a.attnum, a.atttypid, a.xmin
       from relation c
       join pg_catalog.pg_attribute a on a.attrelid operator(pg_catalog.=) c.oid
      where a.attnum operator(pg_catalog.>) 0::pg_catalog.int2
 ),
--- The types of the table's columns, the base types of domains, the elements of arrays and the columns of composite
+-- The types of the table's columns, which its partitions share, the base types of domains, the elements of arrays and the columns of composite
 -- types, at any depth. A composite type can contain an array of its own type: UNION ends the recursion.
 layer (oid) as (
-    select a.atttypid from attribute a
+    select a.atttypid
+      from root r
+      join pg_catalog.pg_attribute a on a.attrelid operator(pg_catalog.=) r.oid
+     where a.attnum operator(pg_catalog.>) 0::pg_catalog.int2
     union
     select part.oid
       from layer l
@@ -54,7 +71,7 @@ part (version) as (
                              c.relrowsecurity, c.relforcerowsecurity)
       from relation c
     union all
-    select pg_catalog.concat('column ', a.attnum, ' ', a.xmin) from attribute a
+    select pg_catalog.concat('column ', a.attrelid, ' ', a.attnum, ' ', a.xmin) from attribute a
     union all
     select pg_catalog.concat('type ', t.oid, ' ', t.xmin) from type t
     union all
@@ -100,12 +117,15 @@ part (version) as (
       from relation c join pg_catalog.pg_policy p on p.polrelid operator(pg_catalog.=) c.oid
     union all
     select pg_catalog.concat('child ', h.inhrelid, ' ', h.xmin)
-      from relation c join pg_catalog.pg_inherits h on c.oid operator(pg_catalog.=) any (array[h.inhparent, h.inhrelid])
+      from relation c join pg_catalog.pg_inherits h on h.inhparent operator(pg_catalog.=) c.oid
+    union all
+    select pg_catalog.concat('parent ', h.inhparent, ' ', h.xmin)
+      from root r join pg_catalog.pg_inherits h on h.inhrelid operator(pg_catalog.=) r.oid
 ),
 fingerprint (text) as (
     select pg_catalog.md5(pg_catalog.string_agg(p.version, ',' order by p.version)) from part p
 )
-select (select c.oid from relation c),
+select (select r.oid from root r),
        f.text,
        -- Functions that the client's role can name. A statement that mentions them is analysed again when they change.
        (select pg_catalog.json_agg(distinct pg_catalog.format('%I.%I', n.nspname, p.proname))

@@ -113,6 +113,16 @@ pub struct TableFacts {
     pub has_children: bool,
     /// It is a partition.
     pub is_partition: bool,
+    /// The OIDs of its partitions at any depth. The facts about constraints, triggers, expressions and foreign
+    /// keys are those of the table and of all partitions.
+    #[serde(default)]
+    pub partitions: Vec<u32>,
+    /// The columns that decide in which partition a row is.
+    #[serde(default)]
+    pub partition_key: Vec<String>,
+    /// Why its partitions make it impossible to tell what a statement does, as the end of a sentence.
+    #[serde(default)]
+    pub odd_partition: Option<String>,
     /// A constraint or constraint trigger other than a foreign key is deferrable.
     pub deferrable: bool,
     /// Columns of foreign keys that are initially deferred.

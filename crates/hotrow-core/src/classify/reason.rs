@@ -58,7 +58,7 @@ pub enum Reason {
     /// The catalogue has no facts about the table.
     #[error("table {0} was not found")]
     NoTable(String),
-    /// A view, foreign table, partitioned table, temporary table.
+    /// A view, foreign table, partition, temporary table.
     #[error("{table} is {what}")]
     NotOrdinary {
         /// The table.
@@ -66,6 +66,17 @@ pub enum Reason {
         /// The kind of relation.
         what: &'static str,
     },
+    /// A partitioned table with unusual partitions.
+    #[error("{table} {why}")]
+    Partition {
+        /// The table.
+        table: String,
+        /// Its problem.
+        why: String,
+    },
+    /// An update of a column of the partition key.
+    #[error("column {0} decides in which partition the row is")]
+    MovesRow(String),
     /// A name that is not a column of the table.
     #[error("{0} is not a column of the table")]
     NoColumn(String),

@@ -127,7 +127,9 @@ async fn function_facts(
 async fn table_facts(held: &mut HeldConnection, name: &str) -> Result<Option<TableFacts>, upstream::Error> {
     let fingerprint =
         held.upstream.query(include_str!("../../sql/table_fingerprint.sql"), &[name, ""]).await?;
-    let rows = held.upstream.query(include_str!("../../sql/table_facts.sql"), &[name]).await?;
+    let partitions_max = limits::PARTITIONS_MAX.to_string();
+    let text = include_str!("../../sql/table_facts.sql");
+    let rows = held.upstream.query(text, &[name, &partitions_max]).await?;
     let mut facts: Option<TableFacts> = from_json(rows)?;
     if let Some(facts) = &mut facts
         && let Some([_, fingerprint, functions, ..]) = fingerprint.first().map(Vec::as_slice)

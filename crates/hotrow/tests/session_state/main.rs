@@ -10,6 +10,7 @@ mod client_name;
 mod constants;
 mod left_behind;
 mod notifications;
+mod partitions;
 mod plans;
 mod renewed_lanes;
 mod roles;

@@ -20,8 +20,7 @@ const REACHING_WORDS: &str = "
 pub(crate) fn check_kind(table: &TableFacts) -> Result<(), Reason> {
     let not = |what| Reason::NotOrdinary { table: table.name.clone(), what };
     let kind = match table.relkind {
-        'r' => None,
-        'p' => Some("a partitioned table"),
+        'r' | 'p' => None,
         'v' => Some("a view"),
         'm' => Some("a materialized view"),
         'f' => Some("a foreign table"),
@@ -33,12 +32,13 @@ pub(crate) fn check_kind(table: &TableFacts) -> Result<(), Reason> {
         (matches!(table.schema.as_str(), "pg_catalog" | "information_schema"), "part of the catalogue"),
         (table.has_rules, "rewritten by rules"),
         (table.row_security, "under row security"),
-        (table.has_children, "inherited by other tables"),
+        (table.has_children && table.relkind != 'p', "inherited by other tables"),
         (table.is_partition, "a partition"),
     ];
-    match refused.iter().find(|(refused, _)| *refused) {
-        Some((_, what)) => Err(not(what)),
-        None => Ok(()),
+    match (refused.iter().find(|(refused, _)| *refused), &table.odd_partition) {
+        (Some((_, what)), _) => Err(not(what)),
+        (None, Some(why)) => Err(Reason::Partition { table: table.name.clone(), why: why.clone() }),
+        (None, None) => Ok(()),
     }
 }
 
@@ -65,6 +65,10 @@ pub(crate) fn check_writing(
     }
     check_deferred(candidate, table)?;
     check_referrers(candidate, table)?;
+    // The row would become another row in another partition.
+    if let Some(column) = table.partition_key.iter().find(|column| candidate.assigned.contains(column)) {
+        return Err(Reason::MovesRow(column.clone()));
+    }
     let cached = |column: &&Column| column.cached_sequence && candidate.uses_default_of(column, table);
     if let Some(column) = table.columns.iter().find(cached) {
         return Err(Reason::CachedSequence(column.name.clone()));
@@ -79,6 +83,9 @@ pub(crate) fn check_writing(
     for trigger in &table.triggers {
         if fires(trigger, candidate) {
             check_trigger(trigger, judge)?;
+            if candidate.updates() {
+                check_trigger_moves(trigger, table)?;
+            }
         }
     }
     for (place, text) in expressions(candidate, table) {
@@ -164,6 +171,19 @@ fn check_trigger(trigger: &Trigger, judge: &Judge<'_>) -> Result<(), Reason> {
         }
     }
     Ok(())
+}
+
+/// A trigger that mentions a column of the partition key may move an updated row to another partition.
+fn check_trigger_moves(trigger: &Trigger, table: &TableFacts) -> Result<(), Reason> {
+    let source = Source::read(&trigger.source);
+    let mentioned = source.and_then(|source| source.words().find(|word| table.partition_key.contains(word)));
+    match mentioned {
+        Some(column) => Err(Reason::Trigger {
+            name: trigger.name.clone(),
+            why: format!("uses {column}, which is in the partition key"),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// The first function, operator or type in a text of the catalogue that is not known to be harmless.

@@ -23,6 +23,8 @@ pub struct Watch {
     pub fingerprint: String,
     /// The functions of its triggers, quoted, if the client's role can name them.
     pub trigger_functions: Vec<String>,
+    /// The OIDs of its partitions.
+    pub partitions: Vec<u32>,
 }
 
 impl Watch {
@@ -32,6 +34,7 @@ impl Watch {
             oid: table.oid,
             fingerprint: table.fingerprint.clone(),
             trigger_functions: table.trigger_functions.clone(),
+            partitions: table.partitions.clone(),
         }
     }
 }
@@ -68,9 +71,13 @@ pub fn end_of_batch<'w>(watches: impl Iterator<Item = &'w Watch>, mark: Option<&
         for function in &watch.trigger_functions {
             write!(mentions, " or {function}() is null").expect("writing to a string does not fail");
         }
+        for oid in &watch.partitions {
+            write!(mentions, " or '{oid}'::pg_catalog.regclass is null")
+                .expect("writing to a string does not fail");
+        }
     }
     // The functions are never called. The planner removes a branch that cannot be reached, but the server
-    // records that the statement depends on them.
+    // records that the statement depends on them and on the partitions.
     format!(
         "select {id}, {analysed}, \
          1 operator(pg_catalog./) case when ($1 is null or {analysed} operator(pg_catalog.=) $1){names} \
@@ -84,11 +91,12 @@ mod tests {
 
     fn watch(name: &str, oid: u32, trigger_functions: &[&str]) -> Watch {
         let trigger_functions = trigger_functions.iter().map(|&name| name.to_owned()).collect();
-        Watch { name: name.to_owned(), oid, fingerprint: String::new(), trigger_functions }
+        let partitions = if oid == 16_500 { vec![16_501, 16_502] } else { Vec::new() };
+        Watch { name: name.to_owned(), oid, fingerprint: String::new(), trigger_functions, partitions }
     }
 
     #[test]
-    fn the_end_of_a_batch_mentions_every_table_and_trigger_function() {
+    fn the_end_of_a_batch_mentions_every_table_trigger_function_and_partition() {
         let watches = [watch("\"it's\"", 16_400, &["s.f", "s.g"]), watch("\"a\".\"b\"", 16_500, &[])];
         assert_eq!(
             end_of_batch(watches.iter(), None),
@@ -96,7 +104,8 @@ mod tests {
              1 operator(pg_catalog./) case when ($1 is null or pg_catalog.timestamptz 'now' operator(pg_catalog.=) $1) \
              and pg_catalog.to_regclass('\"it''s\"') operator(pg_catalog.=) '16400'::pg_catalog.regclass \
              and pg_catalog.to_regclass('\"a\".\"b\"') operator(pg_catalog.=) '16500'::pg_catalog.regclass \
-             then 1 else 0 end, case when false then false or s.f() is null or s.g() is null end"
+             then 1 else 0 end, case when false then false or s.f() is null or s.g() is null \
+             or '16501'::pg_catalog.regclass is null or '16502'::pg_catalog.regclass is null end"
         );
     }
 }

@@ -30,7 +30,6 @@ pub(super) fn trigger(source: &str) -> Trigger {
 fn only_ordinary_tables_are_packed() {
     for sql in [UPDATE, INSERT, SELECT, DELETE] {
         assert!(with_table(sql, |table| table.relkind = 'v').ends_with("inv is a view"), "{sql}");
-        assert!(with_table(sql, |table| table.relkind = 'p').ends_with("a partitioned table"), "{sql}");
         assert!(with_table(sql, |table| table.relkind = 'f').ends_with("a foreign table"), "{sql}");
         assert!(with_table(sql, |table| table.persistence = 't').ends_with("a temporary table"), "{sql}");
         assert!(with_table(sql, |table| table.has_rules = true).ends_with("rewritten by rules"), "{sql}");
@@ -48,6 +47,53 @@ fn only_ordinary_tables_are_packed() {
             !with_table(sql, |table| table.persistence = 'u').starts_with("pass"),
             "unlogged is fine: {sql}"
         );
+    }
+}
+
+#[test]
+fn partitioned_tables_are_packed_unless_a_row_may_move() {
+    let partitioned = |table: &mut TableFacts| {
+        (table.relkind, table.has_children) = ('p', true);
+        table.partitions = vec![101, 102];
+        table.partition_key = vec!["id".to_owned(), "sold".to_owned()];
+    };
+    assert_eq!(with_table(UPDATE, partitioned), "write id=$1");
+    assert_eq!(with_table(DELETE, partitioned), "write id=$1");
+    assert_eq!(with_table(INSERT, partitioned), "write id=$1");
+    assert_eq!(with_table(SELECT, partitioned), "read id=$1, rows");
+    for sql in [
+        "update inv set sold = 2 where id = $1",
+        "update inv set (stock, sold) = (1, default) where id = $1",
+        "insert into inv (id) values (1) on conflict (id) do update set sold = 2",
+    ] {
+        assert!(with_table(sql, partitioned).contains("column sold decides in which partition"), "{sql}");
+    }
+    let odd = |table: &mut TableFacts| {
+        partitioned(table);
+        table.odd_partition = Some("has the partition x, which is not an ordinary table".to_owned());
+    };
+    for sql in [UPDATE, DELETE, INSERT, SELECT] {
+        assert!(
+            with_table(sql, odd).ends_with("inv has the partition x, which is not an ordinary table"),
+            "{sql}"
+        );
+    }
+    for (source, packed) in [
+        ("begin new.note := now(); return new; end", true),
+        ("begin new.sold := 1; return new; end", false),
+        ("begin new.\"sold\" := 1; return new; end", false),
+    ] {
+        let verdict = with_table(UPDATE, |table| {
+            partitioned(table);
+            table.triggers.push(trigger(source));
+        });
+        assert_eq!(verdict == "write id=$1", packed, "{source}: {verdict}");
+        assert!(packed || verdict.contains("uses sold, which is in the partition key"), "{verdict}");
+        let inserted = with_table(INSERT, |table| {
+            partitioned(table);
+            table.triggers.push(trigger(source));
+        });
+        assert_eq!(inserted, "write id=$1", "an INSERT moves no row");
     }
 }
 

@@ -11,6 +11,7 @@ mod lists;
 mod mixed;
 mod names;
 mod notify;
+mod partitions;
 mod pipelines;
 mod pools;
 mod rows;
@@ -40,6 +41,7 @@ pub struct Class {
 pub const CLASSES: &[Class] = &[
     class("rows", 60, rows::write),
     class("lists", 40, lists::write),
+    class("partitions", 40, partitions::write),
     class("spellings", 40, spellings::write),
     class("statements", 40, statements::write),
     class("notify", 20, notify::write),
