@@ -44,7 +44,8 @@ pub use judge::watch::{Watch, end_of_batch};
 pub use read::analyse::analyse;
 pub use read::analysis::{Analysis, Boundary, Pass, Transaction};
 pub use read::candidate::{
-    Argument, ArgumentValue, Call, Candidate, Conflict, Equality, InsertParts, Item, Operand, Output, Verb,
+    Argument, ArgumentValue, Call, Candidate, Conflict, Equality, InsertParts, Item, Operand, Output, Part,
+    Verb,
 };
 pub use reason::Reason;
 pub use text::names::{FunctionName, TableName};

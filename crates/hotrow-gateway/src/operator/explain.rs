@@ -118,7 +118,10 @@ async fn explain_one(
     }
     let decision = match &analysis {
         Analysis::Candidate(candidate) => {
-            Some(classify::decide(candidate, &pool.facts(candidate).await?, &types))
+            let facts = pool.facts(candidate).await?;
+            let types: Vec<u8> = types.iter().flat_map(|oid| oid.to_be_bytes()).collect();
+            let statement = pool.context.statements.extended(shape.as_bytes(), &types);
+            Some(classify::decide(candidate, &facts, &pool.known_types(&statement, candidate).await?))
         }
         _ => None,
     };

@@ -27,6 +27,18 @@ impl Pool {
         Ok(())
     }
 
+    /// The types of a statement's parameters, as far as the decision about it needs them.
+    pub async fn known_types(
+        &self,
+        statement: &Statement,
+        candidate: &Candidate,
+    ) -> Result<Vec<u32>, held::Error> {
+        if candidate.has_computed_argument() {
+            self.describe(statement).await?;
+        }
+        Ok(statement.known_types(candidate))
+    }
+
     /// The state that a statement which is passed through is known to leave behind. If this is unknown, the catalogue
     /// is asked in time for the next run.
     pub fn proof(self: &Arc<Self>, statement: &Arc<Statement>) -> Proof {

@@ -476,7 +476,7 @@ impl Pool {
             }
             Ok(facts) => {
                 state = facts.state();
-                match classify::decide(candidate, &facts, &statement.declared_types()) {
+                match classify::decide(candidate, &facts, &self.known_types(statement, candidate).await?) {
                     Decision::Packed(packing) => {
                         self.describe(statement).await?;
                         Verdict::Packed(Arc::new(packing))

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use hotrow_core::classify::{self, Analysis, LockStatement, Merging, Pass, Reason};
+use hotrow_core::classify::{self, Analysis, Candidate, LockStatement, Merging, Pass, Reason};
 use hotrow_core::normalise::{self, Shape};
 use hotrow_core::session::{self, Pieces, Proof, RunOutcome, Statement as _, StatementInfo, Verdict};
 use hotrow_core::unit::Prepared;
@@ -159,10 +159,12 @@ impl Statement {
         statement
     }
 
-    /// The parameter types that the client has declared.
-    pub fn declared_types(&self) -> Vec<u32> {
+    /// The parameter types that the client has declared. If an argument of a call is an expression, the types that the
+    /// server has given the parameters.
+    pub fn known_types(&self, candidate: &Candidate) -> Vec<u32> {
         let oid = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_be_bytes);
-        self.types.chunks_exact(4).map(oid).collect()
+        let described = self.parameter_types().filter(|_| candidate.has_computed_argument());
+        described.unwrap_or_else(|| self.types.clone()).chunks_exact(4).map(oid).collect()
     }
 
     /// The verdict, if it belongs to this epoch of the catalogue.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod calls;
+mod computed;
 mod rows;
 mod waiting;
 

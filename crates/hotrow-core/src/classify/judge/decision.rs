@@ -109,6 +109,7 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
     if let Some(call) = &candidate.call {
         if let Some(matched) = Matched::find(call, facts) {
             judge.operators_and_casts(candidate)?;
+            judge.arguments(call)?;
             return call_packing(&matched, types);
         }
         if let Output::Rows { .. } = call.output {

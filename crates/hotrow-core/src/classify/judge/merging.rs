@@ -1,12 +1,10 @@
 //! How calls of a function with a merge rule become one call of its batch twin. This module runs no calls.
 
-use std::fmt::Write;
-
 use crate::key::{KeySource, KeySpec, ValueForm, hash_of, key_space};
 
 use crate::classify::facts::{Facts, MergeRule, Parameter, ResultKind};
 use crate::classify::known::builtin_types;
-use crate::classify::read::candidate::{Argument, ArgumentValue, Call, Item, Operand, Output};
+use crate::classify::read::candidate::{Argument, ArgumentValue, Call, Item, Operand, Output, Part};
 use crate::classify::text::names::quoted;
 
 /// How calls of one shape become one call.
@@ -123,44 +121,47 @@ impl<'a> Matched<'a> {
 
     /// How the call can be merged with others. `declared` are the parameter types that the client declared.
     pub(crate) fn merging(&self, declared: &[u32]) -> Option<Merging> {
-        let (mut elements, mut types, mut given) = (Vec::new(), Vec::new(), String::new());
-        for (parameter, argument) in self.rule.parameters.iter().zip(&self.arguments) {
-            let Some(argument) = argument else { continue };
-            let type_oid = type_of(argument, parameter, declared)?;
-            types.push(if type_oid == parameter.type_oid {
-                parameter.array_oid
-            } else {
-                builtin_types::array_of(type_oid)?
-            });
-            elements.push(Element { source: source(argument), type_oid });
-            let comma = if given.is_empty() { "" } else { ", " };
-            write!(given, "{comma}{} => ${}", quoted(&parameter.name), types.len()).ok()?;
+        let mut arrays = Arrays::default();
+        let mut places = vec![None; self.arguments.len()];
+        for (place, (parameter, argument)) in places.iter_mut().zip(self.given()) {
+            if let Some(plain) = argument.filter(|argument| !is_computed(argument)) {
+                let type_oid = type_of(plain, parameter, declared)?;
+                *place = Some(arrays.add(source(plain), type_oid, parameter)?);
+            }
         }
+        let mut given = Vec::new();
+        for (place, (parameter, argument)) in places.iter().zip(self.given()) {
+            let value = match (place, argument.map(|argument| &argument.value)) {
+                (Some(place), _) => format!("${place}"),
+                (None, Some(ArgumentValue::Computed(parts))) => arrays.computed(parts, declared)?,
+                _ => continue,
+            };
+            given.push(format!("{} => {value}", quoted(&parameter.name)));
+        }
+        let given = given.join(", ");
         let MergeRule { batch_schema, batch_name, .. } = self.rule;
         let twin = format!("{}.{}({given})", quoted(batch_schema), quoted(batch_name));
         let (text, returns) = match (self.rule.returns_set, self.rule.wait_argument) {
             (false, _) => (self.select_row(&twin)?, Returns::Row),
             (true, None) => (self.select_rows(&twin, None)?, Returns::Rows),
-            (true, Some(wait)) => {
-                (self.select_rows(&twin, Some(self.place_given(wait)))?, Returns::RowsOrWait)
-            }
+            (true, Some(wait)) if self.arguments[wait].is_some_and(is_computed) => return None,
+            (true, Some(wait)) => (self.select_rows(&twin, Some(places[wait]))?, Returns::RowsOrWait),
         };
         let mut identity = text.clone().into_bytes();
-        types.iter().for_each(|oid| identity.extend_from_slice(&oid.to_be_bytes()));
+        arrays.types.iter().for_each(|oid| identity.extend_from_slice(&oid.to_be_bytes()));
         Some(Merging {
             text,
-            types,
+            types: arrays.types,
             group: hash_of(&identity),
-            elements,
+            elements: arrays.elements,
             returns,
             most: self.rule.most_calls,
         })
     }
 
-    /// The number, from one, of the given argument for this parameter.
-    fn place_given(&self, parameter: usize) -> Option<usize> {
-        self.arguments.get(parameter)?.as_ref()?;
-        Some(self.arguments[..=parameter].iter().flatten().count())
+    /// The function's parameters with the arguments that are given for them.
+    fn given(&self) -> impl Iterator<Item = (&Parameter, Option<&'a Argument>)> {
+        self.rule.parameters.iter().zip(self.arguments.iter().copied())
     }
 
     /// The statement with a twin that returns one row for each call. Its columns have the names that the
@@ -215,6 +216,70 @@ impl<'a> Matched<'a> {
     }
 }
 
+/// The arrays that the merged statement gets as parameters.
+#[derive(Default)]
+struct Arrays {
+    elements: Vec<Element>,
+    types: Vec<u32>,
+}
+
+impl Arrays {
+    /// The number, from one, of a new array for an argument.
+    fn add(&mut self, source: ElementSource, type_oid: u32, parameter: &Parameter) -> Option<usize> {
+        let is_own = type_oid == parameter.type_oid;
+        self.types.push(if is_own { parameter.array_oid } else { builtin_types::array_of(type_oid)? });
+        self.elements.push(Element { source, type_oid });
+        Some(self.types.len())
+    }
+
+    /// The number of the array with the values of a parameter.
+    fn of_param(&mut self, param: u16, type_oid: u32) -> Option<usize> {
+        let element = Element { source: ElementSource::Param(param), type_oid };
+        let array = builtin_types::array_of(type_oid)?;
+        let known = self.elements.iter().position(|one| *one == element);
+        if known.is_none() {
+            self.elements.push(element);
+            self.types.push(array);
+        }
+        Some(known.unwrap_or(self.types.len() - 1) + 1)
+    }
+
+    /// An array with the results of an expression, which the server computes for each call from columns of the
+    /// same types as the parameters. Without parameters, it is computed for each element of another array.
+    fn computed(&mut self, parts: &[Part], declared: &[u32]) -> Option<String> {
+        let (mut text, mut arrays, mut columns) = (String::new(), Vec::new(), Vec::new());
+        for part in parts {
+            let param = match part {
+                Part::Text(part) => {
+                    text.push_str(part);
+                    continue;
+                }
+                Part::Param(param) => *param,
+            };
+            let column = format!("hotrow_{}", param + 1);
+            if !columns.contains(&column) {
+                let type_oid = *declared.get(usize::from(param))?;
+                arrays.push(format!("pg_catalog.unnest(${})", self.of_param(param, type_oid)?));
+                columns.push(column.clone());
+            }
+            text.push_str(&column);
+        }
+        if columns.is_empty() {
+            arrays.push("pg_catalog.unnest($1)".to_owned());
+            columns.push("hotrow_any".to_owned());
+        }
+        let (arrays, columns) = (arrays.join(", "), columns.join(", "));
+        Some(format!(
+            "array(select {text} from rows from ({arrays}) with ordinality as hotrow_calls ({columns}, {CALL}) \
+             order by {CALL})"
+        ))
+    }
+}
+
+fn is_computed(argument: &Argument) -> bool {
+    matches!(argument.value, ArgumentValue::Computed(_))
+}
+
 /// Names of the leading columns inside the statement.
 const CALL: &str = "hotrow_call";
 const AGAIN_IN: &str = "hotrow_again_in";
@@ -261,6 +326,7 @@ fn type_of(argument: &Argument, parameter: &Parameter, declared: &[u32]) -> Opti
             (None, Err(_)) => builtin_types::NUMERIC,
         },
         ArgumentValue::Boolean(_) => argument.cast.unwrap_or(builtin_types::BOOLEAN),
+        ArgumentValue::Computed(_) => return None,
     };
     let numeric = [builtin_types::INTEGER, builtin_types::BIGINT, builtin_types::NUMERIC];
     let fits = builtin_types::fits(given, wanted) && (!argument.negated || numeric.contains(&given));
@@ -275,6 +341,6 @@ fn source(argument: &Argument) -> ElementSource {
         ArgumentValue::Number(text) => ElementSource::Const(Some(format!("{sign}{text}"))),
         ArgumentValue::String(text) => ElementSource::Const(Some(text.clone())),
         ArgumentValue::Boolean(truth) => ElementSource::Const(Some(truth.to_string())),
-        ArgumentValue::Null => ElementSource::Const(None),
+        ArgumentValue::Null | ArgumentValue::Computed(_) => ElementSource::Const(None),
     }
 }

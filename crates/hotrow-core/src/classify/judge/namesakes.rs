@@ -3,7 +3,7 @@
 
 use crate::classify::facts::FunctionFact;
 use crate::classify::known::functions::{Behaviour, behaviour, is_known_extension_function};
-use crate::classify::read::candidate::{Candidate, Verb};
+use crate::classify::read::candidate::{Call, Candidate, Verb};
 use crate::classify::reason::Reason;
 use crate::classify::text::names::FunctionName;
 use crate::classify::text::source::Source;
@@ -21,6 +21,18 @@ impl Judge<'_> {
         let may_lock = matches!(candidate.verb, Verb::Update | Verb::Delete);
         candidate.functions.iter().try_for_each(|name| self.function(name, may_lock))?;
         self.operators_and_casts(candidate)
+    }
+
+    /// Whether the arguments of a call can be computed in a lane.
+    pub(crate) fn arguments(&self, call: &Call) -> Result<(), Reason> {
+        for name in &call.inner_functions {
+            self.function(name, false)?;
+            if behaviour(&name.name) == Behaviour::MovesSequence {
+                let why = "advances a sequence in an argument";
+                return Err(Reason::Function { name: name.to_string(), why });
+            }
+        }
+        Ok(())
     }
 
     /// Whether all operators and types that it uses are PostgreSQL's own, and all casts between these types.

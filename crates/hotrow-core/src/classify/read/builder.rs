@@ -71,7 +71,8 @@ impl CandidateBuilder {
     }
 
     /// A FROM that consists of a function call.
-    pub(crate) fn call(&mut self, call: Call) {
+    pub(crate) fn call(&mut self, call: Call, of_arguments: References) {
+        self.references = of_arguments;
         self.references.functions.insert(call.function.clone());
         let casts = call.arguments.iter().filter_map(|argument| argument.cast);
         self.references.casts.extend(casts.filter_map(builtin_types::name_of).map(str::to_owned));

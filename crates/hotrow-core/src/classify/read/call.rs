@@ -9,10 +9,19 @@ use sqlparser::ast::{
 use crate::classify::known::builtin_types;
 use crate::classify::read::builder::plain_wildcard;
 use crate::classify::read::candidate::{Argument, ArgumentValue, Call, Item, Operand, Output};
+use crate::classify::read::computed::parts;
+use crate::classify::read::expression::References;
 use crate::classify::text::names::{FunctionName, folded};
 
-/// The function call, if the SELECT consists of one.
-pub(crate) fn call(select: &Select) -> Option<Call> {
+/// The function call, if the SELECT consists of one, and the names that its arguments use.
+pub(crate) fn call(select: &Select) -> Option<(Call, References)> {
+    let mut references = References::default();
+    let mut call = plain_call(select, &mut references)?;
+    call.inner_functions = references.functions.iter().cloned().collect();
+    Some((call, references))
+}
+
+fn plain_call(select: &Select, references: &mut References) -> Option<Call> {
     if select.selection.is_some() {
         return None;
     }
@@ -30,11 +39,8 @@ pub(crate) fn call(select: &Select) -> Option<Call> {
                 return None;
             };
             let function = FunctionName::new(name).ok()?;
-            Some(Call {
-                function,
-                arguments: arguments(&list.args)?,
-                output: Output::Value(alias.map(folded)),
-            })
+            let (inner_functions, output) = (Vec::new(), Output::Value(alias.map(folded)));
+            Some(Call { function, inner_functions, arguments: arguments(&list.args, references)?, output })
         }
         [table] if table.joins.is_empty() => {
             let TableFactor::Table {
@@ -54,7 +60,8 @@ pub(crate) fn call(select: &Select) -> Option<Call> {
             };
             let items = items(&select.projection)?;
             let function = FunctionName::new(name).ok()?;
-            Some(Call { function, arguments: arguments(args)?, output: Output::Rows { alias, items } })
+            let (inner_functions, output) = (Vec::new(), Output::Rows { alias, items });
+            Some(Call { function, inner_functions, arguments: arguments(args, references)?, output })
         }
         _ => None,
     }
@@ -78,36 +85,48 @@ fn items(projection: &[SelectItem]) -> Option<Vec<Item>> {
     projection.iter().map(item).collect()
 }
 
-fn arguments(args: &[FunctionArg]) -> Option<Vec<Argument>> {
-    let argument = |arg: &FunctionArg| match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => argument(None, expr),
+fn arguments(args: &[FunctionArg], references: &mut References) -> Option<Vec<Argument>> {
+    args.iter().map(|arg| argument(arg, references)).collect()
+}
+
+fn argument(arg: &FunctionArg, references: &mut References) -> Option<Argument> {
+    let (name, expr) = match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => (None, expr),
         FunctionArg::Named {
             name,
             arg: FunctionArgExpr::Expr(expr),
             operator: FunctionArgOperator::RightArrow | FunctionArgOperator::Assignment,
-        } => argument(Some(folded(name)), expr),
-        FunctionArg::ExprNamed {
+        }
+        | FunctionArg::ExprNamed {
             name: Expr::Identifier(name),
             arg: FunctionArgExpr::Expr(expr),
             operator: FunctionArgOperator::RightArrow | FunctionArgOperator::Assignment,
-        } => argument(Some(folded(name)), expr),
-        _ => None,
+        } => (Some(folded(name)), expr),
+        _ => return None,
     };
-    args.iter().map(argument).collect()
+    let argument = plain(expr).or_else(|| computed(expr, references))?;
+    Some(Argument { name, ..argument })
 }
 
-fn argument(name: Option<String>, expr: &Expr) -> Option<Argument> {
+/// An expression whose names are recorded.
+fn computed(expr: &Expr, references: &mut References) -> Option<Argument> {
+    references.constant(expr);
+    references.expression(expr).ok()?;
+    Some(Argument { name: None, value: ArgumentValue::Computed(parts(expr)?), negated: false, cast: None })
+}
+
+fn plain(expr: &Expr) -> Option<Argument> {
     match expr {
-        Expr::Nested(inner) => argument(name, inner),
+        Expr::Nested(inner) => plain(inner),
         Expr::Cast { expr, data_type, format: None, kind: _ } => {
-            let inner = argument(name, expr)?;
+            let inner = plain(expr)?;
             if inner.cast.is_some() || inner.negated {
                 return None;
             }
             Some(Argument { cast: Some(type_of(data_type)?), ..inner })
         }
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
-            let inner = argument(name, expr)?;
+            let inner = plain(expr)?;
             let number = matches!(inner.value, ArgumentValue::Param(_) | ArgumentValue::Number(_));
             if inner.negated || inner.cast.is_some() || !number {
                 return None;
@@ -126,7 +145,7 @@ fn argument(name: Option<String>, expr: &Expr) -> Option<Argument> {
                 }
                 _ => return None,
             };
-            Some(Argument { name, value, negated: false, cast: None })
+            Some(Argument { name: None, value, negated: false, cast: None })
         }
         _ => None,
     }
@@ -145,7 +164,7 @@ impl Argument {
             ArgumentValue::Param(index) => Some(Operand::Param(*index)),
             ArgumentValue::String(text) | ArgumentValue::Number(text) => Some(Operand::Const(text.clone())),
             ArgumentValue::Boolean(truth) => Some(Operand::Const(truth.to_string())),
-            ArgumentValue::Null => None,
+            ArgumentValue::Null | ArgumentValue::Computed(_) => None,
         }
     }
 }

@@ -124,6 +124,13 @@ impl Candidate {
         names.find(|name| functions::behaviour(name) == functions::Behaviour::ChangesSettings)
     }
 
+    /// An argument of its call is an expression. The types of its parameters then follow from the server's
+    /// description of the statement.
+    pub fn has_computed_argument(&self) -> bool {
+        let arguments = self.call.iter().flat_map(|call| &call.arguments);
+        arguments.into_iter().any(|argument| matches!(argument.value, ArgumentValue::Computed(_)))
+    }
+
     /// It uses a value of a sequence that it names.
     pub fn names_sequence(&self) -> bool {
         self.functions
@@ -173,11 +180,13 @@ impl Candidate {
     }
 }
 
-/// A call with arguments that are parameters or constants.
+/// A call with arguments that are parameters, constants or expressions over them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
     /// The function.
     pub function: FunctionName,
+    /// The functions that its arguments call.
+    pub inner_functions: Vec<FunctionName>,
     /// Its arguments as written.
     pub arguments: Vec<Argument>,
     /// The use of its result.
@@ -210,6 +219,17 @@ pub enum ArgumentValue {
     Boolean(bool),
     /// NULL.
     Null,
+    /// An expression over parameters and constants.
+    Computed(Vec<Part>),
+}
+
+/// A part of an expression.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// SQL text.
+    Text(String),
+    /// A parameter, counted from zero.
+    Param(u16),
 }
 
 /// The use of a call's result.

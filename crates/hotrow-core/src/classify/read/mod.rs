@@ -8,6 +8,7 @@ pub(crate) mod call;
 pub(crate) mod calls;
 pub(crate) mod candidate;
 pub(crate) mod commands;
+pub(crate) mod computed;
 pub(crate) mod expression;
 pub(crate) mod insert;
 pub(crate) mod keyword_syntax;

@@ -79,9 +79,9 @@ pub(crate) fn select(query: &Query) -> Result<Candidate, Reason> {
     let mut builder = CandidateBuilder::new(Verb::Select);
     // A merged call has no other clauses.
     let is_bare = query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
-    if let Some(call) = call::call(select).filter(|_| is_bare) {
+    if let Some((call, references)) = call::call(select).filter(|_| is_bare) {
         if let Output::Rows { .. } = call.output {
-            builder.call(call);
+            builder.call(call, references);
             return Ok(builder.finish());
         }
         builder.candidate.call = Some(call);

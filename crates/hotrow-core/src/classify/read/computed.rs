@@ -1,0 +1,118 @@
+//! Reads an argument of a call that is an expression over parameters and constants, so that it can be written
+//! with other names for its parameters. Whether its functions are harmless is judged elsewhere.
+
+use sqlparser::ast::{
+    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Interval,
+    UnaryOperator, Value,
+};
+
+use crate::classify::read::candidate::Part;
+
+/// A type with numbers as its modifiers. The parser also takes strings and words, and would write them without
+/// quotes.
+fn type_text(data_type: &DataType) -> Option<String> {
+    let text = data_type.to_string();
+    let is_name = |part: &str| part.chars().all(|c| c.is_ascii_alphanumeric() || " _.[]".contains(c));
+    let plain = match text.split_once('(') {
+        None => is_name(&text),
+        Some((name, rest)) => rest.split_once(')').is_some_and(|(modifiers, after)| {
+            let numbers = modifiers.chars().all(|c| c.is_ascii_digit() || " ,".contains(c));
+            is_name(name) && numbers && is_name(after)
+        }),
+    };
+    plain.then_some(text)
+}
+
+/// The expression in parts, if it has only parts that PostgreSQL computes for columns as for parameters.
+pub(crate) fn parts(expr: &Expr) -> Option<Vec<Part>> {
+    let mut writer = Writer(Vec::new());
+    writer.expression(expr)?;
+    Some(writer.0)
+}
+
+struct Writer(Vec<Part>);
+
+impl Writer {
+    fn text(&mut self, text: &str) {
+        self.0.push(Part::Text(text.to_owned()));
+    }
+
+    /// The tokens keep their order and get no parentheses. PostgreSQL therefore reads them as it reads the
+    /// original, whatever precedence the parser gave to its operators.
+    fn expression(&mut self, expr: &Expr) -> Option<()> {
+        match expr {
+            Expr::Nested(inner) => self.between("(", inner, ")"),
+            Expr::UnaryOp { op, expr } => match op {
+                UnaryOperator::Plus | UnaryOperator::Minus | UnaryOperator::Not => {
+                    self.between(&format!("{op} "), expr, "")
+                }
+                _ => None,
+            },
+            Expr::BinaryOp { left, op, right } => {
+                self.expression(left)?;
+                self.between(&format!(" {op} "), right, "")
+            }
+            Expr::Cast { kind: CastKind::Cast, expr, data_type, format: None } => {
+                self.between("cast(", expr, &format!(" as {})", type_text(data_type)?))
+            }
+            Expr::Cast { kind: CastKind::DoubleColon, expr, data_type, format: None } => {
+                self.between("", expr, &format!("::{}", type_text(data_type)?))
+            }
+            Expr::Interval(Interval {
+                value,
+                leading_field: None,
+                leading_precision: None,
+                last_field: None,
+                fractional_seconds_precision: None,
+            }) if matches!(&**value, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_))) => {
+                self.between("interval ", value, "")
+            }
+            Expr::Function(function) => self.function(function),
+            Expr::Value(value) => self.value(&value.value),
+            _ => None,
+        }
+    }
+
+    fn between(&mut self, before: &str, expr: &Expr, after: &str) -> Option<()> {
+        self.text(before);
+        self.expression(expr)?;
+        self.text(after);
+        Some(())
+    }
+
+    fn function(&mut self, function: &Function) -> Option<()> {
+        let is_plain = |ident: &sqlparser::ast::Ident| ident.quote_style.is_none();
+        if !function.name.0.iter().all(|part| part.as_ident().is_some_and(is_plain)) {
+            return None;
+        }
+        self.text(&function.name.to_string());
+        match &function.args {
+            FunctionArguments::None => {}
+            FunctionArguments::List(list) if list.args.is_empty() => self.text("()"),
+            FunctionArguments::List(list) => {
+                for (place, argument) in list.args.iter().enumerate() {
+                    let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else { return None };
+                    self.between(if place == 0 { "(" } else { ", " }, expr, "")?;
+                }
+                self.text(")");
+            }
+            FunctionArguments::Subquery(_) => return None,
+        }
+        Some(())
+    }
+
+    fn value(&mut self, value: &Value) -> Option<()> {
+        match value {
+            Value::Placeholder(name) => {
+                let number: u16 = name.strip_prefix('$')?.parse().ok()?;
+                self.0.push(Part::Param(number.checked_sub(1)?));
+            }
+            Value::Number(text, false) => self.text(text),
+            Value::SingleQuotedString(text) => self.text(&format!("'{}'", text.replace('\'', "''"))),
+            Value::Boolean(truth) => self.text(&truth.to_string()),
+            Value::Null => self.text("null"),
+            _ => return None,
+        }
+        Some(())
+    }
+}
