@@ -20,15 +20,6 @@ pub fn explain(analysis: &Analysis, decision: Option<&Decision>, literals: &[Str
             let table = candidate.table.as_ref().map_or("no table".to_owned(), ToString::to_string);
             format!("can be packed if the catalogue agrees\n  table     {table}\n")
         }
-        (Analysis::Pass(Pass { reason, boundary: Some(_), .. }), _) => {
-            let mut text = format!("passed through\n  reason    {reason}\n");
-            line(
-                &mut text,
-                "unless",
-                "the client sends BEGIN to COMMIT in one go, and all statements in between are packed",
-            );
-            text
-        }
         (Analysis::Pass(Pass { reason, effect, .. }), _) => passed(reason, &effect.names()),
         (Analysis::SetPack(true), _) => answered("switches packing on for the session"),
         (Analysis::SetPack(false), _) => answered("switches packing off for the session"),
@@ -59,24 +50,10 @@ fn passed(reason: &Reason, leaves: &[&str]) -> String {
             "one connection gets the notifications of all sessions of the role that listen",
         );
     }
-    if let Some(remedy) = remedy(reason) {
+    if let Some(remedy) = reason.remedy() {
         line(&mut text, "instead", remedy);
     }
     text
-}
-
-/// A form of the statement that can be packed, if there is one.
-fn remedy(reason: &Reason) -> Option<&'static str> {
-    Some(match reason {
-        Reason::NoEquality | Reason::NoUniqueIndex(_) => {
-            "compare each column of a unique index with a value or a list (column = value, column IN (...), \
-             column = ANY (...), joined by AND)"
-        }
-        Reason::ConflictTarget => "name the columns of the unique index: ON CONFLICT (column, ...) DO UPDATE",
-        Reason::ManyStatements => "send fewer statements in one message",
-        Reason::TooLarge(_) => "send a shorter statement, with parameters instead of long constants",
-        _ => return None,
-    })
 }
 
 fn packed(packing: &Packing, literals: &[String]) -> String {

@@ -15,6 +15,7 @@
 //! | `known` | lists of PostgreSQL's own functions and types |
 //! | `read` | reads a statement's text into a candidate or a command |
 //! | `reason` | reasons why a statement is passed through |
+//! | `remedy` | forms that can be packed instead |
 //! | `text` | tokens, names and checks of SQL text that need no parser |
 
 mod effects;
@@ -24,6 +25,7 @@ mod judge;
 mod known;
 mod read;
 mod reason;
+mod remedy;
 mod text;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The reasons why a statement is passed through, in plain English. They do not say what to do about it.
+//! The reasons why a statement is passed through, in plain English. What to do about them is in `remedy`.
 
 use thiserror::Error;
 

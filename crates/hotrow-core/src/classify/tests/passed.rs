@@ -211,3 +211,71 @@ fn statements_that_the_parser_rejects() {
         ("select * from a.b.inv where id = 1", "more than two parts"),
     ]);
 }
+
+/// What `hotrow explain` says to write instead.
+#[test]
+fn explanations_name_a_form_that_can_be_packed() {
+    let instead = |sql: &str, change: fn(&mut TableFacts)| {
+        let analysis = analyse(sql);
+        let decision = match &analysis {
+            Analysis::Candidate(candidate) => {
+                let mut table = candidate.table.as_ref().and_then(find);
+                table.iter_mut().for_each(change);
+                Some(decide(candidate, &Facts { table, ..Facts::default() }, &[]))
+            }
+            _ => None,
+        };
+        let text = explain(&analysis, decision.as_ref(), &[]);
+        assert!(text.starts_with("passed through\n"), "{sql}: {text}");
+        text.lines().find_map(|line| line.strip_prefix("  instead   ").map(str::to_owned))
+    };
+    let update = "update inv set stock = 1 where id = $1";
+    for (sql, change, remedy) in [
+        (
+            "update inv set stock = 1",
+            (|_| {}) as fn(&mut TableFacts),
+            "add the unique key's columns to WHERE",
+        ),
+        ("delete from line where no = 1", |_| {}, "add the unique key's columns to WHERE"),
+        ("begin", |_| {}, "use autocommit"),
+        ("begin isolation level serializable", |_| {}, "with READ COMMITTED"),
+        ("savepoint a", |_| {}, "without savepoints"),
+        ("set datestyle = iso", |_| {}, "packed with those of clients that have the same settings"),
+        ("copy inv from stdin", |_| {}, "use INSERT with VALUES"),
+        ("select * from inv where id = 1 for update", |_| {}, "UPDATE ... WHERE key = value AND condition"),
+        ("update inv set stock = (select 1) where id = 1", |_| {}, "send them as parameters"),
+        ("select * from inv i join users u on u.id = i.id where i.id = 1", |_| {}, "all in one message"),
+        ("update inv set note = timestamptz 'now' where id = 1", |_| {}, "use now()"),
+        ("select my_function(1)", |_| {}, "an IMMUTABLE function"),
+        ("select * from hotrow.other(1)", |_| {}, "add a merge rule"),
+        ("select currval('s')", |_| {}, "use RETURNING"),
+        ("select pg_advisory_lock(1)", |_| {}, "pg_try_advisory_xact_lock in the WHERE"),
+        ("update inv set note = current_setting('a.b') where id = 1", |_| {}, "as a parameter"),
+        (
+            "insert into inv (id) values (1) on conflict (sku) do update set stock = 1",
+            |_| {},
+            "ON CONFLICT (column",
+        ),
+        (update, |table| table.relkind = 'v', "name the table instead of the view"),
+        (update, |table| table.is_partition = true, "name the partitioned table"),
+        (update, |table| table.deferrable = true, "NOT DEFERRABLE"),
+        (update, |table| table.partition_key = vec!["stock".to_owned()], "leave the column out of SET"),
+        (
+            update,
+            |table| table.triggers.push(catalogue::trigger("begin perform f(); end")),
+            "its own row only",
+        ),
+        (update, |table| table.expressions.push("CHECK (f(id))".to_owned()), "an IMMUTABLE function"),
+    ] {
+        let found = instead(sql, change).unwrap_or_else(|| panic!("no remedy: {sql}"));
+        assert!(found.contains(remedy), "{sql}: {found}");
+    }
+    for sql in [
+        "create table x (id int)",
+        "select count(*) from inv where id = 1",
+        "select * from nowhere where id = 1",
+        "vacuum",
+    ] {
+        assert_eq!(instead(sql, |_| {}), None, "{sql}");
+    }
+}
