@@ -7,6 +7,7 @@ use crate::key::{KeyColumn, KeySource};
 use crate::classify::judge::decision::{Decision, Packing};
 use crate::classify::judge::merging::Returns;
 use crate::classify::read::analysis::{Analysis, Pass};
+use crate::classify::read::point::ROW_LOCK;
 use crate::classify::reason::Reason;
 use crate::lane::LaneKind;
 
@@ -15,7 +16,12 @@ use crate::lane::LaneKind;
 pub fn explain(analysis: &Analysis, decision: Option<&Decision>, literals: &[String]) -> String {
     match (analysis, decision) {
         (Analysis::Candidate(_), Some(Decision::Packed(packing))) => packed(packing, literals),
-        (Analysis::Candidate(_), Some(Decision::Pass { reason, effect })) => passed(reason, &effect.names()),
+        (Analysis::Candidate(_), Some(Decision::Pass { reason, effect, .. })) => {
+            passed(reason, &effect.names())
+        }
+        (Analysis::Candidate(candidate), None) if candidate.locks_row => {
+            passed(&Reason::Unsupported(ROW_LOCK), &candidate.effect().names())
+        }
         (Analysis::Candidate(candidate), None) => {
             let table = candidate.table.as_ref().map_or("no table".to_owned(), ToString::to_string);
             format!("can be packed if the catalogue agrees\n  table     {table}\n")

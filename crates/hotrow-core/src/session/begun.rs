@@ -81,10 +81,11 @@ impl<E: Environment> Session<E> {
             Err(Stop::Refused(_)) => return Ok(()),
             Err(stop) => return Err(stop),
         };
-        let Verdict::Packed(packing) = verdict else { return Ok(()) };
-        if packing.kind != LaneKind::Write || packing.in_key_space {
-            return Ok(());
-        }
+        let packing = match verdict {
+            Verdict::Packed(packing) if packing.kind == LaneKind::Write && !packing.in_key_space => packing,
+            Verdict::Locks(packing) => packing,
+            Verdict::Packed(_) | Verdict::Pass => return Ok(()),
+        };
         let plan = Plan::Run(statement.clone(), packing);
         let packed = match single {
             Some(single) => Packed::extended([&[], &[]], [(single, plan)].into_iter(), &mut self.scratch),

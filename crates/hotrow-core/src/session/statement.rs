@@ -91,7 +91,7 @@ pub trait Statement: Prepared + Deref<Target = StatementInfo<Self>> + Sized {
     /// Whether its last verdict is to pass it through.
     fn is_passed(&self) -> bool {
         match &self.analysis {
-            Analysis::Candidate(_) => matches!(self.last_verdict(), Some(Verdict::Pass)),
+            Analysis::Candidate(_) => matches!(self.last_verdict(), Some(Verdict::Pass | Verdict::Locks(_))),
             _ => true,
         }
     }
@@ -139,6 +139,8 @@ pub enum Verdict {
     Packed(Arc<Packing>),
     /// It is passed through.
     Pass,
+    /// It is passed through, and locks a row until its transaction ends. It would be packed like this otherwise.
+    Locks(Arc<Packing>),
 }
 
 /// The state that a statement is known to leave behind if it is passed through.

@@ -411,7 +411,7 @@ impl Pool {
                     self.database_state().catalogue_epoch(),
                     self.config().catalogue_age,
                 );
-                matches!(known, CachedVerdict::Fresh(Verdict::Pass))
+                matches!(known, CachedVerdict::Fresh(Verdict::Pass | Verdict::Locks(_)))
             }
             Analysis::Pass(pass) => pass.boundary.is_none(),
             _ => false,
@@ -481,10 +481,10 @@ impl Pool {
                         self.describe(statement).await?;
                         Verdict::Packed(Arc::new(packing))
                     }
-                    Decision::Pass { reason, .. } => {
+                    Decision::Pass { reason, locks, .. } => {
                         tracing::debug!(statement = statement.id, ?reason, "decided: passed through");
                         why_not = Some(reason.to_string());
-                        Verdict::Pass
+                        locks.map_or(Verdict::Pass, |packing| Verdict::Locks(packing.into()))
                     }
                 }
             }

@@ -211,7 +211,7 @@ impl Statement {
         decided.as_ref().map(|decided| match &decided.verdict {
             Verdict::Packed(packing) if packing.merging.is_some() => ("merged", packing.why.clone()),
             Verdict::Packed(packing) => ("packed", packing.why.clone()),
-            Verdict::Pass => ("passed", decided.why_not.clone().unwrap_or_default()),
+            Verdict::Pass | Verdict::Locks(_) => ("passed", decided.why_not.clone().unwrap_or_default()),
         })
     }
 

@@ -33,8 +33,13 @@ async fn begin(stage: &Stage) -> Client {
 
 /// Updates the hot row in the background. Returns the row's new value.
 fn update(client: Client) -> Update {
+    first(client, UPDATE)
+}
+
+/// Runs a transaction's first statement in the background.
+fn first(client: Client, sql: &'static str) -> Update {
     tokio::spawn(async move {
-        let updated = rows(&client, UPDATE).await.map(|rows| rows[0][0].clone().unwrap());
+        let updated = rows(&client, sql).await.map(|rows| rows[0][0].clone().unwrap());
         (client, updated)
     })
 }
@@ -126,6 +131,33 @@ async fn transactions_of_one_row_wait_in_the_gateway() {
     first.batch_execute("commit").await.unwrap();
     assert_eq!(committed(vec![second, third, fourth]).await, [3, 4, 5]);
     assert_eq!(stage.gateway.metric("row_waits"), 0);
+}
+
+#[tokio::test]
+async fn a_select_that_locks_a_row_has_its_place_among_the_others() {
+    let stage = stage("1min", &[]).await;
+    let holder = begin(&stage).await;
+    assert_eq!(value(&holder, "select n from t where id = 1 for no key update").await, "0");
+    let mut tasks = vec![update(begin(&stage).await)];
+    blocked(&stage, 1).await;
+    let selects = [
+        "select n from t where id = 1 for update",
+        "select * from t where t.id = 1 order by id limit 1 for update of t",
+        "select n from t as x where ((x.id = 1)) for no key update of x",
+    ];
+    for (number, sql) in selects.into_iter().enumerate() {
+        tasks.push(first(begin(&stage).await, sql));
+        waits(&stage, number as u64 + 1).await;
+    }
+    // These never wait at the server either.
+    let impatient = begin(&stage).await;
+    let nowait = impatient.simple_query("select n from t where id = 1 for update nowait").await;
+    assert_eq!(sqlstate(&nowait.unwrap_err()), "55P03");
+    impatient.batch_execute("rollback; begin").await.unwrap();
+    let skips = rows(&impatient, "select n from t where id = 1 for update skip locked").await.unwrap();
+    assert!(skips.is_empty());
+    holder.batch_execute("commit").await.unwrap();
+    committed(tasks).await;
 }
 
 #[tokio::test]

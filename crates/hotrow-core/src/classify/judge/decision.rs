@@ -13,6 +13,7 @@ use crate::classify::judge::row::{MOST_ROWS_PER_COMMIT, insert_key, point_key, r
 use crate::classify::judge::table;
 use crate::classify::judge::watch::Watch;
 use crate::classify::read::candidate::{Candidate, Output, Verb};
+use crate::classify::read::point::ROW_LOCK;
 use crate::classify::reason::Reason;
 
 /// The decision about a candidate.
@@ -26,6 +27,8 @@ pub enum Decision {
         reason: Reason,
         /// Its possible effects on the session.
         effect: Effect,
+        /// If it locks a row until its transaction ends: how it would be packed otherwise.
+        locks: Option<Box<Packing>>,
     },
 }
 
@@ -99,8 +102,13 @@ pub fn names_to_look_up(candidate: &Candidate, table: Option<&TableFacts>) -> Ve
 /// Decides about a candidate from the catalogue's facts and the parameter types that the client declared.
 pub fn decide(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Decision {
     match packing(candidate, facts, types) {
+        Ok(packing) if candidate.locks_row => Decision::Pass {
+            reason: Reason::Unsupported(ROW_LOCK),
+            effect: candidate.effect(),
+            locks: Some(Box::new(packing)),
+        },
         Ok(packing) => Decision::Packed(packing),
-        Err(reason) => Decision::Pass { reason, effect: candidate.effect() },
+        Err(reason) => Decision::Pass { reason, effect: candidate.effect(), locks: None },
     }
 }
 

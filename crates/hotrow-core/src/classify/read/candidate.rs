@@ -99,6 +99,8 @@ pub struct Candidate {
     pub call: Option<Call>,
     /// It returns rows: SELECT, or RETURNING.
     pub returns_rows: bool,
+    /// It locks its row until the transaction ends, by FOR UPDATE. It is never packed.
+    pub locks_row: bool,
 }
 
 impl Candidate {

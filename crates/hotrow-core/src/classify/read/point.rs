@@ -2,8 +2,8 @@
 //! judges the candidate.
 
 use sqlparser::ast::{
-    Delete, FromTable, GroupByExpr, LimitClause, OrderBy, OrderByExpr, OrderByKind, OrderBySort, Query,
-    Select, SelectFlavor, SetExpr, Update,
+    Delete, FromTable, GroupByExpr, LimitClause, LockClause, LockType, OrderBy, OrderByExpr, OrderByKind,
+    OrderBySort, Query, Select, SelectFlavor, SetExpr, Update,
 };
 
 use crate::classify::read::builder::{CandidateBuilder, value_of};
@@ -78,7 +78,11 @@ pub(crate) fn select(query: &Query) -> Result<Candidate, Reason> {
     let select = point_select(query)?;
     let mut builder = CandidateBuilder::new(Verb::Select);
     // A merged call has no other clauses.
-    let is_bare = query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
+    builder.candidate.locks_row = locks_row(&query.locks);
+    let is_bare = query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && query.locks.is_empty();
     if let Some((call, references)) = call::call(select).filter(|_| is_bare) {
         if let Output::Rows { .. } = call.output {
             builder.call(call, references);
@@ -106,6 +110,14 @@ pub(crate) fn select(query: &Query) -> Result<Candidate, Reason> {
     Ok(builder.finish())
 }
 
+/// Why a statement with a row lock is not packed.
+pub(crate) const ROW_LOCK: &str = "a row lock such as FOR UPDATE, which outlives the statement";
+
+/// Whether a statement waits for its row and locks it against other writers.
+fn locks_row(locks: &[LockClause]) -> bool {
+    matches!(locks, [LockClause { lock_type: LockType::Update, nonblock: None, .. }])
+}
+
 /// The SELECT of a query without other clauses.
 fn point_select(query: &Query) -> Result<&Select, Reason> {
     let Query {
@@ -129,7 +141,7 @@ fn point_select(query: &Query) -> Result<&Select, Reason> {
             !order_is_plain(order_by.as_ref()),
             "ORDER BY with USING, or a clause that PostgreSQL does not have",
         ),
-        (!locks.is_empty(), "a row lock such as FOR UPDATE, which outlives the statement"),
+        (!locks.is_empty() && !locks_row(locks), ROW_LOCK),
         (!pipe_operators.is_empty(), "a clause that PostgreSQL does not have"),
         (!limit_is_plain(limit_clause.as_ref()), "LIMIT or OFFSET with an expression"),
         (fetch.as_ref().is_some_and(|f| f.with_ties || f.percent), "FETCH with TIES or PERCENT"),

@@ -74,7 +74,7 @@ fn facts() -> Facts {
 fn decided(sql: &str, types: &[u32], facts: &Facts) -> Decision {
     match analyse(sql) {
         Analysis::Candidate(candidate) => decide(&candidate, facts, types),
-        Analysis::Pass(Pass { reason, effect, .. }) => Decision::Pass { reason, effect },
+        Analysis::Pass(Pass { reason, effect, .. }) => Decision::Pass { reason, effect, locks: None },
         other => panic!("{sql}: {other:?}"),
     }
 }

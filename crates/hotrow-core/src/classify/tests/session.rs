@@ -203,7 +203,7 @@ fn statements_that_can_change_the_catalogue() {
         "begin",
         "set a = 1",
         "select * from t",
-        "select * from t where id = 1 for no key update of t",
+        "select * from t for no key update of t",
         "select * from t for key share",
         "copy t from stdin",
         "vacuum t",
