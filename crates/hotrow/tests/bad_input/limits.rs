@@ -63,7 +63,7 @@ async fn a_unit_in_pieces_that_gets_no_connection_is_rejected_completely() {
     let passed = [parse("", "select pg_backend_pid()"), bind("", "", &[]), execute("", 0), sync()].concat();
     raw.send(&passed).await;
     assert_eq!(tags(&raw.until_ready(1).await), "12DCZ");
-    holder.batch_execute("begin").await.unwrap();
+    holder.batch_execute("begin; select 1").await.unwrap();
     let pieces = [parse("", "select 1"), flush(), bind("", "", &[]), execute("", 0), sync()].concat();
     let with_query = [parse("", "select 1"), query("select 2"), sync()].concat();
     for units in [pieces.clone(), with_query, passed] {
@@ -86,7 +86,7 @@ async fn packed_statements_need_no_held_connection() {
     let update = "update t set n = n + 1 where id = 1 returning n";
     assert_eq!(value(&stage.bystander, update).await, "1", "now the gateway has read the catalogue");
     let other = connect(&stage.gateway.config_in(&stage.schema)).await;
-    other.batch_execute("begin").await.unwrap();
+    other.batch_execute("begin; select 1").await.unwrap();
     for round in 2..5 {
         assert_eq!(value(&stage.bystander, update).await, round.to_string());
     }

@@ -54,8 +54,10 @@ async fn show_clients_reports_the_state_of_each_client() {
     assert_eq!((seen["units_packed"].as_str(), seen["units_passed"].as_str()), ("1", "1"));
     ann.simple_query("begin").await.unwrap();
     let seen = client(&console, "ann").await;
-    assert_eq!(seen["state"], "idle in transaction");
-    assert_eq!(seen["backend_pid"], value(&ann, "select pg_backend_pid()").await);
+    assert_eq!((seen["state"].as_str(), seen["backend_pid"].as_str()), ("idle in transaction", ""));
+    let backend = value(&ann, "select pg_backend_pid()").await;
+    let seen = client(&console, "ann").await;
+    assert_eq!((&seen["state"][..], &seen["backend_pid"]), ("idle in transaction", &backend));
     ann.simple_query("select 1 / 0").await.unwrap_err();
     // The driver gets the error before the server is ready again.
     until("the statement has ended", || async { client(&console, "ann").await["state"] != "active" }).await;

@@ -68,7 +68,7 @@ async fn a_statement_that_waits_too_long_gets_an_error() {
     let (console, client) = (stage.console().await, mine(&stage).await);
     assert_eq!(value(&client, UPDATE).await, "1");
     console.simple_query("pause postgres").await.unwrap();
-    for sql in [UPDATE, "begin", "select count(*) from t"] {
+    for sql in [UPDATE, "begin; select 1", "select count(*) from t"] {
         let answer = tokio::time::timeout(PATIENCE, client.simple_query(sql))
             .await
             .expect("the client gets an answer");
@@ -131,7 +131,7 @@ async fn reconnect_replaces_lanes_and_idle_connections() {
     assert_eq!(value(&client, "select pg_backend_pid()").await, kept);
     let lane = value(&stage.direct, lanes).await;
     let busy = mine(&stage).await;
-    busy.batch_execute("begin").await.unwrap();
+    busy.batch_execute("begin; select 1").await.unwrap();
     let held = value(&busy, "select pg_backend_pid()").await;
     console.simple_query("reconnect postgres").await.unwrap();
     assert_eq!(value(&busy, "select pg_backend_pid()").await, held, "a transaction continues");

@@ -56,8 +56,8 @@ async fn held_connections_are_limited_in_addition_to_the_gateways_limit() {
     let settings = format!("[[pool]]\nuser = \"{ann}\"\nheld_connections_max = 1\nheld_wait_ms = 50\n");
     stage.reload(&settings).await;
     let (one, two, other) = (connect(&anns).await, connect(&anns).await, stage.client().await);
-    one.batch_execute("begin").await.unwrap();
-    let refused = two.batch_execute("begin").await.unwrap_err();
+    one.batch_execute("begin; select 1").await.unwrap();
+    let refused = two.batch_execute("begin; select 1").await.unwrap_err();
     assert_eq!(sqlstate(&refused), "53300");
     assert!(
         message(&refused).contains(&format!("none of the 1 upstream connections of user {ann}")),

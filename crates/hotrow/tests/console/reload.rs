@@ -25,17 +25,17 @@ async fn limits_grow_and_shrink_while_they_are_used() {
     let (one, two) = (stage.client().await, stage.client().await);
     let refused = try_connect(&config).await.err().unwrap();
     assert_eq!(sqlstate(&refused), "53300");
-    one.batch_execute("begin").await.unwrap();
-    let busy = two.batch_execute("begin").await.unwrap_err();
+    one.batch_execute("begin; select 1").await.unwrap();
+    let busy = two.batch_execute("begin; select 1").await.unwrap_err();
     assert_eq!(sqlstate(&busy), "53300", "{busy:?}");
     stage.reload("clients_max = 3\nheld_connections_max = 2\nheld_wait_ms = 50\n").await;
-    two.batch_execute("begin").await.unwrap();
+    two.batch_execute("begin; select 1").await.unwrap();
     let three = stage.client().await;
     assert_eq!(sqlstate(&try_connect(&config).await.err().unwrap()), "53300");
     stage.reload("clients_max = 1\nheld_connections_max = 1\nheld_wait_ms = 50\n").await;
     one.batch_execute("commit").await.unwrap();
     assert_eq!(
-        sqlstate(&one.batch_execute("begin").await.unwrap_err()),
+        sqlstate(&one.batch_execute("begin; select 1").await.unwrap_err()),
         "53300",
         "one connection is over the limit already"
     );

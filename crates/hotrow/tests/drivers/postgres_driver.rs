@@ -189,7 +189,7 @@ async fn open_transactions_give_up_their_turns() {
     let mut open = Vec::new();
     for _ in 0..more_than_turns() {
         let client = connect(&gateway.config_in(&schema)).await;
-        client.batch_execute("begin").await.unwrap();
+        client.batch_execute("begin; select 1").await.unwrap();
         open.push(client);
     }
     assert!(gateway.metric("held_connections") >= open.len() as u64);

@@ -121,7 +121,7 @@ async fn a_block_for_a_full_lane_gets_an_error_for_each_message() {
 async fn a_block_that_a_lane_gave_back_is_rejected_without_a_free_connection() {
     let (stage, mut raw) = ready(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
     let mut holder = stage.raw(stage.gateway.port()).await;
-    holder.query("begin").await;
+    holder.query("begin; select 1").await;
     stage.direct.batch_execute("update t set n = 98 where id = 2").await.unwrap();
     raw.send(&with_query_after("2")).await; // n < 100
     let replies = raw.until_ready(READIES).await;
@@ -171,7 +171,7 @@ async fn a_block_for_a_stopped_server_gets_an_error_for_each_message() {
     assert_eq!(value(&client, "select n from t where id = 2").await, "6", "a rejected block has no effect");
 }
 
-/// If a block cannot be packed, its BEGIN is passed through and can be rejected there.
+/// A BEGIN that the gateway does not answer is passed through and can be rejected there.
 #[tokio::test]
 async fn a_begin_that_gets_no_connection_closes_the_session() {
     let stage = Stage::with(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
@@ -179,17 +179,13 @@ async fn a_begin_that_gets_no_connection_closes_the_session() {
     let mut holder = stage.raw(stage.gateway.port()).await;
     let read = "select n from t where id = 3";
     holder.query(read).await; // now the gateway has read the catalogue
-    holder.query("begin").await;
+    holder.query("begin; select 1").await;
     let update = "update t set n = n + 1 where id = 3";
     let whole = once("begin isolation level serializable", &[]);
     for (what, messages) in [
-        ("text", step![query("begin"), query(update)]),
+        ("text", step![query("begin isolation level serializable"), query(update)]),
         ("extended", step![whole, query(update)]),
         ("in a text", step![query("begin; select count(*) from t"), query(update)]),
-        (
-            "not packable",
-            step![query("begin"), query("select count(*) from t"), query(update), query("commit")],
-        ),
     ] {
         let mut raw = stage.raw(stage.gateway.port()).await;
         raw.send(&messages).await;
@@ -199,12 +195,21 @@ async fn a_begin_that_gets_no_connection_closes_the_session() {
         assert_eq!(replies[0].field(b'V').as_deref(), Some("FATAL"), "{what}");
     }
     let mut raw = stage.raw(stage.gateway.port()).await;
-    for alone in
-        ["begin", "begin; update t set n = 1 where id = 3; commit and chain", "select count(*) from t"]
-    {
+    for alone in [
+        "begin isolation level serializable",
+        "begin; update t set n = 1 where id = 3; commit and chain",
+        "select count(*) from t",
+    ] {
         assert_eq!(tags(&raw.query(alone).await), "EZ", "{alone}: no message follows");
     }
     raw.send(&step![query("select count(*) from t"), query(read)]).await;
     assert_eq!(tags(&raw.until_ready(2).await), "EZTDCZ", "no transaction begins there");
+
+    // The gateway has answered this BEGIN, and its transaction has failed.
+    raw.send(&step![query("begin"), query("select count(*) from t"), query(update), query("commit")]).await;
+    let replies = raw.until_ready(4).await;
+    assert_eq!(tags(&replies), "CZEZEZCZ");
+    let code = |place: usize| replies[place].field(b'C');
+    assert_eq!((code(2).as_deref(), code(4).as_deref()), (Some("53300"), Some("25P02")));
     assert_eq!(n(&stage, "3").await, "0");
 }

@@ -180,7 +180,7 @@ async fn a_statement_that_waits_for_a_connection_can_be_cancelled() {
     let stage = Stage::new(&["--held-connections-max", "1", "--held-wait-ms", "60000"]).await;
     let (holder, waiter) = (stage.client().await, stage.client().await);
     let token = waiter.cancel_token();
-    holder.batch_execute("begin").await.unwrap();
+    holder.batch_execute("begin; select 1").await.unwrap();
     let waiting = run(waiter, "select count(*) from t");
     while !waiting.is_finished() {
         // Repeated until the statement has been read, because a cancel request before that has no effect.

@@ -46,7 +46,7 @@ async fn a_reset_restores_the_clients_own_name() {
             let mut both = Vec::new();
             for port in [server().port(), stage.gateway.port()] {
                 let (mut other, _) = begin(port, &[("application_name", "secret")]).await;
-                other.query("begin").await;
+                other.query("begin; select 1").await;
                 let (mut raw, mut seen) = begin(port, own).await;
                 other.query("commit").await;
                 for text in ["set application_name = 'given'", reset, "begin", "commit"] {
@@ -79,7 +79,7 @@ async fn a_reset_restores_the_clients_own_name() {
 async fn statements_sent_after_a_reset_without_waiting_see_the_clients_own_name() {
     let stage = Stage::new(&[]).await;
     let (mut other, _) = begin(stage.gateway.port(), &[("application_name", "secret")]).await;
-    other.query("begin").await;
+    other.query("begin; select 1").await;
     let (mut raw, _) = begin(stage.gateway.port(), &[("application_name", "own")]).await;
     other.query("commit").await;
     let texts = ["begin", "reset application_name", "show application_name", "commit"];

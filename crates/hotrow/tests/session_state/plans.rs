@@ -57,7 +57,7 @@ async fn a_statement_whose_result_changes_is_rejected_as_by_the_server() {
                     // Other clients now hold the connections on which the statement is prepared.
                     for _ in 0..3 {
                         let mut holder = Raw::log_in(port, &[("options", &options)]).await;
-                        assert_eq!(tags(&holder.query("begin").await), "CZ");
+                        assert_eq!(tags(&holder.query("begin; select 1").await), "CTDCZ");
                         holders.push(holder);
                     }
                 }
@@ -138,7 +138,7 @@ async fn a_statement_has_the_types_of_the_time_when_its_client_parsed_it() {
         first.send(&[parse("s", insert), sync(), run.clone()].concat()).await;
         assert_eq!(tags(&first.until_ready(2).await), "1Z2CZ");
         // Another client holds the first connection while the second client parses.
-        assert_eq!(tags(&first.query("begin").await), "CZ");
+        assert_eq!(tags(&first.query("begin; select 1").await), "CTDCZ");
         stage.direct.batch_execute("delete from u; alter table u alter column v type text").await.unwrap();
         second.send(&[parse("s", insert), sync()].concat()).await;
         assert_eq!(tags(&second.until_ready(1).await), "1Z");
@@ -202,7 +202,7 @@ async fn a_long_statement_is_prepared_once_on_a_connection() {
     raw.until_ready(1).await;
     // Another client takes the connection on which the statement is prepared.
     let mut other = Raw::log_in(stage.gateway.port(), &[]).await;
-    other.query("begin").await;
+    other.query("begin; select 1").await;
     raw.query("begin").await;
     for _ in 0..10 {
         raw.send(&[bind("", "long", &[Some("1")]), execute("", 0), sync()].concat()).await;
