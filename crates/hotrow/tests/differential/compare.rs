@@ -166,11 +166,15 @@ impl Comparison {
     }
 }
 
-/// An error or notice without schemas that depend on the backend. The `search_path` under which the backend first ran a
+/// An error or notice without what depends on the backend. In a failed transaction, the gateway may send a Parse before
+/// a Bind, and the server reports the place of its code that refuses the Parse. Schemas are left out too. The `search_path` under which the backend first ran a
 /// PL/pgSQL function decides whether the function is shown with its schema. The schema of temporary tables has the
 /// backend's number.
 fn plain_report(body: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(body).replace("PL/pgSQL function one.", "PL/pgSQL function ");
+    let is_aborted = text.contains("\0C25P02\0");
+    let fields = text.split('\0').filter(|field| !is_aborted || !field.starts_with(['L', 'R']));
+    let text = fields.collect::<Vec<_>>().join("\0");
     let mut parts = text.split("pg_temp_");
     let start = parts.next().unwrap_or_default().to_owned();
     let plain = parts.fold(start, |plain, part| {
