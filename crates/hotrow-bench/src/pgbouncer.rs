@@ -5,7 +5,6 @@ use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::files::{temporary_folder, write_private};
 use crate::scenario::Protocol;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use tokio::process::Command;
 
@@ -47,7 +46,7 @@ impl PgBouncer {
     /// Starts PgBouncer in front of a server, on a free port.
     pub async fn start(installed: &Installed, upstream: &Endpoint) -> Result<Self, Error> {
         let folder = temporary_folder()?;
-        let port = free_port()?;
+        let port = hotrow_postgres::free_port();
         let ini = folder.path().join("pgbouncer.ini");
         write_private(&ini, &configuration(port, upstream, installed.keeps_prepared_statements))?;
         let mut command = Command::new(&installed.program);
@@ -75,12 +74,6 @@ fn configuration(port: u16, upstream: &Endpoint, keeps_prepared_statements: bool
 fn version_number(version: &str) -> Option<(u32, u32)> {
     let mut numbers = version.rsplit(' ').next()?.split('.').map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
-}
-
-/// A port that was free a moment ago.
-pub fn free_port() -> Result<u16, Error> {
-    let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    listener.map(|address| address.port()).map_err(Error::system("find a free port"))
 }
 
 #[cfg(test)]

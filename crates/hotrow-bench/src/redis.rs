@@ -69,7 +69,7 @@ impl Redis {
     /// Starts Redis on a free port of this machine, in a private folder, and loads the script.
     pub async fn start(installed: &Installed) -> Result<Self, Error> {
         let folder = temporary_folder()?;
-        let port = crate::pgbouncer::free_port()?;
+        let port = hotrow_postgres::free_port();
         let mut command = Command::new(&installed.server);
         command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", ""]);
         // As durable as PostgreSQL: a command is answered after it is on disk.

@@ -63,4 +63,5 @@ pub use binaries::{Binaries, OLDEST, Progress};
 pub use builder::Builder;
 pub use error::Error;
 pub use query::Rows;
+pub use reach::free_port;
 pub use server::PrivateServer;

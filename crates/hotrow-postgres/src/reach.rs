@@ -79,9 +79,9 @@ fn explain(sql: &str, failure: Failure) -> Error {
     }
 }
 
-/// A port without a listener. The search starts at a random port, so servers that start at the same time rarely
-/// collide.
-pub(crate) fn free_port() -> u16 {
+/// A port of this machine without a listener. It is none of the ports that outgoing connections get. The search starts at
+/// a random port, so servers that start at the same time rarely collide.
+pub fn free_port() -> u16 {
     let width = u64::from(PORTS.end - PORTS.start);
     let offset = RandomState::new().hash_one(std::process::id());
     (0..width)

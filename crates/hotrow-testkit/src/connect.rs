@@ -1,7 +1,6 @@
 //! Connections by tokio-postgres, the rows of simple queries as text, and waiting for a condition.
 
 use std::future::Future;
-use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -90,10 +89,4 @@ pub async fn until<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() 
         assert!(Instant::now() < deadline, "timed out while waiting until {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-}
-
-/// A port without a listener.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    listener.local_addr().expect("an address").port()
 }

@@ -11,7 +11,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio_postgres::Config;
 
-use crate::{PATIENCE, config, config_in, free_port, hotrow, server};
+use hotrow_postgres::free_port;
+
+use crate::{PATIENCE, config, config_in, hotrow, server};
 
 const LISTENS: &str = "hotrow: listening on ";
 /// Log messages of the dependencies do not help.

@@ -21,9 +21,9 @@ pub mod raw;
 mod server;
 
 pub use connect::{
-    PATIENCE, config, config_in, connect, describe, free_port, new_schema, rows, sqlstate, try_connect,
-    until, value,
+    PATIENCE, config, config_in, connect, describe, new_schema, rows, sqlstate, try_connect, until, value,
 };
 pub use gateway::Gateway;
+pub use hotrow_postgres::free_port;
 pub use program::{hotrow, program};
 pub use server::{Server, migrate, own_shared_server, server, tool};
