@@ -6,11 +6,12 @@ use hotrow_wire::backend::{self, Problem, Status};
 use hotrow_wire::frontend;
 
 use super::environment::Stop;
+use super::submit::PlanOf;
 use super::{Environment, Need, Session, StatementOf, Verdict};
 use crate::classify::{Analysis, Pass, Transaction};
 use crate::expect::Message;
 use crate::lane::LaneKind;
-use crate::unit::gather::{Gather, Gathered, Single};
+use crate::unit::gather::Single;
 use crate::unit::{Packed, Plan, put_command_answer};
 
 /// One format of results. It is valid for any number of columns, also for none.
@@ -52,49 +53,28 @@ impl<E: Environment> Session<E> {
         self.row_place = Some(place);
     }
 
-    /// The same for the messages of an extended query.
-    pub(super) fn wait_for_row_of(&mut self, gather: &Gather) -> Result<(), Stop<E>> {
-        if self.begun.is_none() {
-            return Ok(());
+    /// The plan for the first statement of a transaction that changes or locks a row by key. Later statements have none,
+    /// because the transaction may hold locks when they come.
+    pub(super) fn plan_of_first(&self, statement: &StatementOf<E>) -> Result<Option<PlanOf<E>>, Stop<E>> {
+        let is_first = self.begun_status() == Status::Transaction && self.row_place.is_none();
+        if !is_first || !self.pack || self.provided.no_connection.is_some() {
+            return Ok(None);
         }
-        let Gathered::Single(single) = gather.form()? else { return Ok(()) };
-        match self.statement_of(&single, &[], &[]) {
-            Some((statement, _)) => self.wait_for_row(&statement, Some(&single), ""),
-            None => Ok(()),
-        }
-    }
-
-    /// Waits for a place among the transactions that work on the same row, if the first statement of the transaction
-    /// changes or locks one row. Later statements do not wait: the transaction may hold locks then.
-    pub(super) fn wait_for_row(
-        &mut self,
-        statement: &StatementOf<E>,
-        single: Option<&Single<'_>>,
-        text: &str,
-    ) -> Result<(), Stop<E>> {
-        if self.begun_status() != Status::Transaction || self.row_place.is_some() || !self.pack {
-            return Ok(());
-        }
-        // Without a verdict the server gets the statement.
-        let verdict = match self.verdict(statement) {
-            Ok(verdict) => verdict,
-            Err(Stop::Refused(_)) => return Ok(()),
+        let packing = match self.verdict(statement) {
+            Ok(Verdict::Packed(packing)) if packing.kind == LaneKind::Write && !packing.in_key_space => {
+                packing
+            }
+            Ok(Verdict::Locks(packing)) => packing,
+            // Without a verdict the server gets the statement.
+            Ok(Verdict::Packed(_) | Verdict::Pass) | Err(Stop::Refused(_)) => return Ok(None),
             Err(stop) => return Err(stop),
         };
-        let packing = match verdict {
-            Verdict::Packed(packing) if packing.kind == LaneKind::Write && !packing.in_key_space => packing,
-            Verdict::Locks(packing) => packing,
-            Verdict::Packed(_) | Verdict::Pass => return Ok(()),
-        };
-        let plan = Plan::Run(statement.clone(), packing);
-        let packed = match single {
-            Some(single) => Packed::extended([&[], &[]], [(single, plan)].into_iter(), &mut self.scratch),
-            None => {
-                let shape = self.normaliser.run(text);
-                Packed::simple([&[], &[]], vec![(plan, 0..usize::MAX)], &shape, &mut self.scratch)
-            }
-        };
-        let mut keys = packed.keys();
+        Ok(Some(Plan::Run(statement.clone(), packing)))
+    }
+
+    /// Waits for a place among the transactions that work on the row of a first statement.
+    pub(super) fn wait_for_row(first: &Packed<StatementOf<E>>) -> Result<(), Stop<E>> {
+        let mut keys = first.keys();
         match (keys.next(), keys.next()) {
             (Some(key), None) => Err(Stop::Need(Need::Row(key))),
             _ => Ok(()), // a list of rows has no place among those of one row
@@ -110,31 +90,24 @@ impl<E: Environment> Session<E> {
         Ok(true)
     }
 
-    /// The same for an extended query of one statement. The caller has checked that it is the client's whole unit.
+    /// The same for an extended query of one statement. If it is a transaction's first statement, it waits for its row.
     pub(super) fn begin_by(&mut self, single: &Single<'_>) -> Result<bool, Stop<E>> {
         let Some((statement, _)) = self.statement_of(single, &[], &[]) else { return Ok(false) };
-        let is_usual = single.bind.portal.is_empty()
-            && single.bind.count() == 0
-            && single.bind.results().len() <= FORMAT_BYTES
-            && single.parse.as_ref().is_none_or(|parse| parse.types.is_empty())
-            && statement.types.is_empty();
-        if !is_usual {
-            return Ok(false);
+        if is_usual(single, &statement.types)
+            && let Some(tag) = self.change_of(&statement)?
+        {
+            for (name, meaning) in self.changes([(single, &statement)].into_iter())? {
+                self.set_name(name, meaning);
+            }
+            self.append_in_turn(|out| put_command_answer(single, tag, out));
+            self.ready_in_turn();
+            return Ok(true);
         }
-        let Some(tag) = self.change_of(&statement)? else { return Ok(false) };
-        for close in single.closes.0.iter().filter(|close| close.statement) {
-            self.remove_name(close.name);
+        if let Some(plan) = self.plan_of_first(&statement)? {
+            let first = Packed::extended([&[], &[]], [(single, plan)].into_iter(), &mut self.scratch);
+            Self::wait_for_row(&first)?;
         }
-        if let Some(parse) = &single.parse {
-            let named = self.newly_named(&statement, Some(Bytes::new()));
-            self.expected.names.insert(Bytes::copy_from_slice(parse.name), named);
-        }
-        for close in single.closes.1.iter().filter(|close| close.statement) {
-            self.remove_name(close.name);
-        }
-        self.append_in_turn(|out| put_command_answer(single, tag, out));
-        self.ready_in_turn();
-        Ok(true)
+        Ok(false)
     }
 
     /// Begins or ends the transaction with this statement. Returns the command's tag, or none if the server has to run
@@ -160,7 +133,7 @@ impl<E: Environment> Session<E> {
     }
 
     /// The error for any statement but the transaction's end after a refusal.
-    pub(super) fn has_failed(&self) -> Option<Problem> {
+    pub(super) fn failure(&self) -> Option<Problem> {
         let message = "current transaction is aborted, commands ignored until end of transaction block";
         (self.begun_status() == Status::Failed).then(|| Problem::error("25P02", message, ""))
     }
@@ -172,4 +145,12 @@ impl<E: Environment> Session<E> {
         self.expected.sent(Message::OwnBegin);
         self.held().status = Status::Transaction;
     }
+}
+
+/// Whether a statement without parameters is run as drivers do it. The server answers other forms.
+fn is_usual(single: &Single<'_>, types: &[u8]) -> bool {
+    single.bind.portal.is_empty()
+        && single.bind.count() == 0
+        && single.bind.results().len() <= FORMAT_BYTES
+        && types.is_empty()
 }

@@ -29,7 +29,7 @@ impl<E: Environment> Session<E> {
     pub(super) fn block(&mut self, input: &[u8]) -> Result<usize, Stop<E>> {
         // If the catalogue gave an error, the separate messages meet and report it again.
         let has_failed = self.provided.no_verdict.is_some() || self.provided.no_connection.is_some();
-        if has_failed || !self.gather.is_empty() || self.skipping || !self.packs() {
+        if has_failed || !self.gather.is_empty() || self.skipping || !self.sends_to_lanes() {
             return Ok(0);
         }
         let mut offset = 0;

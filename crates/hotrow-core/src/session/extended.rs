@@ -16,8 +16,8 @@ use super::{
     Environment, LongText, Named, Need, Resolved, Session, Statement, StatementOf, too_many_statements,
 };
 use crate::limits;
-use crate::unit::Packed;
 use crate::unit::gather::{Gather, Gathered, Single};
+use crate::unit::{Packed, Plan};
 
 /// The statement that a Bind means, and the types that its parameters have to have.
 type BoundStatement<S> = (Arc<S>, Option<Arc<Resolved<S>>>);
@@ -28,16 +28,11 @@ impl<E: Environment> Session<E> {
         self.wait_for_blocks()?;
         let gather = std::mem::take(&mut self.gather);
         let handled = self.run_unit(&gather, frame, behind);
-        let waits = match handled {
-            Ok(false) if self.provided.no_connection.is_none() => self.wait_for_row_of(&gather),
-            _ => Ok(()),
-        };
         self.gather = gather;
         if handled? {
             self.gather.clear();
             return Ok(());
         }
-        waits?;
         let problem = self.connect()?;
         self.refuse_gathered(frame, behind, &problem)
     }
@@ -53,7 +48,7 @@ impl<E: Environment> Session<E> {
             _ => self.statement_now(Bind::read(frame.body())?.statement),
         };
         Ok(statement.is_some_and(|statement| {
-            !self.packs() || self.env.passes(&statement) && !statement.begins_empty()
+            !self.sends_to_lanes() || self.env.passes(&statement) && !statement.begins_empty()
         }))
     }
 
@@ -70,13 +65,10 @@ impl<E: Environment> Session<E> {
                 return Ok(true);
             }
             Gathered::Single(one) => {
-                if self.begin_by(&one)? {
-                    return Ok(true);
-                }
                 single = [one];
                 &single
             }
-            Gathered::Several(statements) if self.packs() => {
+            Gathered::Several(statements) if self.sends_to_lanes() => {
                 several = statements;
                 &several
             }
@@ -84,7 +76,12 @@ impl<E: Environment> Session<E> {
         };
         let plans = match self.plan_all(statements) {
             Ok(Some(plans)) => plans,
-            Ok(None) => return Ok(false),
+            Ok(None) => {
+                return match statements {
+                    [single] => self.begin_by(single),
+                    _ => Ok(false),
+                };
+            }
             Err(Stop::Refused(problem)) => {
                 let (begins, _) = self.leave_open(gather.raw(), false);
                 end_if_begin_failed(begins, behind, &problem)?;
@@ -93,7 +90,7 @@ impl<E: Environment> Session<E> {
             }
             Err(stop) => return Err(stop),
         };
-        let changes = self.changes(statements, &plans)?;
+        let changes = self.changes(statements.iter().zip(plans.iter().map(Plan::statement)))?;
         let raw = [gather.raw(), sync.bytes];
         let packed = Packed::extended(raw, statements.iter().zip(plans), &mut self.scratch);
         self.submit(packed, changes)?;
@@ -166,19 +163,20 @@ impl<E: Environment> Session<E> {
     }
 
     /// The changes of names by a unit that runs in a lane.
-    fn changes(
+    pub(super) fn changes<'s>(
         &self,
-        statements: &[Single<'_>],
-        plans: &[PlanOf<E>],
-    ) -> Result<Vec<Change<E::Statement>>, Stop<E>> {
+        statements: impl Iterator<Item = (&'s Single<'s>, &'s StatementOf<E>)>,
+    ) -> Result<Vec<Change<E::Statement>>, Stop<E>>
+    where
+        E: 's,
+    {
         let mut changes = Vec::new();
         let closed =
             |close: &frontend::Named<'_>| close.statement.then(|| (Bytes::copy_from_slice(close.name), None));
-        for (single, plan) in statements.iter().zip(plans) {
+        for (single, statement) in statements {
             changes.extend(single.closes.0.iter().filter_map(closed));
             if let Some(parse) = &single.parse {
-                let types = plan.statement().parameter_types();
-                let named = self.newly_named(plan.statement(), types);
+                let named = self.newly_named(statement, statement.parameter_types());
                 changes.push((Bytes::copy_from_slice(parse.name), Some(named)));
                 if self.expected.names.len() + self.naming.len() >= limits::CLIENT_STATEMENTS_MAX {
                     return Err(too_many_statements().into());

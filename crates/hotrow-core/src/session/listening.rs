@@ -212,6 +212,9 @@ impl<E: Environment> Session<E> {
             Some(holding) => holding.status == Status::Idle && holding.delayed_ready.is_none(),
         };
         self.listening.is_held_up = false;
+        if !self.listening.listens() {
+            return Ok(()); // most sessions, at each message
+        }
         if !is_between || !self.is_settled() || self.alone.is_some() || self.skipping {
             return Ok(());
         }

@@ -291,7 +291,7 @@ impl<E: Environment> Session<E> {
     /// Asks for a connection. Returns the reason if there is none. With a connection the message is forwarded
     /// instead of handled here.
     fn connect(&mut self) -> Result<Problem, Stop<E>> {
-        if let Some(problem) = self.has_failed() {
+        if let Some(problem) = self.failure() {
             return Ok(problem);
         }
         if let Some(problem) = self.provided.no_connection.take() {
@@ -330,9 +330,14 @@ impl<E: Environment> Session<E> {
         self.alone.as_mut().map(|alone| &mut alone.envelope)
     }
 
-    /// Whether the session may send anything to a lane.
+    /// Whether the session's statements are packed outside of transactions.
     fn packs(&self) -> bool {
-        self.pack && self.begun.is_none() && !self.left.pins() && self.env.packs()
+        self.pack && !self.left.pins() && self.env.packs()
+    }
+
+    /// Whether the session may send anything to a lane now.
+    fn sends_to_lanes(&self) -> bool {
+        self.begun.is_none() && self.packs()
     }
 
     /// Appends a part of the reply to the earliest unit.

@@ -61,11 +61,17 @@ impl<E: Environment> Session<E> {
             (first, answers.take_refused(first))
         });
         while let Some(Naming { slot, name, meaning }) = self.next_naming(first) {
-            match meaning {
-                _ if refused.contains(&slot) => {}
-                Some(meaning) => drop(self.expected.names.insert(name, meaning)),
-                None => drop(self.expected.names.remove(&name)),
+            if !refused.contains(&slot) {
+                self.set_name(name, meaning);
             }
+        }
+    }
+
+    /// Gives a name its meaning, or removes it.
+    pub(super) fn set_name(&mut self, name: Bytes, meaning: Option<Named<E::Statement>>) {
+        match meaning {
+            Some(meaning) => drop(self.expected.names.insert(name, meaning)),
+            None => drop(self.expected.names.remove(&name)),
         }
     }
 

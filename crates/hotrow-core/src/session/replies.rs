@@ -277,11 +277,11 @@ impl<E: Environment> Session<E> {
         if let Some(alone) = &mut self.alone {
             alone.owed = alone.owed.saturating_sub(1);
         }
-        if holding.status == Status::Idle && is_settled {
-            self.expected.clear_portals();
-        }
         if holding.status == Status::Idle {
             self.row_place = None;
+            if is_settled {
+                self.expected.clear_portals();
+            }
         }
         Ok(lost_name)
     }

@@ -46,8 +46,11 @@ impl<E: Environment> Session<E> {
                 Err(stop) => return Err(stop),
             }
         }
-        if self.provided.no_connection.is_none() && statement.pieces.is_empty() {
-            self.wait_for_row(&statement, None, str::from_utf8(text).unwrap_or_default())?;
+        if let Some(plan) = self.plan_of_first(&statement)? {
+            let shape = self.normaliser.run(str::from_utf8(text).unwrap_or_default());
+            let plans = vec![(plan, 0..usize::MAX)];
+            let first = Packed::simple([&[], &[]], plans, &shape, &mut self.scratch);
+            Self::wait_for_row(&first)?;
         }
         let problem = self.connect()?;
         self.refuse_statement(&statement, &problem, behind)
@@ -70,7 +73,7 @@ impl<E: Environment> Session<E> {
         if statement.pieces.is_empty() {
             return Ok(self.run_in_lane(statement)?.map(|plan| vec![(plan, 0..usize::MAX)]));
         }
-        if !self.packs() || statement.pieces.len() > limits::UNIT_STATEMENTS_MAX {
+        if !self.sends_to_lanes() || statement.pieces.len() > limits::UNIT_STATEMENTS_MAX {
             return Ok(None);
         }
         let mut plans = Vec::with_capacity(statement.pieces.len());

@@ -31,7 +31,7 @@ pub(super) fn is_transaction<S>(plans: &[Plan<S>]) -> bool {
 impl<E: Environment> Session<E> {
     /// The plan for running the statement in a lane, if it may run there.
     pub(super) fn run_in_lane(&self, statement: &StatementOf<E>) -> Result<Option<PlanOf<E>>, Stop<E>> {
-        if !self.packs() || !statement.has_credit() {
+        if !self.sends_to_lanes() || !statement.has_credit() {
             return Ok(None);
         }
         if !statement.is_superseded() {
@@ -67,7 +67,7 @@ impl<E: Environment> Session<E> {
     /// The plan for the statement as a part of a unit, if it may be one.
     pub(super) fn plan(&self, statement: &StatementOf<E>) -> Result<Option<PlanOf<E>>, Stop<E>> {
         match &statement.analysis {
-            Analysis::Pass(Pass { boundary: Some(boundary), .. }) if self.packs() => {
+            Analysis::Pass(Pass { boundary: Some(boundary), .. }) if self.sends_to_lanes() => {
                 Ok(Some(Plan::Boundary(statement.clone(), *boundary)))
             }
             _ => self.run_in_lane(statement),

@@ -175,19 +175,12 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
             in_key_space: packing.in_key_space,
             lockable: packing.lock_statement.is_some(),
         };
-        let mut several = match rows {
-            Rows::One(key) if number == 0 => {
-                self.first = key.map(claim);
-                Vec::new()
-            }
-            Rows::One(key) => key.into_iter().map(claim).collect(),
-            Rows::Several(keys) => keys.into_iter().map(claim).collect(),
-            Rows::Unreadable => {
-                self.is_unreadable = true;
-                Vec::new()
-            }
-        };
-        self.others.append(&mut several);
+        match rows {
+            Rows::One(key) if number == 0 => self.first = key.map(claim),
+            Rows::One(key) => self.others.extend(key.map(claim)),
+            Rows::Several(keys) => self.others.extend(keys.into_iter().map(claim)),
+            Rows::Unreadable => self.is_unreadable = true,
+        }
         self.steps.push(Step::Run(Run { statement, packing, frames: start..self.out.len(), framing }));
     }
 

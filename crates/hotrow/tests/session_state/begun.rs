@@ -3,6 +3,8 @@
 
 use std::time::Instant;
 
+use hotrow_core::limits;
+use hotrow_testkit::raw::{Raw, bind, execute, parse, query, sync, tags};
 use hotrow_testkit::{rows, sqlstate, until, value};
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
@@ -14,8 +16,8 @@ const OPEN: &str = "select count(*) from pg_stat_activity where datname = curren
 const BLOCKED: &str = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'begun' and wait_event_type = 'Lock'";
 
 /// A stage whose server looks for deadlocks after this time.
-async fn stage(deadlock_timeout: &str, options: &[&str]) -> Stage {
-    let stage = Stage::alone(options).await;
+async fn stage(deadlock_timeout: &str) -> Stage {
+    let stage = Stage::alone(&[]).await;
     let set = format!("alter database {} set deadlock_timeout = '{deadlock_timeout}'", stage.database);
     stage.direct.batch_execute(&set).await.unwrap();
     stage
@@ -29,6 +31,21 @@ async fn begin(stage: &Stage) -> Client {
     let client = client(stage).await;
     client.batch_execute("begin").await.unwrap();
     client
+}
+
+/// A transaction that has updated the hot row to this value.
+async fn at_work(stage: &Stage, expected: i32) -> Client {
+    let client = begin(stage).await;
+    assert_eq!(value(&client, UPDATE).await, expected.to_string());
+    client
+}
+
+/// The same, and a transaction that waits for it at the server. More of them wait in the gateway.
+async fn contended(stage: &Stage, expected: i32) -> (Client, Update) {
+    let first = at_work(stage, expected).await;
+    let second = update(begin(stage).await);
+    blocked(stage, 1).await;
+    (first, second)
 }
 
 /// Updates the hot row in the background. Returns the row's new value.
@@ -97,6 +114,35 @@ async fn a_transaction_without_statements_needs_no_connection() {
 }
 
 #[tokio::test]
+async fn the_switch_for_packing_is_shown_in_a_transaction_without_statements() {
+    let stage = Stage::alone(&[]).await;
+    let client = begin(&stage).await;
+    for (set, shown) in [("on", "on"), ("off", "off"), ("on", "on")] {
+        client.batch_execute(&format!("set hotrow.pack = {set}")).await.unwrap();
+        assert_eq!(value(&client, "show hotrow.pack").await, shown);
+    }
+}
+
+#[tokio::test]
+async fn prepared_begins_count_among_a_sessions_statements() {
+    const AT_ONCE: usize = 500;
+    let stage = Stage::alone(&[]).await;
+    let mut raw = Raw::log_in(stage.gateway.port(), &[("database", &stage.database)]).await;
+    let transaction = |number: usize| {
+        let name = format!("b{number}");
+        [parse(&name, "begin"), bind("", &name, &[]), execute("", 0), sync(), query("commit")].concat()
+    };
+    for first in (0..limits::CLIENT_STATEMENTS_MAX).step_by(AT_ONCE) {
+        let many: Vec<_> = (first..first + AT_ONCE).map(transaction).collect();
+        raw.send(&many.concat()).await;
+        assert_eq!(tags(&raw.until_ready(2 * AT_ONCE).await), "12CZCZ".repeat(AT_ONCE));
+    }
+    raw.send(&transaction(limits::CLIENT_STATEMENTS_MAX)).await;
+    let end = raw.until_closed().await;
+    assert_eq!((tags(&end).as_str(), end[0].field(b'C').as_deref()), ("E", Some("53400")));
+}
+
+#[tokio::test]
 async fn a_refused_statement_fails_its_transaction() {
     let stage = Stage::alone(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
     let (holder, client) = (begin(&stage).await, begin(&stage).await);
@@ -112,11 +158,8 @@ async fn a_refused_statement_fails_its_transaction() {
 
 #[tokio::test]
 async fn transactions_of_one_row_wait_in_the_gateway() {
-    let stage = stage("1min", &[]).await;
-    let first = begin(&stage).await;
-    assert_eq!(value(&first, UPDATE).await, "1");
-    let second = update(begin(&stage).await);
-    blocked(&stage, 1).await;
+    let stage = stage("1min").await;
+    let (first, second) = contended(&stage, 1).await;
     let third = update(begin(&stage).await);
     waits(&stage, 1).await;
     let fourth = update(begin(&stage).await);
@@ -135,7 +178,7 @@ async fn transactions_of_one_row_wait_in_the_gateway() {
 
 #[tokio::test]
 async fn a_select_that_locks_a_row_has_its_place_among_the_others() {
-    let stage = stage("1min", &[]).await;
+    let stage = stage("1min").await;
     let holder = begin(&stage).await;
     assert_eq!(value(&holder, "select n from t where id = 1 for no key update").await, "0");
     let mut tasks = vec![update(begin(&stage).await)];
@@ -162,12 +205,9 @@ async fn a_select_that_locks_a_row_has_its_place_among_the_others() {
 
 #[tokio::test]
 async fn a_transaction_that_ends_in_any_way_lets_the_next_one_work() {
-    let stage = stage("1min", &[]).await;
+    let stage = stage("1min").await;
     for round in 0..3 {
-        let first = begin(&stage).await;
-        assert_eq!(value(&first, UPDATE).await, (2 * round + 1).to_string());
-        let second = update(begin(&stage).await);
-        blocked(&stage, 1).await;
+        let (first, second) = contended(&stage, 2 * round + 1).await;
         let third = update(begin(&stage).await);
         waits(&stage, 1).await;
         match round {
@@ -186,9 +226,8 @@ async fn a_transaction_that_ends_in_any_way_lets_the_next_one_work() {
 
 #[tokio::test]
 async fn an_abandoned_transaction_holds_nobody_in_the_gateway() {
-    let stage = stage("1s", &[]).await;
-    let first = begin(&stage).await;
-    assert_eq!(value(&first, UPDATE).await, "1");
+    let stage = stage("1s").await;
+    let first = at_work(&stage, 1).await;
     let mut tasks = Vec::new();
     for _ in 0..4 {
         tasks.push(update(begin(&stage).await));
@@ -203,11 +242,8 @@ async fn an_abandoned_transaction_holds_nobody_in_the_gateway() {
 
 #[tokio::test]
 async fn a_transaction_that_waits_in_the_gateway_can_be_cancelled() {
-    let stage = stage("1min", &[]).await;
-    let first = begin(&stage).await;
-    assert_eq!(value(&first, UPDATE).await, "1");
-    let second = update(begin(&stage).await);
-    blocked(&stage, 1).await;
+    let stage = stage("1min").await;
+    let (first, second) = contended(&stage, 1).await;
     let third = begin(&stage).await;
     let token = third.cancel_token();
     let third = update(third);
@@ -226,9 +262,8 @@ async fn a_transaction_that_waits_in_the_gateway_can_be_cancelled() {
 
 #[tokio::test]
 async fn a_statement_timeout_is_kept_for_a_row_that_many_want() {
-    let stage = stage("1min", &[]).await;
-    let first = begin(&stage).await;
-    assert_eq!(value(&first, UPDATE).await, "1");
+    let stage = stage("1min").await;
+    let _first = at_work(&stage, 1).await;
     let mut tasks = Vec::new();
     for _ in 0..4 {
         let client = client(&stage).await;

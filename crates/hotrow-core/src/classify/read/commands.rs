@@ -28,7 +28,7 @@ pub(crate) fn command(tokens: &[Token]) -> Analysis {
     let name = word.to_ascii_uppercase();
     match word.as_str() {
         "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint" | "release" => {
-            let (boundary, transaction) = (boundary(&word, cursor), transaction(&word, cursor));
+            let (boundary, transaction) = transaction(&word, cursor);
             let reason = Reason::Transaction(name);
             let leaves_open = match boundary {
                 Some(Boundary::Commit) => Some(false),
@@ -64,71 +64,69 @@ pub(crate) fn command(tokens: &[Token]) -> Analysis {
     }
 }
 
-/// Whether it begins or ends a transaction of the kind that lanes run: READ COMMITTED, READ WRITE, without
-/// AND CHAIN.
-fn boundary(word: &str, mut cursor: Cursor<'_>) -> Option<Boundary> {
-    let boundary = match word {
-        "begin" => Boundary::Begin("BEGIN"),
-        "start" if cursor.take(&["transaction"]) => Boundary::Begin("START TRANSACTION"),
-        "commit" | "end" => Boundary::Commit,
-        _ => return None,
+/// Whether it begins or ends a transaction and nothing else: one of the kind that lanes run (READ COMMITTED, READ WRITE),
+/// and one that the gateway can begin or end itself. SERIALIZABLE and READ WRITE are left to the server, because a standby
+/// refuses them.
+fn transaction(word: &str, mut cursor: Cursor<'_>) -> (Option<Boundary>, Option<Transaction>) {
+    const NEITHER: (Option<Boundary>, Option<Transaction>) = (None, None);
+    let begin = |tag| (Some(Boundary::Begin(tag)), Transaction::Begin(tag));
+    let (boundary, transaction) = match word {
+        "begin" => begin("BEGIN"),
+        "start" if cursor.take(&["transaction"]) => begin("START TRANSACTION"),
+        "commit" | "end" => (Some(Boundary::Commit), Transaction::Commit),
+        "rollback" | "abort" => (None, Transaction::Rollback),
+        _ => return NEITHER,
     };
     if word != "start" {
         cursor.take(&["transaction", "work"]);
     }
-    while let Boundary::Begin(_) = boundary {
-        let is_known = cursor.take(&["isolation"])
-            && cursor.take(&["level"])
-            && cursor.take(&["read"])
-            && cursor.take(&["committed"])
-            || cursor.take(&["read"]) && cursor.take(&["write"]);
-        if !is_known {
-            break;
-        }
+    let (mut in_lanes, mut on_standbys) = (true, true);
+    while let Transaction::Begin(_) = transaction
+        && let Some(mode) = mode(&mut cursor)
+    {
+        in_lanes &= mode != Mode::OnStandbys;
+        on_standbys &= mode != Mode::InLanes;
         if cursor.rest().first() == Some(&Token::Comma) {
             cursor.advance();
+            if cursor.rest().is_empty() {
+                return NEITHER;
+            }
         }
     }
-    cursor.rest().is_empty().then_some(boundary)
+    match cursor.rest() {
+        [] => (boundary.filter(|_| in_lanes), on_standbys.then_some(transaction)),
+        _ => NEITHER,
+    }
 }
 
-/// Whether it begins or ends a transaction and nothing else. SERIALIZABLE and READ WRITE are left to the server, because
-/// a standby refuses them.
-fn transaction(word: &str, mut cursor: Cursor<'_>) -> Option<Transaction> {
-    let transaction = match word {
-        "begin" => Transaction::Begin("BEGIN"),
-        "start" if cursor.take(&["transaction"]) => Transaction::Begin("START TRANSACTION"),
-        "commit" | "end" => Transaction::Commit,
-        "rollback" | "abort" => Transaction::Rollback,
-        _ => return None,
-    };
-    if word != "start" {
-        cursor.take(&["transaction", "work"]);
-    }
-    while let Transaction::Begin(_) = transaction {
-        let is_known = match cursor.peek_word().as_deref() {
-            Some("isolation") => isolation(&mut cursor),
-            Some("read") => cursor.take(&["read"]) && cursor.take(&["only"]),
-            Some("not") => cursor.take(&["not"]) && cursor.take(&["deferrable"]),
-            Some("deferrable") => cursor.take(&["deferrable"]),
-            _ => break,
-        };
-        if !is_known {
-            return None;
-        }
-        if cursor.rest().first() == Some(&Token::Comma) {
-            cursor.advance();
-            cursor.peek_word()?;
-        }
-    }
-    cursor.rest().is_empty().then_some(transaction)
+/// Where a mode of a transaction is possible.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    InLanes,
+    OnStandbys,
+    Both,
 }
 
-fn isolation(cursor: &mut Cursor<'_>) -> bool {
-    cursor.take(&["isolation"])
-        && cursor.take(&["level"])
-        && (cursor.take(&["read"]) && cursor.take(&["committed", "uncommitted"])
-            || cursor.take(&["repeatable"]) && cursor.take(&["read"]))
+/// The words of the modes. SERIALIZABLE is possible in neither.
+const MODES: [(&[&str], Mode); 7] = [
+    (&["isolation", "level", "read", "committed"], Mode::Both),
+    (&["isolation", "level", "read", "uncommitted"], Mode::OnStandbys),
+    (&["isolation", "level", "repeatable", "read"], Mode::OnStandbys),
+    (&["read", "write"], Mode::InLanes),
+    (&["read", "only"], Mode::OnStandbys),
+    (&["deferrable"], Mode::OnStandbys),
+    (&["not", "deferrable"], Mode::OnStandbys),
+];
+
+/// Takes one mode.
+fn mode(cursor: &mut Cursor<'_>) -> Option<Mode> {
+    MODES.iter().find_map(|(words, mode)| {
+        let mut after = *cursor;
+        words.iter().all(|word| after.take(&[word])).then(|| {
+            *cursor = after;
+            *mode
+        })
+    })
 }
 
 fn discard(cursor: Cursor<'_>) -> Analysis {

@@ -77,8 +77,8 @@ pub(crate) fn delete(delete: &Delete) -> Result<Candidate, Reason> {
 pub(crate) fn select(query: &Query) -> Result<Candidate, Reason> {
     let select = point_select(query)?;
     let mut builder = CandidateBuilder::new(Verb::Select);
-    // A merged call has no other clauses.
     builder.candidate.locks_row = locks_row(&query.locks);
+    // A merged call has no other clauses.
     let is_bare = query.order_by.is_none()
         && query.limit_clause.is_none()
         && query.fetch.is_none()

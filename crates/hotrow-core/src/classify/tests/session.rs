@@ -213,6 +213,40 @@ fn statements_that_can_change_the_catalogue() {
     }
 }
 
+/// Each text, whether lanes can run its transaction, and whether the gateway can answer it before the first statement.
+#[test]
+fn transactions_that_lanes_run_and_that_the_gateway_begins() {
+    for (sql, in_lanes, by_the_gateway) in [
+        ("begin", true, true),
+        ("BEGIN WORK", true, true),
+        ("start transaction isolation level read committed", true, true),
+        ("begin isolation level read committed, read write", true, false),
+        ("begin read write", true, false),
+        ("begin read only deferrable", false, true),
+        ("begin isolation level repeatable read, read only, not deferrable", false, true),
+        ("begin isolation level read uncommitted", false, true),
+        ("begin isolation level serializable", false, false),
+        ("begin read only, read write", false, false),
+        ("begin read only,", false, false),
+        ("begin read", false, false),
+        ("start", false, false),
+        ("commit", true, true),
+        ("end transaction", true, true),
+        ("commit and chain", false, false),
+        ("rollback", false, true),
+        ("abort work", false, true),
+        ("rollback to a", false, false),
+        ("savepoint a", false, false),
+    ] {
+        let pass = pass(sql);
+        assert_eq!(
+            (pass.boundary.is_some(), pass.transaction.is_some()),
+            (in_lanes, by_the_gateway),
+            "{sql}"
+        );
+    }
+}
+
 #[test]
 fn the_setting_hotrow_pack() {
     for on in [
