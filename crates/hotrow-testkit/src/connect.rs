@@ -48,6 +48,14 @@ pub async fn new_schema() -> (String, Client) {
     (schema, client)
 }
 
+/// Creates a database on the shared server for one test, and a direct connection to it.
+pub async fn new_database() -> (String, Client) {
+    let (name, administrator) = new_schema().await;
+    administrator.batch_execute(&format!("create database {name}")).await.expect("a database");
+    let client = connect(config(server().port()).dbname(&name)).await;
+    (name, client)
+}
+
 /// The rows of a simple query as text.
 pub async fn rows(client: &Client, sql: &str) -> Result<Vec<Vec<Option<String>>>, tokio_postgres::Error> {
     let messages = client.simple_query(sql).await?;

@@ -21,7 +21,8 @@ pub mod raw;
 mod server;
 
 pub use connect::{
-    PATIENCE, config, config_in, connect, describe, new_schema, rows, sqlstate, try_connect, until, value,
+    PATIENCE, config, config_in, connect, describe, new_database, new_schema, rows, sqlstate, try_connect,
+    until, value,
 };
 pub use gateway::Gateway;
 pub use hotrow_postgres::free_port;

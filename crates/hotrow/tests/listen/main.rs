@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use hotrow_testkit::raw::{Message, Raw, tags};
-use hotrow_testkit::{Gateway, connect, new_schema, server, value};
+use hotrow_testkit::{Gateway, connect, new_database, value};
 use tokio_postgres::Client;
 
 hotrow_testkit::shared_server!();
@@ -28,10 +28,7 @@ struct Stage {
 
 impl Stage {
     async fn new(options: &[&str]) -> Self {
-        let (name, direct) = new_schema().await;
-        direct.batch_execute(&format!("create database {name}")).await.unwrap();
-        let mut config = hotrow_testkit::config(server().port());
-        let direct = connect(config.dbname(&name)).await;
+        let (name, direct) = new_database().await;
         direct
             .batch_execute("create table t (id int primary key, n int); insert into t values (1, 0)")
             .await

@@ -1,9 +1,9 @@
 //! `hotrow migrate`, `hotrow replay` and `hotrow verify` as an operator runs them. Never the answers of the functions.
 
 use std::process::Output;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
-use hotrow_testkit::{config, connect, server, until, value};
+use hotrow_testkit::{config, connect, new_database, server, until, value};
 use tokio_postgres::Client;
 
 /// A database on the shared server.
@@ -14,11 +14,7 @@ struct Shop {
 
 impl Shop {
     async fn empty() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(1);
-        let name = format!("shop_{}", NUMBER.fetch_add(1, Relaxed));
-        let administrator = connect(&config(server().port())).await;
-        administrator.batch_execute(&format!("create database {name}")).await.unwrap();
-        let client = connect(config(server().port()).dbname(&name)).await;
+        let (name, client) = new_database().await;
         Self { name, client }
     }
 

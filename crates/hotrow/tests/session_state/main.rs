@@ -19,7 +19,7 @@ mod sequences;
 mod settings;
 mod transactions;
 
-use hotrow_testkit::{Gateway, connect, new_schema, value};
+use hotrow_testkit::{Gateway, connect, new_database, new_schema, value};
 use tokio_postgres::{Client, Config};
 
 hotrow_testkit::shared_server!();
@@ -43,11 +43,9 @@ impl Stage {
     /// The same in its own database, for tests that expect exact sequence values: a `CREATE SCHEMA` of another test
     /// makes the server analyse all statements of the database again. Batches then run twice and leave gaps.
     async fn alone(options: &[&str]) -> Self {
-        let (name, direct) = new_schema().await;
-        direct.batch_execute(&format!("create database {name}")).await.unwrap();
-        let direct =
-            connect(hotrow_testkit::config_in(hotrow_testkit::server().port(), &name).dbname(&name)).await;
-        direct.batch_execute(&format!("create schema {name}")).await.unwrap();
+        let (name, direct) = new_database().await;
+        let schema = format!("create schema {name}; set search_path = {name}");
+        direct.batch_execute(&schema).await.unwrap();
         Self::in_database(&name, name.clone(), direct, options).await
     }
 
