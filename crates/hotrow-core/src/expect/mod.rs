@@ -56,7 +56,7 @@ pub enum Message<S> {
     Sync,
     /// A Query.
     Query(RunEffects),
-    /// The gateway's Query that begins a transaction which the client has begun.
+    /// The gateway's Query or extended query that begins a transaction which the client has begun.
     OwnBegin,
     /// A FunctionCall.
     FunctionCall,
@@ -341,7 +341,9 @@ impl<S: Clone> Expected<S> {
                 self.completed(prepared, body);
                 self.succeeded(prepared)
             }
-            (tag::COMMAND_COMPLETE, Some(OwnBegin)) => Reply::Swallow,
+            (tag::PARSE_COMPLETE | tag::BIND_COMPLETE | tag::COMMAND_COMPLETE, Some(OwnBegin)) => {
+                Reply::Swallow
+            }
             (tag::COMMAND_COMPLETE, _) => {
                 self.completed(prepared, body);
                 if let Copy::Ended { .. } = self.copy {

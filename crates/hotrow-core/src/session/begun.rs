@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use hotrow_wire::backend::{self, Problem, Status};
-use hotrow_wire::frontend;
+use hotrow_wire::frontend::{self, Parse};
 
 use super::environment::Stop;
 use super::submit::PlanOf;
@@ -21,6 +21,8 @@ const FORMAT_BYTES: usize = 2;
 pub(super) struct Begun {
     /// The text of its BEGIN.
     text: Bytes,
+    /// The unnamed portal is that of its BEGIN, which cannot be run again.
+    has_portal: bool,
     /// A statement was refused. Only the end of the transaction succeeds.
     has_failed: bool,
 }
@@ -53,6 +55,13 @@ impl<E: Environment> Session<E> {
         self.row_place = Some(place);
     }
 
+    /// The client has closed the unnamed portal, or sent a Query, which closes it.
+    pub(super) fn close_begun_portal(&mut self) {
+        if let Some(begun) = &mut self.begun {
+            begun.has_portal = false;
+        }
+    }
+
     /// The plan for the first statement of a transaction that changes or locks a row by key. Later statements have none,
     /// because the transaction may hold locks when they come.
     pub(super) fn plan_of_first(&self, statement: &StatementOf<E>) -> Result<Option<PlanOf<E>>, Stop<E>> {
@@ -83,7 +92,7 @@ impl<E: Environment> Session<E> {
 
     /// Answers a Query that begins a transaction, or ends one without statements. False if the server has to.
     pub(super) fn begin_by_query(&mut self, statement: &E::Statement) -> Result<bool, Stop<E>> {
-        let Some(tag) = self.change_of(statement)? else { return Ok(false) };
+        let Some(tag) = self.change_of(statement, false)? else { return Ok(false) };
         self.remove_name(b"");
         self.append_in_turn(|out| backend::put_command_complete(out, tag));
         self.ready_in_turn();
@@ -94,7 +103,7 @@ impl<E: Environment> Session<E> {
     pub(super) fn begin_by(&mut self, single: &Single<'_>) -> Result<bool, Stop<E>> {
         let Some((statement, _)) = self.statement_of(single, &[], &[]) else { return Ok(false) };
         if is_usual(single, &statement.types)
-            && let Some(tag) = self.change_of(&statement)?
+            && let Some(tag) = self.change_of(&statement, true)?
         {
             for (name, meaning) in self.changes([(single, &statement)].into_iter())? {
                 self.set_name(name, meaning);
@@ -112,7 +121,11 @@ impl<E: Environment> Session<E> {
 
     /// Begins or ends the transaction with this statement. Returns the command's tag, or none if the server has to run
     /// the statement.
-    fn change_of(&mut self, statement: &E::Statement) -> Result<Option<&'static str>, Stop<E>> {
+    fn change_of(
+        &mut self,
+        statement: &E::Statement,
+        has_portal: bool,
+    ) -> Result<Option<&'static str>, Stop<E>> {
         let Analysis::Pass(Pass { transaction: Some(change), .. }) = &statement.analysis else {
             return Ok(None);
         };
@@ -120,7 +133,7 @@ impl<E: Environment> Session<E> {
             // A session that listens has its connection's reports from its first message on.
             (Transaction::Begin(tag), None) if self.packs() && self.shared_channels().is_empty() => {
                 self.lanes_done()?;
-                self.begun = Some(Begun { text: statement.text.clone(), has_failed: false });
+                self.begun = Some(Begun { text: statement.text.clone(), has_portal, has_failed: false });
                 Ok(Some(tag))
             }
             (Transaction::Commit | Transaction::Rollback, Some(begun)) => {
@@ -140,8 +153,16 @@ impl<E: Environment> Session<E> {
 
     /// Begins the transaction on the connection that the session has got for its first statement.
     pub(super) fn begin_here(&mut self) {
-        let Some(Begun { text, .. }) = self.begun.take() else { return };
-        frontend::put_query(self.output(), str::from_utf8(&text).unwrap_or("begin"));
+        let Some(Begun { text, has_portal, .. }) = self.begun.take() else { return };
+        let out = self.output();
+        if has_portal {
+            Parse { name: b"", text: &text, types: &[] }.put(out);
+            frontend::put_bind_text(out, b"", std::iter::empty());
+            out.extend_from_slice(frontend::EXECUTE);
+            out.extend_from_slice(frontend::SYNC);
+        } else {
+            frontend::put_query(out, str::from_utf8(&text).unwrap_or("begin"));
+        }
         self.expected.sent(Message::OwnBegin);
         self.held().status = Status::Transaction;
     }

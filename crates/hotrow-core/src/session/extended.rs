@@ -205,6 +205,9 @@ impl<E: Environment> Session<E> {
             closes.iter().for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
         });
         self.ready_in_turn();
+        if closes.iter().any(|close| !close.statement && close.name.is_empty()) {
+            self.close_begun_portal();
+        }
         closes.iter().filter(|close| close.statement).for_each(|close| self.remove_name(close.name));
     }
 

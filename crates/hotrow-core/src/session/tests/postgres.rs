@@ -376,11 +376,6 @@ impl Backend {
         if let Some(portal) = self.portals.get_mut(&name) {
             portal.has_failed = result.is_err();
         }
-        // PostgreSQL keeps the portal of a BEGIN until the next Bind. The gateway has none if it has answered the BEGIN
-        // (docs/differences.md).
-        if statement == "begin" && name.is_empty() {
-            self.portals.remove("");
-        }
         result
     }
 
