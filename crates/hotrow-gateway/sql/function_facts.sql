@@ -77,7 +77,7 @@ namesake as (
            coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) as source,
            'pg_catalog.pg_proc'::pg_catalog.regclass as catalogue,
            p.oid as object,
-           p.xmin as written
+           p.xmin::pg_catalog.text as written
       from pg_catalog.pg_proc p
      where p.proname operator(pg_catalog.=) any ($1::pg_catalog.text[]::pg_catalog.name[])
     union all
@@ -97,7 +97,7 @@ namesake as (
            coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc),
            'pg_catalog.pg_operator'::pg_catalog.regclass,
            o.oid,
-           o.xmin
+           o.xmin::pg_catalog.text
       from pg_catalog.pg_operator o
       join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) o.oprcode
      where o.oprname operator(pg_catalog.=) any ($1::pg_catalog.text[]::pg_catalog.name[])
@@ -123,32 +123,41 @@ namesake as (
            null,
            'pg_catalog.pg_type'::pg_catalog.regclass,
            t.oid,
-           t.xmin
+           t.xmin::pg_catalog.text
       from pg_catalog.pg_type t
      where t.typname operator(pg_catalog.=) any ($1::pg_catalog.text[]::pg_catalog.name[])
     union all
-    -- Objects that a constant or a COLLATE clause can name. Only the OID counts, because the server reads the
-    -- definition at each use.
-    select o.namespace, o.name, o.kind, o.visible, null, false, null, null, o.catalogue, o.oid, null
+    -- Objects that a constant or a COLLATE clause can name. The server computes to_tsquery('c', 'a word') when it plans
+    -- a statement, and does not plan it again after a change of the configuration or of a dictionary. So their
+    -- definitions count too.
+    select o.namespace, o.name, o.kind, o.visible, null, false, null, null, o.catalogue, o.oid, o.written
       from (
                -- Temporary tables of other sessions are left out, because they come and go.
                select c.oid, c.relnamespace, c.relname, 'relation', pg_catalog.pg_table_is_visible(c.oid),
-                      'pg_catalog.pg_class'::pg_catalog.regclass
+                      'pg_catalog.pg_class'::pg_catalog.regclass, null
                  from pg_catalog.pg_class c
                 where c.relpersistence operator(pg_catalog.<>) 't'::pg_catalog."char"
                union all
                select c.oid, c.cfgnamespace, c.cfgname, 'text search configuration',
-                      pg_catalog.pg_ts_config_is_visible(c.oid), 'pg_catalog.pg_ts_config'::pg_catalog.regclass
+                      pg_catalog.pg_ts_config_is_visible(c.oid), 'pg_catalog.pg_ts_config'::pg_catalog.regclass,
+                      (select pg_catalog.string_agg(
+                                  pg_catalog.concat(m.maptokentype, ' ', m.mapseqno, ' ', m.mapdict, ' ', d.xmin), ','
+                                  order by m.maptokentype, m.mapseqno
+                              )
+                         from pg_catalog.pg_ts_config_map m
+                         join pg_catalog.pg_ts_dict d on d.oid operator(pg_catalog.=) m.mapdict
+                        where m.mapcfg operator(pg_catalog.=) c.oid)
                  from pg_catalog.pg_ts_config c
                union all
                select d.oid, d.dictnamespace, d.dictname, 'text search dictionary',
-                      pg_catalog.pg_ts_dict_is_visible(d.oid), 'pg_catalog.pg_ts_dict'::pg_catalog.regclass
+                      pg_catalog.pg_ts_dict_is_visible(d.oid), 'pg_catalog.pg_ts_dict'::pg_catalog.regclass,
+                      d.xmin::pg_catalog.text
                  from pg_catalog.pg_ts_dict d
                union all
                select c.oid, c.collnamespace, c.collname, 'collation',
-                      pg_catalog.pg_collation_is_visible(c.oid), 'pg_catalog.pg_collation'::pg_catalog.regclass
+                      pg_catalog.pg_collation_is_visible(c.oid), 'pg_catalog.pg_collation'::pg_catalog.regclass, null
                  from pg_catalog.pg_collation c
-           ) o (oid, namespace, name, kind, visible, catalogue)
+           ) o (oid, namespace, name, kind, visible, catalogue, written)
      where o.name operator(pg_catalog.=) any ($1::pg_catalog.text[]::pg_catalog.name[])
     union all
     -- How the server reads a constant such as timestamptz '2020-01-01' when it analyses a statement. A reload of the
@@ -170,7 +179,7 @@ namesake as (
            coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc),
            'pg_catalog.pg_cast'::pg_catalog.regclass,
            k.oid,
-           coalesce(p.xmin, k.xmin)
+           coalesce(p.xmin, k.xmin)::pg_catalog.text
       from pg_catalog.pg_cast k
       left join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) k.castfunc
      where k.oid operator(pg_catalog.>=) 16384::pg_catalog.oid
@@ -204,4 +213,6 @@ select coalesce(
         and d.deptype operator(pg_catalog.=) 'e'::pg_catalog."char"
   left join pg_catalog.pg_extension e on e.oid operator(pg_catalog.=) d.refobjid
  where n.nspname operator(pg_catalog.<>) 'pg_catalog'::pg_catalog.name
-    or s.kind operator(pg_catalog.=) any ('{cast,setting}'::pg_catalog.text[])
+    or s.kind operator(pg_catalog.=) any (
+           '{cast,setting,text search configuration,text search dictionary}'::pg_catalog.text[]
+       )

@@ -1,5 +1,5 @@
 //! Names in constants and COLLATE clauses: sequences, text search configurations and dictionaries, collations. The
-//! names get other objects between two runs.
+//! names get other objects between two runs, and the objects other definitions.
 
 use super::Draft;
 use super::stale::ddl;
@@ -12,6 +12,7 @@ const SETUP: &str = r#"create table t_N (id int primary key, body text, found ts
     alter text search configuration two.tc_N add mapping for asciiword with english_stem;
     create text search configuration two.tp_N (parser = pg_catalog."default");
     alter text search configuration two.tp_N add mapping for asciiword with simple;
+    create text search dictionary two.td_N (template = pg_catalog.simple);
     create collation two.co_N from "C";
     create collation two.cp_N (provider = icu, locale = 'en-US');
     create function two.f_N(text) returns tsquery immutable language sql as $$ select to_tsquery('tc_N', $1) $$"#;
@@ -26,6 +27,10 @@ const CHANGES: &[&str] = &[
     "alter text search configuration two.tc_N rename to ts_N; alter text search configuration two.tp_N rename to tc_N",
     "alter text search configuration two.tc_N rename to tp_N; alter text search configuration two.ts_N rename to tc_N",
     "alter text search configuration two.tc_N alter mapping for asciiword with simple",
+    "alter text search configuration two.tc_N alter mapping for asciiword with english_stem",
+    "alter text search configuration two.tc_N alter mapping for asciiword with two.td_N",
+    "alter text search dictionary two.td_N (accept = false)",
+    "alter text search dictionary two.td_N (accept = true)",
     "create collation one.co_N (provider = icu, locale = 'en-US')",
     "drop collation if exists one.co_N",
     "alter collation two.co_N rename to cs_N; alter collation two.cp_N rename to co_N",
@@ -47,7 +52,7 @@ fn using(draft: &mut Draft) {
     // A statement that was prepared earlier may mean either object: docs/differences.md.
     draft.named.clear();
     let (session, id) = (draft.session(), Some(draft.pick(&["1", "2", "3"])));
-    match draft.random.u8(..12) {
+    match draft.random.u8(..13) {
         0 => draft.run(session, "select nextval('sq_N') > 500", &[]),
         1 => draft.run(
             session,
@@ -79,6 +84,7 @@ fn using(draft: &mut Draft) {
             "insert into t_N values ($1, 'dogs', to_tsvector('tc_N', 'dogs')) on conflict (id) do update set found = excluded.found returning found",
             &[id],
         ),
+        11 => draft.run(session, "select ts_lexize('td_N', 'dogs'), to_tsquery('tc_N', 'dogs')", &[]),
         _ => draft.run(session, "select to_tsvector('running dogs') from t_N where id = $1", &[id]),
     }
 }
