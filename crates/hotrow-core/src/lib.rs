@@ -15,7 +15,7 @@
 //! | `normalise` | the shape of a statement: its text with parameters for literals |
 //! | `notifications` | the sessions that share one listening connection |
 //! | `pace` | the estimated wait in a lane |
-//! | `row_queue` | the transactions that begin with work on the same row |
+//! | `row_queue` | the transactions that work on the same rows |
 //! | `session` | the order of a client's units and of their replies |
 //! | `settings` | the settings that clients have changed in their sessions |
 //! | `unit` | one client's transaction: its messages for the lane and its reply |

@@ -266,6 +266,11 @@ pub const RECONNECT_MIN_MS: u64 = 50;
 pub const RECONNECT_MAX_MS: u64 = 2_000;
 /// Time that unsent units wait for an unreachable server. After that their clients get SQLSTATE 57P03.
 pub const SERVER_WAIT_MS: u64 = 5_000;
+/// Queues of transactions that meet on the same rows. Above this, what was learned about a statement with which
+/// transactions begin is forgotten.
+pub const ROW_QUEUES_MAX: usize = 1_000;
+/// Rows of a transaction that are counted.
+pub const ROWS_OF_TRANSACTION_MAX: usize = 8;
 /// Multiple of [`SERVER_WAIT_MS`] for which the gateway asks for the outcome of a commit. After that the
 /// client gets SQLSTATE 08007.
 pub const RESOLVE_WAITS: u32 = 6;

@@ -1,6 +1,31 @@
 //! The settings that a client has changed in its session. They are a part of its pool's identity: the pool's connections
 //! begin with them. No connections here.
 
+/// The settings that decide how the server reads a statement's text. A prepared statement keeps the meaning that its text
+/// had when it was prepared.
+const READING: [&str; 13] = [
+    "array_nulls",
+    "backslash_quote",
+    "client_encoding",
+    "DateStyle",
+    "escape_string_warning",
+    "IntervalStyle",
+    "lc_monetary",
+    "standard_conforming_strings",
+    "TimeZone",
+    "timezone_abbreviations",
+    "transform_null_equals",
+    "xmlbinary",
+    "xmloption",
+];
+
+/// Whether a text means the same under all these settings: it has no constant in quotes, no NULL and only ASCII characters.
+pub fn is_read_alike(text: &[u8]) -> bool {
+    let is_null = |word: &[u8]| word.eq_ignore_ascii_case(b"null");
+    let quotes = |pair: &[u8]| pair[0] == b'$' && !pair[1].is_ascii_digit();
+    text.is_ascii() && !text.contains(&b'\'') && !text.windows(2).any(quotes) && !text.windows(4).any(is_null)
+}
+
 /// Names and canonical values, sorted by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Settings(Vec<(String, String)>);
@@ -33,6 +58,15 @@ impl Settings {
     /// Whether this setting, in any case, is one of them.
     pub fn contains(&self, wanted: &str) -> bool {
         self.0.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted))
+    }
+
+    /// Whether the server reads texts under these settings as under the others.
+    pub fn read_as(&self, others: &Settings) -> bool {
+        let reads = |settings: &Settings| -> Vec<(String, String)> {
+            let is_one = |name: &str| READING.iter().any(|one| one.eq_ignore_ascii_case(name));
+            settings.0.iter().filter(|(name, _)| is_one(name)).cloned().collect()
+        };
+        reads(self) == reads(others)
     }
 
     /// The same without some.
@@ -82,6 +116,21 @@ mod tests {
         for listed in ["work_mem", "work_mem=3", "work_mem=zz", "search_path=c3a9", "a=31 work_mem"] {
             assert_eq!(Settings::read(listed), None, "{listed}");
         }
+    }
+
+    #[test]
+    fn texts_with_constants_are_read_differently() {
+        for text in ["select $1", "update t set n = n + 12 where id = $2", "select 1, $12"] {
+            assert!(is_read_alike(text.as_bytes()), "{text}");
+        }
+        for text in ["select 'a'", "select $$a$$", "select $q$a$q$", "select a = NULL", "select \"é\""] {
+            assert!(!is_read_alike(text.as_bytes()), "{text}");
+        }
+        let settings = |pairs| Settings(owned(pairs));
+        let berlin = settings(&[("TimeZone", "Europe/Berlin"), ("work_mem", "64")]);
+        assert!(berlin.read_as(&settings(&[("TimeZone", "Europe/Berlin")])));
+        assert!(!berlin.read_as(&settings(&[("TimeZone", "UTC")])));
+        assert!(!berlin.read_as(&settings(&[])));
     }
 
     #[test]

@@ -13,12 +13,9 @@ select pg_catalog.array_to_string(array(
               and (s.setting operator(pg_catalog.<>) s.reset_val or s.setting is null)), ' '),
        session_user::pg_catalog.text operator(pg_catalog.<>) $1::pg_catalog.text
            or pg_catalog.current_setting('role') operator(pg_catalog.<>) $2::pg_catalog.text,
-       exists (select from pg_catalog.pg_class c
-                       where c.relnamespace operator(pg_catalog.=) pg_catalog.pg_my_temp_schema())
-           or exists (select from pg_catalog.pg_proc p
-                       where p.pronamespace operator(pg_catalog.=) pg_catalog.pg_my_temp_schema())
-           or exists (select from pg_catalog.pg_type t
-                       where t.typnamespace operator(pg_catalog.=) pg_catalog.pg_my_temp_schema()),
+       exists (select from pg_catalog.pg_depend d
+                where d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid
+                  and d.refobjid operator(pg_catalog.=) pg_catalog.pg_my_temp_schema()),
        exists (select from pg_catalog.pg_prepared_statements p where p.from_sql),
        pg_catalog.array_to_string(array(
            select pg_catalog.encode(pg_catalog.convert_to(c, pg_catalog.getdatabaseencoding()), 'hex')

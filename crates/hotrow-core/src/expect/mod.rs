@@ -56,7 +56,8 @@ pub enum Message<S> {
     Sync,
     /// A Query.
     Query(RunEffects),
-    /// The gateway's Query or extended query that begins a transaction which the client has begun.
+    /// The gateway's messages without a Sync that begin a transaction which the client has begun. If they fail, the
+    /// server ignores what follows.
     OwnBegin,
     /// A FunctionCall.
     FunctionCall,
@@ -88,6 +89,8 @@ pub enum Reply {
     /// that the COPY has read. To find out which, the gateway has to send a Sync, a Close of a statement that
     /// does not exist, and a Flush.
     ForwardAndAsk,
+    /// It is for the gateway: the server has refused its BEGIN.
+    NotBegun,
     /// The server sent an unexpected message. The connection cannot be used any more.
     Unexpected,
 }
@@ -282,12 +285,12 @@ impl<S: Clone> Expected<S> {
         }
         self.skips = false;
         match &message {
-            Message::Sync | Message::Query(_) | Message::FunctionCall | Message::OwnBegin => {
+            Message::Sync | Message::Query(_) | Message::FunctionCall => {
                 self.is_open = false;
                 self.whole_units += 1;
             }
             Message::Show(_) => self.is_showing = true,
-            Message::OwnParse(_) | Message::OwnClose(_) | Message::OwnDescribe(_) => {}
+            Message::OwnParse(_) | Message::OwnClose(_) | Message::OwnDescribe(_) | Message::OwnBegin => {}
             _ => self.is_open = true,
         }
         if let Message::Execute(runs) | Message::Query(runs) = &message {
@@ -310,8 +313,7 @@ impl<S: Clone> Expected<S> {
             // Messages after a Query run whether or not the Query succeeds.
             self.naming.add(name.clone(), None, u64::MAX);
         }
-        self.is_flushed =
-            matches!(message, Message::Sync | Message::Query(_) | Message::FunctionCall | Message::OwnBegin);
+        self.is_flushed = matches!(message, Message::Sync | Message::Query(_) | Message::FunctionCall);
         self.group += u64::from(is_sync);
         self.owed.push_back(message);
     }
@@ -334,6 +336,7 @@ impl<S: Clone> Expected<S> {
             (tag::PARSE_COMPLETE, Some(Parse(..) | OwnParse(_) | Show(_)))
             | (tag::BIND_COMPLETE, Some(Bind(..)))
             | (tag::CLOSE_COMPLETE, Some(Close(_) | OwnClose(_)))
+            | (tag::COMMAND_COMPLETE, Some(OwnBegin))
             | (tag::NO_DATA | tag::ROW_DESCRIPTION, Some(Describe | OwnDescribe(_)))
             | (tag::EMPTY_QUERY | tag::PORTAL_SUSPENDED, Some(Execute(_))) => self.succeeded(prepared),
             (tag::PARAMETER_DESCRIPTION, Some(OwnDescribe(_))) => Reply::Swallow,
@@ -341,9 +344,8 @@ impl<S: Clone> Expected<S> {
                 self.completed(prepared, body);
                 self.succeeded(prepared)
             }
-            (tag::PARSE_COMPLETE | tag::BIND_COMPLETE | tag::COMMAND_COMPLETE, Some(OwnBegin)) => {
-                Reply::Swallow
-            }
+            (tag::PARSE_COMPLETE | tag::BIND_COMPLETE, Some(OwnBegin)) => Reply::Swallow,
+            (tag::ERROR, Some(OwnBegin)) => Reply::NotBegun,
             (tag::COMMAND_COMPLETE, _) => {
                 self.completed(prepared, body);
                 if let Copy::Ended { .. } = self.copy {
@@ -356,7 +358,7 @@ impl<S: Clone> Expected<S> {
                 Reply::Forward
             }
             (tag::ERROR, front) => {
-                let is_query = matches!(front, None | Some(Query(_) | FunctionCall | Sync | OwnBegin));
+                let is_query = matches!(front, None | Some(Query(_) | FunctionCall | Sync));
                 if !is_query {
                     self.failed(prepared);
                 }
@@ -364,7 +366,7 @@ impl<S: Clone> Expected<S> {
                 let is_last = self.owed.len() <= usize::from(is_query);
                 if is_last { self.copy_failed(is_query) } else { Reply::Forward }
             }
-            (tag::READY, Some(Sync | Query(_) | FunctionCall | OwnBegin)) => self.succeeded(prepared),
+            (tag::READY, Some(Sync | Query(_) | FunctionCall)) => self.succeeded(prepared),
             (tag::READY, _) => self.copy.counts_sync(),
             (tag::CLOSE_COMPLETE, _) => self.copy_asked(),
             (tag::PARSE_COMPLETE | tag::BIND_COMPLETE | tag::NO_DATA, _) => Reply::Unexpected,
@@ -487,7 +489,7 @@ impl<S: Clone> Expected<S> {
             self.binding.remove(portal);
         }
         match &message {
-            Message::Sync | Message::FunctionCall | Message::OwnBegin => self.whole_units -= 1,
+            Message::Sync | Message::FunctionCall => self.whole_units -= 1,
             Message::Query(runs) => {
                 self.whole_units -= 1;
                 self.taking_all -= usize::from(runs.deallocates_all);

@@ -60,6 +60,11 @@ impl Prepared {
         Some(oldest)
     }
 
+    /// Records that the gateway has prepared it now.
+    pub fn parsed(&mut self, statement: u64, parsed: u64) {
+        self.set(StatementName::Named(statement), Some(Preparation::named(statement, parsed)));
+    }
+
     /// Number of named statements.
     pub fn count(&self) -> usize {
         self.statements.len()

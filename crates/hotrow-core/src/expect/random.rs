@@ -368,7 +368,7 @@ impl Session {
                 let marker = [Asked::Sync, Asked::Close("hotrow_0".to_owned()), Asked::Flush];
                 self.sent.extend(marker);
             }
-            Reply::Unexpected => {
+            Reply::NotBegun | Reply::Unexpected => {
                 panic!("{} was not expected after {:?}\n{:?}", char::from(tag), self.received, self.expected)
             }
         }

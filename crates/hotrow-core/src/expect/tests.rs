@@ -284,3 +284,16 @@ fn a_lost_connection_owes_nothing_and_names_stay() {
     assert!(c.expected.is_settled());
     assert_eq!(c.expected.meaning(b"a"), Some(&1));
 }
+
+/// The server ignores the statement behind a BEGIN that it refuses, so the session ends.
+#[test]
+fn a_refused_begin_of_the_gateway_is_not_the_clients_error() {
+    let mut c = Connection::with([OwnBegin, query()]);
+    assert_eq!(c.reply(b'1', b""), Reply::Swallow);
+    assert_eq!(c.reply(b'E', b""), Reply::NotBegun);
+    let mut c = Connection::with([OwnBegin, OwnClose(None), query()]);
+    for tag in *b"12C3" {
+        assert_eq!(c.reply(tag, b""), Reply::Swallow, "{}", char::from(tag));
+    }
+    c.forward(b"CZ");
+}

@@ -17,6 +17,8 @@ mod tests;
 use std::ops::Range;
 
 use scanner::Scanner;
+
+use crate::key::{Format, ParamValue};
 pub use shown::without_values;
 
 /// The type of a plain string, which PostgreSQL leaves unspecified.
@@ -83,6 +85,11 @@ impl<'a> Shape<'a> {
     pub fn literal(&self, index: usize) -> Option<Literal<'a>> {
         let slot = self.slots.get(index)?;
         Some(Literal { value: &self.values[slot.value.clone()], type_oid: slot.type_oid })
+    }
+
+    /// The same as a parameter's value.
+    pub fn param(&self, index: usize) -> Option<ParamValue<'a>> {
+        self.literal(index).map(|literal| ParamValue { format: Format::Text, bytes: literal.value })
     }
 }
 

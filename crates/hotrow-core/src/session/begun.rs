@@ -3,16 +3,14 @@
 
 use bytes::Bytes;
 use hotrow_wire::backend::{self, Problem, Status};
-use hotrow_wire::frontend::{self, Parse};
+use hotrow_wire::frontend::{self, Named, Parse, tag};
 
 use super::environment::Stop;
-use super::submit::PlanOf;
-use super::{Environment, Need, Session, StatementOf, Verdict};
+use super::{Environment, Session};
 use crate::classify::{Analysis, Pass, Transaction};
-use crate::expect::Message;
-use crate::lane::LaneKind;
+use crate::expect::{Message, StatementName};
 use crate::unit::gather::Single;
-use crate::unit::{Packed, Plan, put_command_answer};
+use crate::unit::{param, put_command_answer};
 
 /// One format of results. It is valid for any number of columns, also for none.
 const FORMAT_BYTES: usize = 2;
@@ -46,47 +44,14 @@ impl<E: Environment> Session<E> {
     pub(super) fn fail_begun(&mut self) {
         if let Some(begun) = &mut self.begun {
             begun.has_failed = true;
-            self.row_place = None;
+            self.places.clear();
         }
-    }
-
-    /// The transaction has a place among those that work on the row of its first statement.
-    pub fn row_taken(&mut self, place: E::RowPlace) {
-        self.row_place = Some(place);
     }
 
     /// The client has closed the unnamed portal, or sent a Query, which closes it.
     pub(super) fn close_begun_portal(&mut self) {
         if let Some(begun) = &mut self.begun {
             begun.has_portal = false;
-        }
-    }
-
-    /// The plan for the first statement of a transaction that changes or locks a row by key. Later statements have none,
-    /// because the transaction may hold locks when they come.
-    pub(super) fn plan_of_first(&self, statement: &StatementOf<E>) -> Result<Option<PlanOf<E>>, Stop<E>> {
-        let is_first = self.begun_status() == Status::Transaction && self.row_place.is_none();
-        if !is_first || !self.pack || self.provided.no_connection.is_some() {
-            return Ok(None);
-        }
-        let packing = match self.verdict(statement) {
-            Ok(Verdict::Packed(packing)) if packing.kind == LaneKind::Write && !packing.in_key_space => {
-                packing
-            }
-            Ok(Verdict::Locks(packing)) => packing,
-            // Without a verdict the server gets the statement.
-            Ok(Verdict::Packed(_) | Verdict::Pass) | Err(Stop::Refused(_)) => return Ok(None),
-            Err(stop) => return Err(stop),
-        };
-        Ok(Some(Plan::Run(statement.clone(), packing)))
-    }
-
-    /// Waits for a place among the transactions that work on the row of a first statement.
-    pub(super) fn wait_for_row(first: &Packed<StatementOf<E>>) -> Result<(), Stop<E>> {
-        let mut keys = first.keys();
-        match (keys.next(), keys.next()) {
-            (Some(key), None) => Err(Stop::Need(Need::Row(key))),
-            _ => Ok(()), // a list of rows has no place among those of one row
         }
     }
 
@@ -99,7 +64,7 @@ impl<E: Environment> Session<E> {
         Ok(true)
     }
 
-    /// The same for an extended query of one statement. If it is a transaction's first statement, it waits for its row.
+    /// The same for an extended query of one statement. If it is a transaction's first statement, it waits for its turn.
     pub(super) fn begin_by(&mut self, single: &Single<'_>) -> Result<bool, Stop<E>> {
         let Some((statement, _)) = self.statement_of(single, &[], &[]) else { return Ok(false) };
         if is_usual(single, &statement.types)
@@ -112,10 +77,7 @@ impl<E: Environment> Session<E> {
             self.ready_in_turn();
             return Ok(true);
         }
-        if let Some(plan) = self.plan_of_first(&statement)? {
-            let first = Packed::extended([&[], &[]], [(single, plan)].into_iter(), &mut self.scratch);
-            Self::wait_for_row(&first)?;
-        }
+        self.wait_for_turn(&statement, |index| param(&single.bind, index))?;
         Ok(false)
     }
 
@@ -136,10 +98,11 @@ impl<E: Environment> Session<E> {
                 self.begun = Some(Begun { text: statement.text.clone(), has_portal, has_failed: false });
                 Ok(Some(tag))
             }
-            (Transaction::Commit | Transaction::Rollback, Some(begun)) => {
-                let commits = *change == Transaction::Commit && !begun.has_failed;
-                self.begun = None;
-                Ok(Some(if commits { "COMMIT" } else { "ROLLBACK" }))
+            (Transaction::End { commits, chains }, Some(begun)) => {
+                let tag = if *commits && !begun.has_failed { "COMMIT" } else { "ROLLBACK" };
+                let text = begun.text.clone();
+                self.begun = chains.then_some(Begun { text, has_portal: false, has_failed: false });
+                Ok(Some(tag))
             }
             _ => Ok(None),
         }
@@ -155,15 +118,18 @@ impl<E: Environment> Session<E> {
     pub(super) fn begin_here(&mut self) {
         let Some(Begun { text, has_portal, .. }) = self.begun.take() else { return };
         let out = self.output();
-        if has_portal {
-            Parse { name: b"", text: &text, types: &[] }.put(out);
-            frontend::put_bind_text(out, b"", std::iter::empty());
-            out.extend_from_slice(frontend::EXECUTE);
-            out.extend_from_slice(frontend::SYNC);
-        } else {
-            frontend::put_query(out, str::from_utf8(&text).unwrap_or("begin"));
-        }
+        Parse { name: b"", text: &text, types: &[] }.put(out);
+        frontend::put_bind_text(out, b"", std::iter::empty());
+        out.extend_from_slice(frontend::EXECUTE);
+        // Without a Sync: if BEGIN fails, the server does not run the statement that follows.
         self.expected.sent(Message::OwnBegin);
+        if !has_portal {
+            let out = self.output();
+            Named { statement: false, name: b"" }.put(tag::CLOSE, out);
+            Named { statement: true, name: b"" }.put(tag::CLOSE, out);
+            self.expected.sent(Message::OwnClose(None));
+            self.expected.sent(Message::OwnClose(Some(StatementName::Unnamed)));
+        }
         self.held().status = Status::Transaction;
     }
 }

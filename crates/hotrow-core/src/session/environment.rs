@@ -9,6 +9,7 @@ use super::{Answers, Proof, Statement, Verdict};
 use crate::expect::Prepared;
 use crate::key::Key;
 use crate::normalise::Shape;
+use crate::row_queue::Queue;
 use crate::unit::Packed;
 
 /// The type of the statements of an environment.
@@ -24,8 +25,8 @@ pub trait Environment: Sized {
     type Envelope: Envelope<Self::Statement>;
     /// What lanes hand back to the session.
     type Returned;
-    /// A place among the transactions that work on a row. It is given up when it is dropped.
-    type RowPlace;
+    /// A place among the transactions that work on the same rows. It is given up when it is dropped.
+    type Place: Place;
 
     /// The statement of a simple query's shape.
     fn simple(&self, shape: &Shape<'_>) -> StatementOf<Self>;
@@ -41,6 +42,11 @@ pub trait Environment: Sized {
     fn last_parse(&self) -> u64;
     /// The verdict about a statement, unless the catalogue has to be asked.
     fn verdict(&self, statement: &StatementOf<Self>) -> Option<Verdict>;
+    /// The same. If it is not known, the catalogue is asked in time for the next run.
+    fn verdict_soon(&self, statement: &StatementOf<Self>) -> Option<Verdict>;
+    /// A transaction at the server comes to this row. Returns its place, and the number of other transactions that work
+    /// on the row.
+    fn come_to(&self, row: Key) -> (Self::Place, usize);
     /// Whether every unit with this statement is known to be passed through.
     fn passes(&self, statement: &Self::Statement) -> bool;
     /// The state that a statement is known to leave behind.
@@ -116,6 +122,12 @@ pub trait Connection {
     fn kept_for_long(&mut self);
 }
 
+/// A place among transactions that begin with the same statement, or work on the same row.
+pub trait Place {
+    /// The transaction has met this many others on a row.
+    fn met(&mut self, others: usize);
+}
+
 /// A unit on its way to a lane and back.
 pub trait Envelope<S> {
     /// The unit.
@@ -142,14 +154,16 @@ pub enum Need<E: Environment> {
     Lanes,
     /// A connection.
     Connection,
-    /// A place among the transactions that work on this row.
-    Row(Key),
+    /// A place in this queue of transactions.
+    Turn(Queue),
     /// The verdict about this statement.
     Verdict(StatementOf<E>),
     /// The statement of this text is long, and is to be classified on a thread of its own.
     Classified(LongText),
     /// The server has to be told the client's name again.
     Rename,
+    /// These statements are prepared on the connection, before settings change that decide what their texts mean.
+    Prepared(Vec<StatementOf<E>>),
     /// The state that is left on the connection.
     StateLeft,
     /// Everything that was notified before now.

@@ -16,6 +16,7 @@ use super::{
     Environment, LongText, Named, Need, Resolved, Session, Statement, StatementOf, too_many_statements,
 };
 use crate::limits;
+use crate::settings;
 use crate::unit::gather::{Gather, Gathered, Single};
 use crate::unit::{Packed, Plan};
 
@@ -197,6 +198,7 @@ impl<E: Environment> Session<E> {
             statement: statement.clone(),
             parsed: self.env.next_parse(),
             resolved: types.map(Resolved::new),
+            only_here: self.reads_otherwise() && !settings::is_read_alike(&statement.text),
         }
     }
 

@@ -16,6 +16,7 @@ use super::{
 use crate::classify::{Analysis, Effect};
 use crate::expect::{InDoubt, Message, Preparation, RunEffects};
 use crate::limits;
+use crate::unit::param;
 
 /// The change of a portal's record by a Bind.
 type PortalRecord<S> = Option<(Bytes, Option<Named<S>>)>;
@@ -27,10 +28,19 @@ impl<E: Environment> Session<E> {
         if self.expected.skips() && !matches!(frame.tag, tag::SYNC | tag::PASSWORD) {
             return Ok(()); // like the server
         }
+        let body = frame.body();
+        if self.has_begun() {
+            let first = match frame.tag {
+                tag::QUERY => Some(self.simple_statement(frontend::query(body)?)),
+                tag::PARSE => Some(self.parsed_statement(&Parse::read(body)?)),
+                _ => None,
+            };
+            first.map_or(Ok(()), |first| self.before_settings(&first))?;
+            self.begin_here();
+        }
         if frame.tag != tag::SYNC {
             self.close_shown();
         }
-        let body = frame.body();
         match frame.tag {
             tag::QUERY => {
                 let statement = self.simple_statement(frontend::query(body)?);
@@ -100,6 +110,7 @@ impl<E: Environment> Session<E> {
         frame: Frame<'_>,
         statement: StatementOf<E>,
     ) -> Result<(), Stop<E>> {
+        self.before_settings(&statement)?;
         let status = self.held().status;
         if self.is_settled() && self.answer_here(&statement, status)? {
             self.remove_name(b"");
@@ -111,6 +122,14 @@ impl<E: Environment> Session<E> {
             frontend::put_query(self.output(), include_str!("../../sql/no_sequence_values.sql"));
             self.expected.sent(Message::Query(RunEffects::default()));
             return Ok(());
+        }
+        if self.counts_rows(&statement)
+            && let Ok(text) = str::from_utf8(frontend::query(frame.body())?)
+        {
+            let mut normaliser = std::mem::take(&mut self.normaliser);
+            let shape = normaliser.run(text);
+            self.come_to_row(&statement, |index| shape.param(usize::from(index)));
+            self.normaliser = normaliser;
         }
         self.env.unit_passed();
         let runs = self.will_run(&statement);
@@ -149,6 +168,7 @@ impl<E: Environment> Session<E> {
         let holding = self.held();
         holding.unproven |=
             !proof.is_clean || changes_settings || changes_channels || statement.may_deallocate;
+        holding.settings_changed |= effect.settings || statement.clears().settings;
         holding.may_unlock |= statement.unlocks;
         holding.channels_in_doubt |= changes_channels;
         if proof.moves_sequence {
@@ -191,6 +211,7 @@ impl<E: Environment> Session<E> {
 
     fn forward_parse(&mut self, frame: Frame<'_>, parse: Parse<'_>) -> Result<(), Stop<E>> {
         let statement = self.parsed_statement(&parse);
+        self.before_settings(&statement)?;
         let named = self.newly_named(&statement, None);
         let (id, parsed) = (statement.id, named.parsed);
         self.held().prepared_anew.remove(&id);
@@ -301,10 +322,14 @@ impl<E: Environment> Session<E> {
         match self.named(bind.statement) {
             Some(named) => {
                 let statement = &named.statement;
+                self.before_settings(statement)?;
                 if !self.record_effect(statement) {
                     // The server gets a statement that fails, so it and the client agree on the following state.
                     self.fail_sequence_read();
                     return Ok(());
+                }
+                if self.counts_rows(statement) {
+                    self.come_to_row(statement, |index| param(bind, index));
                 }
                 record = self.record_of_portal(bind.portal, &named)?;
                 let name = self.prepare(&named, bind.statement.is_empty());

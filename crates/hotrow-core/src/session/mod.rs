@@ -22,6 +22,7 @@ mod statement;
 mod submit;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::collections::VecDeque;
 
@@ -34,7 +35,7 @@ use alone::Alone;
 pub use answers::{Answers, Next};
 use begun::Begun;
 use environment::Stop;
-pub use environment::{Connection, Envelope, Environment, LongText, Need, SessionEnd, StatementOf};
+pub use environment::{Connection, Envelope, Environment, LongText, Need, Place, SessionEnd, StatementOf};
 use listening::Listening;
 pub use listening::TakesOver;
 use names::Naming;
@@ -44,6 +45,7 @@ pub use replies::put_ready;
 pub use statement::{
     Named, OWN_NAMES, Pieces, Proof, Resolved, RunOutcome, Statement, StatementInfo, Verdict, statement_name,
 };
+use turns::Places;
 
 use crate::classify::Effect;
 use crate::expect::Expected;
@@ -85,8 +87,8 @@ pub struct Session<E: Environment> {
     holding: Option<Holding<E>>,
     /// The transaction that it is in without a connection.
     begun: Option<Begun>,
-    /// Its transaction's place among those that work on the same row.
-    row_place: Option<E::RowPlace>,
+    /// Its transaction's places among those that work on the same rows.
+    places: Places<E::Place>,
     /// The state that is left on the connection that it holds.
     left: Effect,
     sequences: Sequences,
@@ -116,13 +118,21 @@ struct Provided<E: Environment> {
     no_verdict: Option<Problem>,
     /// Why there is no connection.
     no_connection: Option<Problem>,
+    /// Statements are prepared before settings change.
+    prepared: bool,
     /// Long texts up to this offset are classified.
     classified: usize,
 }
 
 impl<E: Environment> Default for Provided<E> {
     fn default() -> Self {
-        Provided { verdicts: Vec::new(), no_verdict: None, no_connection: None, classified: 0 }
+        Provided {
+            verdicts: Vec::new(),
+            no_verdict: None,
+            no_connection: None,
+            prepared: false,
+            classified: 0,
+        }
     }
 }
 
@@ -142,7 +152,7 @@ impl<E: Environment> Session<E> {
             last_parsed: None,
             holding: None,
             begun: None,
-            row_place: None,
+            places: Places::default(),
             left: Effect::NONE,
             sequences: Sequences::Untouched,
             listening: Listening::default(),

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use hotrow_wire::frontend::{self, Parse, tag};
 
 use super::statement::own_statement;
-use super::{Connection, Environment, Named, Session, statement_name};
+use super::{Connection, Environment, Named, Session, StatementOf, statement_name};
 use crate::classify::Analysis;
 use crate::expect::{Message, Preparation, RunEffects, StatementName};
 
@@ -79,13 +79,8 @@ impl<E: Environment> Session<E> {
             false => Preparation::named(statement.id, parsed),
         };
         let mut statement = named.statement.clone();
-        // The server may give undeclared parameters other types than at the client's Parse. From that Parse on, their
-        // types are declared.
-        if let Some(resolved) = named.resolved.as_ref().filter(|_| !statement.is_typed)
-            && self.preparation(prepared(&statement, 0).name) != Some(prepared(&statement, named.parsed))
-        {
-            let with_types = || self.env.with_types(&statement, &resolved.types);
-            statement = resolved.statement.get_or_init(with_types).clone();
+        if self.preparation(prepared(&statement, 0).name) != Some(prepared(&statement, named.parsed)) {
+            statement = self.with_known_types(named);
         }
         let name = if unnamed { Bytes::new() } else { statement.name.clone() };
         let there = self.preparation(prepared(&statement, 0).name);
@@ -99,6 +94,19 @@ impl<E: Environment> Session<E> {
             self.held().prepared_anew.insert(statement.id);
         }
         name
+    }
+
+    /// The statement with declared types. The server may give undeclared parameters other types than at the client's
+    /// Parse. From that Parse on, their types are declared.
+    pub(super) fn with_known_types(&self, named: &Named<E::Statement>) -> StatementOf<E> {
+        let statement = &named.statement;
+        match named.resolved.as_ref().filter(|_| !statement.is_typed) {
+            Some(resolved) => {
+                let with_types = || self.env.with_types(statement, &resolved.types);
+                resolved.statement.get_or_init(with_types).clone()
+            }
+            None => statement.clone(),
+        }
     }
 
     /// The statement that is certain to be prepared under this name when the next message runs.

@@ -6,11 +6,10 @@ use hotrow_wire::backend::{self, Status};
 
 use super::environment::Stop;
 use super::replies::put_ready;
-use super::{
-    Connection, Environment, Named, Need, Resolved, Sequences, Session, SessionEnd, Statement, StatementOf,
-};
+use super::{Connection, Environment, Named, Need, Resolved, Sequences, Session, Statement, StatementOf};
 use crate::classify::Effect;
 use crate::limits;
+use crate::settings::{self, Settings};
 
 /// A connection that the session holds, with the state of its work.
 pub(super) struct Holding<E: Environment> {
@@ -36,6 +35,8 @@ pub(super) struct Holding<E: Environment> {
     pub(super) channels_in_doubt: bool,
     /// The statements that the gateway has prepared again after the client had prepared them.
     pub(super) prepared_anew: BTreeSet<u64>,
+    /// Settings have changed in this unit, or the state of the connection is not known since then.
+    pub(super) settings_changed: bool,
     /// The client's name, or all its settings, were reset in this unit.
     pub(super) name_reset: bool,
     /// A ReadyForQuery that the client gets after its name is restored.
@@ -80,10 +81,10 @@ impl<E: Environment> Session<E> {
             may_unlock: false,
             channels_in_doubt: false,
             prepared_anew: BTreeSet::new(),
+            settings_changed: false,
             name_reset: false,
             delayed_ready: None,
         });
-        self.begin_here();
     }
 
     /// The session has ended: its connection is closed, and the unit that runs there is lost.
@@ -101,7 +102,7 @@ impl<E: Environment> Session<E> {
     }
 
     fn drop_connection(&mut self) -> Option<Holding<E>> {
-        self.row_place = None;
+        self.places.clear();
         self.expected.disconnect();
         self.unit_ended = false;
         self.holding.take()
@@ -197,22 +198,59 @@ impl<E: Environment> Session<E> {
     /// The state that the server has found on the connection.
     pub fn state_found(&mut self, state: StateLeft) {
         self.left = state.effect.union(self.hidden_state());
+        self.left.settings |= self.expected.names.values().any(|named| named.only_here);
         let holding = self.held();
         (holding.unproven, holding.may_unlock, holding.channels_in_doubt) = (false, false, false);
+        holding.settings_changed = false;
         // A function may have deallocated statements of other sessions.
         holding.must_close |= state.prepared != Some(holding.held.prepared().count());
     }
 
-    /// The server cannot be asked for the state, because the connection is lost. The client is told if it listens there:
-    /// it would miss notifications.
-    pub fn state_lost(&mut self) -> Result<(), SessionEnd> {
-        let channels_in_doubt =
-            self.left.listen || self.holding.as_ref().is_some_and(|holding| holding.channels_in_doubt);
-        if channels_in_doubt {
-            return self.server_gone();
+    /// Whether the session may move to a pool whose clients have these settings. It may not if a statement that it has
+    /// prepared would be read differently there.
+    pub fn may_move(&self, from: &Settings, to: &Settings) -> bool {
+        let mut named = self.expected.names.values();
+        let is_alike = from.read_as(to);
+        named.all(|named| !named.only_here && (is_alike || settings::is_read_alike(&named.statement.text)))
+    }
+
+    /// Whether the session may have other settings than its pool.
+    pub(super) fn reads_otherwise(&self) -> bool {
+        self.holding.as_ref().is_some_and(|holding| holding.settings_changed || self.left.settings)
+    }
+
+    /// A statement that changes settings comes next. The statements whose texts may mean something else afterwards are
+    /// prepared first, if nothing else is under way.
+    pub(super) fn before_settings(&mut self, statement: &StatementOf<E>) -> Result<(), Stop<E>> {
+        let changes = Self::effect_of(statement).settings || statement.clears().settings;
+        let Some(holding) = self.holding.as_ref().filter(|_| changes && !self.provided.prepared) else {
+            return Ok(());
+        };
+        if holding.status != Status::Idle || !self.is_settled() {
+            return Ok(());
         }
-        self.disconnect();
-        Ok(())
+        let is_missing = |named: &&Named<E::Statement>| {
+            let prepared = holding.held.prepared();
+            !named.only_here
+                && !settings::is_read_alike(&named.statement.text)
+                && !prepared.has(self.with_known_types(named).id)
+        };
+        let missing = self.expected.names.values().filter(is_missing);
+        let missing: Vec<_> = missing.map(|named| self.with_known_types(named)).collect();
+        if missing.is_empty() { Ok(()) } else { Err(Stop::Need(Need::Prepared(missing))) }
+    }
+
+    /// The statements that could be are prepared.
+    pub fn prepared(&mut self, statements: &[StatementOf<E>]) {
+        let parsed = self.env.last_parse();
+        let prepared = self.held().held.prepared_mut();
+        statements.iter().for_each(|statement| prepared.parsed(statement.id, parsed));
+        self.provided.prepared = true;
+    }
+
+    /// The server has refused to say which state is left: the session keeps its connection.
+    pub fn state_unknown(&mut self) {
+        self.state_found(StateLeft { effect: Effect { settings: true, ..Effect::NONE }, prepared: None });
     }
 
     /// The session has moved to another pool of the same user and database, whose clients have its present settings.
@@ -223,7 +261,7 @@ impl<E: Environment> Session<E> {
         for named in self.expected.names.values_mut() {
             let statement = self.env.with_types(&named.statement, &named.statement.types);
             let resolved = named.resolved.as_ref().map(|resolved| Resolved::new(resolved.types.clone()));
-            *named = Named { statement, parsed: self.env.next_parse(), resolved };
+            *named = Named { statement, parsed: self.env.next_parse(), resolved, only_here: false };
         }
     }
 

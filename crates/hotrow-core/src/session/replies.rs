@@ -159,13 +159,8 @@ impl<E: Environment> Session<E> {
                 frontend::Named { statement: true, name: nobody.as_bytes() }.put(frontend::tag::CLOSE, out);
                 out.extend_from_slice(frontend::FLUSH);
             }
-            Reply::Unexpected => {
-                return Err(SessionEnd::Problem(Problem::fatal(
-                    "08P01",
-                    format!("the server sent an unexpected message of type {:?}", char::from(frame.tag)),
-                    "Connect again. If the error returns, check that the upstream URL names a PostgreSQL server.",
-                )));
-            }
+            Reply::NotBegun => return Err(not_begun(Report::read(frame.body())?.message)),
+            Reply::Unexpected => return Err(unexpected(frame.tag)),
         }
         let is_own = match frame.tag {
             tag::ERROR => self.handle_error(frame.body(), bound.as_ref())?,
@@ -177,6 +172,9 @@ impl<E: Environment> Session<E> {
             tag::NOTIFICATION => return self.take_notification(frame.body()),
             tag::COMMAND_COMPLETE => {
                 holding.name_reset |= matches!(frame.body(), b"DISCARD ALL\0" | b"RESET\0");
+                if matches!(frame.body(), b"COMMIT\0" | b"ROLLBACK\0") {
+                    self.places.clear(); // with AND CHAIN the next transaction has begun
+                }
                 false
             }
             _ => false,
@@ -277,14 +275,31 @@ impl<E: Environment> Session<E> {
         if let Some(alone) = &mut self.alone {
             alone.owed = alone.owed.saturating_sub(1);
         }
-        if holding.status == Status::Idle {
-            self.row_place = None;
-            if is_settled {
-                self.expected.clear_portals();
-            }
+        if holding.status != Status::Transaction {
+            self.places.clear(); // its locks are released, also if it has failed
+        }
+        if holding.status == Status::Idle && is_settled {
+            self.expected.clear_portals();
         }
         Ok(lost_name)
     }
+}
+
+/// The end of a session whose transaction the server could not begin, with this message.
+fn not_begun(message: &[u8]) -> SessionEnd {
+    SessionEnd::Problem(Problem::fatal(
+        "08006",
+        format!("the server could not begin the transaction: {}", String::from_utf8_lossy(message)),
+        "Nothing of the transaction was executed. Connect again.",
+    ))
+}
+
+fn unexpected(tag: u8) -> SessionEnd {
+    SessionEnd::Problem(Problem::fatal(
+        "08P01",
+        format!("the server sent an unexpected message of type {:?}", char::from(tag)),
+        "Connect again. If the error returns, check that the upstream URL names a PostgreSQL server.",
+    ))
 }
 
 /// Appends an error about a Bind. An error about the number of parameters contains the statement's name.

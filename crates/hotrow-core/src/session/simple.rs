@@ -47,11 +47,12 @@ impl<E: Environment> Session<E> {
                 Err(stop) => return Err(stop),
             }
         }
-        if let Some(plan) = self.plan_of_first(&statement)? {
-            let shape = self.normaliser.run(str::from_utf8(text).unwrap_or_default());
-            let plans = vec![(plan, 0..usize::MAX)];
-            let first = Packed::simple([&[], &[]], plans, &shape, &mut self.scratch);
-            Self::wait_for_row(&first)?;
+        if self.begun.is_some() {
+            let mut normaliser = std::mem::take(&mut self.normaliser);
+            let shape = normaliser.run(str::from_utf8(text).unwrap_or_default());
+            let turn = self.wait_for_turn(&statement, |index| shape.param(usize::from(index)));
+            self.normaliser = normaliser;
+            turn?;
         }
         let problem = self.connect()?;
         self.refuse_statement(&statement, &problem, behind)

@@ -108,6 +108,9 @@ pub struct Named<S> {
     /// The types that the server gave its parameters at that Parse. The statement keeps them when the catalogue
     /// changes.
     pub resolved: Option<Arc<Resolved<S>>>,
+    /// The session had other settings than its pool at that Parse, and they may decide what the text means: only the
+    /// connection of that time has the statement.
+    pub only_here: bool,
 }
 
 /// The types of a statement's parameters, four bytes each.
@@ -128,7 +131,7 @@ impl<S> Resolved<S> {
 
 impl<S> Clone for Named<S> {
     fn clone(&self) -> Self {
-        Named { statement: self.statement.clone(), parsed: self.parsed, resolved: self.resolved.clone() }
+        Named { statement: self.statement.clone(), resolved: self.resolved.clone(), ..*self }
     }
 }
 

@@ -125,10 +125,7 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
             self.out.extend_from_slice(frontend::DESCRIBE_PORTAL);
         }
         self.out.extend_from_slice(frontend::EXECUTE);
-        let rows = Rows::of(packing.key.as_ref(), |index| {
-            let literal = shape.literal(literals.start + usize::from(index))?;
-            Some(ParamValue { format: Format::Text, bytes: literal.value })
-        });
+        let rows = Rows::of(packing.key.as_ref(), |index| shape.param(literals.start + usize::from(index)));
         let bind = if packing.in_key_space { bind_of(&self.out[start..]) } else { None };
         self.merge = merge_of(&packing, &rows, bind);
         self.add(statement, packing, framing, start, rows);
@@ -250,7 +247,7 @@ fn merge_of(packing: &Packing, rows: &Rows, bind: Option<Bind<'_>>) -> Option<Me
 }
 
 /// The value of a parameter. `None` for NULL.
-pub(super) fn param<'a>(bind: &Bind<'a>, index: u16) -> Option<ParamValue<'a>> {
+pub(crate) fn param<'a>(bind: &Bind<'a>, index: u16) -> Option<ParamValue<'a>> {
     let value = bind.value(usize::from(index))?;
     let format = if value.binary { Format::Binary } else { Format::Text };
     Some(ParamValue { format, bytes: value.bytes? })

@@ -17,7 +17,7 @@ use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::frontend::{self, Bind};
 use hotrow_wire::split;
 
-use builder::param;
+pub(crate) use builder::param;
 pub use builder::{Plan, Prepared, UnitBuilder};
 use framing::ReplyFraming;
 pub use framing::put_command_answer;

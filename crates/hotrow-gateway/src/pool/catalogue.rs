@@ -2,7 +2,6 @@
 //! the server's description of it. `hotrow-core` decides what follows from the answers.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use hotrow_core::classify::{self, Candidate, Facts, FunctionFact, MergeRule, TableFacts};
 use hotrow_core::limits;
@@ -50,10 +49,8 @@ impl Pool {
         }
         let epoch = self.database_state().catalogue_epoch();
         let (proof, ask) = statement.proof(epoch, self.config().catalogue_age);
-        // No client waits for this answer, so sessions that want a connection come first.
-        if ask && self.has_room() && !statement.is_proving.swap(true, Relaxed) {
-            let (pool, statement) = (self.clone(), statement.clone());
-            tokio::spawn(async move {
+        if ask {
+            self.ask_early(statement, |pool, statement| async move {
                 let proof = pool.prove(&statement).await.unwrap_or_else(|error| {
                     tracing::debug!(%error, "the catalogue could not be queried about a statement");
                     Proof::NONE
@@ -74,7 +71,7 @@ impl Pool {
         let mut held = self.take_own().await?;
         let rows = held
             .upstream
-            .query(include_str!("../../sql/reached_tables.sql"), &[&array(&reach.names)])
+            .query_catalogue(include_str!("../../sql/reached_tables.sql"), &[&array(&reach.names)])
             .await?;
         let names: Option<Vec<String>> = from_json(rows)?;
         let Some(names) = names.filter(|names| names.len() <= limits::REACHED_TABLES_MAX) else {
@@ -107,7 +104,8 @@ impl Pool {
             None => Vec::new(),
         };
         let cached_sequences = classify::moves_any_sequence(candidate, table.as_ref()) && {
-            let rows = held.upstream.query(include_str!("../../sql/cached_sequences.sql"), &[]).await?;
+            let rows =
+                held.upstream.query_catalogue(include_str!("../../sql/cached_sequences.sql"), &[]).await?;
             rows.first().and_then(|row| row.first()?.as_deref()) != Some("f")
         };
         self.give_back(held);
@@ -123,12 +121,12 @@ async fn function_facts(
 ) -> Result<Vec<FunctionFact>, upstream::Error> {
     let text = include_str!("../../sql/function_facts.sql");
     let mut facts: Vec<FunctionFact> =
-        from_json(held.upstream.query(text, &[&array(&names)]).await?)?.unwrap_or_default();
+        from_json(held.upstream.query_catalogue(text, &[&array(&names)]).await?)?.unwrap_or_default();
     let mut more = classify::names_in_sources(&facts);
     more.retain(|name| !names.contains(name));
     if !more.is_empty() {
         let of_sources: Option<Vec<FunctionFact>> =
-            from_json(held.upstream.query(text, &[&array(&more)]).await?)?;
+            from_json(held.upstream.query_catalogue(text, &[&array(&more)]).await?)?;
         facts.extend(of_sources.unwrap_or_default());
     }
     Ok(facts)
@@ -138,10 +136,10 @@ async fn function_facts(
 /// fingerprint belongs to the earlier definition, and the first batch that relies on it detects the change.
 async fn table_facts(held: &mut HeldConnection, name: &str) -> Result<Option<TableFacts>, upstream::Error> {
     let fingerprint =
-        held.upstream.query(include_str!("../../sql/table_fingerprint.sql"), &[name, ""]).await?;
+        held.upstream.query_catalogue(include_str!("../../sql/table_fingerprint.sql"), &[name, ""]).await?;
     let partitions_max = limits::PARTITIONS_MAX.to_string();
     let text = include_str!("../../sql/table_facts.sql");
-    let rows = held.upstream.query(text, &[name, &partitions_max]).await?;
+    let rows = held.upstream.query_catalogue(text, &[name, &partitions_max]).await?;
     let mut facts: Option<TableFacts> = from_json(rows)?;
     if let Some(facts) = &mut facts
         && let Some([_, fingerprint, functions, ..]) = fingerprint.first().map(Vec::as_slice)
@@ -165,7 +163,7 @@ async fn merge_rules(
         return Ok(Vec::new());
     }
     let names = array(std::slice::from_ref(function));
-    let rows = held.upstream.query(include_str!("../../sql/merge_rules.sql"), &[&names]).await?;
+    let rows = held.upstream.query_catalogue(include_str!("../../sql/merge_rules.sql"), &[&names]).await?;
     Ok(from_json(rows)?.unwrap_or_default())
 }
 

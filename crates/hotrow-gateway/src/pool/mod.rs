@@ -20,7 +20,7 @@ use hotrow_core::classify::{self, Analysis, Candidate, Decision};
 use hotrow_core::lane::{LaneKind, Unit};
 use hotrow_core::limits;
 use hotrow_core::session::{Statement as _, Verdict};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::config::Config;
@@ -54,6 +54,8 @@ pub struct Pool {
     unproven: Notify,
     /// Held while a connection is made as a check.
     logging_in: tokio::sync::Mutex<()>,
+    /// Held while a question is under way for whose answer no client waits.
+    asks_early: Arc<Semaphore>,
     clients: AtomicUsize,
     /// The number of its users.
     pub uses: UseCount,
@@ -122,6 +124,7 @@ impl Pool {
             logged_in,
             unproven: Notify::new(),
             logging_in: tokio::sync::Mutex::default(),
+            asks_early: Arc::new(Semaphore::new(1)),
             clients: AtomicUsize::new(0),
             uses: UseCount::default(),
             tasks: OnceLock::new(),
@@ -354,11 +357,6 @@ impl Pool {
         Ok(name)
     }
 
-    /// Whether sessions leave connections free.
-    pub(crate) fn has_room(&self) -> bool {
-        self.held.has_room()
-    }
-
     /// A connection for the gateway's own queries.
     pub(crate) async fn take_own(&self) -> Result<HeldConnection, held::Error> {
         self.take_named(&self.config().clone(), "hotrow").await
@@ -439,6 +437,38 @@ impl Pool {
                 Some(verdict)
             }
             CachedVerdict::Missing => None,
+        }
+    }
+
+    /// The same. If it has to be queried, this is done in time for the next run.
+    pub fn verdict_soon(self: &Arc<Self>, statement: &Arc<Statement>) -> Option<Verdict> {
+        let known = self.known_verdict(statement);
+        if known.is_none() {
+            self.ask_early(statement, |pool, statement| async move {
+                if let Err(error) = pool.verdict(&statement).await {
+                    tracing::debug!(%error, "the catalogue could not be queried about a statement");
+                }
+            });
+        }
+        known
+    }
+
+    /// Asks about a statement, although no client waits for the answer: one question at a time, so that sessions which
+    /// want a connection wait for one such question at most. If another one is under way, the statement's next run asks
+    /// again.
+    pub(crate) fn ask_early<F>(
+        self: &Arc<Self>,
+        statement: &Arc<Statement>,
+        ask: impl FnOnce(Arc<Self>, Arc<Statement>) -> F,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        if let Ok(permit) = self.asks_early.clone().try_acquire_owned() {
+            let asked = ask(self.clone(), statement.clone());
+            tokio::spawn(async move {
+                asked.await;
+                drop(permit);
+            });
         }
     }
 

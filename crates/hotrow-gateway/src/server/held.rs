@@ -144,11 +144,6 @@ impl HeldConnections {
         table_permits.retain(|(table, _)| config.tables.iter().any(|other| other.is_for_same(table)));
     }
 
-    /// Whether a session could get a connection at once.
-    pub fn has_room(&self) -> bool {
-        self.in_use.in_use() < self.in_use.limit()
-    }
-
     /// A connection of this pool, with this application name, as soon as the database is not paused.
     pub async fn take(
         &self,

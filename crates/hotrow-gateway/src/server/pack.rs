@@ -30,6 +30,6 @@ pub async fn is_trusted(
 
 /// The answer to a yes-or-no query.
 pub async fn says_yes(upstream: &mut Upstream, question: &str, values: &[&str]) -> Result<bool, Error> {
-    let rows = upstream.query(question, values).await?;
+    let rows = upstream.query_catalogue(question, values).await?;
     Ok(rows.first().and_then(|row| row.first()?.as_deref()) == Some("t"))
 }

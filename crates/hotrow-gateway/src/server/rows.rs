@@ -1,11 +1,12 @@
-//! Carries the decisions about transactions that work on the same row: those that wait are woken when it is their turn.
+//! Carries the decisions about transactions that work on the same rows: those that wait are woken when it is their turn.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotrow_core::admission::RowPatience;
 use hotrow_core::key::Key;
-use hotrow_core::row_queue::{Place, RowQueues};
+use hotrow_core::row_queue::{Place, Queue, RowQueues};
+use hotrow_core::session;
 use tokio::sync::oneshot;
 
 use crate::lock::Lock;
@@ -21,18 +22,20 @@ struct Waiting {
     wakers: HashMap<u64, oneshot::Sender<()>>,
 }
 
-/// A transaction's place among those that work on a row, until it is dropped.
+/// A transaction's place among those that begin with the same statement, or work on the same row, until it is dropped.
 #[derive(Debug)]
 pub struct RowPlace {
     rows: Arc<Rows>,
-    key: Key,
+    queue: Queue,
+    /// The largest number of other transactions that it has met on a row.
+    others: Option<usize>,
 }
 
 /// A transaction that waits for such a place.
 #[derive(Debug)]
 pub struct RowWait {
     rows: Arc<Rows>,
-    key: Key,
+    queue: Queue,
     ticket: u64,
     ended: u64,
     woken: oneshot::Receiver<()>,
@@ -40,18 +43,24 @@ pub struct RowWait {
 }
 
 impl Rows {
-    /// A place among the transactions that work on this row, or a wait for one.
-    pub fn join(self: &Arc<Self>, key: Key) -> Result<RowPlace, RowWait> {
+    /// A place in this queue, or a wait for one.
+    pub fn join(self: &Arc<Self>, queue: Queue) -> Result<RowPlace, RowWait> {
         let mut waiting = self.0.lock();
         let rows = self.clone();
-        match waiting.queues.join(key) {
-            Place::Works => Ok(RowPlace { rows, key }),
+        match waiting.queues.join(queue) {
+            Place::Works => Ok(RowPlace { rows, queue, others: None }),
             Place::Waits { ticket, ended } => {
                 let (wakes, woken) = oneshot::channel();
                 waiting.wakers.insert(ticket, wakes);
-                Err(RowWait { rows, key, ticket, ended, woken, is_over: false })
+                Err(RowWait { rows, queue, ticket, ended, woken, is_over: false })
             }
         }
+    }
+
+    /// A transaction at the server comes to this row. Returns its place, and the number of others that work on the row.
+    pub fn come_to(self: &Arc<Self>, row: Key) -> (RowPlace, usize) {
+        let others = self.0.lock().queues.come_to(row);
+        (RowPlace { rows: self.clone(), queue: Queue::Row(row), others: None }, others)
     }
 }
 
@@ -64,8 +73,8 @@ impl Waiting {
     }
 
     /// A transaction has ended: it is the next one's turn.
-    fn leave(&mut self, key: Key) {
-        if let Some(ticket) = self.queues.leave(key) {
+    fn leave(&mut self, queue: Queue, others: Option<usize>) {
+        for ticket in self.queues.leave(queue, others) {
             self.wake(ticket);
         }
     }
@@ -84,20 +93,20 @@ impl RowWait {
                 () = &mut longest => {
                     let mut rows = self.rows.0.lock();
                     if rows.wakers.remove(&self.ticket).is_some() {
-                        rows.queues.go_on(self.key, self.ticket);
+                        rows.queues.go_on(self.queue, self.ticket);
                     }
                     break;
                 }
                 () = tokio::time::sleep(patience.without_end) => {
                     let mut rows = self.rows.0.lock();
-                    for ticket in rows.queues.waited(self.key, &mut self.ended) {
+                    for ticket in rows.queues.waited(self.queue, &mut self.ended) {
                         rows.wake(ticket);
                     }
                 }
             }
         }
         self.is_over = true;
-        RowPlace { rows: self.rows.clone(), key: self.key }
+        RowPlace { rows: self.rows.clone(), queue: self.queue, others: None }
     }
 }
 
@@ -108,14 +117,20 @@ impl Drop for RowWait {
         }
         let mut rows = self.rows.0.lock();
         match rows.wakers.remove(&self.ticket) {
-            Some(_) => rows.queues.give_up(self.key, self.ticket),
-            None => rows.leave(self.key), // its turn has come, unnoticed
+            Some(_) => rows.queues.give_up(self.queue, self.ticket),
+            None => rows.leave(self.queue, None), // its turn has come, unnoticed
         }
     }
 }
 
 impl Drop for RowPlace {
     fn drop(&mut self) {
-        self.rows.0.lock().leave(self.key);
+        self.rows.0.lock().leave(self.queue, self.others);
+    }
+}
+
+impl session::Place for RowPlace {
+    fn met(&mut self, others: usize) {
+        self.others = self.others.max(Some(others));
     }
 }

@@ -158,6 +158,20 @@ impl Upstream {
         self.rows().await
     }
 
+    /// The same, whatever the settings of the client are.
+    pub async fn query_catalogue(&mut self, text: &str, values: &[&str]) -> Result<Rows, Error> {
+        self.put_statement(include_str!("../../sql/own_query.sql"), &[]);
+        self.query(text, values).await
+    }
+
+    /// Prepares a statement. False if the server refuses it.
+    pub async fn prepare(&mut self, name: &[u8], text: &[u8], types: &[u8]) -> Result<bool, Error> {
+        frontend::Parse { name, text, types }.put(&mut self.output);
+        self.output.extend_from_slice(frontend::SYNC);
+        self.flush().await?;
+        Ok(self.until_ready(|_| Ok(())).await?.is_none())
+    }
+
     /// Runs a text of the gateway whose statements return nothing.
     pub async fn run(&mut self, text: &str) -> Result<(), Error> {
         frontend::put_query(&mut self.output, text);

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use hotrow_core::expect::Prepared;
+use hotrow_core::key::Key;
 use hotrow_core::normalise::Shape;
 use hotrow_core::session::{self, Answers, Proof, Verdict};
 use hotrow_wire::backend::Problem;
@@ -37,7 +38,7 @@ impl session::Environment for Environment {
     type Connection = HeldConnection;
     type Envelope = Envelope;
     type Returned = Returned;
-    type RowPlace = RowPlace;
+    type Place = RowPlace;
 
     fn simple(&self, shape: &Shape<'_>) -> Arc<Statement> {
         self.pool.context.statements.simple(shape)
@@ -65,6 +66,14 @@ impl session::Environment for Environment {
 
     fn verdict(&self, statement: &Arc<Statement>) -> Option<Verdict> {
         self.pool.known_verdict(statement)
+    }
+
+    fn verdict_soon(&self, statement: &Arc<Statement>) -> Option<Verdict> {
+        self.pool.verdict_soon(statement)
+    }
+
+    fn come_to(&self, row: Key) -> (RowPlace, usize) {
+        self.pool.database_state().rows.come_to(row)
     }
 
     fn passes(&self, statement: &Statement) -> bool {

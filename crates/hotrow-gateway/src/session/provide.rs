@@ -1,19 +1,22 @@
 //! Provides what the session needs before it can go on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use hotrow_core::key::Key;
 use hotrow_core::limits;
+use hotrow_core::row_queue::Queue;
 use hotrow_core::session::SessionEnd;
 use hotrow_wire::backend::Problem;
 use tokio::sync::oneshot;
 
 use super::{Need, SessionTask};
 use crate::lane::{Envelope, Returned, Unblock, cancelled};
-use crate::server::held::HeldConnection;
+use crate::server::held::{self, HeldConnection};
 use crate::server::rows::{RowPlace, RowWait};
+use crate::server::upstream;
 use crate::session::control::BackendKey;
 use crate::session::problems::no_connection;
+use crate::statements::Statement;
 
 impl SessionTask {
     /// Provides anything but events.
@@ -22,7 +25,7 @@ impl SessionTask {
             Need::Event | Need::Reply => {}
             Need::Lanes => self.next_from_lanes().await?,
             Need::Connection => self.provide_connection().await,
-            Need::Row(key) => self.provide_row(key).await,
+            Need::Turn(queue) => self.provide_turn(queue).await,
             // The futures are boxed, so sessions that do not need them, idle ones above all, have no memory for them.
             Need::Verdict(statement) => {
                 let verdict = Box::pin(self.pool.verdict(&statement)).await;
@@ -34,10 +37,21 @@ impl SessionTask {
             }
             Need::Classified(text) => Box::pin(self.classify(text)).await,
             Need::Notifications => Box::pin(self.catch_up()).await?,
+            Need::Prepared(statements) => {
+                let prepared =
+                    Box::pin(self.without_cancels(async |task| task.prepare_all(statements).await));
+                match prepared.await {
+                    Ok(prepared) => self.session.prepared(&prepared),
+                    Err(_) => self.session.server_gone()?,
+                }
+            }
             Need::Rename => {
                 let name = self.session.first_name().to_owned();
-                let Some(held) = self.session.connection() else { return Ok(()) };
-                match Box::pin(held.set_name(&name)).await {
+                let renamed = Box::pin(self.without_cancels(async |task| match task.session.connection() {
+                    Some(held) => held.set_name(&name).await,
+                    None => Ok(()),
+                }));
+                match renamed.await {
                     Ok(()) => {
                         self.session.renamed();
                         self.relay_received()?;
@@ -49,8 +63,14 @@ impl SessionTask {
                 }
             }
             Need::StateLeft => {
-                if Box::pin(self.query_state_left()).await.is_err() {
-                    self.session.state_lost()?;
+                match Box::pin(self.without_cancels(async |task| task.query_state_left().await)).await {
+                    Ok(()) => {}
+                    // For example, the client has set a very short timeout.
+                    Err(held::Error::Upstream(upstream::Error::Refused { .. })) => {
+                        self.session.state_unknown()
+                    }
+                    // The session's settings may be lost with the connection.
+                    Err(_) => self.session.server_gone()?,
                 }
                 self.relay_received()?;
             }
@@ -94,16 +114,16 @@ impl SessionTask {
         Box::pin(self.wait_for_connection()).await;
     }
 
-    /// Most transactions work on a row at once. Others wait in a boxed future.
-    async fn provide_row(&mut self, key: Key) {
-        let place = match self.pool.database_state().rows.join(key) {
+    /// Most transactions work at once. Others wait in a boxed future.
+    async fn provide_turn(&mut self, queue: Queue) {
+        let place = match self.pool.database_state().rows.join(queue) {
             Ok(place) => place,
             Err(waiting) => match Box::pin(self.wait_for_row(waiting)).await {
                 Ok(place) => place,
                 Err(problem) => return self.refuse_connection(problem).await,
             },
         };
-        self.session.row_taken(place);
+        self.session.placed(queue, place);
     }
 
     async fn wait_for_row(&mut self, waiting: RowWait) -> Result<RowPlace, Problem> {
@@ -118,6 +138,32 @@ impl SessionTask {
             true => Err(cancelled()),
             false => place,
         }
+    }
+
+    /// Prepares statements on the session's connection. Returns those that the server has not refused.
+    async fn prepare_all(
+        &mut self,
+        statements: Vec<Arc<Statement>>,
+    ) -> Result<Vec<Arc<Statement>>, upstream::Error> {
+        let Some(held) = self.session.connection() else { return Ok(Vec::new()) };
+        let mut prepared = Vec::new();
+        for statement in statements {
+            if held.upstream.prepare(&statement.name, &statement.text, &statement.types).await? {
+                prepared.push(statement);
+            }
+        }
+        Ok(prepared)
+    }
+
+    /// Runs a query of the gateway on the session's connection. A cancel request of the client is not for this query.
+    async fn without_cancels<R>(&mut self, query: impl AsyncFnOnce(&mut Self) -> R) -> R {
+        self.control.clear_target().await;
+        let result = query(self).await;
+        if let Some(held) = self.session.connection() {
+            let target = backend_key(held);
+            self.control.set_target(Some(target));
+        }
+        result
     }
 
     /// A connection is there, unless a cancel request has come meanwhile.

@@ -34,7 +34,10 @@ impl SessionTask {
         let is_changed = settings.as_ref() != Some(self.pool.identity.settings());
         match settings.filter(|_| !is_pinned) {
             None => effect.settings = is_changed,
-            Some(settings) if is_changed => effect.settings = !self.move_to_pool_with(settings).await,
+            Some(settings) if is_changed => {
+                effect.settings = !self.session.may_move(self.pool.identity.settings(), &settings)
+                    || !self.move_to_pool_with(settings).await;
+            }
             Some(settings) => held.set_settings(&settings).await?,
         }
         let prepared = field(&rows, 7).and_then(|count| count.parse().ok());

@@ -32,8 +32,6 @@ pub struct Statement {
     credit: AtomicI32,
     superseded: AtomicBool,
     proof: Lock<Option<(Proof, u64, Instant)>>,
-    /// Whether a task queries the catalogue for its proof.
-    pub is_proving: AtomicBool,
     /// The types of its parameters and its columns, as the server described them when the verdict was made.
     pub description: OnceLock<Bytes>,
     /// Counts of its runs by outcome.
@@ -144,7 +142,6 @@ impl Statement {
             credit: AtomicI32::new(CREDIT_MAX),
             superseded: AtomicBool::new(false),
             proof: Lock::new(None),
-            is_proving: AtomicBool::new(false),
             description: OnceLock::new(),
             counts: Arc::default(),
         }
@@ -228,7 +225,6 @@ impl Statement {
     /// Notes the catalogue's facts about the state that it leaves behind.
     pub fn prove(&self, proof: Proof, epoch: u64) {
         *self.proof.lock() = Some((proof, epoch, Instant::now()));
-        self.is_proving.store(false, Relaxed);
     }
 
     /// Whether its verdict belongs to another state of the catalogue.

@@ -261,6 +261,71 @@ async fn a_transaction_that_waits_in_the_gateway_can_be_cancelled() {
 }
 
 #[tokio::test]
+async fn a_transaction_that_was_cancelled_in_the_gateway_can_be_chained() {
+    let stage = stage("1min").await;
+    let _contended = contended(&stage, 1).await;
+    let third = begin(&stage).await;
+    let token = third.cancel_token();
+    let third = update(third);
+    waits(&stage, 1).await;
+    token.cancel_query(NoTls).await.unwrap();
+    let (third, _) = third.await.unwrap();
+    third.batch_execute("commit and chain").await.unwrap();
+    third.batch_execute("savepoint a").await.unwrap(); // only in a transaction
+    third.batch_execute("rollback").await.unwrap();
+}
+
+/// The server releases the locks of a transaction that fails, and of one that another follows by AND CHAIN.
+#[tokio::test]
+async fn a_transaction_without_locks_has_no_place() {
+    for end in ["select 1 / 0", "commit and chain"] {
+        let stage = stage("1min").await;
+        let mut open = Vec::new();
+        for _ in 0..4 {
+            let client = begin(&stage).await;
+            client.batch_execute(UPDATE).await.unwrap();
+            let _ = client.batch_execute(end).await;
+            open.push(client);
+        }
+        assert_eq!(stage.gateway.metric("row_waits"), 0, "{end}");
+    }
+}
+
+/// A transaction that updates a row of its own, then the hot one.
+async fn late(client: &Client, number: u32) {
+    let own = format!("update others set n = n + 1 where id = {number}");
+    for sql in ["begin", &own, UPDATE, "commit"] {
+        client.batch_execute(sql).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn transactions_that_meet_on_a_row_later_wait_in_the_gateway() {
+    let stage = stage("1min").await;
+    let others = "create table others (id int primary key, n int); insert into others select generate_series(1, 99), 0";
+    stage.direct.batch_execute(others).await.unwrap();
+    let mut tasks = Vec::new();
+    for number in 1..33 {
+        let client = client(&stage).await;
+        tasks.push(tokio::spawn(async move {
+            for _ in 0..20 {
+                late(&client, number).await;
+            }
+        }));
+    }
+    let mut most = 0;
+    while tasks.iter().any(|task| !task.is_finished()) {
+        most = most.max(stage.gateway.metric("row_waits"));
+        tokio::task::yield_now().await;
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(value(&stage.direct, "select n from t where id = 1").await, "640");
+    assert!(most > 0, "some have waited in the gateway");
+}
+
+#[tokio::test]
 async fn a_statement_timeout_is_kept_for_a_row_that_many_want() {
     let stage = stage("1min").await;
     let _first = at_work(&stage, 1).await;

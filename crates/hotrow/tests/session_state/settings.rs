@@ -1,7 +1,7 @@
 //! Every setting that a session can change: the answers are those of a direct connection, and the session is packed
 //! wherever its settings allow it.
 
-use hotrow_testkit::raw::{Message, Raw, startup};
+use hotrow_testkit::raw::{Message, Raw, bind, execute, parse, query, startup, sync};
 use hotrow_testkit::{Gateway, connect, new_schema, rows, server, until};
 use tokio_postgres::Client;
 
@@ -94,4 +94,59 @@ async fn every_setting_is_as_directly() {
     }
     assert!(10 * packed > 9 * settings, "only {packed} of {settings} are packed");
     println!("{packed} of {settings} settings are packed");
+}
+
+/// A prepared statement keeps the meaning that its text had when it was prepared.
+#[tokio::test]
+async fn prepared_statements_are_not_read_again_after_a_set() {
+    let (_client, [direct, through]) = databases().await;
+    let gateway = Gateway::start(&[]);
+    for (sql, set) in [
+        ("select extract(epoch from timestamptz '2020-01-01 10:00')", "set timezone = 'Asia/Tokyo'"),
+        (
+            "update t set at = '2020-01-01 10:00' where id = 1 returning extract(epoch from at)",
+            "set timezone = 'Asia/Tokyo'",
+        ),
+        ("select date '01/02/2020' - date '2020-01-01'", "set datestyle = 'SQL, DMY'"),
+        ("select n = null from t where id = 1", "set transform_null_equals = on"),
+        (r"select length('a\\nb')", "set standard_conforming_strings = off"),
+        ("select length('é')", "set client_encoding = 'LATIN1'"),
+        ("select n from t where id = 1", "set timezone = 'Asia/Tokyo'"),
+    ] {
+        let mut answers = Vec::new();
+        for (port, database) in [(server().port(), &direct), (gateway.port(), &through)] {
+            let mut raw = session(port, database).await;
+            let run = [bind("", "p", &[]), execute("", 0), sync()].concat();
+            raw.send(&[parse("p", sql), run.clone()].concat()).await;
+            let mut all = raw.until_ready(1).await;
+            raw.send(&[query("begin"), query(set), query("commit")].concat()).await;
+            all.extend(raw.until_ready(3).await);
+            raw.send(&run).await;
+            all.extend(raw.until_ready(1).await);
+            answers.push(comparable(all));
+        }
+        assert_eq!(answers[0], answers[1], "{set}: {sql}");
+    }
+}
+
+/// The gateway looks at the session's settings after the client has its answer.
+#[tokio::test]
+async fn a_late_cancel_request_or_a_short_timeout_changes_no_setting() {
+    let (_client, [_, through]) = databases().await;
+    let gateway = Gateway::start(&[]);
+    for timeout in ["0", "1ms"] {
+        for _ in 0..30 {
+            let config = hotrow_testkit::config_in(gateway.port(), "public");
+            let client = connect(config.clone().dbname(&through)).await;
+            client.batch_execute(&format!("set statement_timeout = '{timeout}'")).await.unwrap();
+            until("it is set", async || client.batch_execute("set timezone = 'Asia/Tokyo'").await.is_ok())
+                .await;
+            client.cancel_token().cancel_query(tokio_postgres::NoTls).await.unwrap();
+            let mut shown = rows(&client, "show timezone").await;
+            while shown.is_err() {
+                shown = rows(&client, "show timezone").await; // cancelled, as it can be directly
+            }
+            assert_eq!(shown.unwrap()[0][0].as_deref(), Some("Asia/Tokyo"), "statement_timeout {timeout}");
+        }
+    }
 }

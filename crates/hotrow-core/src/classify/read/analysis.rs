@@ -58,10 +58,13 @@ pub enum Boundary {
 pub enum Transaction {
     /// BEGIN or START TRANSACTION, with the server's command tag for it.
     Begin(&'static str),
-    /// COMMIT.
-    Commit,
-    /// ROLLBACK.
-    Rollback,
+    /// COMMIT or ROLLBACK.
+    End {
+        /// COMMIT.
+        commits: bool,
+        /// AND CHAIN: another transaction like this one begins at once.
+        chains: bool,
+    },
 }
 
 impl Boundary {

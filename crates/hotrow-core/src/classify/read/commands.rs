@@ -70,17 +70,26 @@ pub(crate) fn command(tokens: &[Token]) -> Analysis {
 fn transaction(word: &str, mut cursor: Cursor<'_>) -> (Option<Boundary>, Option<Transaction>) {
     const NEITHER: (Option<Boundary>, Option<Transaction>) = (None, None);
     let begin = |tag| (Some(Boundary::Begin(tag)), Transaction::Begin(tag));
-    let (boundary, transaction) = match word {
+    let (boundary, mut transaction) = match word {
         "begin" => begin("BEGIN"),
         "start" if cursor.take(&["transaction"]) => begin("START TRANSACTION"),
-        "commit" | "end" => (Some(Boundary::Commit), Transaction::Commit),
-        "rollback" | "abort" => (None, Transaction::Rollback),
+        "commit" | "end" => (Some(Boundary::Commit), Transaction::End { commits: true, chains: false }),
+        "rollback" | "abort" => (None, Transaction::End { commits: false, chains: false }),
         _ => return NEITHER,
     };
     if word != "start" {
         cursor.take(&["transaction", "work"]);
     }
     let (mut in_lanes, mut on_standbys) = (true, true);
+    if let Transaction::End { chains, .. } = &mut transaction
+        && cursor.take(&["and"])
+    {
+        *chains = !cursor.take(&["no"]);
+        in_lanes = !*chains;
+        if !cursor.take(&["chain"]) {
+            return NEITHER;
+        }
+    }
     while let Transaction::Begin(_) = transaction
         && let Some(mode) = mode(&mut cursor)
     {

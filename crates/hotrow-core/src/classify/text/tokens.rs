@@ -8,7 +8,7 @@ use crate::classify::reason::Reason;
 /// A text's tokens. Fails if PostgreSQL would read other tokens.
 pub(crate) fn read(sql: &str) -> Result<Vec<Token>, Reason> {
     // PostgreSQL takes these characters for letters. The tokeniser takes them for white space.
-    if sql.contains(|c: char| !c.is_ascii() && c.is_whitespace()) {
+    if sql.contains(|c: char| c == '\x0b' || !c.is_ascii() && c.is_whitespace()) {
         return Err(Reason::NotUnderstood("white space outside ASCII".to_owned()));
     }
     let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, sql)

@@ -18,9 +18,10 @@ use crate::expect::Prepared;
 use crate::key::{Key, KeyColumn, KeySource, KeySpec, ValueForm};
 use crate::lane::{Event, LaneKind, Unit};
 use crate::normalise::Shape;
-use crate::row_queue::RowQueues;
+use crate::row_queue::{Queue, RowQueues};
 use crate::session::{
-    self, Answers, Connection, Environment, Pieces, Proof, RunOutcome, Statement, StatementInfo, Verdict,
+    self, Answers, Connection, Environment, Pieces, Place, Proof, RunOutcome, Statement, StatementInfo,
+    Verdict,
 };
 use crate::unit::{self, Packed};
 
@@ -265,15 +266,22 @@ pub struct SimEnvironment {
     pub inbox: SimInbox,
 }
 
-/// A place among the transactions that work on a row.
-pub struct SimRowPlace {
+/// A place in a queue of transactions.
+pub struct SimPlace {
     pub shared: Rc<Shared>,
-    pub key: Key,
+    pub queue: Queue,
+    pub others: Option<usize>,
 }
 
-impl Drop for SimRowPlace {
+impl Place for SimPlace {
+    fn met(&mut self, others: usize) {
+        self.others = self.others.max(Some(others));
+    }
+}
+
+impl Drop for SimPlace {
     fn drop(&mut self) {
-        self.shared.rows.borrow_mut().leave(self.key);
+        self.shared.rows.borrow_mut().leave(self.queue, self.others);
     }
 }
 
@@ -285,7 +293,7 @@ impl Environment for SimEnvironment {
     type Connection = SimConnection;
     type Envelope = SimEnvelope;
     type Returned = SimReturned;
-    type RowPlace = SimRowPlace;
+    type Place = SimPlace;
 
     fn simple(&self, shape: &Shape<'_>) -> Arc<SimStatement> {
         let types: Vec<u8> = shape.literals().flat_map(|literal| literal.type_oid.to_be_bytes()).collect();
@@ -318,6 +326,16 @@ impl Environment for SimEnvironment {
             Analysis::Candidate(_) => statement.last_verdict(),
             _ => Some(Verdict::Pass),
         }
+    }
+
+    fn verdict_soon(&self, statement: &Arc<SimStatement>) -> Option<Verdict> {
+        self.verdict(statement)
+    }
+
+    fn come_to(&self, row: Key) -> (SimPlace, usize) {
+        let others = self.shared.rows.borrow_mut().come_to(row);
+        let queue = Queue::Row(row);
+        (SimPlace { shared: self.shared.clone(), queue, others: None }, others)
     }
 
     fn passes(&self, statement: &SimStatement) -> bool {

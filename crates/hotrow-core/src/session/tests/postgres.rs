@@ -272,6 +272,14 @@ impl Backend {
         Ok(())
     }
 
+    /// Prepares a statement of the gateway. False if it is wrong.
+    pub fn prepares(&mut self, name: &[u8], text: &[u8], types: &[u8]) -> bool {
+        let kept = self.kept.len();
+        let is_right = self.parse(&Parse { name, text, types }).is_ok();
+        self.kept.truncate(kept);
+        is_right
+    }
+
     fn parse(&mut self, parse: &Parse<'_>) -> Result<(), Failure> {
         let (name, statement) = (text(parse.name), text(parse.text));
         if name.is_empty() {

@@ -7,8 +7,7 @@ use bytes::{Buf, BytesMut};
 use hotrow_wire::backend::Problem;
 
 use super::environment::{
-    DEFAULT_NAME, LANES, Settings, Shared, SimAnswers, SimConnection, SimEnvironment, SimReturned,
-    SimRowPlace,
+    DEFAULT_NAME, LANES, Settings, Shared, SimAnswers, SimConnection, SimEnvironment, SimPlace, SimReturned,
 };
 use super::lane::LaneTask;
 use super::listener::{Listener, SimInbox};
@@ -218,16 +217,30 @@ impl World {
                     return;
                 }
                 Ok(Need::Connection) => self.connect(number),
-                Ok(Need::Row(key)) => {
+                Ok(Need::Turn(queue)) => {
                     let shared = self.shared.clone();
-                    assert_eq!(shared.rows.borrow_mut().join(key), Place::Works, "clients use separate rows");
-                    client.session.row_taken(SimRowPlace { shared, key });
+                    assert_eq!(
+                        shared.rows.borrow_mut().join(queue),
+                        Place::Works,
+                        "clients use separate rows"
+                    );
+                    client.session.placed(queue, SimPlace { shared, queue, others: None });
                 }
                 Ok(Need::Verdict(statement)) => {
                     let verdict = statement.decide();
                     client.session.decided(statement, Ok(verdict));
                 }
                 Ok(Need::Classified(_)) => {}
+                Ok(Need::Prepared(statements)) => {
+                    let connection =
+                        client.session.connection().expect("statements are prepared on a connection");
+                    let backend = &mut self.backends[connection.backend];
+                    let mut prepared = statements;
+                    prepared.retain(|statement| {
+                        backend.prepares(&statement.name, &statement.text, &statement.types)
+                    });
+                    client.session.prepared(&prepared);
+                }
                 Ok(Need::Rename) => {
                     let name = client.session.first_name().to_owned();
                     let connection = client.session.connection().expect("a name is set on a connection");

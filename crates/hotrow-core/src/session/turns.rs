@@ -1,0 +1,104 @@
+//! A transaction's places in the queues of those that work on the same rows: when its first statement waits, and which
+//! rows its later statements come to.
+
+use hotrow_wire::backend::Status;
+
+use super::environment::Stop;
+use super::{Environment, Need, Place, Session, StatementOf, Verdict};
+use crate::classify::{Analysis, Packing};
+use crate::key::{Key, ParamValue};
+use crate::lane::LaneKind;
+use crate::limits;
+use crate::row_queue::Queue;
+
+/// The places of one transaction. They are given up when they are dropped.
+pub(super) struct Places<P> {
+    /// Among those that begin with the same statement.
+    beginning: Option<P>,
+    /// Among those that work on the same rows.
+    rows: Vec<(Key, P)>,
+}
+
+impl<P> Default for Places<P> {
+    fn default() -> Self {
+        Places { beginning: None, rows: Vec::new() }
+    }
+}
+
+impl<P> Places<P> {
+    /// The transaction is over.
+    pub(super) fn clear(&mut self) {
+        self.rows.clear();
+        self.beginning = None;
+    }
+
+    fn has_row(&self, key: Key) -> bool {
+        self.rows.iter().any(|(row, _)| *row == key)
+    }
+}
+
+impl<E: Environment> Session<E> {
+    /// The transaction has a place in a queue.
+    pub fn placed(&mut self, queue: Queue, place: E::Place) {
+        match queue {
+            Queue::Row(key) => self.places.rows.push((key, place)),
+            Queue::Beginning(_) => self.places.beginning = Some(place),
+        }
+    }
+
+    /// The first statement of a transaction waits for its turn. Later statements do not, because the transaction may
+    /// hold locks when they come.
+    pub(super) fn wait_for_turn<'p>(
+        &self,
+        statement: &StatementOf<E>,
+        param: impl Fn(u16) -> Option<ParamValue<'p>>,
+    ) -> Result<(), Stop<E>> {
+        let is_first = self.begun_status() == Status::Transaction && self.places.beginning.is_none();
+        if !is_first || !self.pack || self.provided.no_connection.is_some() {
+            return Ok(());
+        }
+        let verdict = match self.verdict(statement) {
+            Ok(verdict) => Some(verdict),
+            Err(Stop::Refused(_)) => None, // without a verdict the server gets the statement
+            Err(stop) => return Err(stop),
+        };
+        match verdict.and_then(|verdict| row_of(&verdict, param)) {
+            Some(key) if !self.places.has_row(key) => Err(Stop::Need(Need::Turn(Queue::Row(key)))),
+            _ => Err(Stop::Need(Need::Turn(Queue::Beginning(statement.id)))),
+        }
+    }
+
+    /// Whether it is recorded which row this statement works on.
+    pub(super) fn counts_rows(&self, statement: &E::Statement) -> bool {
+        self.places.beginning.is_some()
+            && self.places.rows.len() < limits::ROWS_OF_TRANSACTION_MAX
+            && matches!(&statement.analysis, Analysis::Candidate(_))
+    }
+
+    /// A statement of a transaction goes to the server. If it works on one row, this is recorded.
+    pub(super) fn come_to_row<'p>(
+        &mut self,
+        statement: &StatementOf<E>,
+        param: impl Fn(u16) -> Option<ParamValue<'p>>,
+    ) {
+        let Some(verdict) = self.env.verdict_soon(statement) else { return };
+        let Some(key) = row_of(&verdict, param).filter(|key| !self.places.has_row(*key)) else { return };
+        let (place, others) = self.env.come_to(key);
+        if let Some(beginning) = &mut self.places.beginning {
+            beginning.met(others);
+        }
+        self.places.rows.push((key, place));
+    }
+}
+
+/// The one row that a statement changes or locks. A list of rows has no place among those of one row.
+fn row_of<'p>(verdict: &Verdict, param: impl Fn(u16) -> Option<ParamValue<'p>>) -> Option<Key> {
+    let packing: &Packing = match verdict {
+        Verdict::Packed(packing) if packing.kind == LaneKind::Write && !packing.in_key_space => packing,
+        Verdict::Locks(packing) => packing,
+        Verdict::Packed(_) | Verdict::Pass => return None,
+    };
+    let spec = packing.key.as_ref().filter(|spec| spec.is_single())?;
+    #[expect(clippy::redundant_closure, reason = "the parameters live longer than the verdict")]
+    spec.key(|index| param(index))
+}
