@@ -16,7 +16,6 @@ use super::{
     Environment, LongText, Named, Need, Resolved, Session, Statement, StatementOf, too_many_statements,
 };
 use crate::limits;
-use crate::settings;
 use crate::unit::gather::{Gather, Gathered, Single};
 use crate::unit::{Packed, Plan};
 
@@ -198,7 +197,7 @@ impl<E: Environment> Session<E> {
             statement: statement.clone(),
             parsed: self.env.next_parse(),
             resolved: types.map(Resolved::new),
-            only_here: self.reads_otherwise() && !settings::is_read_alike(&statement.text),
+            only_here: self.reads_otherwise() && !Self::is_read_alike(statement),
         }
     }
 

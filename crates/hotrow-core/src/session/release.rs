@@ -211,7 +211,12 @@ impl<E: Environment> Session<E> {
     pub fn may_move(&self, from: &Settings, to: &Settings) -> bool {
         let mut named = self.expected.names.values();
         let is_alike = from.read_as(to);
-        named.all(|named| !named.only_here && (is_alike || settings::is_read_alike(&named.statement.text)))
+        named.all(|named| !named.only_here && (is_alike || Self::is_read_alike(&named.statement)))
+    }
+
+    /// Whether a statement means the same under all settings. Texts like SET are read when they run.
+    pub(super) fn is_read_alike(statement: &StatementOf<E>) -> bool {
+        Self::effect_of(statement).settings || settings::is_read_alike(&statement.text)
     }
 
     /// Whether the session may have other settings than its pool.
@@ -232,7 +237,7 @@ impl<E: Environment> Session<E> {
         let is_missing = |named: &&Named<E::Statement>| {
             let prepared = holding.held.prepared();
             !named.only_here
-                && !settings::is_read_alike(&named.statement.text)
+                && !Self::is_read_alike(&named.statement)
                 && !prepared.has(self.with_known_types(named).id)
         };
         let missing = self.expected.names.values().filter(is_missing);
