@@ -1,6 +1,6 @@
 //! Collects samples within a bound, with each statement's text once. Decides how long to wait between samples.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use hotrow_core::normalise::Normaliser;
@@ -19,6 +19,8 @@ const VALUES_MAX: usize = 8;
 const VALUE_CHARS_MAX: usize = 100;
 /// The share of one core's time that sampling can take: one part in this many.
 const SHARE: u32 = 50;
+/// Samples of which the fastest tells the work of one.
+const LAST: usize = 10;
 
 /// Collects samples.
 #[derive(Debug)]
@@ -31,6 +33,10 @@ pub struct Recorder {
     normaliser: Normaliser,
     entries: usize,
     interval: Duration,
+    /// The times of the last samples.
+    took: VecDeque<Duration>,
+    /// The estimated work of all samples in the server.
+    pub work: Duration,
 }
 
 impl Recorder {
@@ -43,6 +49,8 @@ impl Recorder {
             normaliser: Normaliser::new(),
             entries: 0,
             interval,
+            took: VecDeque::new(),
+            work: Duration::ZERO,
         }
     }
 
@@ -86,9 +94,16 @@ impl Recorder {
         (Some(self.statements.len() - 1), values)
     }
 
-    /// The time until the next sample begins, after one that took this long in the server.
-    pub fn pause(&self, took: Duration) -> Duration {
-        self.interval.max(took * SHARE).saturating_sub(took)
+    /// The time until the next sample, after one that took this long. On a busy server most of a sample's time is
+    /// waiting for a core, so the fastest of the last samples counts as the work of each.
+    pub fn pause(&mut self, took: Duration) -> Duration {
+        self.took.push_back(took);
+        if self.took.len() > LAST {
+            self.took.pop_front();
+        }
+        let work = self.took.iter().min().copied().unwrap_or(took);
+        self.work += work;
+        self.interval.max(work * SHARE).saturating_sub(took)
     }
 }
 
@@ -132,8 +147,17 @@ mod tests {
 
     #[test]
     fn a_sample_that_takes_long_makes_samples_rare() {
-        let recorder = Recorder::new(Duration::from_millis(50));
+        let mut recorder = Recorder::new(Duration::from_millis(50));
         assert_eq!(recorder.pause(Duration::from_micros(500)), Duration::from_micros(49_500));
+        assert_eq!(
+            recorder.pause(Duration::from_millis(10)),
+            Duration::from_millis(40),
+            "it waited for a core"
+        );
+        for _ in 0..LAST {
+            recorder.pause(Duration::from_millis(10));
+        }
         assert_eq!(recorder.pause(Duration::from_millis(10)), Duration::from_millis(490));
+        assert_eq!(recorder.work, Duration::from_micros(10 * 500) + Duration::from_millis(30));
     }
 }

@@ -65,7 +65,7 @@ pub async fn record(url: &str, length: Duration, interval: Duration) -> Result<R
         before,
         after,
         tables,
-        own_ms: server.own.as_secs_f64() * 1e3,
+        own_ms: recorder.work.as_secs_f64() * 1e3,
         ..Recording::default()
     };
     take_statements(&mut recorder, &mut recording);

@@ -12,6 +12,8 @@ use crate::recording::Recording;
 
 /// Characters of a statement in a finding.
 const TEXT_CHARS: usize = 160;
+/// Pages of a table whose rows are all contended.
+const PAGES_OF_SMALL_TABLE: usize = 16;
 /// Sessions that have to wait on average before a wait is worth a finding.
 const WAITING_MIN: f64 = 0.5;
 
@@ -244,22 +246,24 @@ impl Parts<'_> {
         let known: Vec<&HotRow> = rows.rows.iter().filter(|row| row.is_known()).collect();
         let strong: Vec<&HotRow> = known.iter().copied().filter(|row| row.share >= 0.15).take(4).collect();
         let together: f64 = strong.iter().map(|row| row.share).sum();
-        let page = rows.hottest_page().filter(|(.., share)| *share >= 0.5);
+        let small =
+            rows.hottest_table().filter(|(_, share, pages)| *share >= 0.5 && *pages <= PAGES_OF_SMALL_TABLE);
         let client = self.blocking.doing(Class::Client).unwrap_or(0.0);
         let first = rows.rows.first();
         let one = first.is_some_and(|row| row.share >= 0.6);
-        let (kind, what) = match (strong.as_slice(), page) {
+        let (kind, what) = match (strong.as_slice(), small) {
             _ if one && first.is_some_and(|row| !row.is_known()) => (Kind::HotRow, self.row_name(first?)),
             ([row, ..], _) if one => (Kind::HotRow, self.row_name(row)),
             ([_, _, ..], _) if together >= 0.6 => {
                 let names: Vec<String> = strong.iter().map(|row| self.row_name(row)).collect();
                 (Kind::HotRows, format!("{} rows: {}", strong.len(), names.join(", ")))
             }
-            (_, Some((relation, page, share))) => {
+            (_, Some((relation, share, pages))) => {
                 let table = self.table_name(relation);
+                let rows = known.iter().filter(|row| row.relation == relation).count();
+                let pages = if pages == 1 { "one page".to_owned() } else { format!("{pages} pages") };
                 let what = format!(
-                    "{} rows of page {page} of {table} ({:.0} % of the waits)",
-                    known.len(),
+                    "{rows} rows on {pages} of the table {table} ({:.0} % of the waits)",
                     share * 100.0
                 );
                 (Kind::HotPage, what)

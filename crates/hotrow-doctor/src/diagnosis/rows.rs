@@ -60,7 +60,7 @@ pub struct RowWaits {
     pub pages: BTreeMap<(u32, u32), f64>,
     /// By the lock that they want.
     pub wanted: BTreeMap<Wanted, f64>,
-    /// Sessions that wait for a transaction without a row: two inserts of one key, or a row that just changed hands.
+    /// Sessions that wait for a transaction, by statements that were never seen to wait for a row: inserts of one key.
     pub rowless: f64,
     /// The rows, those with the most waits first.
     pub rows: Vec<HotRow>,
@@ -75,17 +75,28 @@ impl RowWaits {
     pub fn of(recording: &Recording) -> RowWaits {
         let mut waits = RowWaits::default();
         let each = 1.0 / recording.samples.len().max(1) as f64;
-        for sample in &recording.samples {
-            for lock in sample.locks.iter().filter(|lock| !lock.granted) {
-                match row_lock(sample, lock) {
-                    Some(Some(row)) => waits.note(recording, row, each),
-                    Some(None) => {
-                        waits.waiting += each;
-                        waits.rowless += each;
-                    }
-                    None => {}
-                }
+        let mut rowless: HashMap<Option<usize>, f64> = HashMap::new();
+        let mut named: HashMap<Option<usize>, HashMap<(u32, u32), f64>> = HashMap::new();
+        for (sample, lock) in waiting_locks(recording) {
+            let Some(row) = row_lock(sample, lock) else { continue };
+            waits.waiting += each;
+            let statement = statement_of(sample, lock);
+            let Some(row) = row else {
+                *rowless.entry(statement).or_default() += each;
+                continue;
+            };
+            if let Some(wanted) = wanted(&row.mode) {
+                *waits.wanted.entry(wanted).or_default() += each;
             }
+            if let (Some(relation), Some(page)) = (row.relation, row.page)
+                && row.database == Some(recording.abilities.database_oid)
+            {
+                waits.note((relation, page), each);
+                *named.entry(statement).or_default().entry((relation, page)).or_default() += each;
+            }
+        }
+        for (statement, waiting) in rowless {
+            waits.spread(named.get(&statement), waiting);
         }
         for (relation, waiting) in waits.tables.clone() {
             let Some(table) = recording.tables.iter().find(|table| table.oid == relation) else { continue };
@@ -97,16 +108,20 @@ impl RowWaits {
         waits
     }
 
-    fn note(&mut self, recording: &Recording, row: &Lock, each: f64) {
-        self.waiting += each;
-        if let Some(wanted) = wanted(&row.mode) {
-            *self.wanted.entry(wanted).or_default() += each;
+    fn note(&mut self, (relation, page): (u32, u32), waiting: f64) {
+        *self.tables.entry(relation).or_default() += waiting;
+        *self.pages.entry((relation, page)).or_default() += waiting;
+    }
+
+    /// Sessions that wait for a transaction without a row wait for the rows of their statement: a session that has found
+    /// a row changed waits for the next transaction without a lock of the version.
+    fn spread(&mut self, named: Option<&HashMap<(u32, u32), f64>>, waiting: f64) {
+        let all: f64 = named.into_iter().flat_map(HashMap::values).sum();
+        if all <= 0.0 {
+            self.rowless += waiting;
         }
-        if let (Some(relation), Some(page)) = (row.relation, row.page)
-            && row.database == Some(recording.abilities.database_oid)
-        {
-            *self.tables.entry(relation).or_default() += each;
-            *self.pages.entry((relation, page)).or_default() += each;
+        for (page, weight) in named.into_iter().flatten() {
+            self.note(*page, waiting * weight / all);
         }
     }
 
@@ -154,11 +169,25 @@ impl RowWaits {
         if all > 0.0 { self.wanted.get(&wanted).copied().unwrap_or(0.0) / all } else { 0.0 }
     }
 
-    /// The page with the most waits, and its share in all waits for rows.
-    pub fn hottest_page(&self) -> Option<(u32, u32, f64)> {
-        let (page, waiting) = self.pages.iter().max_by(|left, right| left.1.total_cmp(right.1))?;
-        Some((page.0, page.1, waiting / self.waiting.max(f64::MIN_POSITIVE)))
+    /// The table with the most waits, its share in all waits for rows, and the pages with these waits.
+    pub fn hottest_table(&self) -> Option<(u32, f64, usize)> {
+        let (table, waiting) = self.tables.iter().max_by(|left, right| left.1.total_cmp(right.1))?;
+        let pages = self.pages.keys().filter(|(relation, _)| relation == table).count();
+        Some((*table, waiting / self.waiting.max(f64::MIN_POSITIVE), pages))
     }
+}
+
+/// All locks that sessions wait for, with their samples.
+fn waiting_locks(recording: &Recording) -> impl Iterator<Item = (&Sample, &Lock)> {
+    recording
+        .samples
+        .iter()
+        .flat_map(|sample| sample.locks.iter().filter(|lock| !lock.granted).map(move |lock| (sample, lock)))
+}
+
+/// The statement of a session that waits.
+fn statement_of(sample: &Sample, lock: &Lock) -> Option<usize> {
+    sample.sessions.iter().find(|session| Some(session.pid) == lock.pid)?.statement
 }
 
 /// Whether a session waits for a row, and the lock that names the row's version.
@@ -214,19 +243,16 @@ fn changes(recording: &Recording, table: &Table) -> Found {
 /// Rows that the waiting statements name by constants in their texts.
 fn texts(recording: &Recording, table: &Table) -> HashMap<Vec<(String, Option<String>)>, (f64, u32)> {
     let mut found = HashMap::new();
-    for sample in &recording.samples {
-        for lock in sample.locks.iter().filter(|lock| !lock.granted) {
-            let Some(Some(row)) = row_lock(sample, lock) else { continue };
-            if row.relation != Some(table.oid) {
-                continue;
-            }
-            let session = sample.sessions.iter().find(|session| Some(session.pid) == lock.pid);
-            let statement = session.and_then(|session| recording.statements.get(session.statement?));
-            let values = session.map(|session| session.values.as_slice()).unwrap_or_default();
-            let key = statement.map(|statement| key_in_text(statement, values)).unwrap_or_default();
-            let entry = found.entry(key).or_insert((0.0, row.page.unwrap_or(0)));
-            entry.0 += 1.0;
-        }
+    for (sample, lock) in waiting_locks(recording) {
+        let Some(row) = row_lock(sample, lock).flatten().filter(|row| row.relation == Some(table.oid)) else {
+            continue;
+        };
+        let session = sample.sessions.iter().find(|session| Some(session.pid) == lock.pid);
+        let statement = session.and_then(|session| recording.statements.get(session.statement?));
+        let values = session.map(|session| session.values.as_slice()).unwrap_or_default();
+        let key = statement.map(|statement| key_in_text(statement, values)).unwrap_or_default();
+        let entry = found.entry(key).or_insert((0.0, row.page.unwrap_or(0)));
+        entry.0 += 1.0;
     }
     found
 }
@@ -241,17 +267,14 @@ fn key_in_text(statement: &Statement, values: &[String]) -> Vec<(String, Option<
 /// Otherwise the first key, which is the primary key.
 fn key_in_use<'r>(recording: &Recording, table: &'r Table) -> Option<&'r UniqueKey> {
     let mut votes: HashMap<usize, usize> = HashMap::new();
-    for sample in &recording.samples {
-        for lock in sample.locks.iter().filter(|lock| !lock.granted) {
-            if !row_lock(sample, lock).flatten().is_some_and(|row| row.relation == Some(table.oid)) {
-                continue;
-            }
-            let session = sample.sessions.iter().find(|session| Some(session.pid) == lock.pid);
-            let statement = session.and_then(|session| recording.statements.get(session.statement?));
-            let used = statement.and_then(|statement| table.keys.iter().position(|key| uses(statement, key)));
-            if let Some(used) = used {
-                *votes.entry(used).or_default() += 1;
-            }
+    for (sample, lock) in waiting_locks(recording) {
+        if !row_lock(sample, lock).flatten().is_some_and(|row| row.relation == Some(table.oid)) {
+            continue;
+        }
+        let statement = statement_of(sample, lock).and_then(|index| recording.statements.get(index));
+        let used = statement.and_then(|statement| table.keys.iter().position(|key| uses(statement, key)));
+        if let Some(used) = used {
+            *votes.entry(used).or_default() += 1;
         }
     }
     let most = votes.into_iter().max_by_key(|(key, votes)| (*votes, std::cmp::Reverse(*key)));

@@ -86,7 +86,7 @@ fn a_hot_page_of_a_small_table() {
             Ok(())
         })
         .is_named(Kind::HotPage, |report| {
-            assert!(report.findings[0].text.contains("of slot"), "{}", report.findings[0].text);
+            assert!(report.findings[0].text.contains("of the table slot"), "{}", report.findings[0].text);
         });
 }
 
