@@ -12,8 +12,11 @@ use crate::recording::Recording;
 
 /// Characters of a statement in a finding.
 const TEXT_CHARS: usize = 160;
-/// Pages of a table whose rows are all contended.
+/// Pages with waits, or rows, of a table that counts as small.
 const PAGES_OF_SMALL_TABLE: usize = 16;
+const ROWS_OF_SMALL_TABLE: i64 = 500;
+/// The share of a row beside which no other row counts. Short runs see few rows, so two equal rows can differ by a factor.
+const ONE_ROW: f64 = 0.85;
 /// Sessions that have to wait on average before a wait is worth a finding.
 const WAITING_MIN: f64 = 0.5;
 
@@ -246,11 +249,12 @@ impl Parts<'_> {
         let known: Vec<&HotRow> = rows.rows.iter().filter(|row| row.is_known()).collect();
         let strong: Vec<&HotRow> = known.iter().copied().filter(|row| row.share >= 0.15).take(4).collect();
         let together: f64 = strong.iter().map(|row| row.share).sum();
-        let small =
-            rows.hottest_table().filter(|(_, share, pages)| *share >= 0.5 && *pages <= PAGES_OF_SMALL_TABLE);
+        let small = rows
+            .hottest_table()
+            .filter(|(table, share, pages)| *share >= 0.5 && self.is_small(*table, *pages));
         let client = self.blocking.doing(Class::Client).unwrap_or(0.0);
         let first = rows.rows.first();
-        let one = first.is_some_and(|row| row.share >= 0.6);
+        let one = first.is_some_and(|row| row.share >= ONE_ROW);
         let (kind, what) = match (strong.as_slice(), small) {
             _ if one && first.is_some_and(|row| !row.is_known()) => (Kind::HotRow, self.row_name(first?)),
             ([row, ..], _) if one => (Kind::HotRow, self.row_name(row)),
@@ -288,6 +292,11 @@ impl Parts<'_> {
             text: format!("{:.0} sessions wait for {what}.{held}", rows.waiting.max(1.0)),
             next: next.to_owned(),
         })
+    }
+
+    fn is_small(&self, table: u32, pages: usize) -> bool {
+        let rows = self.recording.after.table(table).and_then(|table| table.live);
+        pages <= PAGES_OF_SMALL_TABLE || rows.is_some_and(|rows| rows <= ROWS_OF_SMALL_TABLE)
     }
 
     fn foreign_keys(&self, share: f64) -> Finding {

@@ -4,7 +4,7 @@
 //! The doctor has read these versions right after its look at the locks. A version that was gone by then is found by
 //! its page: the row whose writing transaction changes from one look to the next.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::recording::{Recording, Statement, Table, UniqueKey};
 use crate::sample::{Lock, Sample};
@@ -140,13 +140,13 @@ impl RowWaits {
             let value = |column: &String| place(column).and_then(|place| values.get(place)?.clone());
             key.iter().flat_map(|key| &key.columns).map(|column| (column.clone(), value(column))).collect()
         };
-        let mut rows: HashMap<Vec<(String, Option<String>)>, (f64, u32)> = HashMap::new();
-        for (values, (weight, page)) in &found {
-            let row = rows.entry(named(values)).or_insert((0.0, *page));
-            row.0 += weight;
-        }
-        if rows.is_empty() {
-            rows = texts(recording, table);
+        // Texts tell the row of each session. Versions are seen of some sessions only.
+        let (mut rows, complete) = texts(recording, table);
+        if !(complete || found.is_empty()) {
+            rows.clear();
+            for (values, (weight, page)) in &found {
+                rows.entry(named(values)).or_insert((0.0, *page)).0 += weight;
+            }
         }
         let all: f64 = rows.values().map(|(weight, _)| weight).sum();
         for (key, (weight, page)) in rows {
@@ -240,21 +240,35 @@ fn changes(recording: &Recording, table: &Table) -> Found {
     found
 }
 
-/// Rows that the waiting statements name by constants in their texts.
-fn texts(recording: &Recording, table: &Table) -> HashMap<Vec<(String, Option<String>)>, (f64, u32)> {
-    let mut found = HashMap::new();
+/// Rows by key, with a weight and the page.
+type Named = HashMap<Vec<(String, Option<String>)>, (f64, u32)>;
+
+/// Rows that the waiting statements name by constants in their texts, and whether all these statements do.
+fn texts(recording: &Recording, table: &Table) -> (Named, bool) {
+    let (mut found, mut complete) = (Named::new(), true);
+    let of_table: HashSet<usize> = waiting_locks(recording)
+        .filter(|(sample, lock)| {
+            row_lock(sample, lock).flatten().is_some_and(|row| row.relation == Some(table.oid))
+        })
+        .filter_map(|(sample, lock)| statement_of(sample, lock))
+        .collect();
     for (sample, lock) in waiting_locks(recording) {
-        let Some(row) = row_lock(sample, lock).flatten().filter(|row| row.relation == Some(table.oid)) else {
+        let Some(row) = row_lock(sample, lock) else { continue };
+        let Some(session) = sample.sessions.iter().find(|session| Some(session.pid) == lock.pid) else {
             continue;
         };
-        let session = sample.sessions.iter().find(|session| Some(session.pid) == lock.pid);
-        let statement = session.and_then(|session| recording.statements.get(session.statement?));
-        let values = session.map(|session| session.values.as_slice()).unwrap_or_default();
-        let key = statement.map(|statement| key_in_text(statement, values)).unwrap_or_default();
-        let entry = found.entry(key).or_insert((0.0, row.page.unwrap_or(0)));
-        entry.0 += 1.0;
+        let Some(statement) = session.statement.filter(|statement| of_table.contains(statement)) else {
+            continue;
+        };
+        let key =
+            recording.statements.get(statement).map(|statement| key_in_text(statement, &session.values));
+        let key = key.unwrap_or_default();
+        complete &= !key.is_empty() && key.iter().all(|(_, value)| value.is_some());
+        let page = row.and_then(|row| row.page);
+        let entry = found.entry(key).or_insert((0.0, 0));
+        *entry = (entry.0 + 1.0, page.unwrap_or(entry.1));
     }
-    found
+    (found, complete)
 }
 
 fn key_in_text(statement: &Statement, values: &[String]) -> Vec<(String, Option<String>)> {

@@ -2,7 +2,7 @@
 
 use crate::diagnosis::Diagnosis;
 use crate::diagnosis::findings::{Finding, Kind};
-use crate::diagnosis::load::Class;
+use crate::diagnosis::load::{Class, Load};
 use crate::diagnosis::prediction::Prediction;
 use crate::recording::Recording;
 
@@ -35,12 +35,19 @@ fn waits(diagnosis: &Diagnosis) -> String {
     let named: Vec<String> = classes
         .iter()
         .take(4)
-        .map(|(class, sessions)| format!("{} {}", amount(*sessions), does(*class)))
+        .map(|(class, sessions)| format!("{} {}{}", amount(*sessions), does(*class), memory(load, *class)))
         .collect();
     if named.is_empty() {
         return format!("{} sessions, none of them active.", amount(load.sessions));
     }
     format!("Of {} sessions, on average {}.", amount(load.sessions), named.join(", "))
+}
+
+/// The structure for which the most sessions wait. A crowd that waits for one row also waits for LWLock:LockManager.
+fn memory(load: &Load, class: Class) -> String {
+    let most =
+        load.by_wait.iter().find(|(wait, _)| wait.starts_with("LWLock:") && !wait.contains("WALWrite"));
+    most.filter(|_| class == Class::Memory).map_or_else(String::new, |(wait, _)| format!(" (mostly {wait})"))
 }
 
 fn does(class: Class) -> &'static str {
