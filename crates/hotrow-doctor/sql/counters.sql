@@ -30,7 +30,7 @@ select pg_catalog.json_build_object(
            ), '[]'),
            'standbys', coalesce((
                select pg_catalog.json_agg(pg_catalog.json_build_object(
-                          'name', r.application_name, 'state', r.state, 'sync', r.sync_state,
+                          'name', coalesce(r.application_name, ''), 'state', r.state, 'sync', r.sync_state,
                           'behind_bytes', case when not pg_catalog.pg_is_in_recovery() then
                               pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), r.replay_lsn) end,
                           'xmin_age', pg_catalog.age(r.backend_xmin)))

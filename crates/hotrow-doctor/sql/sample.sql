@@ -34,7 +34,7 @@ held as materialized (
     select l.locktype, l.database, l.relation, l.page, l.tuple, l.virtualxid, l.transactionid, l.classid, l.objid, l.pid,
            l.mode, l.granted
       from pg_catalog.pg_locks l
-     where (select pg_catalog.bool_or(a.wait_event_type operator(pg_catalog.=) 'Lock') from activity a)
+     where (select pg_catalog.bool_or(a.wait_event_type operator(pg_catalog.=) 'Lock' or a.state is null) from activity a)
 ),
 -- Locks of rows are always sent. The others are sent if a session waits for one of them.
 wanted as (

@@ -34,9 +34,10 @@ pub async fn record(url: &str, length: Duration, interval: Duration) -> Result<R
     let end = Instant::now() + length;
     loop {
         let own = server.own;
-        let mut sample = server.sample().await?;
-        read_rows(&mut server, &mut hot, &mut sample).await?;
-        recorder.add(sample);
+        if let Some(mut sample) = server.sample().await? {
+            read_rows(&mut server, &mut hot, &mut sample).await?;
+            recorder.add(sample);
+        }
         let pause = recorder.pause(server.own - own);
         if Instant::now() + pause >= end {
             tokio::time::sleep_until(end.into()).await;
@@ -45,7 +46,9 @@ pub async fn record(url: &str, length: Duration, interval: Duration) -> Result<R
         tokio::time::sleep(pause).await;
     }
     // The last sample ends the interval that the counters cover.
-    recorder.add(server.sample().await?);
+    if let Some(sample) = server.sample().await? {
+        recorder.add(sample);
+    }
     let after = server.counters().await?;
     let samples = recorder.samples.iter();
     let others: BTreeSet<u32> = samples

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 
@@ -42,12 +43,15 @@ impl Server {
         Ok(server)
     }
 
-    /// One sample.
-    pub async fn sample(&mut self) -> Result<Sample, Error> {
+    /// One sample. `None` if the server took too long, which happens on a server without a free core.
+    pub async fn sample(&mut self) -> Result<Option<Sample>, Error> {
         let begun = Instant::now();
         let row = self.client.query_one(&self.sample, &[&TEXT_CHARS_MAX]).await;
         self.own += begun.elapsed();
-        from_json("sessions", row.map_err(Error::query("sessions"))?.get(0))
+        match row {
+            Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => Ok(None),
+            row => from_json("sessions", row.map_err(Error::query("sessions"))?.get(0)).map(Some),
+        }
     }
 
     /// The tables with these OIDs.

@@ -51,6 +51,8 @@ pub struct TreeLine {
 pub struct Blocking {
     /// Samples with sessions that wait for a lock.
     pub samples: usize,
+    /// Average number of blockers at one moment.
+    pub at_once: f64,
     /// The blockers.
     pub blockers: BTreeMap<Blocker, Blocked>,
     /// What blockers do while others wait for them, by number of waiting sessions.
@@ -78,11 +80,13 @@ impl Blocking {
                 let Some(end) = end(*pid, &edges) else { continue };
                 blocking.note(sample, end, &mut seen);
             }
+            blocking.at_once += seen.len() as f64;
             if edges.len() > most {
                 most = edges.len();
                 blocking.tree = tree(sample, &edges);
             }
         }
+        blocking.at_once /= blocking.samples.max(1) as f64;
         blocking
     }
 

@@ -17,6 +17,8 @@ const PAGES_OF_SMALL_TABLE: usize = 16;
 const ROWS_OF_SMALL_TABLE: i64 = 500;
 /// The share of a row beside which no other row counts. Short runs see few rows, so two equal rows can differ by a factor.
 const ONE_ROW: f64 = 0.85;
+/// Average number of holders at one moment below which all wait for one row.
+const ONE_HOLDER: f64 = 1.5;
 /// Sessions that have to wait on average before a wait is worth a finding.
 const WAITING_MIN: f64 = 0.5;
 
@@ -255,8 +257,11 @@ impl Parts<'_> {
         let client = self.blocking.doing(Class::Client).unwrap_or(0.0);
         let first = rows.rows.first();
         let one = first.is_some_and(|row| row.share >= ONE_ROW);
+        let is_unknown = known.is_empty() && first.is_some();
         let (kind, what) = match (strong.as_slice(), small) {
-            _ if one && first.is_some_and(|row| !row.is_known()) => (Kind::HotRow, self.row_name(first?)),
+            // Rows that cannot be told apart have as many holders as there are rows.
+            _ if is_unknown && self.blocking.at_once < ONE_HOLDER => (Kind::HotRow, self.row_name(first?)),
+            _ if is_unknown => (Kind::RowLocks, format!("several rows of {}", first?.table)),
             ([row, ..], _) if one => (Kind::HotRow, self.row_name(row)),
             ([_, _, ..], _) if together >= 0.6 => {
                 let names: Vec<String> = strong.iter().map(|row| self.row_name(row)).collect();
@@ -272,7 +277,7 @@ impl Parts<'_> {
                 );
                 (Kind::HotPage, what)
             }
-            _ => (Kind::RowLocks, format!("{} different rows", rows.distinct.max(known.len()))),
+            _ => (Kind::RowLocks, format!("rows of which {} were seen", rows.distinct)),
         };
         let is_client = client >= 0.4 && kind != Kind::HotPage;
         let kind = if is_client { Kind::HotRowInTransactions } else { kind };

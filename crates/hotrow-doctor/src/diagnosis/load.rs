@@ -67,7 +67,7 @@ impl Class {
         match (kind, wait) {
             ("Lock", "transactionid" | "tuple") => Class::RowLock,
             ("Lock", _) => Class::Lock,
-            ("IO", "WALSync" | "WALWrite" | "WalSync" | "WalWrite")
+            ("IO", "WALSync" | "WALWrite" | "WalSync" | "WalWrite" | "XactSync")
             | ("LWLock", "WALWrite" | "WALWriteLock")
             | ("IPC", "SyncRep") => Class::Flush,
             ("IO" | "BufferPin" | "BufferIO", _) | ("IPC", "BufferIO" | "BufferIo") => Class::Io,

@@ -10,6 +10,9 @@ pub mod statements;
 pub mod summary;
 pub mod throughput;
 
+#[cfg(test)]
+mod tests;
+
 use blocking::Blocking;
 use findings::Finding;
 use load::Load;

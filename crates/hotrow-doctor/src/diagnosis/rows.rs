@@ -148,6 +148,12 @@ impl RowWaits {
                 rows.entry(named(values)).or_insert((0.0, *page)).0 += weight;
             }
         }
+        if rows.is_empty() {
+            let of_table = self.pages.iter().filter(|((relation, _), _)| *relation == table.oid);
+            let page =
+                of_table.max_by(|left, right| left.1.total_cmp(right.1)).map_or(0, |((_, page), _)| *page);
+            rows.insert(Vec::new(), (1.0, page));
+        }
         let all: f64 = rows.values().map(|(weight, _)| weight).sum();
         for (key, (weight, page)) in rows {
             let waiting = waiting * weight / all.max(f64::MIN_POSITIVE);

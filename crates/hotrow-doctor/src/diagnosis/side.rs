@@ -8,6 +8,8 @@ use crate::sample::Session;
 const SNAPSHOT_AGE_MIN: i64 = 1_000;
 /// Dead rows that a long snapshot has to keep before it is worth a finding.
 const DEAD_MIN: i64 = 5_000;
+/// Time that a session can be idle in a transaction.
+const IDLE_SECONDS: f64 = 30.0;
 /// Bytes of log that a slot can hold back.
 const HELD_BYTES: f64 = (1u64 << 30) as f64;
 
@@ -48,6 +50,13 @@ pub fn findings(parts: &Parts<'_>) -> Vec<Finding> {
             );
         }
     }
+    if let Some((pid, seconds)) = parts.idle_longest().filter(|(_, seconds)| *seconds >= IDLE_SECONDS) {
+        side(
+            Severity::Warning,
+            format!("Process {pid} has been idle in its transaction for {seconds:.0} s."),
+            format!("select pg_terminate_backend({pid}); idle_in_transaction_session_timeout prevents it"),
+        );
+    }
     for table in &parts.rows.unreadable {
         let role = &parts.recording.abilities.role;
         side(
@@ -86,6 +95,19 @@ pub fn findings(parts: &Parts<'_>) -> Vec<Finding> {
 }
 
 impl Parts<'_> {
+    /// The session that has been idle in its transaction for the longest time, if it blocks no other.
+    fn idle_longest(&self) -> Option<(i32, f64)> {
+        let last = self.recording.samples.last()?;
+        let stuck = self.stuck_blocker().and_then(|(blocker, _)| blocker.pid);
+        let idle = last
+            .sessions
+            .iter()
+            .filter(|session| session.is_idle_in_transaction() && Some(session.pid) != stuck);
+        let session =
+            idle.filter(|session| session.changed_us.is_some()).min_by_key(|session| session.changed_us)?;
+        Some((session.pid, (last.at_us - session.changed_us?) as f64 / 1e6))
+    }
+
     /// A snapshot that keeps dead rows.
     pub fn long_snapshot(&self) -> Option<Finding> {
         let (dead, table) = self.kept_dead()?;

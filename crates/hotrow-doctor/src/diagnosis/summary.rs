@@ -71,7 +71,7 @@ fn holder(diagnosis: &Diagnosis, main: &Finding) -> String {
         return "No session holds a lock that others wait for long.".to_owned();
     }
     let crowd = format!(
-        "A crowd, not one stuck session: {} sessions held the locks in turn",
+        "A crowd, not one stuck session: {} transactions held the locks in turn",
         diagnosis.blocking.blockers.len()
     );
     let Some(hold) = &diagnosis.hold else { return format!("{crowd}.") };

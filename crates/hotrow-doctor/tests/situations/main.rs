@@ -1,6 +1,7 @@
 //! Twelve planted situations on a private server. The doctor names each of them.
 //!
 //! Each situation runs once for three seconds. With `HOTROW_DOCTOR_SECONDS=10`, each runs five times for ten seconds.
+//! `HOTROW_DOCTOR_RECORD=FILE` writes a recording for the tests of the diagnosis.
 
 mod planted;
 
@@ -34,6 +35,40 @@ fn a_hot_row_by_primary_key() {
             let statement = &report.statements[0];
             assert_eq!((statement.verdict.as_str(), statement.interactive), ("packed", 0.0), "{statement:?}");
             assert!(report.prediction.high > 1.3, "{:?}", report.prediction);
+        });
+}
+
+#[test]
+fn a_member_of_pg_monitor_that_cannot_read_the_table() {
+    Planted::new(ITEMS)
+        .as_role("watcher", "create role watcher login in role pg_monitor")
+        .clients(24, async |_, client| {
+            let update = client.prepare(UPDATE).await?;
+            loop {
+                client.execute(&update, &[&7]).await?;
+            }
+        })
+        .is_named(Kind::HotRow, |report| {
+            assert!(report.findings[0].text.contains("a row of item on page"), "{:?}", report.findings[0]);
+            let side =
+                report.findings.iter().find(|finding| finding.next == "grant select on item to watcher");
+            assert!(side.is_some(), "{:?}", report.findings);
+        });
+}
+
+#[test]
+fn a_role_without_rights() {
+    Planted::new(ITEMS)
+        .as_role("stranger", "create role stranger login")
+        .clients(24, async |_, client| {
+            let update = client.prepare(UPDATE).await?;
+            loop {
+                client.execute(&update, &[&7]).await?;
+            }
+        })
+        .is_named(Kind::Blind, |report| {
+            assert_eq!(report.findings[0].next, "grant pg_monitor to stranger");
+            assert_eq!(report.findings[1].kind, Kind::HotRow, "the locks are visible: {:?}", report.findings);
         });
 }
 

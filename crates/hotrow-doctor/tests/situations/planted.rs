@@ -13,6 +13,9 @@ use tokio_postgres::{Client, Error};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
+/// Samples in a file that `HOTROW_DOCTOR_RECORD` names, which is a test case of the diagnosis.
+const SAMPLES_OF_FILE: usize = 8;
+
 /// A pause of a client between two statements: it shapes the load. No test waits for it.
 pub async fn pause(length: Duration) {
     tokio::time::sleep(length).await;
@@ -25,6 +28,7 @@ pub struct Planted {
     runtime: tokio::runtime::Runtime,
     load: Vec<(oneshot::Sender<()>, JoinHandle<()>)>,
     held: Mutex<Vec<Client>>,
+    role: String,
     waits_for: usize,
     _alone: MutexGuard<'static, ()>,
 }
@@ -67,7 +71,15 @@ impl Planted {
             (database, administrator)
         });
         let (load, held) = (Vec::new(), Mutex::default());
-        Self { database, administrator, runtime, load, held, waits_for: 0, _alone: alone }
+        let role = "postgres".to_owned();
+        Self { database, administrator, runtime, load, held, role, waits_for: 0, _alone: alone }
+    }
+
+    /// The doctor connects as this role, which is created by this statement.
+    pub fn as_role(mut self, role: &str, create: &str) -> Self {
+        self.runtime.block_on(self.administrator.batch_execute(create)).unwrap();
+        role.clone_into(&mut self.role);
+        self
     }
 
     /// Settings of the database for clients that connect later.
@@ -134,8 +146,10 @@ impl Planted {
             let diagnosis = diagnose(&recording, true);
             let report = Named(Report::new(&recording, &diagnosis, true));
             let text = hotrow_doctor::report::text::text(&report);
-            if std::env::var_os("HOTROW_DOCTOR_PRINT").is_some() {
-                println!("{text}");
+            if let Some(path) = std::env::var_os("HOTROW_DOCTOR_RECORD") {
+                let mut part = recording.clone();
+                part.samples.truncate(SAMPLES_OF_FILE);
+                std::fs::write(path, serde_json::to_string(&part).unwrap()).unwrap();
             }
             assert_eq!(report.findings[0].kind, kind, "run {run}:\n{text}");
             check(&report);
@@ -145,7 +159,7 @@ impl Planted {
 
     fn record(&self, seconds: u32) -> Recording {
         let args = Args {
-            upstream: format!("postgres://postgres@127.0.0.1:{}/{}", server().port(), self.database),
+            upstream: format!("postgres://{}@127.0.0.1:{}/{}", self.role, server().port(), self.database),
             seconds,
             interval_ms: 50,
             json: None,
