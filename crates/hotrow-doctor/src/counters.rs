@@ -171,6 +171,17 @@ impl TableCounters {
 }
 
 impl StatementCounters {
+    /// These calls and other calls of the same statement.
+    pub fn and(self, other: Option<&StatementCounters>) -> StatementCounters {
+        let Some(other) = other else { return self };
+        StatementCounters {
+            calls: self.calls + other.calls,
+            total_ms: self.total_ms + other.total_ms,
+            min_ms: self.min_ms.min(other.min_ms),
+            ..self
+        }
+    }
+
     /// The calls since an earlier look.
     pub fn since(&self, before: Option<&StatementCounters>) -> StatementCounters {
         let (calls, total_ms) = before.map_or((0, 0.0), |old| (old.calls, old.total_ms));

@@ -8,6 +8,7 @@ use crate::sample::Sample;
 
 /// What one run has read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Recording {
     /// What the server offers.
     pub abilities: Abilities,
@@ -23,6 +24,8 @@ pub struct Recording {
     pub statements: Vec<Statement>,
     /// Why the gateway would pack no statement of the doctor's role, or why it could not be asked.
     pub unpackable: Option<String>,
+    /// The doctor's own queries, which the server counts as commits.
+    pub own_queries: u32,
     /// The doctor's own work in the server: the time of its statements, in milliseconds.
     pub own_ms: f64,
 }
@@ -118,8 +121,6 @@ pub struct Statement {
     /// The types of the literals that were taken out.
     #[serde(default)]
     pub types: Vec<u32>,
-    /// The ID that the server gave it.
-    pub id: Option<String>,
     /// The counters, if `pg_stat_statements` has them: calls and time during the run.
     pub counters: Option<StatementCounters>,
     /// The gateway's decision. `None` if it was not asked.

@@ -3,18 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
+use hotrow_core::normalise::without_values;
 use tokio_postgres::Statement as Prepared;
 
 use crate::error::Error;
 use crate::recorder::Recorder;
 use crate::recording::{Recording, Table};
 use crate::sample::Sample;
-use crate::server::Server;
+use crate::server::{self, Server};
 
 /// Tables whose rows are read.
 const TABLES_MAX: usize = 20;
 /// Tables that are read after one sample.
 const READS_PER_SAMPLE: usize = 2;
+/// Characters of a text by which statements are compared.
+const SKELETON_CHARS: usize = 4_000;
 /// Reads of a table without a hit after which its most contended page is read as well.
 const READS_WITHOUT_HIT: u32 = 3;
 
@@ -68,6 +71,7 @@ pub async fn record(url: &str, length: Duration, interval: Duration) -> Result<R
         before,
         after,
         tables,
+        own_queries: server.queries,
         own_ms: recorder.work.as_secs_f64() * 1e3,
         ..Recording::default()
     };
@@ -116,18 +120,62 @@ async fn read_rows(
 fn take_statements(recorder: &mut Recorder, recording: &mut Recording) {
     let before: HashMap<_, _> =
         recording.before.statements.iter().map(|old| ((&old.id, &old.query), old)).collect();
+    let mut known: HashMap<String, usize> = HashMap::new();
+    for (index, statement) in recorder.statements.iter().enumerate() {
+        known.entry(skeleton(&statement.shape)).or_insert(index);
+    }
     for now in &recording.after.statements {
         let work = now.since(before.get(&(&now.id, &now.query)).copied());
-        let Some(query) = now.query.as_deref().filter(|_| work.calls > 0) else { continue };
-        let shape = query.trim().trim_end_matches(';').trim_end();
-        // The server's text has parameters in place of constants, so the types of the two can differ.
-        let known =
-            recorder.statements.iter().position(|known| known.shape == shape && known.counters.is_none());
-        let index = known.or_else(|| recorder.statement(query).0);
+        let text = now.query.as_deref().filter(|query| work.calls > 0 && !server::is_own(query));
+        let Some(query) = text else { continue };
+        let index = known.get(&skeleton(query)).copied().or_else(|| recorder.statement(query).0);
         if let Some(statement) = index.and_then(|index| recorder.statements.get_mut(index)) {
-            statement.id = work.id.clone();
-            statement.counters = Some(work);
+            statement.counters = Some(work.and(statement.counters.as_ref()));
         }
     }
     recording.statements = std::mem::take(&mut recorder.statements);
+}
+
+/// A text without values and numbers of parameters. The server's texts have parameters in place of constants, with
+/// other numbers than the gateway's.
+fn skeleton(query: &str) -> String {
+    let text = without_values(query, SKELETON_CHARS);
+    let mut parts = text.split('$');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + "?" + part.trim_start_matches(|c: char| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::StatementCounters;
+    use crate::recording::Statement;
+
+    #[test]
+    fn counters_join_the_statement_that_was_seen() {
+        let mut recorder = Recorder::new(Duration::from_millis(50));
+        recorder.statements =
+            vec![Statement { shape: "update t set n = n + 1 where id = $1".into(), ..Statement::default() }];
+        let counted = |id: &str, query: &str, calls| StatementCounters {
+            id: Some(id.into()),
+            query: Some(query.into()),
+            calls,
+            ..StatementCounters::default()
+        };
+        let mut recording = Recording::default();
+        recording.before.statements = vec![counted("1", "update t set n = n + $2 where id = $1", 5)];
+        recording.after.statements = vec![
+            counted("1", "update t set n = n + $2 where id = $1", 30),
+            counted("2", "update t  set n = n + $2 where id = $1;", 10),
+            counted("3", include_str!("../sql/sample.sql"), 600),
+            counted("4", "select $1", 7),
+        ];
+        take_statements(&mut recorder, &mut recording);
+        let calls: Vec<_> = recording
+            .statements
+            .iter()
+            .map(|statement| statement.counters.as_ref().map_or(0, |counters| counters.calls))
+            .collect();
+        assert_eq!(calls, [35, 7], "{:?}", recording.statements);
+    }
 }

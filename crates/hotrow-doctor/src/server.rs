@@ -22,6 +22,8 @@ pub struct Server {
     sample: Statement,
     /// What the server offers.
     pub abilities: Abilities,
+    /// Number of queries so far.
+    pub queries: u32,
     /// The time of the statements that were run so far. It contains the way to the server and back.
     pub own: Duration,
 }
@@ -34,7 +36,8 @@ impl Server {
         client.batch_execute(begin).await.map_err(Error::query("its settings"))?;
         let sample =
             client.prepare(include_str!("../sql/sample.sql")).await.map_err(Error::query("sessions"))?;
-        let mut server = Self { client, sample, abilities: Abilities::default(), own: Duration::ZERO };
+        let mut server =
+            Self { client, sample, abilities: Abilities::default(), queries: 0, own: Duration::ZERO };
         server.abilities = server.ask("its features", include_str!("../sql/abilities.sql"), &[]).await?;
         if let Some(schema) = &server.abilities.statements_schema {
             let find = include_str!("../sql/find_statements.sql");
@@ -48,6 +51,7 @@ impl Server {
         let begun = Instant::now();
         let row = self.client.query_one(&self.sample, &[&TEXT_CHARS_MAX]).await;
         self.own += begun.elapsed();
+        self.queries += 1;
         match row {
             Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => Ok(None),
             row => from_json("sessions", row.map_err(Error::query("sessions"))?.get(0)).map(Some),
@@ -83,6 +87,7 @@ impl Server {
         let end = page.map(|page| format!("({},0)", page.saturating_add(1)));
         let rows = self.client.query(statement, &[&table.to_string(), &first, &end]).await;
         self.own += begun.elapsed();
+        self.queries += 1;
         let row = |row: tokio_postgres::Row| {
             let (page, tuple) = position(row.try_get(0).ok()?)?;
             let sessions: Option<i64> = row.try_get(2).ok()?;
@@ -135,6 +140,23 @@ impl Server {
         let json: Option<String> = row.try_get(0).map_err(Error::query(what))?;
         from_json(what, json.as_deref().unwrap_or("null"))
     }
+}
+
+/// Whether a statement is the doctor's own. Its first line tells.
+pub fn is_own(query: &str) -> bool {
+    const OWN: [&str; 10] = [
+        include_str!("../sql/sample.sql"),
+        include_str!("../sql/rows.sql"),
+        include_str!("../sql/tables.sql"),
+        include_str!("../sql/counters.sql"),
+        include_str!("../sql/wal.sql"),
+        include_str!("../sql/io.sql"),
+        include_str!("../sql/checkpointer.sql"),
+        include_str!("../sql/locks.sql"),
+        include_str!("../sql/statements.sql"),
+        include_str!("../sql/find_statements.sql"),
+    ];
+    OWN.iter().any(|own| own.lines().next() == query.lines().next())
 }
 
 fn from_json<T: DeserializeOwned>(what: &'static str, json: &str) -> Result<T, Error> {

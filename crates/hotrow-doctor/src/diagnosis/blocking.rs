@@ -61,6 +61,9 @@ pub struct Blocking {
     pub tree: Vec<TreeLine>,
 }
 
+/// The kind of an object, its table, its transaction and anything else, by which locks are looked up.
+type Object<'s> = (&'s str, Option<u32>, Option<&'s str>, &'s str);
+
 /// The holders for which each waiting session waits.
 type Edges<'s> = HashMap<i32, Vec<&'s Lock>>;
 
@@ -130,7 +133,7 @@ pub fn session(sample: &Sample, pid: i32) -> Option<&Session> {
 }
 
 fn edges(sample: &Sample) -> Edges<'_> {
-    let mut held: HashMap<(&str, Option<u32>, Option<&str>, &str), Vec<&Lock>> = HashMap::new();
+    let mut held: HashMap<Object<'_>, Vec<&Lock>> = HashMap::new();
     for lock in sample.locks.iter().filter(|lock| lock.granted) {
         held.entry(hash_key(lock)).or_default().push(lock);
     }
@@ -146,7 +149,7 @@ fn edges(sample: &Sample) -> Edges<'_> {
     edges
 }
 
-fn hash_key(lock: &Lock) -> (&str, Option<u32>, Option<&str>, &str) {
+fn hash_key(lock: &Lock) -> Object<'_> {
     (lock.kind.as_str(), lock.relation, lock.transaction.as_deref(), lock.other.as_str())
 }
 

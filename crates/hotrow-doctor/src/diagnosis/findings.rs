@@ -199,7 +199,7 @@ impl Parts<'_> {
                 .prepared
                 .iter()
                 .find(|prepared| Some(&prepared.transaction) == blocker.transaction.as_ref());
-            let gid = prepared.map_or("?", |prepared| prepared.gid.as_str());
+            let gid = prepared.map_or_else(|| "?".to_owned(), |prepared| prepared.gid.replace('\'', "''"));
             let age = prepared
                 .map_or_else(String::new, |prepared| format!(", which is {:.0} s old", prepared.age_s));
             return Some(Finding {
@@ -403,9 +403,10 @@ impl Parts<'_> {
         };
         if flush >= 0.4 {
             let text = format!(
-                "{:.1} sessions wait until their commits are on disk: {:.0} % of the active ones. No row is hot.",
+                "{:.1} sessions wait until their commits are on disk: {:.0} % of the active ones.{}",
                 self.load.class(Class::Flush),
-                flush * 100.0
+                flush * 100.0,
+                if self.rows.waiting < WAITING_MIN { " No row is hot." } else { "" }
             );
             return finding(
                 Kind::Flush,

@@ -288,7 +288,7 @@ fn key_in_text(statement: &Statement, values: &[String]) -> Vec<(String, Option<
 fn key_in_use<'r>(recording: &Recording, table: &'r Table) -> Option<&'r UniqueKey> {
     let mut votes: HashMap<usize, usize> = HashMap::new();
     for (sample, lock) in waiting_locks(recording) {
-        if !row_lock(sample, lock).flatten().is_some_and(|row| row.relation == Some(table.oid)) {
+        if row_lock(sample, lock).flatten().is_none_or(|row| row.relation != Some(table.oid)) {
             continue;
         }
         let statement = statement_of(sample, lock).and_then(|index| recording.statements.get(index));

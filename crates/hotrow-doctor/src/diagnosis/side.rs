@@ -7,7 +7,7 @@ use crate::sample::Session;
 /// Transactions that began after a snapshot before it counts as long.
 const SNAPSHOT_AGE_MIN: i64 = 1_000;
 /// Dead rows that a long snapshot has to keep before it is worth a finding.
-const DEAD_MIN: i64 = 5_000;
+const DEAD_MIN: i64 = 1_000;
 /// Time that a session can be idle in a transaction.
 const IDLE_SECONDS: f64 = 30.0;
 /// Bytes of log that a slot can hold back.
@@ -15,30 +15,39 @@ const HELD_BYTES: f64 = (1u64 << 30) as f64;
 
 /// The findings beside the main ones.
 pub fn findings(parts: &Parts<'_>) -> Vec<Finding> {
+    let mut found = of_server(parts);
+    found.extend(of_sight(parts));
+    found
+}
+
+fn side(severity: Severity, text: String, next: String) -> Finding {
+    Finding { kind: Kind::Side, severity, text, next }
+}
+
+/// What is wrong beside the sessions' waits.
+fn of_server(parts: &Parts<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    let mut side =
-        |severity, text: String, next: String| found.push(Finding { kind: Kind::Side, severity, text, next });
     let throughput = parts.throughput;
     if throughput.requested_checkpoints >= 1.0 {
-        side(
+        found.push(side(
             Severity::Warning,
             format!(
                 "{:.0} checkpoints were requested during the run, because the log reached max_wal_size or someone ran CHECKPOINT.",
                 throughput.requested_checkpoints
             ),
             "a larger max_wal_size makes checkpoints rare".to_owned(),
-        );
+        ));
     }
     if throughput.deadlocks >= 1.0 {
-        side(
+        found.push(side(
             Severity::Warning,
             format!("The server broke {:.0} deadlocks during the run.", throughput.deadlocks),
             "lock the rows of a transaction in one order".to_owned(),
-        );
+        ));
     }
     for slot in &parts.recording.after.slots {
         if slot.held_bytes.unwrap_or(0.0) >= HELD_BYTES {
-            side(
+            found.push(side(
                 Severity::Warning,
                 format!(
                     "The replication slot {} holds {:.1} GB of log back{}.",
@@ -47,49 +56,55 @@ pub fn findings(parts: &Parts<'_>) -> Vec<Finding> {
                     if slot.active { "" } else { ", and nothing reads it" }
                 ),
                 format!("start its receiver, or select pg_drop_replication_slot('{}')", slot.name),
-            );
+            ));
         }
     }
     if let Some((pid, seconds)) = parts.idle_longest().filter(|(_, seconds)| *seconds >= IDLE_SECONDS) {
-        side(
+        found.push(side(
             Severity::Warning,
             format!("Process {pid} has been idle in its transaction for {seconds:.0} s."),
             format!("select pg_terminate_backend({pid}); idle_in_transaction_session_timeout prevents it"),
-        );
+        ));
     }
+    found
+}
+
+/// What the doctor could not see.
+fn of_sight(parts: &Parts<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
     for table in &parts.rows.unreadable {
         let role = &parts.recording.abilities.role;
-        side(
+        found.push(side(
             Severity::Info,
             format!(
                 "Rows of {table} are named by their page, because {role} cannot read the table (no SELECT, or row security)."
             ),
             format!("grant select on {table} to {role}"),
-        );
+        ));
     }
     if parts.load.elsewhere >= 0.5 {
-        side(
+        found.push(side(
             Severity::Info,
             format!(
                 "{:.1} sessions work in other databases. Their tables cannot be named from {}.",
                 parts.load.elsewhere, parts.recording.abilities.database
             ),
             "run the doctor with the other database in --upstream".to_owned(),
-        );
+        ));
     }
     if parts.recording.after.statements.is_empty() {
-        side(
+        found.push(side(
             Severity::Info,
             "Calls are estimated from samples, because pg_stat_statements is not there.".to_owned(),
             "add it to shared_preload_libraries, restart, and create extension pg_stat_statements".to_owned(),
-        );
+        ));
     }
     if let Some(why) = &parts.recording.unpackable {
-        side(
+        found.push(side(
             Severity::Info,
             format!("The verdicts on statements are incomplete: {why}."),
             "see hotrow explain".to_owned(),
-        );
+        ));
     }
     found
 }

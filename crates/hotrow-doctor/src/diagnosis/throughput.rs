@@ -42,8 +42,9 @@ impl Throughput {
         let shown = |value: f64| (value > 0.0).then_some(value);
         let flushes = (after.flushes() - before.flushes()).max(0.0);
         let calls = recording.statements.iter().filter_map(|statement| statement.counters.as_ref());
+        let commits = change(&before.database, &after.database, "xact_commit");
         let mut throughput = Throughput {
-            commits: shown(change(&before.database, &after.database, "xact_commit") / between),
+            commits: shown((commits - f64::from(recording.own_queries)) / between),
             flushes: shown(flushes / between),
             flush_ms: shown((after.flush_ms() - before.flush_ms()) / flushes.max(1.0)),
             statements: shown(calls.map(|calls| calls.calls as f64).sum::<f64>() / between),
@@ -54,8 +55,8 @@ impl Throughput {
         };
         if let [first, .., last] = recording.samples.as_slice() {
             let time = seconds(&recording.samples).max(1e-6);
-            let id = |first: Option<u64>, last: Option<u64>| Some(last?.checked_sub(first?)? as f64 / time);
-            throughput.writes = id(first.xid, last.xid);
+            let ids = first.xid.zip(last.xid).and_then(|(first, last)| last.checked_sub(first));
+            throughput.writes = ids.map(|ids| ids as f64 / time);
             throughput.wal = first.wal.zip(last.wal).map(|(first, last)| (last - first).max(0.0) / time);
         }
         let oids: BTreeSet<u32> = after.tables.iter().map(|table| table.oid).collect();

@@ -76,7 +76,7 @@ impl Planted {
     }
 
     /// The doctor connects as this role, which is created by this statement.
-    pub fn as_role(mut self, role: &str, create: &str) -> Self {
+    pub fn with_role(mut self, role: &str, create: &str) -> Self {
         self.runtime.block_on(self.administrator.batch_execute(create)).unwrap();
         role.clone_into(&mut self.role);
         self
