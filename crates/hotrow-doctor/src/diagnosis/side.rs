@@ -95,8 +95,11 @@ fn of_sight(parts: &Parts<'_>) -> Vec<Finding> {
     if parts.recording.after.statements.is_empty() {
         found.push(side(
             Severity::Info,
-            "Calls are estimated from samples, because pg_stat_statements is not there.".to_owned(),
-            "add it to shared_preload_libraries, restart, and create extension pg_stat_statements".to_owned(),
+            format!(
+                "Calls are estimated from samples, because pg_stat_statements is not there, or {} cannot use its schema.",
+                parts.recording.abilities.role
+            ),
+            "add it to shared_preload_libraries, restart, and create extension pg_stat_statements; grant usage on its schema".to_owned(),
         ));
     }
     if let Some(why) = &parts.recording.unpackable {

@@ -6,6 +6,8 @@ use crate::diagnosis::load::Class;
 use crate::recording::{Recording, Statement, Verdict};
 use crate::sample::Session;
 
+/// Time between the messages of one statement, such as Bind and Execute.
+const MESSAGES_US: i64 = 150;
 /// Statements in a report.
 pub const STATEMENTS_MAX: usize = 30;
 
@@ -67,7 +69,7 @@ impl StatementLoads {
             seen.samples += 1.0;
             seen.calls.insert(call);
             *seen.classes.entry(Class::of(session)).or_default() += 1;
-            if interactive.contains(&session.pid) {
+            if interactive.contains(&session.pid) && follows_another(session) {
                 seen.interactive.insert(call);
             }
         }
@@ -126,6 +128,12 @@ fn begins_or_ends(text: &str) -> bool {
         && ["begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"]
             .iter()
             .any(|known| word.eq_ignore_ascii_case(known))
+}
+
+/// Whether a statement began so long after its transaction that the client sent something else before. The messages of a
+/// single statement begin within a shorter time.
+fn follows_another(session: &Session) -> bool {
+    session.xact_us.zip(session.query_us).is_none_or(|(begun, sent)| begun + MESSAGES_US < sent)
 }
 
 /// Sessions that were seen between two statements of a transaction, or at its beginning or end as a statement of its
@@ -202,7 +210,8 @@ mod tests {
             verdict: Some(packed.clone()),
             ..Statement::default()
         };
-        let recording = Recording {
+        let alone = Session { xact_us: Some(7), ..session(1, "active", 0, 7) };
+        let mut recording = Recording {
             samples: vec![
                 Sample {
                     sessions: vec![session(1, "active", 0, 1), session(2, "active", 0, 1)],
@@ -218,6 +227,9 @@ mod tests {
         };
         let loads = StatementLoads::of(&recording);
         assert_eq!(loads.top[0].calls, 3.0);
+        recording.samples.push(Sample { sessions: vec![alone], ..Sample::default() });
+        let mixed = StatementLoads::of(&recording);
+        assert_eq!(mixed.interactive, 0.25, "a statement without BEGIN of the same session");
         assert!((loads.interactive - 1.0 / 3.0).abs() < 1e-9 && (loads.packable - 2.0 / 3.0).abs() < 1e-9);
     }
 }
