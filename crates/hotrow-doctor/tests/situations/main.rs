@@ -31,7 +31,7 @@ fn a_hot_row_by_primary_key() {
                 client.execute(&update, &[&7]).await?;
             }
         })
-        .is_named(Kind::HotRow, |report| {
+        .must_be_named(Kind::HotRow, |report| {
             assert_eq!((report.row(0), report.hot_rows[0].share > 0.9), ("item (id = 7)".to_owned(), true));
             assert!(report.summary[2].starts_with("A crowd"), "{}", report.summary[2]);
             let statement = &report.statements[0];
@@ -50,7 +50,7 @@ fn a_member_of_pg_monitor_that_cannot_read_the_table() {
                 client.execute(&update, &[&7]).await?;
             }
         })
-        .is_named(Kind::HotRow, |report| {
+        .must_be_named(Kind::HotRow, |report| {
             assert!(report.findings[0].text.contains("a row of item on page"), "{:?}", report.findings[0]);
             let side =
                 report.findings.iter().find(|finding| finding.next == "grant select on item to watcher");
@@ -68,7 +68,7 @@ fn a_role_without_rights() {
                 client.execute(&update, &[&7]).await?;
             }
         })
-        .is_named(Kind::Blind, |report| {
+        .must_be_named(Kind::Blind, |report| {
             assert_eq!(report.findings[0].next, "grant pg_monitor to stranger");
             assert_eq!(report.findings[1].kind, Kind::HotRow, "the locks are visible: {:?}", report.findings);
         });
@@ -88,7 +88,9 @@ fn a_hot_row_by_a_unique_text_key() {
                 client.execute(&update, &[&"user7@example.com"]).await?;
             }
         })
-        .is_named(Kind::HotRow, |report| assert_eq!(report.row(0), "account (email = user7@example.com)"));
+        .must_be_named(Kind::HotRow, |report| {
+            assert_eq!(report.row(0), "account (email = user7@example.com)")
+        });
 }
 
 #[test]
@@ -101,7 +103,7 @@ fn two_hot_rows() {
                 client.batch_execute(&format!("update item set stock = stock - 1 where id = {id}")).await?;
             }
         })
-        .is_named(Kind::HotRows, |report| {
+        .must_be_named(Kind::HotRows, |report| {
             let mut rows = [report.row(0), report.row(1)];
             rows.sort();
             assert_eq!(rows, ["item (id = 7)", "item (id = 8)"]);
@@ -122,7 +124,7 @@ fn a_hot_page_of_a_small_table() {
             }
             Ok(())
         })
-        .is_named(Kind::HotPage, |report| {
+        .must_be_named(Kind::HotPage, |report| {
             assert!(report.findings[0].text.contains("of the table slot"), "{}", report.findings[0].text);
         });
 }
@@ -138,7 +140,7 @@ fn a_hot_counter_in_interactive_transactions() {
                 client.batch_execute("commit").await?;
             }
         })
-        .is_named(Kind::HotRowInTransactions, |report| {
+        .must_be_named(Kind::HotRowInTransactions, |report| {
             assert_eq!(report.row(0), "item (id = 7)");
             assert!(report.statements[0].interactive > 0.5, "{:?}", report.statements[0]);
             assert!(report.prediction.high < 2.0, "{:?}", report.prediction);
@@ -154,7 +156,7 @@ fn one_stuck_session() {
             client.execute(UPDATE, &[&7]).await?;
             Ok(())
         })
-        .is_named(Kind::StuckSession, |report| {
+        .must_be_named(Kind::StuckSession, |report| {
             let finding = &report.findings[0];
             assert!(finding.next.contains(&format!("pg_terminate_backend({pid})")), "{finding:?}");
             assert!(finding.text.contains("idle in its transaction"), "{finding:?}");
@@ -174,7 +176,7 @@ fn a_missing_index() {
                 client.query_one(&select, &[&customer]).await?;
             }
         })
-        .is_named(Kind::MissingIndex, |report| {
+        .must_be_named(Kind::MissingIndex, |report| {
             let finding = &report.findings[0];
             assert!(finding.text.contains("orders") && finding.text.contains("customer"), "{finding:?}");
         });
@@ -190,7 +192,7 @@ fn inserts_that_wait_for_the_log() {
                 client.execute(&insert, &[&1]).await?;
             }
         })
-        .is_named(Kind::Flush, |report| {
+        .must_be_named(Kind::Flush, |report| {
             assert!(report.hot_rows.is_empty(), "{:?}", report.hot_rows);
             assert!(report.throughput.writes.is_some_and(|writes| writes > 100.0));
         });
@@ -216,7 +218,7 @@ fn foreign_keys_that_wait_for_one_parent() {
                 pause(Duration::from_millis(10)).await;
             }
         })
-        .is_named(Kind::ForeignKeyLocks, |report| {
+        .must_be_named(Kind::ForeignKeyLocks, |report| {
             assert_eq!(report.row(0), "parent (id = 1)");
             assert!(report.findings[0].next.contains("FOR NO KEY UPDATE"));
         });
@@ -235,7 +237,7 @@ fn a_queue_with_skip_locked() {
                 client.execute(&take, &[]).await?;
             }
         })
-        .is_named(Kind::SkipLockedQueue, |report| {
+        .must_be_named(Kind::SkipLockedQueue, |report| {
             assert!(report.findings[0].next.contains("docs/queues.md"));
         });
 }
@@ -253,7 +255,7 @@ fn dead_rows_behind_a_long_snapshot() {
             }
             Ok(())
         })
-        .is_named(Kind::LongSnapshot, |report| {
+        .must_be_named(Kind::LongSnapshot, |report| {
             let finding = &report.findings[0];
             assert!(finding.text.contains("item"), "{finding:?}");
             assert!(finding.next.contains(&format!("pg_terminate_backend({pid})")), "{finding:?}");
@@ -272,5 +274,7 @@ fn nothing_wrong() {
             }
             Ok(())
         })
-        .is_named(Kind::NothingWrong, |report| assert!(report.hot_rows.is_empty(), "{:?}", report.hot_rows));
+        .must_be_named(Kind::NothingWrong, |report| {
+            assert!(report.hot_rows.is_empty(), "{:?}", report.hot_rows)
+        });
 }

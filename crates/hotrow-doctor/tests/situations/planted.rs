@@ -133,7 +133,7 @@ impl Planted {
     }
 
     /// Runs the doctor and checks its first finding and its report.
-    pub fn is_named(self, kind: Kind, check: impl Fn(&Named)) {
+    pub fn must_be_named(self, kind: Kind, check: impl Fn(&Named)) {
         let long = std::env::var("HOTROW_DOCTOR_SECONDS").ok().map(|seconds| seconds.parse().unwrap());
         let (seconds, runs) = long.map_or((3, 1), |seconds| (seconds, 5));
         self.runtime.block_on(until("all clients have sent a statement", async || {
