@@ -3,6 +3,7 @@
 mod bench;
 mod demo;
 mod direct;
+mod doctor;
 mod explain;
 mod help;
 mod http;
@@ -39,6 +40,8 @@ enum Subcommands {
     Serve(Box<serve::Args>),
     /// Show whether the gateway packs a statement or passes it through, with which key, and why
     Explain(explain::Args),
+    /// Find out what the sessions of a server wait for, which row is hot, and whether the gateway would help
+    Doctor(hotrow_doctor::Args),
     /// Install the schema pack: counters, sales, queues and feeds as SQL functions
     Migrate(migrate::Args),
     /// Compute any past value of a counter from its history, and check the history
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Subcommands::Demo(args) => demo::run(args).map_err(Into::into),
         Subcommands::Serve(args) => serve::run(*args).map_err(Into::into),
         Subcommands::Explain(args) => explain::run(args).map_err(Into::into),
+        Subcommands::Doctor(args) => doctor::run(&args).map_err(Into::into),
         Subcommands::Migrate(args) => migrate::run(args).map_err(Into::into),
         Subcommands::Replay(args) => replay::run(args).map_err(Into::into),
         Subcommands::Verify(args) => verify::run(args).map_err(Into::into),

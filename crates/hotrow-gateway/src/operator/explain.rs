@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotrow_core::classify::{self, Analysis, Boundary, Decision, Pass, Piece, Reason};
+use hotrow_core::key::KeySource;
+use hotrow_core::lane::LaneKind;
 use hotrow_core::limits;
 use hotrow_core::normalise::{Literal, Normaliser};
 use hotrow_wire::frontend::{self, Parse};
@@ -64,17 +66,11 @@ impl Explained {
 }
 
 /// Explains a text that a client of the upstream URL's user and database sends.
-pub async fn explain(mut config: Config, sql: &str) -> Result<String, Error> {
-    config.server_wait = Duration::ZERO; // a person waits for the answer: a server that is away is an error at once
+pub async fn explain(config: Config, sql: &str) -> Result<String, Error> {
+    let pool = open(config).await?;
     let mut normaliser = Normaliser::new();
     let shape = normaliser.run(sql);
     let literals: Vec<Literal<'_>> = shape.literals().collect();
-    let user = ("user".to_owned(), config.upstream.user.clone());
-    let database = ("database".to_owned(), config.upstream.database.clone());
-    let held = Arc::new(HeldConnections::new(&config));
-    let credential = config.upstream.credential();
-    let identity = Identity::new(&[user, database]);
-    let pool = Pool::open(Arc::new(config), held, Arc::default(), identity, credential).await?;
     let pieces = match classify::pieces(shape.shape) {
         Some(pieces) if pieces.len() > 1 => pieces,
         _ => vec![Piece { text: shape.shape.to_owned(), first: 0, count: literals.len() }],
@@ -90,6 +86,117 @@ pub async fn explain(mut config: Config, sql: &str) -> Result<String, Error> {
         text.push_str(&format!("\n\nbut no statement of these clients is packed: {reason}"));
     }
     Ok(text)
+}
+
+/// A pool of the upstream URL's user and database. It has no clients.
+async fn open(mut config: Config) -> Result<Arc<Pool>, Error> {
+    config.server_wait = Duration::ZERO; // a person waits for the answer: a server that is away is an error at once
+    let user = ("user".to_owned(), config.upstream.user.clone());
+    let database = ("database".to_owned(), config.upstream.database.clone());
+    let held = Arc::new(HeldConnections::new(&config));
+    let credential = config.upstream.credential();
+    let identity = Identity::new(&[user, database]);
+    Ok(Pool::open(Arc::new(config), held, Arc::default(), identity, credential).await?)
+}
+
+/// Decides about statements that other clients have sent, one after another, as the gateway would.
+pub struct Judge(Arc<Pool>);
+
+/// What the gateway does with a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ruling {
+    /// It is packed.
+    pub is_packed: bool,
+    /// Its concurrent calls are merged into one call.
+    pub is_merged: bool,
+    /// It writes.
+    pub writes: bool,
+    /// Why.
+    pub reason: String,
+    /// What to write instead, if that can be packed.
+    pub remedy: Option<&'static str>,
+    /// The columns of its key, with the parameter (from zero) that has the value, where there is one.
+    pub key: Vec<(String, Option<u16>)>,
+    /// Maximum number of its units on one row in one commit.
+    pub rows_per_commit: Option<u16>,
+    /// It begins or ends a transaction.
+    pub is_boundary: bool,
+}
+
+impl Judge {
+    /// Connects to the server of the configuration.
+    pub async fn open(config: Config) -> Result<Self, Error> {
+        Ok(Self(open(config).await?))
+    }
+
+    /// Why no statement of the user can be packed.
+    pub fn unpackable(&self) -> Option<String> {
+        self.0.context.unpackable()
+    }
+
+    /// The decision about one shape of a statement, whose parameters have these types (0 if a type is not known).
+    pub async fn rule(&self, shape: &str, types: &[u32]) -> Result<Ruling, Error> {
+        let pool = &self.0;
+        let analysis = classify::analyse(shape);
+        let ruling = match &analysis {
+            Analysis::Candidate(candidate) => {
+                let facts = pool.facts(candidate).await?;
+                let types: Vec<u8> = types.iter().flat_map(|oid| oid.to_be_bytes()).collect();
+                let statement = pool.context.statements.extended(shape.as_bytes(), &types);
+                let types = pool.known_types(&statement, candidate).await?;
+                Ruling::of(&classify::decide(candidate, &facts, &types))
+            }
+            Analysis::Pass(pass) => Ruling::passed(
+                &pass.reason,
+                pass.boundary.is_some() || pass.transaction.is_some() || pass.leaves_open == Some(false),
+            ),
+            _ => Ruling::passed(&Reason::Session("the statement".to_owned()), false),
+        };
+        Ok(ruling)
+    }
+}
+
+impl Drop for Judge {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+impl Ruling {
+    fn passed(reason: &Reason, is_boundary: bool) -> Self {
+        Self {
+            is_packed: false,
+            is_merged: false,
+            writes: false,
+            reason: reason.to_string(),
+            remedy: reason.remedy(),
+            key: Vec::new(),
+            rows_per_commit: None,
+            is_boundary,
+        }
+    }
+
+    fn of(decision: &Decision) -> Self {
+        let packing = match decision {
+            Decision::Packed(packing) => packing,
+            Decision::Pass { reason, .. } => return Self::passed(reason, false),
+        };
+        let columns = packing.key.iter().flat_map(|key| &key.columns);
+        let parameter = |source: &KeySource| match source {
+            KeySource::Param(index) => Some(*index),
+            _ => None,
+        };
+        Self {
+            is_packed: true,
+            is_merged: packing.merging.is_some(),
+            writes: packing.kind == LaneKind::Write,
+            reason: packing.why.clone(),
+            remedy: None,
+            key: columns.map(|column| (column.name.clone(), parameter(&column.source))).collect(),
+            rows_per_commit: Some(packing.rows_per_commit),
+            is_boundary: false,
+        }
+    }
 }
 
 /// Whether later statements of the text may depend on its result, which the server does not know yet.

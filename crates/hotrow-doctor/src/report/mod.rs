@@ -1,0 +1,332 @@
+//! The report: one structure from which the JSON, the text and the page are made. docs/doctor.md describes its fields.
+
+pub mod chart;
+pub mod html;
+pub mod text;
+
+use std::collections::BTreeMap;
+
+use hotrow_core::normalise::without_values;
+use serde::Serialize;
+
+use crate::diagnosis::findings::{Kind, Severity};
+use crate::diagnosis::load::Class;
+use crate::diagnosis::rows::HotRow;
+use crate::diagnosis::statements::{StatementLoad, verdict};
+use crate::diagnosis::throughput::Throughput;
+use crate::diagnosis::{Diagnosis, summary};
+use crate::recording::Recording;
+
+/// The version of the JSON. A field that is removed or changes its meaning makes a new one.
+pub const VERSION: u32 = 1;
+/// Characters of a statement's text.
+const TEXT_CHARS: usize = 500;
+/// Lines of the lock tree.
+const TREE_MAX: usize = 100;
+
+/// The report.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The version of this structure.
+    pub version: u32,
+    /// The server.
+    pub server: Server,
+    /// Length of the run in seconds.
+    pub seconds: f64,
+    /// Samples that were evaluated.
+    pub samples: usize,
+    /// The share of one core's time that the doctor's statements took.
+    pub cost: f64,
+    /// The first lines.
+    pub summary: [String; 5],
+    /// What is wrong, the most important first.
+    pub findings: Vec<Finding>,
+    /// The sessions.
+    pub sessions: Sessions,
+    /// The rows that sessions wait for.
+    pub hot_rows: Vec<Row>,
+    /// Which session waits for which, at the worst moment.
+    pub lock_tree: Vec<TreeLine>,
+    /// The statements with the most time.
+    pub statements: Vec<Statement>,
+    /// Work per second.
+    pub throughput: Rates,
+    /// Replication slots and standbys.
+    pub replication: Vec<Receiver>,
+    /// What the gateway would give.
+    pub prediction: Prediction,
+}
+
+/// The server.
+#[derive(Clone, Debug, Serialize)]
+pub struct Server {
+    /// Its version.
+    pub version: String,
+    /// The database.
+    pub database: String,
+}
+
+/// A finding.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// The situation.
+    pub kind: Kind,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong.
+    pub text: String,
+    /// What to do.
+    pub next: String,
+}
+
+/// The sessions.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sessions {
+    /// Average number of clients' sessions.
+    pub total: f64,
+    /// Average number of active sessions.
+    pub active: f64,
+    /// Average number of sessions by wait event.
+    pub by_wait: BTreeMap<String, f64>,
+    /// Average number of sessions by class, over time.
+    pub over_time: Vec<BTreeMap<&'static str, f64>>,
+}
+
+/// A row.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Its table.
+    pub table: String,
+    /// Its key. Values are null without `--show-keys`, and if they are not known.
+    pub key: BTreeMap<String, Option<String>>,
+    /// Its page.
+    pub page: u32,
+    /// Average number of sessions that wait for it.
+    pub waiting: f64,
+    /// Its share in all waits for rows.
+    pub share: f64,
+}
+
+/// A line of the lock tree.
+#[derive(Clone, Debug, Serialize)]
+pub struct TreeLine {
+    /// Sessions between it and the blocker.
+    pub depth: usize,
+    /// Its process.
+    pub pid: Option<i32>,
+    /// What it does.
+    pub does: String,
+    /// Its statement.
+    pub statement: String,
+}
+
+/// A statement.
+#[derive(Clone, Debug, Serialize)]
+pub struct Statement {
+    /// Its text.
+    pub text: String,
+    /// Calls during the run.
+    pub calls: f64,
+    /// The server counted the calls. Otherwise they are those that were seen.
+    pub counted: bool,
+    /// Average number of sessions that run it.
+    pub active: f64,
+    /// The share of its calls in transactions that wait for their client.
+    pub interactive: f64,
+    /// The class in which it spends the most time.
+    pub waits: Option<&'static str>,
+    /// The gateway's decision.
+    pub verdict: String,
+    /// Why.
+    pub reason: String,
+    /// What to write instead.
+    pub remedy: Option<String>,
+}
+
+/// Work per second. Null: not known.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rates {
+    /// Commits.
+    pub commits: Option<f64>,
+    /// Transactions that write.
+    pub writes: Option<f64>,
+    /// Flushes of the log.
+    pub flushes: Option<f64>,
+    /// Flushes per transaction that writes.
+    pub flushes_per_write: Option<f64>,
+    /// The time of a flush in milliseconds.
+    pub flush_ms: Option<f64>,
+    /// Bytes of log.
+    pub wal_bytes: Option<f64>,
+    /// Bytes of log per transaction that writes.
+    pub wal_bytes_per_write: Option<f64>,
+    /// Statements.
+    pub statements: Option<f64>,
+}
+
+/// A replication slot or a standby.
+#[derive(Clone, Debug, Serialize)]
+pub struct Receiver {
+    /// `slot` or `standby`.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: String,
+    /// Bytes of log that it holds back or has not replayed.
+    pub behind_bytes: Option<f64>,
+}
+
+/// The prediction.
+#[derive(Clone, Debug, Serialize)]
+pub struct Prediction {
+    /// The cautious factor on today's rate.
+    pub low: f64,
+    /// The optimistic factor.
+    pub high: f64,
+    /// Today's rate of the hot row, per second.
+    pub today: Option<f64>,
+    /// What the range assumes.
+    pub assumptions: Vec<String>,
+}
+
+impl Report {
+    /// The report about a recording. Values appear in it only if `show_keys` is set.
+    pub fn new(recording: &Recording, diagnosis: &Diagnosis, show_keys: bool) -> Report {
+        let shown = Shown { recording, show_keys };
+        let load = &diagnosis.load;
+        let named = |classes: &BTreeMap<Class, f64>| {
+            classes.iter().map(|(class, sessions)| (class.name(), round(*sessions))).collect()
+        };
+        let findings = diagnosis.findings.iter().map(|finding| Finding {
+            kind: finding.kind,
+            severity: finding.severity,
+            text: finding.text.clone(),
+            next: finding.next.clone(),
+        });
+        let prediction = &diagnosis.prediction;
+        Report {
+            version: VERSION,
+            server: Server {
+                version: recording.abilities.version_text.clone(),
+                database: recording.abilities.database.clone(),
+            },
+            seconds: round(load.seconds),
+            samples: load.samples,
+            cost: round(recording.own_ms / 1e3 / load.seconds.max(1e-3)),
+            summary: summary::summary(recording, diagnosis),
+            findings: findings.collect(),
+            sessions: Sessions {
+                total: round(load.sessions),
+                active: round(load.active),
+                by_wait: load
+                    .by_wait
+                    .iter()
+                    .map(|(wait, sessions)| (wait.clone(), round(*sessions)))
+                    .collect(),
+                over_time: load.series.iter().map(named).collect(),
+            },
+            hot_rows: diagnosis.rows.rows.iter().map(|row| shown.row(row)).collect(),
+            lock_tree: shown.tree(diagnosis),
+            statements: diagnosis.statements.top.iter().map(|load| shown.statement(load)).collect(),
+            throughput: rates(&diagnosis.throughput),
+            replication: receivers(recording),
+            prediction: Prediction {
+                low: round(prediction.low),
+                high: round(prediction.high),
+                today: prediction.today.map(round),
+                assumptions: prediction.assumptions.clone(),
+            },
+        }
+    }
+}
+
+/// What a report can show of a recording.
+struct Shown<'r> {
+    recording: &'r Recording,
+    show_keys: bool,
+}
+
+impl Shown<'_> {
+    fn row(&self, row: &HotRow) -> Row {
+        let value = |value: &Option<String>| value.clone().filter(|_| self.show_keys);
+        Row {
+            table: row.table.clone(),
+            key: row.key.iter().map(|(column, known)| (column.clone(), value(known))).collect(),
+            page: row.page,
+            waiting: round(row.waiting),
+            share: round(row.share),
+        }
+    }
+
+    fn text(&self, statement: Option<usize>) -> String {
+        let statement = statement.and_then(|index| self.recording.statements.get(index));
+        without_values(statement.map_or("", |statement| &statement.shape), TEXT_CHARS)
+    }
+
+    fn tree(&self, diagnosis: &Diagnosis) -> Vec<TreeLine> {
+        let lines = diagnosis.blocking.tree.iter().take(TREE_MAX);
+        let line = |line: &crate::diagnosis::blocking::TreeLine| TreeLine {
+            depth: line.depth,
+            pid: line.pid,
+            does: line.does.clone(),
+            statement: self.text(line.statement),
+        };
+        lines.map(line).collect()
+    }
+
+    fn statement(&self, load: &StatementLoad) -> Statement {
+        let verdict = verdict(self.recording, load).cloned().unwrap_or_default();
+        Statement {
+            text: self.text(Some(load.statement)),
+            calls: load.calls,
+            counted: load.is_counted,
+            active: round(load.active),
+            interactive: round(load.interactive),
+            waits: load.waits.map(Class::name),
+            verdict: if verdict.name.is_empty() { "unknown".to_owned() } else { verdict.name },
+            // Reasons can quote the statement.
+            reason: without_values(&verdict.reason, TEXT_CHARS),
+            remedy: verdict.remedy,
+        }
+    }
+}
+
+fn rates(throughput: &Throughput) -> Rates {
+    let per_write = |rate: Option<f64>| {
+        rate.zip(throughput.writes)
+            .filter(|(_, writes)| *writes >= 1.0)
+            .map(|(rate, writes)| round(rate / writes))
+    };
+    Rates {
+        commits: throughput.commits.map(round),
+        writes: throughput.writes.map(round),
+        flushes: throughput.flushes.map(round),
+        flushes_per_write: per_write(throughput.flushes),
+        flush_ms: throughput.flush_ms.map(round),
+        wal_bytes: throughput.wal.map(f64::round),
+        wal_bytes_per_write: per_write(throughput.wal),
+        statements: throughput.statements.map(round),
+    }
+}
+
+fn receivers(recording: &Recording) -> Vec<Receiver> {
+    let slots = recording.after.slots.iter().map(|slot| Receiver {
+        kind: "slot",
+        name: slot.name.clone(),
+        state: format!("{}, {}", slot.kind, if slot.active { "active" } else { "inactive" }),
+        behind_bytes: slot.held_bytes,
+    });
+    let standbys = recording.after.standbys.iter().map(|standby| Receiver {
+        kind: "standby",
+        name: standby.name.clone(),
+        state: [&standby.state, &standby.sync].into_iter().flatten().cloned().collect::<Vec<_>>().join(", "),
+        behind_bytes: standby.behind_bytes,
+    });
+    slots.chain(standbys).collect()
+}
+
+/// Rounds to three places.
+fn round(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}

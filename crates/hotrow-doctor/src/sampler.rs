@@ -1,0 +1,181 @@
+//! One run of the doctor on a server: samples, the rows behind the locks, counters, and the gateway's decisions.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+
+use hotrow_core::normalise::without_values;
+use tokio_postgres::Statement as Prepared;
+
+use crate::error::Error;
+use crate::recorder::Recorder;
+use crate::recording::{Recording, Table};
+use crate::sample::Sample;
+use crate::server::{self, Server};
+
+/// Tables whose rows are read.
+const TABLES_MAX: usize = 20;
+/// Tables that are read after one sample.
+const READS_PER_SAMPLE: usize = 2;
+/// Characters of a text by which statements are compared.
+const SKELETON_CHARS: usize = 4_000;
+/// Reads of a table without a hit after which its most contended page is read as well.
+const READS_WITHOUT_HIT: u32 = 3;
+
+/// A table with rows that sessions wait for.
+struct Hot {
+    table: Table,
+    read: Option<Prepared>,
+    misses: u32,
+}
+
+/// Records a server for this long.
+pub async fn record(url: &str, length: Duration, interval: Duration) -> Result<Recording, Error> {
+    let mut server = Server::connect(url).await?;
+    let before = server.counters().await?;
+    let mut recorder = Recorder::new(interval);
+    let mut hot = HashMap::new();
+    let end = Instant::now() + length;
+    loop {
+        let own = server.own;
+        if let Some(mut sample) = server.sample().await? {
+            read_rows(&mut server, &mut hot, &mut sample).await?;
+            recorder.add(sample);
+        }
+        let pause = recorder.pause(server.own - own);
+        if Instant::now() + pause >= end {
+            tokio::time::sleep_until(end.into()).await;
+            break;
+        }
+        tokio::time::sleep(pause).await;
+    }
+    // The last sample ends the interval that the counters cover.
+    if let Some(sample) = server.sample().await? {
+        recorder.add(sample);
+    }
+    let after = server.counters().await?;
+    let samples = recorder.samples.iter();
+    let others: BTreeSet<u32> = samples
+        .flat_map(|sample| &sample.locks)
+        .filter(|lock| !lock.granted)
+        .filter_map(|lock| lock.relation)
+        .collect();
+    let unknown: Vec<u32> =
+        others.into_iter().filter(|oid| !hot.contains_key(oid)).take(TABLES_MAX).collect();
+    let mut tables: Vec<Table> = hot.into_values().map(|hot: Hot| hot.table).collect();
+    if !unknown.is_empty() {
+        tables.extend(server.tables(&unknown).await?);
+    }
+    let mut recording = Recording {
+        abilities: server.abilities,
+        samples: std::mem::take(&mut recorder.samples),
+        before,
+        after,
+        tables,
+        own_queries: server.queries,
+        own_ms: recorder.work.as_secs_f64() * 1e3,
+        ..Recording::default()
+    };
+    take_statements(&mut recorder, &mut recording);
+    Ok(recording)
+}
+
+/// Reads the rows that sessions wait for at the moment, in the tables with the most waiting sessions.
+async fn read_rows(
+    server: &mut Server,
+    hot: &mut HashMap<u32, Hot>,
+    sample: &mut Sample,
+) -> Result<(), Error> {
+    let mut pages: BTreeMap<u32, BTreeMap<u32, usize>> = BTreeMap::new();
+    for lock in sample.locks.iter().filter(|lock| lock.kind == "tuple") {
+        if let (Some(relation), Some(page)) = (lock.relation, lock.page)
+            && lock.database == Some(server.abilities.database_oid)
+        {
+            *pages.entry(relation).or_default().entry(page).or_default() += 1;
+        }
+    }
+    let mut busiest: Vec<(u32, usize)> =
+        pages.iter().map(|(relation, pages)| (*relation, pages.values().sum())).collect();
+    busiest.sort_by_key(|(_, locks)| std::cmp::Reverse(*locks));
+    for (relation, _) in busiest.into_iter().take(READS_PER_SAMPLE) {
+        if !hot.contains_key(&relation) {
+            if hot.len() >= TABLES_MAX {
+                continue;
+            }
+            let Some(table) = server.tables(&[relation]).await?.pop() else { continue };
+            let read = server.prepare_rows(&table).await;
+            hot.insert(relation, Hot { table, read, misses: 0 });
+        }
+        let Some(Hot { read: Some(read), misses, .. }) = hot.get_mut(&relation) else { continue };
+        let most = pages[&relation].iter().max_by_key(|(_, locks)| **locks).map(|(page, _)| *page);
+        let page = most.filter(|_| *misses >= READS_WITHOUT_HIT);
+        let rows = server.rows(read, relation, page).await;
+        let is_hit = rows.iter().any(|row| row.sessions > 0);
+        *misses = if is_hit { 0 } else { misses.saturating_add(1) };
+        sample.rows.extend(rows);
+    }
+    Ok(())
+}
+
+/// Joins the sampled statements with the server's counters of statements.
+fn take_statements(recorder: &mut Recorder, recording: &mut Recording) {
+    let before: HashMap<_, _> =
+        recording.before.statements.iter().map(|old| ((&old.id, &old.query), old)).collect();
+    let mut known: HashMap<String, usize> = HashMap::new();
+    for (index, statement) in recorder.statements.iter().enumerate() {
+        known.entry(skeleton(&statement.shape)).or_insert(index);
+    }
+    for now in &recording.after.statements {
+        let work = now.since(before.get(&(&now.id, &now.query)).copied());
+        let text = now.query.as_deref().filter(|query| work.calls > 0 && !server::is_own(query));
+        let Some(query) = text else { continue };
+        let index = known.get(&skeleton(query)).copied().or_else(|| recorder.statement(query).0);
+        if let Some(statement) = index.and_then(|index| recorder.statements.get_mut(index)) {
+            statement.counters = Some(work.and(statement.counters.as_ref()));
+        }
+    }
+    recording.statements = std::mem::take(&mut recorder.statements);
+}
+
+/// A text without values and numbers of parameters. The server's texts have parameters in place of constants, with
+/// other numbers than the gateway's.
+fn skeleton(query: &str) -> String {
+    let text = without_values(query, SKELETON_CHARS);
+    let mut parts = text.split('$');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + "?" + part.trim_start_matches(|c: char| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::StatementCounters;
+    use crate::recording::Statement;
+
+    #[test]
+    fn counters_join_the_statement_that_was_seen() {
+        let mut recorder = Recorder::new(Duration::from_millis(50));
+        recorder.statements =
+            vec![Statement { shape: "update t set n = n + 1 where id = $1".into(), ..Statement::default() }];
+        let counted = |id: &str, query: &str, calls| StatementCounters {
+            id: Some(id.into()),
+            query: Some(query.into()),
+            calls,
+            ..StatementCounters::default()
+        };
+        let mut recording = Recording::default();
+        recording.before.statements = vec![counted("1", "update t set n = n + $2 where id = $1", 5)];
+        recording.after.statements = vec![
+            counted("1", "update t set n = n + $2 where id = $1", 30),
+            counted("2", "update t  set n = n + $2 where id = $1;", 10),
+            counted("3", include_str!("../sql/sample.sql"), 600),
+            counted("4", "select $1", 7),
+        ];
+        take_statements(&mut recorder, &mut recording);
+        let calls: Vec<_> = recording
+            .statements
+            .iter()
+            .map(|statement| statement.counters.as_ref().map_or(0, |counters| counters.calls))
+            .collect();
+        assert_eq!(calls, [35, 7], "{:?}", recording.statements);
+    }
+}
