@@ -98,9 +98,9 @@ impl RowQueues {
         row.waiting.drain(..).collect()
     }
 
-    /// Number of transactions that wait.
-    pub fn waiting(&self) -> usize {
-        self.rows.values().map(|row| row.waiting.len()).sum()
+    /// The rows for which transactions wait, with their number.
+    pub fn waiting(&self) -> impl Iterator<Item = (Key, usize)> {
+        self.rows.iter().map(|(key, row)| (*key, row.waiting.len())).filter(|(_, count)| *count > 0)
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!([queues.join(ROW), queues.join(ROW)], [Place::Works, Place::Works]);
         let tickets = [ticket(queues.join(ROW)), ticket(queues.join(ROW))];
         assert_eq!(queues.join(OTHER), Place::Works);
-        assert_eq!(queues.waiting(), 2);
+        assert_eq!(queues.waiting().collect::<Vec<_>>(), [(ROW, 2)]);
         assert_eq!(queues.leave(ROW), Some(tickets[0]));
         let last = ticket(queues.join(ROW));
         assert_eq!([queues.leave(ROW), queues.leave(ROW)], [Some(tickets[1]), Some(last)]);

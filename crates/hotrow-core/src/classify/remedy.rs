@@ -13,7 +13,7 @@ const CODE: &str = "use PostgreSQL's own functions, an IMMUTABLE function that u
 
 impl Reason {
     /// What to write instead, if the statement then can be packed.
-    pub(crate) fn remedy(&self) -> Option<&'static str> {
+    pub fn remedy(&self) -> Option<&'static str> {
         Some(match self {
             Self::NotUnderstood(_)
             | Self::Empty

@@ -6,11 +6,13 @@
 //! arrive. For the same reason, a row can have two keys if it is found through two unique indexes.
 
 mod array;
+mod named;
 mod rows;
 
 use std::hash::Hasher;
 
 pub(crate) use array::elements;
+pub use named::KeyName;
 pub use rows::Row;
 
 /// A row: the table's OID and a hash of the values that identify it.

@@ -85,7 +85,7 @@ impl<E: Environment> Session<E> {
     pub(super) fn wait_for_row(first: &Packed<StatementOf<E>>) -> Result<(), Stop<E>> {
         let mut keys = first.keys();
         match (keys.next(), keys.next()) {
-            (Some(key), None) => Err(Stop::Need(Need::Row(key))),
+            (Some(key), None) => Err(Stop::Need(Need::Row(key, first.name_of(key).map(Box::new)))),
             _ => Ok(()), // a list of rows has no place among those of one row
         }
     }

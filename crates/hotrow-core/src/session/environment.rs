@@ -7,7 +7,7 @@ use hotrow_wire::backend::Problem;
 
 use super::{Answers, Proof, Statement, Verdict};
 use crate::expect::Prepared;
-use crate::key::Key;
+use crate::key::{Key, KeyName};
 use crate::normalise::Shape;
 use crate::unit::Packed;
 
@@ -75,6 +75,8 @@ pub trait Environment: Sized {
     fn client_renamed(&self, name: &str);
     /// A unit was passed through.
     fn unit_passed(&self);
+    /// A unit that was passed through is answered. Its transaction has ended, or continues.
+    fn unit_answered(&self, ends_transaction: bool);
     /// A unit went to a lane.
     fn unit_packed(&self);
     /// The outcome of a unit is unknown.
@@ -143,7 +145,7 @@ pub enum Need<E: Environment> {
     /// A connection.
     Connection,
     /// A place among the transactions that work on this row.
-    Row(Key),
+    Row(Key, Option<Box<KeyName>>),
     /// The verdict about this statement.
     Verdict(StatementOf<E>),
     /// The statement of this text is long, and is to be classified on a thread of its own.

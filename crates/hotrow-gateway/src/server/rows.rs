@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use hotrow_core::admission::RowPatience;
-use hotrow_core::key::Key;
+use hotrow_core::key::{Key, KeyName};
 use hotrow_core::row_queue::{Place, RowQueues};
 use tokio::sync::oneshot;
 
+use crate::hot_keys::{KeyCounts, KeySnapshot};
 use crate::lock::Lock;
 use crate::metrics::METRICS;
 
@@ -19,6 +21,9 @@ pub struct Rows(Lock<Waiting>);
 struct Waiting {
     queues: RowQueues,
     wakers: HashMap<u64, oneshot::Sender<()>>,
+    counts: KeyCounts,
+    /// Number of transactions that have ended. Each is one commit.
+    ended: u64,
 }
 
 /// A transaction's place among those that work on a row, until it is dropped.
@@ -26,6 +31,9 @@ struct Waiting {
 pub struct RowPlace {
     rows: Arc<Rows>,
     key: Key,
+    name: Option<Box<KeyName>>,
+    /// When the transaction began to wait or to work.
+    since: Instant,
 }
 
 /// A transaction that waits for such a place.
@@ -33,6 +41,8 @@ pub struct RowPlace {
 pub struct RowWait {
     rows: Arc<Rows>,
     key: Key,
+    name: Option<Box<KeyName>>,
+    since: Instant,
     ticket: u64,
     ended: u64,
     woken: oneshot::Receiver<()>,
@@ -41,17 +51,29 @@ pub struct RowWait {
 
 impl Rows {
     /// A place among the transactions that work on this row, or a wait for one.
-    pub fn join(self: &Arc<Self>, key: Key) -> Result<RowPlace, RowWait> {
+    pub fn join(self: &Arc<Self>, key: Key, name: Option<Box<KeyName>>) -> Result<RowPlace, RowWait> {
         let mut waiting = self.0.lock();
-        let rows = self.clone();
+        let (rows, since) = (self.clone(), Instant::now());
         match waiting.queues.join(key) {
-            Place::Works => Ok(RowPlace { rows, key }),
+            Place::Works => Ok(RowPlace { rows, key, name, since }),
             Place::Waits { ticket, ended } => {
                 let (wakes, woken) = oneshot::channel();
                 waiting.wakers.insert(ticket, wakes);
-                Err(RowWait { rows, key, ticket, ended, woken, is_over: false })
+                if let Some(name) = name.as_deref().filter(|_| !waiting.counts.is_named(&key)) {
+                    waiting.counts.name(key, name.clone());
+                }
+                Err(RowWait { rows, key, name, since, ticket, ended, woken, is_over: false })
             }
         }
+    }
+
+    /// The rows with the most transactions, and those for which transactions wait.
+    pub fn snapshots(&self) -> Vec<KeySnapshot> {
+        let mut all = self.0.lock();
+        let waiting: HashMap<Key, usize> = all.queues.waiting().collect();
+        let mut keys = all.counts.snapshots(waiting.keys().copied());
+        keys.iter_mut().for_each(|one| one.waiting = waiting.get(&one.key).copied().unwrap_or_default());
+        keys
     }
 }
 
@@ -60,6 +82,18 @@ impl Waiting {
     fn wake(&mut self, ticket: u64) {
         if let Some(waker) = self.wakers.remove(&ticket) {
             let _ = waker.send(()); // if it is gone, its drop gives the place to the next one
+        }
+    }
+
+    /// Counts a transaction that has ended.
+    fn count(&mut self, place: &mut RowPlace) {
+        self.ended += 1;
+        let now = Instant::now();
+        let time = std::iter::once(now.saturating_duration_since(place.since));
+        if self.counts.count(place.key, self.ended, 1, time, now)
+            && let Some(name) = place.name.take()
+        {
+            self.counts.name(place.key, *name);
         }
     }
 
@@ -97,7 +131,7 @@ impl RowWait {
             }
         }
         self.is_over = true;
-        RowPlace { rows: self.rows.clone(), key: self.key }
+        RowPlace { rows: self.rows.clone(), key: self.key, name: self.name.take(), since: self.since }
     }
 }
 
@@ -116,6 +150,9 @@ impl Drop for RowWait {
 
 impl Drop for RowPlace {
     fn drop(&mut self) {
-        self.rows.0.lock().leave(self.key);
+        let rows = self.rows.clone();
+        let mut rows = rows.0.lock();
+        rows.count(self);
+        rows.leave(self.key);
     }
 }

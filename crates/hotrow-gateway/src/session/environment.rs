@@ -10,7 +10,7 @@ use hotrow_core::session::{self, Answers, Proof, Verdict};
 use hotrow_wire::backend::Problem;
 
 use crate::lane::{Envelope, Mailbox, Packed, Returned};
-use crate::metrics::METRICS;
+use crate::metrics::{METRICS, microseconds};
 use crate::pool::Pool;
 use crate::pool::listener::NotificationInbox;
 use crate::server::held::{HeldConnection, OpenConnection};
@@ -130,7 +130,21 @@ impl session::Environment for Environment {
 
     fn unit_passed(&self) {
         METRICS.passed_through.inc();
+        self.pool.context.traffic.passed.inc();
         self.control.activity.count_passed();
+        self.control.activity.passed_since(self.since);
+    }
+
+    fn unit_answered(&self, ends_transaction: bool) {
+        let traffic = &self.pool.context.traffic;
+        if ends_transaction {
+            traffic.transactions.inc();
+        }
+        if let Some(time) = self.control.activity.passed_time() {
+            let time = microseconds(time);
+            METRICS.passed_microseconds.record(time);
+            traffic.passed_microseconds.add(time);
+        }
     }
 
     fn unit_packed(&self) {

@@ -414,6 +414,8 @@ impl Environment for SimEnvironment {
         self.shared.passed.set(self.shared.passed.get() + 1);
     }
 
+    fn unit_answered(&self, _: bool) {}
+
     fn unit_packed(&self) {
         self.shared.packed.set(self.shared.packed.get() + 1);
     }

@@ -218,7 +218,7 @@ impl World {
                     return;
                 }
                 Ok(Need::Connection) => self.connect(number),
-                Ok(Need::Row(key)) => {
+                Ok(Need::Row(key, _)) => {
                     let shared = self.shared.clone();
                     assert_eq!(shared.rows.borrow_mut().join(key), Place::Works, "clients use separate rows");
                     client.session.row_taken(SimRowPlace { shared, key });
