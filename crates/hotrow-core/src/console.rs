@@ -44,7 +44,11 @@ pub const TOPICS: [(Topic, &str, &str); 16] = [
     (Topic::Lanes, "LANES", "the lanes, with their connection, queue and pace"),
     (Topic::Units, "UNITS", "units that wait or run in lanes"),
     (Topic::Statements, "STATEMENTS", "statement shapes, with counts and reasons for passing through"),
-    (Topic::PoolSettings, "POOL_SETTINGS", "pools by user, database and settings, with what is in force for them"),
+    (
+        Topic::PoolSettings,
+        "POOL_SETTINGS",
+        "pools by user, database and settings, with what is in force for them",
+    ),
     (Topic::Config, "CONFIG", "the current settings"),
     (Topic::Pools, "POOLS", "clients and connections by user and database, as in PgBouncer"),
     (Topic::Databases, "DATABASES", "databases and their connections, as in PgBouncer"),

@@ -40,8 +40,7 @@ impl<K: Copy + Eq + Hash, D: Default> Frequent<K, D> {
             self.forget_rare();
         }
         let missed = self.forgotten;
-        let item =
-            self.items.entry(key).or_insert_with(|| Item { seen: 0, missed, details: D::default() });
+        let item = self.items.entry(key).or_insert_with(|| Item { seen: 0, missed, details: D::default() });
         item.seen += count;
         item
     }

@@ -103,7 +103,11 @@ mod tests {
         assert_eq!(server.failed(0), Some(0));
         assert!(server.served(10).is_some());
         for time in [20, 40, 60] {
-            assert_eq!((server.failed(time), server.served(time + 10)), (None, None), "too soon after a report");
+            assert_eq!(
+                (server.failed(time), server.served(time + 10)),
+                (None, None),
+                "too soon after a report"
+            );
         }
         assert_eq!(server.failed(100), None);
         assert_eq!(server.failed(10 + LOG_EVERY_MS), Some(100), "it lasts");

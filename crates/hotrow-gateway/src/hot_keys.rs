@@ -201,7 +201,10 @@ mod tests {
         assert!(!counts.count(ROW, 2, 1, times(1), now), "the key has a name");
         let [row] = &counts.snapshots(std::iter::empty())[..] else { panic!("one key") };
         assert_eq!((row.units, row.commits, row.recent_units, row.recent_commits), (7, 2, 7, 2));
-        assert_eq!((row.latencies.quantile(0.5), row.name.as_ref().unwrap().table.as_str()), (Some(112), "t"));
+        assert_eq!(
+            (row.latencies.quantile(0.5), row.name.as_ref().unwrap().table.as_str()),
+            (Some(112), "t")
+        );
     }
 
     #[test]

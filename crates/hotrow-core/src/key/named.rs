@@ -41,7 +41,9 @@ fn shown(form: ValueForm, value: ParamValue<'_>) -> String {
     };
     let whole = match (value.format, form) {
         (Format::Binary, ValueForm::Integer) => integer(value).map(|number| number.to_string()),
-        (Format::Binary, ValueForm::Bool) => boolean(value).map(|truth| if truth { "t" } else { "f" }.to_owned()),
+        (Format::Binary, ValueForm::Bool) => {
+            boolean(value).map(|truth| if truth { "t" } else { "f" }.to_owned())
+        }
         (_, ValueForm::Uuid) => uuid(value).map(|bytes| {
             let digits = hexadecimal(&bytes);
             let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];

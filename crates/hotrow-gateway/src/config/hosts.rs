@@ -78,7 +78,9 @@ impl Hosts {
 
     /// Notes that this host serves.
     pub fn served(&self, address: &Address) {
-        if let Some(Back { after, attempts }) = self.outage.lock().served(milliseconds_since_start(Instant::now())) {
+        if let Some(Back { after, attempts }) =
+            self.outage.lock().served(milliseconds_since_start(Instant::now()))
+        {
             let seconds = after as f64 / 1000.0;
             tracing::info!(server = %address, seconds, attempts, "the server is reachable again");
         }

@@ -24,14 +24,13 @@ impl WaitingUnits {
     fn replace(&mut self, queued: u64, parked: u64) {
         METRICS.queued.replace(self.queued, queued);
         METRICS.parked.replace(self.parked, parked);
-        *self = WaitingUnits { queued, parked };
+        (self.queued, self.parked) = (queued, parked);
     }
 }
 
 impl Drop for WaitingUnits {
     fn drop(&mut self) {
-        METRICS.queued.replace(self.queued, 0);
-        METRICS.parked.replace(self.parked, 0);
+        self.replace(0, 0);
     }
 }
 

@@ -33,7 +33,6 @@ pub use mailbox::Backlog;
 pub use message::{CallWait, Envelope, Inbox, Mailbox, Message, Packed, Returned, Unblock};
 pub use snapshot::{Detail, LaneSnapshot};
 
-
 use crate::lane::catalogue_check::{BatchEnd, CheckFailure};
 use crate::lane::connect::{LaneConnection, Progress};
 use crate::lane::counting::WaitingUnits;

@@ -69,7 +69,11 @@ impl Metrics {
                 "Notifications received by shared listening connections, counted for each client.",
                 &self.notifications,
             ),
-            ("upkeep_failures_total", "Rounds of the schema pack's upkeep that failed.", &self.upkeep_failures),
+            (
+                "upkeep_failures_total",
+                "Rounds of the schema pack's upkeep that failed.",
+                &self.upkeep_failures,
+            ),
         ];
         for (name, help, counter) in counters {
             head(out, name, help, "counter");
@@ -103,7 +107,10 @@ impl Metrics {
         };
         gauges.into_iter().for_each(|gauge| put(out, gauge));
         if self.pack_known.get() > 0 {
-            put(out, ("dead_letters", "Orders of the schema pack that are dead letters.", &self.dead_letters));
+            put(
+                out,
+                ("dead_letters", "Orders of the schema pack that are dead letters.", &self.dead_letters),
+            );
             let help = "Age of the oldest order that no worker has taken or finished.";
             put(out, ("oldest_order_seconds", help, &self.oldest_order_seconds));
         }
@@ -130,10 +137,14 @@ impl Metrics {
             }
         }
         let sums: [(&str, &str, OfTraffic); 2] = [
-            ("client_batches_total", "Batches committed, by database and user.", |traffic| traffic.batches.get()),
-            ("client_transactions_total", "Transactions that ended outside lanes, by database and user.", |traffic| {
-                traffic.transactions.get()
+            ("client_batches_total", "Batches committed, by database and user.", |traffic| {
+                traffic.batches.get()
             }),
+            (
+                "client_transactions_total",
+                "Transactions that ended outside lanes, by database and user.",
+                |traffic| traffic.transactions.get(),
+            ),
         ];
         for (name, help, value) in sums {
             head(out, name, help, "counter");
@@ -164,7 +175,11 @@ impl Metrics {
         self.batch_units.write(out, "batch_units", "", 1.0);
         let histograms = [
             ("batch_seconds", "Seconds from writing a batch to its commit.", &self.batch_microseconds),
-            ("queue_seconds", "Seconds from a unit's arrival to the writing of its batch.", &self.queue_microseconds),
+            (
+                "queue_seconds",
+                "Seconds from a unit's arrival to the writing of its batch.",
+                &self.queue_microseconds,
+            ),
             (
                 "server_wait_seconds",
                 "Seconds that sessions waited for a connection to the server, if they had to.",

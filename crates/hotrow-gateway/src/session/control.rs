@@ -245,6 +245,11 @@ impl Controls {
         handle
     }
 
+    /// Number of console sessions.
+    pub fn consoles(&self) -> usize {
+        self.consoles.lock().len()
+    }
+
     /// Removes the handle of a console session.
     pub fn remove_console(&self, process_id: u32) {
         self.consoles.lock().remove(&process_id);

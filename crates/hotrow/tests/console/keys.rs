@@ -101,7 +101,8 @@ async fn transactions_that_begin_with_one_row_are_counted_and_those_that_wait_fo
     });
     until("two are at the server, and the third waits in the gateway", || async {
         keys(&console).await.iter().any(|key| {
-            (key["kind"].as_str(), key["key"].as_str(), key["waiting"].as_str()) == ("transaction", "id = 1", "1")
+            (key["kind"].as_str(), key["key"].as_str(), key["waiting"].as_str())
+                == ("transaction", "id = 1", "1")
         })
     })
     .await;

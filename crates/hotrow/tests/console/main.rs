@@ -8,6 +8,7 @@ mod keys;
 mod killing;
 mod log_ins;
 mod looks;
+mod metrics;
 mod pausing;
 mod pgbouncer;
 mod pools;

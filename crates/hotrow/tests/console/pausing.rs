@@ -104,8 +104,9 @@ async fn a_pause_ends_when_it_is_cancelled_or_its_client_disconnects() {
             raw.send(&query("pause")).await;
         }
         let observer = stage.console().await;
-        let paused =
-            || async { hotrow_testkit::rows(&observer, "show pool_settings").await.unwrap()[0][6].clone().unwrap() };
+        let paused = || async {
+            hotrow_testkit::rows(&observer, "show pool_settings").await.unwrap()[0][6].clone().unwrap()
+        };
         until("the pool is paused", || async { paused().await == "yes" }).await;
         if leaves {
             drop(raw);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a file of the project that is missing is the failure to report")]
 
 mod modules;
+mod monitoring;
 
 use std::fs;
 use std::path::{Path, PathBuf};

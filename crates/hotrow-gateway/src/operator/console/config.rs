@@ -13,6 +13,7 @@ pub fn rows(shared: &Shared) -> Vec<Row> {
     let settings =
         config.shown.iter().map(|one| row![one.name, one.value, one.default, changes(one.needs_restart)]);
     let tables = config.tables.iter().map(|table| row!["[[pool]]", table.describe(), "", changes(false)]);
-    let clients = row!["max_client_conn", config.clients_max, hotrow_core::limits::CLIENTS_MAX, changes(false)];
+    let clients =
+        row!["max_client_conn", config.clients_max, hotrow_core::limits::CLIENTS_MAX, changes(false)];
     settings.chain(tables).chain([clients]).collect()
 }

@@ -20,7 +20,7 @@ pub async fn rows(shared: &Shared) -> Vec<Row> {
     let users: HashSet<&str> = pools.iter().map(|pool| pool.identity.user()).collect();
     let servers = servers(shared).await;
     let idle = servers.iter().filter(|server| server.state == ServerState::Idle).count();
-    let sessions = shared.controls.all().len();
+    let sessions = shared.controls.all().len() + shared.controls.consoles();
     let (connected, clients_max) = shared.client_count();
     let lists = [
         ("databases", databases.len()),

@@ -49,7 +49,8 @@ const PARKED: &str = "parked behind a locked row";
 /// All clients, the oldest first.
 pub async fn clients(shared: &Shared) -> Vec<Client> {
     let lanes = snapshots(shared, Detail::None).await;
-    let parked: HashSet<u64> = lanes.iter().flat_map(|(_, lane)| lane.parked_sessions.iter().copied()).collect();
+    let parked: HashSet<u64> =
+        lanes.iter().flat_map(|(_, lane)| lane.parked_sessions.iter().copied()).collect();
     shared.controls.all().iter().map(|control| Client::new(control, &parked)).collect()
 }
 

@@ -164,7 +164,9 @@ impl Sum {
 impl HotKey {
     /// The row, as in `id = 7`, with `?` for a value that is not shown.
     pub fn row(&self) -> String {
-        let value = |index: usize| self.values.as_ref().and_then(|values| values.get(index)).map_or("?", String::as_str);
+        let value = |index: usize| {
+            self.values.as_ref().and_then(|values| values.get(index)).map_or("?", String::as_str)
+        };
         let columns = self.columns.iter().enumerate();
         columns.map(|(index, column)| format!("{column} = {}", value(index))).collect::<Vec<_>>().join(", ")
     }
