@@ -344,11 +344,7 @@ impl Settings {
             http: http(settings.http, settings.http_token_file.as_deref())?,
             workers: number("workers", settings.workers, 1, 1..=256, "1 to 256")?,
             log: settings.log.unwrap_or_else(|| "info".to_owned()),
-            logs_json: match settings.log_format.as_deref() {
-                None | Some("text") => false,
-                Some("json") => true,
-                Some(other) => return Err(Error::LogFormat(other.to_owned())),
-            },
+            logs_json: is_json(settings.log_format)?,
             values,
         })
     }
@@ -365,6 +361,15 @@ fn number(
         None => Ok(default),
         Some(value) if range.contains(&value) => Ok(usize::try_from(value).unwrap_or(usize::MAX)),
         Some(value) => Err(Error::OutOfBounds { name, value, bounds }),
+    }
+}
+
+/// Whether the log's lines are JSON.
+fn is_json(log_format: Option<String>) -> Result<bool, Error> {
+    match log_format.as_deref() {
+        None | Some("text") => Ok(false),
+        Some("json") => Ok(true),
+        Some(other) => Err(Error::LogFormat(other.to_owned())),
     }
 }
 

@@ -59,7 +59,8 @@ async fn the_hottest_key_comes_first_with_its_rates_and_times() {
 
 #[tokio::test]
 async fn a_blocked_key_comes_first_with_the_backend_that_holds_its_row() {
-    let stage = Stage::new("lanes = 1\n", &[]).await;
+    // The unit that waits for the lock has the only connection that sessions may hold.
+    let stage = Stage::new("lanes = 1\nheld_connections_max = 1\n", &[]).await;
     let (console, reader) = (stage.console().await, reader(&stage).await);
     let clients = [stage.client().await, stage.client().await, stage.client().await];
     for _ in 0..3 {

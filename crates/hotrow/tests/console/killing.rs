@@ -11,7 +11,7 @@ async fn is_disconnected(client: &Client) {
         match client.simple_query("select 1").await {
             Ok(_) => false,
             Err(error) => {
-                assert!(error.is_closed() || ["57P01", "57014"].contains(&&*sqlstate(&error)), "{error:?}");
+                assert!(error.is_closed() || ["57P01", "57014"].contains(&sqlstate(&error)), "{error:?}");
                 client.is_closed()
             }
         }

@@ -1,4 +1,4 @@
-//! The backends that hold rows for which units wait. Only the server knows them, so it is asked, by a connection of the
+//! The backends that hold rows for which units wait. Only the server knows them, so it is asked, with the log-in of the
 //! pool whose unit waits.
 
 use std::collections::HashMap;
@@ -12,8 +12,7 @@ use serde::Serialize;
 
 use super::Values;
 use crate::pool::Pool;
-use crate::server::held;
-use crate::server::upstream::Rows;
+use crate::server::upstream::{self, Rows, Upstream};
 use crate::shared::Shared;
 
 /// A backend that holds a row.
@@ -72,13 +71,18 @@ pub async fn find(
     found
 }
 
-async fn ask(pool: &Pool, backends: impl Iterator<Item = &u32>) -> Result<Rows, held::Error> {
+/// Asks on a connection of its own: sessions that wait for the row may have all others.
+async fn ask(pool: &Pool, backends: impl Iterator<Item = &u32>) -> Result<Rows, upstream::Error> {
+    let Some(_database_use) = pool.database_state().try_enter() else {
+        return Ok(Rows::new()); // an operator has paused the database
+    };
+    let config = pool.config().clone();
+    let mut parameters = pool.context.parameters.clone();
+    parameters.push(("application_name".to_owned(), "hotrow console".to_owned()));
+    let mut upstream = Upstream::connect(&config.upstream, &parameters, &pool.context.login, false).await?;
     let backends: Vec<String> = backends.map(ToString::to_string).collect();
-    let mut held = pool.take_own().await?;
     let backends = format!("{{{}}}", backends.join(","));
-    let rows = held.upstream.query(include_str!("../../../sql/blockers.sql"), &[&backends]).await?;
-    pool.give_back(held);
-    Ok(rows)
+    upstream.query(include_str!("../../../sql/blockers.sql"), &[&backends]).await
 }
 
 fn number<T: std::str::FromStr>(value: Option<Option<String>>) -> Option<T> {
