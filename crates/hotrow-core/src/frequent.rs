@@ -5,12 +5,13 @@
 //! missed that many. This is the algorithm of Misra and Gries with its decrements put off and added up.
 
 use std::collections::HashMap;
-use std::hash::Hash;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hash};
 
 /// A table of the most frequent items, each with details of type `D`.
 #[derive(Debug)]
-pub struct Frequent<K, D> {
-    items: HashMap<K, Item<D>>,
+pub struct Frequent<K, D, S = RandomState> {
+    items: HashMap<K, Item<D>, S>,
     kept: usize,
     forgotten: u64,
     total: u64,
@@ -27,10 +28,10 @@ pub struct Item<D> {
     pub details: D,
 }
 
-impl<K: Copy + Eq + Hash, D: Default> Frequent<K, D> {
+impl<K: Copy + Eq + Hash, D: Default, S: BuildHasher + Default> Frequent<K, D, S> {
     /// An empty table that keeps this many items when it is full. It holds at most twice as many.
     pub fn new(kept: usize) -> Self {
-        Frequent { items: HashMap::new(), kept, forgotten: 0, total: 0 }
+        Frequent { items: HashMap::default(), kept, forgotten: 0, total: 0 }
     }
 
     /// Counts an item, and returns it.

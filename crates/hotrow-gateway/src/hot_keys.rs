@@ -2,11 +2,12 @@
 //! nothing is shared for it.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hotrow_core::frequent::Frequent;
-use hotrow_core::key::{Key, KeyName};
+use hotrow_core::key::{Key, KeyHasher, KeyName};
 use hotrow_core::latencies::Latencies;
 use hotrow_core::limits;
 
@@ -32,12 +33,13 @@ struct Recent {
     latencies: Option<Box<Latencies>>,
 }
 
-type Window = Frequent<Key, Recent>;
+type Counts<D> = Frequent<Key, D, BuildHasherDefault<KeyHasher>>;
+type Window = Counts<Recent>;
 
 /// The counts of one owner.
 #[derive(Debug)]
 pub struct KeyCounts {
-    total: Frequent<Key, Total>,
+    total: Counts<Total>,
     present: Window,
     /// The window before, with its length.
     last: (Window, Duration),
