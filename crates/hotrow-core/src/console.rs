@@ -3,6 +3,8 @@
 /// The topics of SHOW.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
+    /// The hottest keys, and the blocked ones.
+    Keys,
     /// Connected clients.
     Clients,
     /// Lanes and their state.
@@ -11,10 +13,24 @@ pub enum Topic {
     Units,
     /// Statement shapes with the number of packed and passed-through executions and the reasons.
     Statements,
-    /// Pools by user and database.
-    Pools,
+    /// Pools by user, database and settings, with the settings in force for them.
+    PoolSettings,
     /// The current settings.
     Config,
+    /// Clients and connections by user and database.
+    Pools,
+    /// The databases.
+    Databases,
+    /// Connections to the server.
+    Servers,
+    /// Numbers of units, bytes and times by database, with averages.
+    Stats,
+    /// The same without averages.
+    StatsTotals,
+    /// The averages.
+    StatsAverages,
+    /// The numbers of databases, pools, clients and connections.
+    Lists,
     /// The gateway's version.
     Version,
     /// The list of commands.
@@ -22,22 +38,36 @@ pub enum Topic {
 }
 
 /// All topics with their keywords and descriptions.
-pub const TOPICS: [(Topic, &str, &str); 8] = [
+pub const TOPICS: [(Topic, &str, &str); 16] = [
+    (Topic::Keys, "KEYS", "the hottest rows, now and since the start, and who holds a blocked one"),
     (Topic::Clients, "CLIENTS", "connected clients, with their state and backend"),
     (Topic::Lanes, "LANES", "the lanes, with their connection, queue and pace"),
     (Topic::Units, "UNITS", "units that wait or run in lanes"),
     (Topic::Statements, "STATEMENTS", "statement shapes, with counts and reasons for passing through"),
-    (Topic::Pools, "POOLS", "pools by user and database, with their own settings"),
+    (
+        Topic::PoolSettings,
+        "POOL_SETTINGS",
+        "pools by user, database and settings, with what is in force for them",
+    ),
     (Topic::Config, "CONFIG", "the current settings"),
+    (Topic::Pools, "POOLS", "clients and connections by user and database, as in PgBouncer"),
+    (Topic::Databases, "DATABASES", "databases and their connections, as in PgBouncer"),
+    (Topic::Servers, "SERVERS", "connections to the server"),
+    (Topic::Stats, "STATS", "units, bytes and times by database, as in PgBouncer"),
+    (Topic::StatsTotals, "STATS_TOTALS", "the same without averages"),
+    (Topic::StatsAverages, "STATS_AVERAGES", "the averages since the start"),
+    (Topic::Lists, "LISTS", "numbers of databases, pools, clients and connections, as in PgBouncer"),
     (Topic::Version, "VERSION", "the gateway's version"),
     (Topic::Help, "HELP", "this list"),
 ];
 
 /// The other commands with their descriptions.
-pub const COMMANDS: [(&str, &str); 5] = [
+pub const COMMANDS: [(&str, &str); 7] = [
     ("PAUSE [database]", "hold new work; returns when all connections to the server are closed"),
-    ("RESUME [database]", "continue after PAUSE"),
+    ("RESUME [database]", "continue after PAUSE or KILL"),
     ("RECONNECT [database]", "replace the connections to the server with new ones"),
+    ("KILL [database]", "disconnect all clients, then hold new ones until RESUME"),
+    ("KILL_CLIENT process_id", "disconnect one client"),
     ("RELOAD", "read the settings file again, then reconnect"),
     ("SHUTDOWN", "finish the work under way, then stop"),
 ];
@@ -53,6 +83,10 @@ pub enum Command {
     Resume(Option<String>),
     /// RECONNECT of one database, or of all.
     Reconnect(Option<String>),
+    /// KILL of the clients of one database, or of all.
+    Kill(Option<String>),
+    /// KILL_CLIENT with the process ID that the client was told.
+    KillClient(u32),
     /// RELOAD.
     Reload,
     /// SHUTDOWN.
@@ -122,6 +156,8 @@ impl Command {
             Command::Pause(_) => Some("PAUSE"),
             Command::Resume(_) => Some("RESUME"),
             Command::Reconnect(_) => Some("RECONNECT"),
+            Command::Kill(_) => Some("KILL"),
+            Command::KillClient(_) => Some("KILL_CLIENT"),
             Command::Reload => Some("RELOAD"),
             Command::Shutdown => Some("SHUTDOWN"),
             Command::Show(_) | Command::Ignored(_) | Command::Empty => None,
@@ -163,6 +199,8 @@ pub fn parse(text: &str) -> Result<Command, UnknownCommand> {
         ["PAUSE", ..] => Command::Pause(name()?),
         ["RESUME", ..] => Command::Resume(name()?),
         ["RECONNECT", ..] => Command::Reconnect(name()?),
+        ["KILL", ..] => Command::Kill(name()?),
+        ["KILL_CLIENT", id] => Command::KillClient(id.parse().map_err(|_| unknown())?),
         ["RELOAD"] => Command::Reload,
         ["SHUTDOWN"] => Command::Shutdown,
         ["BEGIN", ..] | ["START", "TRANSACTION", ..] => Command::Ignored(IgnoredCommand::Begin),
@@ -213,6 +251,8 @@ mod tests {
         assert_eq!(parse("Pause Shop;"), Ok(Command::Pause(Some("shop".into()))));
         assert_eq!(parse("resume \"My\"\"Shop\""), Ok(Command::Resume(Some("My\"Shop".into()))));
         assert_eq!(parse("RECONNECT shop"), Ok(Command::Reconnect(Some("shop".into()))));
+        assert_eq!(parse("kill shop"), Ok(Command::Kill(Some("shop".into()))));
+        assert_eq!(parse("KILL_CLIENT 1073741824;"), Ok(Command::KillClient(1_073_741_824)));
         assert_eq!(parse("reload"), Ok(Command::Reload));
         assert_eq!(parse("SHUTDOWN;"), Ok(Command::Shutdown));
         assert_eq!(parse(" ;"), Ok(Command::Empty));
@@ -243,7 +283,8 @@ mod tests {
     fn commands_are_for_administrators() {
         for (words, _) in COMMANDS {
             let word = words.split(' ').next().unwrap();
-            assert_eq!(parse(word).unwrap().admin_keyword(), Some(word));
+            let text = words.replace("[database]", "shop").replace("process_id", "7");
+            assert_eq!(parse(&text).unwrap().admin_keyword(), Some(word));
         }
         for text in ["show clients", "begin", "set a = b", ""] {
             assert_eq!(parse(text).unwrap().admin_keyword(), None, "{text}");
@@ -272,6 +313,8 @@ mod tests {
             "show clients now",
             "select 1",
             "pause a b",
+            "kill_client",
+            "kill_client ann",
             "pause \"a",
             "reload all",
             "SET",
@@ -279,7 +322,7 @@ mod tests {
             assert!(parse(text).is_err(), "{text}");
         }
         let hint = hint();
-        assert!(hint.contains("SHOW CLIENTS | LANES") && hint.contains("PAUSE [database]"), "{hint}");
+        assert!(hint.contains("CLIENTS | LANES") && hint.contains("PAUSE [database]"), "{hint}");
     }
 
     #[test]

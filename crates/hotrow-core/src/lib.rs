@@ -9,12 +9,15 @@
 //! | `classify` | whether a statement can be packed, with which key, and why |
 //! | `console` | commands of the admin console |
 //! | `expect` | replies that the server owes on a held connection, and the meaning of statement names |
+//! | `frequent` | the most frequent keys, in bounded memory |
 //! | `key` | the row for which a unit contends, as a hash |
 //! | `lane` | the state machine of a lane |
+//! | `latencies` | counts of times, for quantiles |
 //! | `limits` | every bound |
 //! | `normalise` | the shape of a statement: its text with parameters for literals |
 //! | `notifications` | the sessions that share one listening connection |
 //! | `pace` | the estimated wait in a lane |
+//! | `reports` | when the log reports something that happens often |
 //! | `row_queue` | the transactions that work on the same rows |
 //! | `session` | the order of a client's units and of their replies |
 //! | `settings` | the settings that clients have changed in their sessions |
@@ -27,12 +30,15 @@ pub mod affinity;
 pub mod classify;
 pub mod console;
 pub mod expect;
+pub mod frequent;
 pub mod key;
 pub mod lane;
+pub mod latencies;
 pub mod limits;
 pub mod normalise;
 pub mod notifications;
 pub mod pace;
+pub mod reports;
 pub mod row_queue;
 pub mod session;
 pub mod settings;

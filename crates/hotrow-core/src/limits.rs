@@ -201,6 +201,21 @@ pub const SHOWN_UNITS_MAX: usize = 1_000;
 pub const SHOWN_STATEMENTS_MAX: usize = 1_000;
 /// Characters of a statement's shape in the console's lists. A longer shape is truncated.
 pub const SHOWN_SHAPE_CHARS_MAX: usize = 100;
+/// Databases and users that have metrics of their own. All further ones share theirs.
+pub const TRAFFIC_CLIENTS_MAX: usize = 100;
+/// Time between two log lines about the same kind of refusal, or about the server's loss and return. Those in between
+/// are counted.
+pub const LOG_EVERY_MS: u64 = 10_000;
+/// Keys that the console shows, the hottest first.
+pub const SHOWN_KEYS_MAX: usize = 100;
+/// Blocked keys for which the console asks the server who holds the row.
+pub const SHOWN_BLOCKED_MAX: usize = 20;
+/// Time that the console waits for the server's answer about them.
+pub const SHOWN_BLOCKERS_WAIT_MS: u64 = 2_000;
+/// Keys whose counts a lane keeps when it forgets the rarer ones. It counts at most twice as many.
+pub const HOT_KEYS: usize = 64;
+/// A lane counts the present load of keys in windows of this length, and shows the last one and the present one.
+pub const HOT_KEYS_WINDOW_MS: u64 = 10_000;
 
 /// Statement shapes that the gateway remembers per database, and for a short time twice as many. Beyond that
 /// it forgets old ones.

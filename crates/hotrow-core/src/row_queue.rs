@@ -142,9 +142,13 @@ impl RowQueues {
         state.waiting.drain(..).collect()
     }
 
-    /// Number of transactions that wait.
-    pub fn waiting(&self) -> usize {
-        self.queues.values().map(|state| state.waiting.len()).sum()
+    /// The rows for which transactions wait, with their number.
+    pub fn waiting(&self) -> impl Iterator<Item = (Key, usize)> {
+        let of_row = |(queue, state): (&Queue, &State)| match queue {
+            Queue::Row(key) if !state.waiting.is_empty() => Some((*key, state.waiting.len())),
+            Queue::Row(_) | Queue::Beginning(_) => None,
+        };
+        self.queues.iter().filter_map(of_row)
     }
 
     fn state(&mut self, queue: Queue) -> &mut State {
@@ -204,7 +208,7 @@ mod tests {
         assert_eq!([queues.join(ROW), queues.join(ROW)], [Place::Works, Place::Works]);
         let tickets = [ticket(queues.join(ROW)), ticket(queues.join(ROW))];
         assert_eq!(queues.join(OTHER), Place::Works);
-        assert_eq!(queues.waiting(), 2);
+        assert_eq!(queues.waiting().collect::<Vec<_>>(), [(KEY, 2)]);
         assert_eq!(queues.leave(ROW, None), [tickets[0]]);
         let last = ticket(queues.join(ROW));
         assert_eq!([queues.leave(ROW, None), queues.leave(ROW, None)], [[tickets[1]], [last]]);

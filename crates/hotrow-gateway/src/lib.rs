@@ -12,6 +12,7 @@
 //! | `lane` | one connection with one queue: batches are written, answers go to mailboxes |
 //! | `statements` | the statements of a pool and the decisions about them |
 //! | `server` | connections to the server: hosts, log-in, idle connections |
+//! | `hot_keys` | the keys with the most units |
 //! | `net` | sockets, TLS, the budget for messages, notifications of tasks |
 //! | `config`, `metrics`, `lock` | the settings, the metrics, a mutex |
 
@@ -20,6 +21,7 @@ pub mod metrics;
 
 mod authentication;
 mod front;
+mod hot_keys;
 mod lane;
 mod lock;
 mod net;
@@ -35,7 +37,7 @@ pub use front::sockets::{InheritedSocket, Listener, OWN, Sockets};
 pub use front::{Gateway, InternalClients, ListenError, StartError};
 pub use net::peer::{Peer, TlsPeer};
 pub use net::{Address, tls};
-pub use operator::explain;
+pub use operator::{explain, view};
 pub use server::driver;
 pub use server::pack::PACK_TRUSTED;
 pub use shared::requests::OperatorRequest;

@@ -17,6 +17,7 @@ use crate::{counters, feeds, health, page, queues, sales};
 /// The whole API. Without tokens, every client that reaches the server can call it.
 pub fn router(upstream: &Upstream, tokens: Option<Tokens>) -> Router {
     let clients = Arc::new(Clients::new(upstream));
+    tokio::spawn(health::report_missing_pack(clients.clone()));
     let tokens = tokens.map(Arc::new);
     let calls = routes_of_all_areas()
         .router()

@@ -1,10 +1,14 @@
 //! Liveness, readiness, and the OpenAPI document. None of them needs a token.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::response::Response;
+use hotrow_core::limits;
 use hotrow_sql::{Function, Place, functions};
 
 use crate::answer::json;
-use crate::clients::{Call, Effect, Key, Sessions, values};
+use crate::clients::{Call, Clients, Effect, Key, Sessions, values};
 use crate::problem::{Kind, Problem};
 use crate::{openapi, sqlstate};
 
@@ -15,15 +19,41 @@ pub async fn live() -> Response {
     json("{\"status\":\"live\"}")
 }
 
+/// Warns in the log if the API is served without the schema pack. Checks once, as soon as the server answers.
+pub async fn report_missing_pack(clients: Arc<Clients>) {
+    let pause = Duration::from_millis(limits::UPKEEP_MS);
+    loop {
+        match missing(&clients).await {
+            Ok(None) => return,
+            Ok(Some(problem)) | Err(problem) if problem.is_missing_pack() => {
+                tracing::warn!(
+                    reason = problem.detail(),
+                    "serving HTTP without the schema pack: run hotrow migrate"
+                );
+                return;
+            }
+            Ok(Some(_)) | Err(_) => tokio::time::sleep(pause).await,
+        }
+    }
+}
+
 /// `GET /health/ready`: the server answers, and the user can execute every function that the API calls.
 pub async fn ready(clients: Sessions) -> Result<Response, Problem> {
+    match missing(&clients).await? {
+        None => Ok(json("{\"status\":\"ready\"}")),
+        Some(problem) => Err(problem),
+    }
+}
+
+/// The functions that are missing, as a problem.
+async fn missing(clients: &Arc<Clients>) -> Result<Option<Problem>, Problem> {
     let rows = clients.rows(MISSING, Key::of("health"), values![called_functions()]).await?;
     if rows.is_empty() {
-        return Ok(json("{\"status\":\"ready\"}"));
+        return Ok(None);
     }
     let missing: Vec<&str> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
     let detail = format!("not there, or not to be called by this user: {}", missing.join("; "));
-    Err(Problem::new(Kind::PackMissing, detail, sqlstate::hint(Kind::PackMissing)))
+    Ok(Some(Problem::new(Kind::PackMissing, detail, sqlstate::hint(Kind::PackMissing))))
 }
 
 /// The functions that have a route, and the batch twin that gives back orders of a client that has gone.

@@ -93,6 +93,16 @@ impl Problem {
         Problem { kind, detail: detail.into(), hint: hint.into(), sqlstate: None }
     }
 
+    /// Whether the schema pack is missing or cannot be used.
+    pub fn is_missing_pack(&self) -> bool {
+        self.kind == Kind::PackMissing
+    }
+
+    /// The explanation.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// Adds the SQLSTATE of the database server or the gateway.
     pub fn with_sqlstate(self, sqlstate: &str) -> Self {
         Problem { sqlstate: Some(sqlstate.to_owned()), ..self }

@@ -62,7 +62,9 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
         .with_env_filter(EnvFilter::try_new(&resolved.log)?)
         .with_writer(std::io::stderr);
     // Colours are for terminals only, and `NO_COLOR` turns them off. In a journal or a file they would be noise.
-    if std::io::stderr().is_terminal() {
+    if resolved.logs_json {
+        log.json().flatten_event(true).with_current_span(false).with_span_list(false).init()
+    } else if std::io::stderr().is_terminal() {
         log.init()
     } else {
         log.with_ansi(false).init()

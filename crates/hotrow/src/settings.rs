@@ -30,6 +30,9 @@ pub enum Error {
     /// The address for clients cannot be used.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// The format of the log is not known.
+    #[error("log_format is {0:?} and must be text or json")]
+    LogFormat(String),
     /// The HTTP address cannot be used.
     #[error("http is {0:?} and must be HOST:PORT with an IP address, for example 127.0.0.1:8080")]
     HttpAddress(String),
@@ -81,6 +84,7 @@ impl Error {
             Error::Upstream(_) => "upstream",
             Error::Listen(_) => "listen",
             Error::HttpAddress(_) | Error::HttpOpen(_) => "http",
+            Error::LogFormat(_) => "log_format",
             Error::Tls(_) => "tls_cert_file",
             Error::Tokens(_) => "http_token_file",
             Error::OutOfBounds { name, .. } => name,
@@ -198,11 +202,12 @@ settings! {
     console_admins "HOTROW_CONSOLE_ADMINS": String = "(own user)", "USERS", "Users with all commands of the console, separated by commas; by default the user of upstream";
     console_readers "HOTROW_CONSOLE_READERS": String = "(local users)", "USERS", "Users with the SHOW commands of the console, separated by commas; by default all users connected over loopback or a Unix socket";
     log "HOTROW_LOG": String = "info", "FILTER", "Messages logged to standard error: error, warn, info, debug, or a tracing filter";
+    log_format "HOTROW_LOG_FORMAT": String = "text", "FORMAT", "Form of the log's lines: text, or json for one JSON object in each line";
 }
 
 /// Settings that take effect at the next start only.
-pub const NEEDS_RESTART: [&str; 7] =
-    ["upstream", "listen", "http", "http_token_file", "metrics", "workers", "log"];
+pub const NEEDS_RESTART: [&str; 8] =
+    ["upstream", "listen", "http", "http_token_file", "metrics", "workers", "log", "log_format"];
 
 /// A value as the user writes it.
 fn shown(value: &impl std::fmt::Debug) -> String {
@@ -239,6 +244,8 @@ pub struct Resolved {
     pub workers: usize,
     /// The log filter.
     pub log: String,
+    /// Whether each line of the log is a JSON object.
+    pub logs_json: bool,
     /// Each setting and its value.
     values: Vec<(&'static str, String)>,
 }
@@ -337,6 +344,7 @@ impl Settings {
             http: http(settings.http, settings.http_token_file.as_deref())?,
             workers: number("workers", settings.workers, 1, 1..=256, "1 to 256")?,
             log: settings.log.unwrap_or_else(|| "info".to_owned()),
+            logs_json: is_json(settings.log_format)?,
             values,
         })
     }
@@ -353,6 +361,15 @@ fn number(
         None => Ok(default),
         Some(value) if range.contains(&value) => Ok(usize::try_from(value).unwrap_or(usize::MAX)),
         Some(value) => Err(Error::OutOfBounds { name, value, bounds }),
+    }
+}
+
+/// Whether the log's lines are JSON.
+fn is_json(log_format: Option<String>) -> Result<bool, Error> {
+    match log_format.as_deref() {
+        None | Some("text") => Ok(false),
+        Some("json") => Ok(true),
+        Some(other) => Err(Error::LogFormat(other.to_owned())),
     }
 }
 
@@ -408,9 +425,9 @@ mod tests {
     }
 
     #[test]
-    fn there_are_at_most_27_settings_and_each_has_a_unit() {
+    fn there_are_at_most_28_settings_and_each_has_a_unit() {
         let table = Settings::table();
-        assert!(table.len() <= 27);
+        assert!(table.len() <= 28);
         assert!(table.iter().all(|setting| !setting.unit.is_empty() && !setting.meaning.is_empty()));
         for (setting, variable) in table.iter().zip(Settings::variables()) {
             assert_eq!(variable, format!("HOTROW_{}", setting.name.to_uppercase()));
@@ -464,6 +481,8 @@ mod tests {
         let message = |settings: Settings| settings.resolve(None).err().unwrap().to_string();
         assert!(message(Settings::default()).contains("--upstream"));
         assert!(message(Settings { lanes: Some(0), ..with_upstream() }).contains("1 to 64"));
+        let format = message(Settings { log_format: Some("xml".into()), ..with_upstream() });
+        assert!(format.contains("text or json"), "{format}");
         let http = |address: &str| message(Settings { http: Some(address.into()), ..with_upstream() });
         assert!(http("8080").contains("HOST:PORT"));
         assert!(http("0.0.0.0:8080").contains("--http-token-file"));

@@ -6,11 +6,13 @@
 //! arrive. For the same reason, a row can have two keys if it is found through two unique indexes.
 
 mod array;
+mod named;
 mod rows;
 
 use std::hash::Hasher;
 
 pub(crate) use array::elements;
+pub use named::KeyName;
 pub use rows::Row;
 
 /// A row: the table's OID and a hash of the values that identify it.
@@ -20,6 +22,28 @@ pub struct Key {
     pub table: u32,
     /// A hash of the key columns' values, the same in every build.
     pub hash: u64,
+}
+
+/// Hashes keys for tables of bounded size. The values are hashed already, so this only adds the table.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u32(&mut self, table: u32) {
+        self.write_u64(table.into());
+    }
+
+    fn write_u64(&mut self, part: u64) {
+        self.0 = (self.0 ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
 }
 
 /// How a statement's key is computed from its parameters.

@@ -7,7 +7,7 @@ use hotrow_wire::backend::Problem;
 
 use super::{Answers, Proof, Statement, Verdict};
 use crate::expect::Prepared;
-use crate::key::Key;
+use crate::key::{Key, KeyName};
 use crate::normalise::Shape;
 use crate::row_queue::Queue;
 use crate::unit::Packed;
@@ -46,7 +46,7 @@ pub trait Environment: Sized {
     fn verdict_soon(&self, statement: &StatementOf<Self>) -> Option<Verdict>;
     /// A transaction at the server comes to this row. Returns its place, and the number of other transactions that work
     /// on the row.
-    fn come_to(&self, row: Key) -> (Self::Place, usize);
+    fn come_to(&self, row: Key, name: Box<KeyName>) -> (Self::Place, usize);
     /// Whether every unit with this statement is known to be passed through.
     fn passes(&self, statement: &Self::Statement) -> bool;
     /// The state that a statement is known to leave behind.
@@ -81,6 +81,8 @@ pub trait Environment: Sized {
     fn client_renamed(&self, name: &str);
     /// A unit was passed through.
     fn unit_passed(&self);
+    /// A unit that was passed through is answered. Its transaction has ended, or continues.
+    fn unit_answered(&self, ends_transaction: bool);
     /// A unit went to a lane.
     fn unit_packed(&self);
     /// The outcome of a unit is unknown.
@@ -154,8 +156,8 @@ pub enum Need<E: Environment> {
     Lanes,
     /// A connection.
     Connection,
-    /// A place in this queue of transactions.
-    Turn(Queue),
+    /// A place in this queue of transactions. If it is that of a row, with the row in words.
+    Turn(Queue, Option<Box<KeyName>>),
     /// The verdict about this statement.
     Verdict(StatementOf<E>),
     /// The statement of this text is long, and is to be classified on a thread of its own.

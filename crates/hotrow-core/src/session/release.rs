@@ -283,6 +283,8 @@ impl<E: Environment> Session<E> {
         let failed = std::mem::take(&mut holding.failed);
         let clears = std::mem::replace(&mut holding.clears, Effect::NONE);
         let status = holding.status;
+        self.env.unit_answered(status == Status::Idle);
+        let holding = self.held();
         if let Some(statement) = holding.earning_credit.take()
             && !failed
         {

@@ -6,7 +6,7 @@ use hotrow_wire::backend::Status;
 use super::environment::Stop;
 use super::{Environment, Need, Place, Session, StatementOf, Verdict};
 use crate::classify::{Analysis, Packing};
-use crate::key::{Key, ParamValue};
+use crate::key::{Key, KeyName, ParamValue};
 use crate::lane::LaneKind;
 use crate::limits;
 use crate::row_queue::Queue;
@@ -63,8 +63,10 @@ impl<E: Environment> Session<E> {
             Err(stop) => return Err(stop),
         };
         match verdict.and_then(|verdict| row_of(&verdict, param)) {
-            Some(key) if !self.places.has_row(key) => Err(Stop::Need(Need::Turn(Queue::Row(key)))),
-            _ => Err(Stop::Need(Need::Turn(Queue::Beginning(statement.id)))),
+            Some((key, name)) if !self.places.has_row(key) => {
+                Err(Stop::Need(Need::Turn(Queue::Row(key), Some(name))))
+            }
+            _ => Err(Stop::Need(Need::Turn(Queue::Beginning(statement.id), None))),
         }
     }
 
@@ -82,8 +84,10 @@ impl<E: Environment> Session<E> {
         param: impl Fn(u16) -> Option<ParamValue<'p>>,
     ) {
         let Some(verdict) = self.env.verdict_soon(statement) else { return };
-        let Some(key) = row_of(&verdict, param).filter(|key| !self.places.has_row(*key)) else { return };
-        let (place, others) = self.env.come_to(key);
+        let Some((key, name)) = row_of(&verdict, param).filter(|(key, _)| !self.places.has_row(*key)) else {
+            return;
+        };
+        let (place, others) = self.env.come_to(key, name);
         if let Some(beginning) = &mut self.places.beginning {
             beginning.met(others);
         }
@@ -91,8 +95,12 @@ impl<E: Environment> Session<E> {
     }
 }
 
-/// The one row that a statement changes or locks. A list of rows has no place among those of one row.
-fn row_of<'p>(verdict: &Verdict, param: impl Fn(u16) -> Option<ParamValue<'p>>) -> Option<Key> {
+/// The one row that a statement changes or locks, and the row in words. A list of rows has no place among those of one
+/// row.
+fn row_of<'p>(
+    verdict: &Verdict,
+    param: impl Fn(u16) -> Option<ParamValue<'p>>,
+) -> Option<(Key, Box<KeyName>)> {
     let packing: &Packing = match verdict {
         Verdict::Packed(packing) if packing.kind == LaneKind::Write && !packing.in_key_space => packing,
         Verdict::Locks(packing) => packing,
@@ -100,5 +108,6 @@ fn row_of<'p>(verdict: &Verdict, param: impl Fn(u16) -> Option<ParamValue<'p>>) 
     };
     let spec = packing.key.as_ref().filter(|spec| spec.is_single())?;
     #[expect(clippy::redundant_closure, reason = "the parameters live longer than the verdict")]
-    spec.key(|index| param(index))
+    let row = spec.rows(|index| param(index))?.pop()?;
+    Some((row.key, Box::new(KeyName::new(&packing.table, spec, &row))))
 }

@@ -25,7 +25,7 @@ use gather::Describe;
 use merged::Rows;
 
 use crate::classify::{Boundary, LockStatement, Packing, Returns};
-use crate::key::{Key, Row};
+use crate::key::{Key, KeyName, Row};
 use crate::lane::{Claim, LaneKind, Merge};
 
 /// A unit that a lane can run. `S` is the gateway's type for a statement.
@@ -160,6 +160,25 @@ impl<S> Packed<S> {
             frames = &frames[frame.bytes.len()..];
         }
         None
+    }
+
+    /// A row for which it contends, in words. Of a row that cannot be found, the name of the first table.
+    pub fn name_of(&self, key: Key) -> Option<KeyName> {
+        let found = self.runs().find_map(|run| {
+            let spec = run.packing.key.as_ref().filter(|spec| spec.table == key.table)?;
+            let mut frames = self.frames(run);
+            while let Ok(Some(frame)) = split(frames, |_| usize::MAX) {
+                if frame.tag == frontend::tag::BIND {
+                    let bind = Bind::read(frame.body()).ok()?;
+                    let rows = spec.rows(|index| param(&bind, index))?;
+                    let row = rows.into_iter().find(|row| row.key == key)?;
+                    return Some(KeyName::new(&run.packing.table, spec, &row));
+                }
+                frames = &frames[frame.bytes.len()..];
+            }
+            None
+        });
+        found.or_else(|| self.runs().next().map(|run| KeyName::of_table(&run.packing.table)))
     }
 
     /// The messages as the client sent them.

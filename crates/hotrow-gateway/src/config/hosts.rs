@@ -5,10 +5,14 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
 
+use hotrow_core::reports::{Back, Outage};
 use tokio_postgres::config::{Host, LoadBalanceHosts, TargetSessionAttrs};
 
 use crate::config::UpstreamError;
+use crate::lock::Lock;
+use crate::metrics::milliseconds_since_start;
 use crate::net::Address;
 
 /// One or more addresses.
@@ -21,6 +25,7 @@ pub struct Hosts {
     pub are_local: bool,
     /// The host that served last. It is tried first, so a host that is down for good does not delay each connection.
     last: Arc<AtomicUsize>,
+    outage: Arc<Lock<Outage>>,
 }
 
 impl Hosts {
@@ -52,7 +57,7 @@ impl Hosts {
         };
         let addresses: Vec<_> = names.into_iter().enumerate().map(address).collect();
         let are_local = addresses.iter().all(is_local);
-        Ok(Hosts { addresses, read_write, are_local, last: Arc::default() })
+        Ok(Hosts { addresses, read_write, are_local, last: Arc::default(), outage: Arc::default() })
     }
 
     /// All hosts in the order in which to try them: the one that served last, then the others as they were named.
@@ -62,8 +67,23 @@ impl Hosts {
         self.addresses.get(last).into_iter().chain(others.map(|(_, address)| address))
     }
 
+    /// Notes that no host could be reached.
+    pub fn failed(&self, error: &dyn fmt::Display) {
+        let now = milliseconds_since_start(Instant::now());
+        if let Some(since) = self.outage.lock().failed(now) {
+            let seconds = (now - since) / 1000;
+            tracing::error!(server = %self, error = %error, seconds, "the server is unreachable");
+        }
+    }
+
     /// Notes that this host serves.
     pub fn served(&self, address: &Address) {
+        if let Some(Back { after, attempts }) =
+            self.outage.lock().served(milliseconds_since_start(Instant::now()))
+        {
+            let seconds = after as f64 / 1000.0;
+            tracing::info!(server = %address, seconds, attempts, "the server is reachable again");
+        }
         let Some(index) = self.addresses.iter().position(|other| other == address) else { return };
         if self.last.swap(index, Relaxed) != index {
             tracing::warn!(server = %address, "another host serves from now on");

@@ -14,7 +14,7 @@ use crate::authentication::client::{Channel, LoginFailure, LoginRequest};
 use crate::front::opening::{self, Opened, send_away};
 use crate::front::start_up::StartUp;
 use crate::lane::Mailbox;
-use crate::metrics::METRICS;
+use crate::metrics::{METRICS, Refusal};
 use crate::net::peer::Peer;
 use crate::net::{ReadHalf, WriteHalf};
 use crate::operator::console::{self, Operator};
@@ -51,19 +51,21 @@ pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf,
                 Ok(Ok(_)) if start.console && !peer.internal => {
                     let operator = Operator { user: start.user, is_local: peer.is_local() };
                     if let Some(problem) = operator.refusal(&shared) {
-                        METRICS.refused.inc();
+                        METRICS.refusals.add(Refusal::Other, 1);
                         return send_away(&write, &problem).await;
                     }
                     return Box::pin(console::serve(shared, operator, (read, write, input), out)).await;
                 }
                 Ok(Ok(credential)) => Box::pin(open(&shared, &start, credential)).await,
-                Ok(Err(LoginFailure::Refused(problem))) => Err(Refused::Problem(problem)),
+                Ok(Err(LoginFailure::Refused(problem))) => {
+                    METRICS.refusals.add(Refusal::Other, 1);
+                    Err(Refused::Problem(problem))
+                }
                 Ok(Err(LoginFailure::Left)) | Err(_) => return,
             };
             match log_in {
                 Ok((used, name)) => begin(shared, used, (name, peer), out, (read, write, input)).await,
                 Err(Refused::Problem(problem)) => {
-                    METRICS.refused.inc();
                     send_away(&write, &problem).await;
                 }
                 Err(Refused::Frame(frame)) => {
@@ -130,22 +132,10 @@ async fn open(
     let identity = Identity::new(&parameters);
     let role = identity.user().to_owned();
     let refused = |error| match error {
-        NoPool::Full(Full::All) => Refused::Problem(Problem::fatal(
-            "53300",
-            format!(
-                "all {} combinations of user, database and start-up settings are in use",
-                limits::POOLS_MAX
-            ),
-            "Use the same start-up settings in all clients, or disconnect the clients of some combinations.",
-        )),
-        NoPool::Full(Full::Role) => Refused::Problem(Problem::fatal(
-            "53300",
-            format!(
-                "role \"{role}\" uses all {} combinations of database and start-up settings that one role may have",
-                limits::POOLS_PER_ROLE_MAX
-            ),
-            "Use the same start-up settings in the role's clients, or disconnect the clients of some combinations.",
-        )),
+        NoPool::Full(full) => {
+            METRICS.refusals.add(Refusal::TooManyPools, 1);
+            Refused::Problem(no_room(&full, &role))
+        }
         NoPool::Error(held::Error::Upstream(upstream::Error::Refused { code, message, frame })) => {
             tracing::warn!(code, message, "the server refused the gateway's log-in for a client");
             Refused::Frame(frame)
@@ -156,6 +146,28 @@ async fn open(
     let name = used.pool().client_name(start.application_name.clone()).await;
     let name = name.map_err(|error| refused(NoPool::Error(error)))?;
     Ok((used, name))
+}
+
+/// The error for a client whose pool cannot be opened beside those in use.
+fn no_room(full: &Full, role: &str) -> Problem {
+    match full {
+        Full::All => Problem::fatal(
+            "53300",
+            format!(
+                "all {} combinations of user, database and start-up settings are in use",
+                limits::POOLS_MAX
+            ),
+            "Use the same start-up settings in all clients, or disconnect the clients of some combinations.",
+        ),
+        Full::Role => Problem::fatal(
+            "53300",
+            format!(
+                "role \"{role}\" uses all {} combinations of database and start-up settings that one role may have",
+                limits::POOLS_PER_ROLE_MAX
+            ),
+            "Use the same start-up settings in the role's clients, or disconnect the clients of some combinations.",
+        ),
+    }
 }
 
 async fn begin(
@@ -169,7 +181,7 @@ async fn begin(
     let member = match shared.directory.join(&pool) {
         Ok(member) => member,
         Err((most, whose)) => {
-            METRICS.refused.inc();
+            METRICS.refusals.add(Refusal::TooManyClients, 1);
             let message = format!("sorry, too many clients already: {whose} may have {most}");
             let hint = "Disconnect clients, or raise clients_max in the [[pool]] table.";
             return send_away(&write, &Problem::fatal("53300", message, hint)).await;
@@ -211,5 +223,9 @@ async fn begin(
     } else {
         SessionTask::new(start).run().await;
     }
-    shared.controls.remove(process_id);
+    if let Some(control) = shared.controls.remove(process_id) {
+        let traffic = &control.pool().context.traffic;
+        traffic.received_bytes.add(control.activity.received_bytes());
+        traffic.sent_bytes.add(control.mailbox.sent_bytes());
+    }
 }

@@ -20,9 +20,10 @@ use crate::config::{Config, Listen};
 use crate::front::handshake::serve_client;
 use crate::front::opening::send_away;
 use crate::front::sockets::{InheritedSocket, Listener, Sockets};
-use crate::metrics::METRICS;
+use crate::metrics::{METRICS, Refusal};
 use crate::net::peer::Peer;
 use crate::net::{self, Address, ReadHalf, WriteHalf};
+use crate::operator::view::{self, Values, View};
 use crate::session::problems::stopping;
 use crate::session::stop::Stage;
 use crate::shared::Shared;
@@ -171,6 +172,11 @@ pub struct InternalClients {
 }
 
 impl InternalClients {
+    /// The state of the gateway, for a page.
+    pub async fn view(&self, values: Values) -> View {
+        view::view(&self.shared, values).await
+    }
+
     /// The client's end of a new connection.
     pub fn connect(&self) -> io::Result<UnixStream> {
         let (client, ours) = UnixStream::pair()?;
@@ -233,7 +239,7 @@ fn admit(shared: &Arc<Shared>, (read, write): (ReadHalf, WriteHalf), peer: Peer)
             });
         }
         None => {
-            METRICS.refused.inc();
+            METRICS.refusals.add(Refusal::TooManyClients, 1);
             let clients_max = shared.config().clients_max;
             tokio::spawn(async move {
                 let message = format!("sorry, too many clients already: the gateway takes {clients_max}");

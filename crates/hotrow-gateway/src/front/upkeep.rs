@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use hotrow_core::limits;
 
+use crate::metrics::METRICS;
 use crate::server::login::Login;
-use crate::server::pack::{self, KEEP};
+use crate::server::pack::{self, KEEP, LIST_QUEUES};
 use crate::server::upstream::{Error, Upstream};
 use crate::shared::Shared;
 
@@ -19,9 +20,11 @@ pub async fn run(shared: Arc<Shared>) {
         match round(&shared).await {
             Ok(()) => failed = false,
             Err(error) if failed || error.is_retryable() => {
+                METRICS.upkeep_failures.inc();
                 tracing::debug!(%error, "no upkeep of the schema pack")
             }
             Err(error) => {
+                METRICS.upkeep_failures.inc();
                 tracing::warn!(%error, "the schema pack's upkeep failed; it will be retried");
                 failed = true;
             }
@@ -54,5 +57,18 @@ async fn round(shared: &Shared) -> Result<(), Error> {
         && !database.is_paused()
         && pack::says_yes(&mut upstream, include_str!("../../sql/upkeep.sql"), &[]).await?
     {}
+    measure(&mut upstream, &server.user).await
+}
+
+/// Notes the state of the pack's queues for the metrics.
+async fn measure(upstream: &mut Upstream, user: &str) -> Result<(), Error> {
+    if !pack::is_trusted(upstream, user, LIST_QUEUES).await? {
+        return Ok(());
+    }
+    let rows = upstream.query(include_str!("../../sql/queue_totals.sql"), &[]).await?;
+    let number = |index: usize| rows.first()?.get(index)?.as_deref()?.parse().ok();
+    METRICS.dead_letters.set(number(0).unwrap_or_default());
+    METRICS.oldest_order_seconds.set(number(1).unwrap_or_default());
+    METRICS.pack_known.set(1);
     Ok(())
 }

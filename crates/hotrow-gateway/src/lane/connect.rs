@@ -153,7 +153,12 @@ impl LaneConnection {
                     };
                     let waited = self.without_since.map_or(Duration::ZERO, |since| since.elapsed());
                     let give_up = waited > patience;
-                    tracing::warn!(%error, lane = self.index, give_up, "no connection for a lane");
+                    // The loss of the server is reported once for all lanes.
+                    if give_up {
+                        tracing::warn!(%error, lane = self.index, "no connection for a lane: its clients get an error");
+                    } else {
+                        tracing::debug!(%error, lane = self.index, "no connection for a lane: retrying");
+                    }
                     self.state = State::Down;
                     if give_up {
                         self.without_since = None;

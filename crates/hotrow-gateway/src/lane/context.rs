@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use super::message::{Envelope, Packed};
 use crate::config::Config;
 use crate::lock::Lock;
+use crate::metrics::Traffic;
 use crate::server::database::DatabaseState;
 use crate::server::login::Login;
 use crate::statements::Statements;
@@ -36,6 +37,8 @@ pub struct LaneContext {
     pub statements: Statements,
     /// The state of the database.
     pub database: Arc<DatabaseState>,
+    /// The numbers of the pool's database and user.
+    pub traffic: Arc<Traffic>,
     /// Notified when the server's settings differ from the known ones.
     pub settings_changed: Notify,
     config: ArcSwap<Config>,
@@ -54,6 +57,7 @@ impl LaneContext {
         login: Login,
         database: Arc<DatabaseState>,
         server: ServerSettings,
+        traffic: Arc<Traffic>,
     ) -> Self {
         let lanes = config.lanes;
         let context = LaneContext {
@@ -62,6 +66,7 @@ impl LaneContext {
             login,
             statements: Statements::default(),
             database,
+            traffic,
             settings_changed: Notify::new(),
             config: ArcSwap::new(config),
             server: ArcSwap::from_pointee(server),

@@ -36,6 +36,8 @@ struct State<H> {
     marked: bool,
     /// The client is gone: no answer is needed.
     closed: bool,
+    /// Bytes that the socket has taken.
+    sent: u64,
 }
 
 /// The part of the answers that the client has not received.
@@ -58,6 +60,7 @@ impl<H> Mailbox<H> {
             watched: false,
             marked: false,
             closed: false,
+            sent: 0,
         };
         Arc::new(Mailbox { session, task_notify: TaskNotify::default(), write, state: Lock::new(state) })
     }
@@ -104,7 +107,7 @@ impl<H> Mailbox<H> {
         if state.closed {
             return;
         }
-        let written = self.write.try_drain(&mut state.answers.out);
+        let written = state.drain(&self.write);
         // The session's task finds a write error when it writes or reads.
         if state.answers.is_front_handed() || state.watched || !matches!(written, Ok(true)) {
             self.task_notify.notify();
@@ -115,7 +118,7 @@ impl<H> Mailbox<H> {
     /// Writes as much as the socket takes. Returns what is left.
     pub fn try_write(&self) -> io::Result<Backlog> {
         let mut state = self.state.lock();
-        self.write.try_drain(&mut state.answers.out)?;
+        state.drain(&self.write)?;
         state.shrink();
         let (unread, pending) = (state.answers.out.len(), state.answers.pending());
         Ok(Backlog { unread, pending, is_full: state.is_full() })
@@ -141,6 +144,11 @@ impl<H> Mailbox<H> {
         self.state.lock().answers.out.len()
     }
 
+    /// Bytes that the client's socket has taken.
+    pub fn sent_bytes(&self) -> u64 {
+        self.state.lock().sent
+    }
+
     /// Sets whether every answer wakes the session's task.
     pub fn watch(&self, watched: bool) {
         self.state.lock().watched = watched;
@@ -158,6 +166,14 @@ impl<H> Mailbox<H> {
 }
 
 impl<H> State<H> {
+    /// Writes as much as the socket takes. True if nothing is left.
+    fn drain(&mut self, write: &WriteHalf) -> io::Result<bool> {
+        let before = self.answers.out.len();
+        let drained = write.try_drain(&mut self.answers.out);
+        self.sent += (before - self.answers.out.len()) as u64;
+        drained
+    }
+
     fn is_full(&self) -> bool {
         self.answers.pending() >= limits::PIPELINE_UNITS_MAX || self.is_overfull(0)
     }

@@ -65,6 +65,7 @@ impl Task {
                 continue;
             }
             METRICS.merged.inc();
+            self.context.traffic.merged.inc();
             let Some(run) = packed.unit.runs().next() else { continue };
             run.statement.succeeded();
             run.statement.counts.add(RunOutcome::Merged);

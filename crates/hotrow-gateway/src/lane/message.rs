@@ -13,7 +13,7 @@ use hotrow_core::waiting::NotificationCount;
 use hotrow_wire::backend::Problem;
 use tokio::sync::oneshot;
 
-use super::snapshot::LaneSnapshot;
+use super::snapshot::{Detail, LaneSnapshot};
 use super::{inbox, mailbox};
 use crate::statements::Statement;
 
@@ -130,8 +130,8 @@ pub enum Message {
     Resume,
     /// Report the lane's state.
     Snapshot {
-        /// Include the lane's units.
-        with_units: bool,
+        /// What it includes besides the lane's own state.
+        detail: Detail,
         /// Where the report goes.
         answer: oneshot::Sender<LaneSnapshot>,
     },

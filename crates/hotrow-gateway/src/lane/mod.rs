@@ -4,6 +4,8 @@
 mod catalogue_check;
 mod connect;
 mod context;
+mod counting;
+mod hot_keys;
 mod idle_timer;
 mod inbox;
 mod mailbox;
@@ -29,17 +31,19 @@ use hotrow_wire::backend::Problem;
 pub use context::LaneContext;
 pub use mailbox::Backlog;
 pub use message::{CallWait, Envelope, Inbox, Mailbox, Message, Packed, Returned, Unblock};
-pub use snapshot::LaneSnapshot;
+pub use snapshot::{Detail, LaneSnapshot};
 
 use crate::lane::catalogue_check::{BatchEnd, CheckFailure};
 use crate::lane::connect::{LaneConnection, Progress};
+use crate::lane::counting::WaitingUnits;
+use crate::lane::hot_keys::LaneKeys;
 use crate::lane::idle_timer::IdleTimer;
 use crate::lane::pausing::Pausing;
 use crate::lane::replies::{Replies, ReplyEvent};
 use crate::lane::slow::SlowTimer;
 use crate::lane::snapshot::LaneTotals;
 use crate::lane::writer::Writer;
-use crate::metrics::{METRICS, microseconds};
+use crate::metrics::{self, METRICS, microseconds};
 
 /// Runs a lane for as long as the process lives.
 pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox: Arc<Inbox>) {
@@ -60,15 +64,18 @@ pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox:
         pace: Pace::default(),
         pausing: Pausing::default(),
         totals: LaneTotals::default(),
+        hot_keys: LaneKeys::default(),
         done: None,
         executed: None,
         slow_timer: SlowTimer::default(),
         runs_outdated: false,
+        waiting: WaitingUnits::default(),
     };
     loop {
         task.take_messages();
         task.close_outdated();
         task.report_paused();
+        task.waiting.report(&task.core);
         task.inbox.wake_at(if task.slow_timer.reroutes_units() { 1 } else { task.core.wake_at() });
         task.wait().await;
     }
@@ -93,6 +100,7 @@ struct Task {
     pace: Pace,
     pausing: Pausing,
     totals: LaneTotals,
+    hot_keys: LaneKeys,
     /// When the last batch was done.
     done: Option<Instant>,
     /// When the server had executed the earliest batch of writes, before its commit.
@@ -100,6 +108,7 @@ struct Task {
     slow_timer: SlowTimer,
     /// A batch has run a statement of the time before a definition changed.
     runs_outdated: bool,
+    waiting: WaitingUnits,
 }
 
 impl Task {
@@ -159,7 +168,10 @@ impl Task {
                 Message::Unit(unit) => Event::Submit(unit),
                 Message::Cancel(session) => Event::Cancel(session),
                 Message::Gone(session) => Event::Gone(session),
-                Message::Unblocked(key) => Event::Unblocked(key),
+                Message::Unblocked(key) => {
+                    self.hot_keys.unblocked(key);
+                    Event::Unblocked(key)
+                }
                 Message::Pause(done) => {
                     self.pause(true, done);
                     continue;
@@ -172,8 +184,8 @@ impl Task {
                     self.resume();
                     continue;
                 }
-                Message::Snapshot { with_units, answer } => {
-                    let _ = answer.send(self.snapshot(with_units)); // the caller may be gone
+                Message::Snapshot { detail, answer } => {
+                    let _ = answer.send(self.snapshot(detail)); // the caller may be gone
                     continue;
                 }
             };
@@ -368,15 +380,8 @@ impl Task {
             self.refuse(batch.units, Refusal::OutcomeUnknown);
             return;
         };
-        METRICS.batches.inc();
-        self.totals.batches += 1;
-        let answered = (batch.units.len() - batch.waits.len()) as u64;
-        self.totals.units += answered;
-        match self.kind {
-            LaneKind::Write => METRICS.packed.add(answered),
-            LaneKind::Read => METRICS.packed_reads.add(answered),
-        }
         let too_slow = self.note_pace(&batch);
+        self.count(&batch, Instant::now());
         self.context.release(self.kind, self.index, batch.units.iter());
         let measures = batch.units.iter().any(|unit| unit.unmeasured);
         let is_merged = |call: &Range<usize>| call.len() > 1 || batch.units[call.start].may_wait;
@@ -443,6 +448,9 @@ impl Task {
                 _ => {}
             }
         }
+        if let Some(key) = key {
+            self.hot_keys.blocked(key, &unit);
+        }
         let unblock = key.map(|key| Unblock { inbox: self.inbox.clone(), key });
         self.return_unit(unit, |packed| Returned::RunAlone(packed, unblock));
     }
@@ -474,7 +482,7 @@ impl Task {
                 "a connection was lost during a commit, and the outcome is unknown"
             );
         } else {
-            METRICS.refused.add(units.len() as u64);
+            METRICS.refusals.add(reason(refusal), units.len() as u64);
         }
         self.context.release(self.kind, self.index, units.iter());
         for unit in units {
@@ -492,6 +500,16 @@ pub fn paused(outcome: &str, retry: &str) -> Problem {
         "{retry} An operator ends the pause with RESUME; server_wait_ms limits how long clients wait."
     );
     Problem::error("57P03", message, hint)
+}
+
+/// The metric's reason.
+fn reason(refusal: Refusal) -> metrics::Refusal {
+    match refusal {
+        Refusal::NotSent | Refusal::OutcomeUnknown => metrics::Refusal::NoServer,
+        Refusal::QueueFull => metrics::Refusal::QueueFull,
+        Refusal::Paused => metrics::Refusal::Paused,
+        Refusal::Cancelled => metrics::Refusal::Cancelled,
+    }
 }
 
 fn problem(refusal: Refusal) -> Problem {

@@ -6,6 +6,18 @@ use hotrow_core::lane::{LaneKind, UnitState};
 use hotrow_core::limits;
 
 use super::Task;
+use crate::hot_keys::KeySnapshot;
+
+/// What a report includes besides the lane's own state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Nothing.
+    None,
+    /// The earliest units.
+    Units,
+    /// The hottest and the blocked keys.
+    Keys,
+}
 
 /// A lane's state at one moment.
 #[derive(Debug)]
@@ -30,8 +42,12 @@ pub struct LaneSnapshot {
     pub pace: Duration,
     /// Its totals so far.
     pub done: LaneTotals,
+    /// The sessions with parked units.
+    pub parked_sessions: Vec<u64>,
     /// The earliest units, if they were asked for.
     pub units: Vec<UnitSnapshot>,
+    /// The hottest and the blocked keys, if they were asked for.
+    pub keys: Vec<KeySnapshot>,
 }
 
 /// A lane's totals so far.
@@ -61,8 +77,12 @@ pub struct UnitSnapshot {
 }
 
 impl Task {
-    pub(super) fn snapshot(&mut self, with_units: bool) -> LaneSnapshot {
-        let units = if with_units { self.units() } else { Vec::new() };
+    pub(super) fn snapshot(&mut self, detail: Detail) -> LaneSnapshot {
+        let units = if detail == Detail::Units { self.units() } else { Vec::new() };
+        let keys = if detail == Detail::Keys { self.hot_keys.snapshots(&self.core) } else { Vec::new() };
+        let parked = self.core.units().filter(|(place, _)| matches!(place, UnitState::Parked(_)));
+        let parked_sessions =
+            if self.core.parked() > 0 { parked.map(|(_, unit)| unit.session).collect() } else { Vec::new() };
         let under_way = self.core.under_way();
         LaneSnapshot {
             kind: self.kind,
@@ -74,7 +94,9 @@ impl Task {
             units_under_way: under_way.iter().map(|batch| batch.units.len()).sum(),
             pace: self.pace.wait(1),
             done: self.totals,
+            parked_sessions,
             units,
+            keys,
             backend: self.connection.upstream().map(|upstream| upstream.process_id),
         }
     }

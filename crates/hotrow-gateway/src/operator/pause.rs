@@ -45,6 +45,19 @@ impl Shared {
         Ok(())
     }
 
+    /// Disconnects all clients of a database, or of all, and pauses it: new clients wait until it is resumed. Statements
+    /// under way are cancelled.
+    pub async fn kill(&self, database: Option<&str>) -> Result<(), NotInUse> {
+        self.pools_of(database)?;
+        self.directory.databases.set_paused(database, true);
+        for control in self.controls.all() {
+            if database.is_none_or(|database| control.pool().identity.database() == database) {
+                control.kill();
+            }
+        }
+        self.pause(database).await
+    }
+
     /// Resumes a database, or all.
     pub fn resume(&self, database: Option<&str>) -> Result<(), NotInUse> {
         let pools = self.pools_of(database)?;

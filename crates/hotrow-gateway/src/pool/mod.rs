@@ -24,14 +24,15 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::config::Config;
-use crate::lane::{self, Envelope, Inbox, LaneContext, LaneSnapshot, Message};
+use crate::lane::{self, Detail, Envelope, Inbox, LaneContext, LaneSnapshot, Message};
 use crate::lock::Lock;
+use crate::metrics::METRICS;
 use crate::server::database::DatabaseState;
 use crate::server::held::{self, Beginning, HeldConnection, HeldConnections};
 use crate::server::login::Login;
 use crate::server::permits::Permit;
 use crate::server::upstream;
-use crate::statements::{CachedVerdict, Statement, VerdictRecord};
+use crate::statements::{CachedVerdict, Statement, VerdictRecord, WhyNot};
 use identity::Identity;
 use pools::UseCount;
 use waiting::WaitingCalls;
@@ -108,7 +109,8 @@ impl Pool {
         let inboxes = || (0..config.lanes).map(|_| Arc::default()).collect();
         let (writes, reads) = (inboxes(), inboxes());
         let beginning = (identity.parameters(), identity.settings());
-        let context = LaneContext::new(config, beginning, login, database, server);
+        let traffic = METRICS.traffic.of(identity.database(), identity.user());
+        let context = LaneContext::new(config, beginning, login, database, server, traffic);
         tracing::info!(
             pool = id,
             clients = identity.describe(),
@@ -215,6 +217,11 @@ impl Pool {
         &self.context.database
     }
 
+    /// The process IDs of the backends of its idle connections.
+    pub fn idle_backends(&self) -> Vec<u32> {
+        self.held.idle_backends(self.id)
+    }
+
     /// Closes its idle connections.
     pub fn close_idle(&self) {
         self.held.close_idle(self.id);
@@ -249,9 +256,9 @@ impl Pool {
     }
 
     /// Asks all lanes for their state.
-    pub async fn lane_snapshots(&self, with_units: bool) -> Vec<LaneSnapshot> {
+    pub async fn lane_snapshots(&self, detail: Detail) -> Vec<LaneSnapshot> {
         let mut snapshots = Vec::new();
-        for lane in self.ask_lanes(|answer| Message::Snapshot { with_units, answer }) {
+        for lane in self.ask_lanes(|answer| Message::Snapshot { detail, answer }) {
             snapshots.extend(lane.await);
         }
         snapshots
@@ -513,7 +520,7 @@ impl Pool {
                     }
                     Decision::Pass { reason, locks, .. } => {
                         tracing::debug!(statement = statement.id, ?reason, "decided: passed through");
-                        why_not = Some(reason.to_string());
+                        why_not = Some(WhyNot::from(&reason));
                         locks.map_or(Verdict::Pass, |packing| Verdict::Locks(packing.into()))
                     }
                 }
@@ -522,7 +529,8 @@ impl Pool {
             // statement.
             Err(held::Error::Upstream(upstream::Error::Refused { code, message, .. })) => {
                 tracing::debug!(code, message, "the catalogue could not be asked");
-                why_not = Some(format!("the server refuses its role's query about it: {message}"));
+                let reason = format!("the server refuses its role's query about it: {message}");
+                why_not = Some(WhyNot { reason, remedy: None });
                 Verdict::Pass
             }
             Err(error) => return Err(error),

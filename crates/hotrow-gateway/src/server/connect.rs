@@ -39,7 +39,9 @@ impl Upstream {
                 Err(_) => failed = Some(Error::Timeout { address: address.clone() }),
             }
         }
-        Err(failed.expect("there is at least one host"))
+        let failed = failed.expect("there is at least one host");
+        server.hosts.failed(&failed);
+        Err(failed)
     }
 
     async fn log_in(

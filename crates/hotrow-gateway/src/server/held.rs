@@ -315,6 +315,13 @@ impl HeldConnections {
         }
     }
 
+    /// The process IDs of the backends of this pool's idle connections.
+    pub fn idle_backends(&self, pool: u64) -> Vec<u32> {
+        let idle = self.idle.lock();
+        let connections = idle.pools.get(&pool).map(Vec::as_slice).unwrap_or_default();
+        connections.iter().map(|(open, _)| open.upstream.process_id).collect()
+    }
+
     /// Closes the idle connections of this pool.
     pub fn close_idle(&self, pool: u64) {
         let mut idle = self.idle.lock();

@@ -10,6 +10,8 @@ pub const PACK_TRUSTED: &str = include_str!("../../sql/pack_trusted.sql");
 pub type PackFunction = [&'static str; 2];
 /// `hotrow.keep()`
 pub const KEEP: PackFunction = ["keep", ""];
+/// `hotrow.list_queues(text, int4)`
+pub const LIST_QUEUES: PackFunction = ["list_queues", "25 23"];
 /// `hotrow.open_mark()`
 pub const OPEN_MARK: PackFunction = ["open_mark", ""];
 /// `hotrow.merge_rules(text[])`

@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use hotrow_core::admission::RowPatience;
-use hotrow_core::key::Key;
+use hotrow_core::key::{Key, KeyName};
 use hotrow_core::row_queue::{Place, Queue, RowQueues};
 use hotrow_core::session;
 use tokio::sync::oneshot;
 
+use crate::hot_keys::{KeyCounts, KeySnapshot};
 use crate::lock::Lock;
 use crate::metrics::METRICS;
 
@@ -20,6 +22,9 @@ pub struct Rows(Lock<Waiting>);
 struct Waiting {
     queues: RowQueues,
     wakers: HashMap<u64, oneshot::Sender<()>>,
+    counts: KeyCounts,
+    /// Number of transactions that have ended. Each is one commit.
+    ended: u64,
 }
 
 /// A transaction's place among those that begin with the same statement, or work on the same row, until it is dropped.
@@ -27,6 +32,9 @@ struct Waiting {
 pub struct RowPlace {
     rows: Arc<Rows>,
     queue: Queue,
+    name: Option<Box<KeyName>>,
+    /// When the transaction began to wait or to work.
+    since: Instant,
     /// The largest number of other transactions that it has met on a row.
     others: Option<usize>,
 }
@@ -36,6 +44,8 @@ pub struct RowPlace {
 pub struct RowWait {
     rows: Arc<Rows>,
     queue: Queue,
+    name: Option<Box<KeyName>>,
+    since: Instant,
     ticket: u64,
     ended: u64,
     woken: oneshot::Receiver<()>,
@@ -43,24 +53,39 @@ pub struct RowWait {
 }
 
 impl Rows {
-    /// A place in this queue, or a wait for one.
-    pub fn join(self: &Arc<Self>, queue: Queue) -> Result<RowPlace, RowWait> {
+    /// A place in this queue, or a wait for one. A row has a name.
+    pub fn join(self: &Arc<Self>, queue: Queue, name: Option<Box<KeyName>>) -> Result<RowPlace, RowWait> {
         let mut waiting = self.0.lock();
-        let rows = self.clone();
+        let (rows, since) = (self.clone(), Instant::now());
         match waiting.queues.join(queue) {
-            Place::Works => Ok(RowPlace { rows, queue, others: None }),
+            Place::Works => Ok(RowPlace { rows, queue, name, since, others: None }),
             Place::Waits { ticket, ended } => {
                 let (wakes, woken) = oneshot::channel();
                 waiting.wakers.insert(ticket, wakes);
-                Err(RowWait { rows, queue, ticket, ended, woken, is_over: false })
+                if let Queue::Row(key) = queue
+                    && let Some(name) = name.as_deref().filter(|_| !waiting.counts.is_named(&key))
+                {
+                    waiting.counts.name(key, name.clone());
+                }
+                Err(RowWait { rows, queue, name, since, ticket, ended, woken, is_over: false })
             }
         }
     }
 
     /// A transaction at the server comes to this row. Returns its place, and the number of others that work on the row.
-    pub fn come_to(self: &Arc<Self>, row: Key) -> (RowPlace, usize) {
+    pub fn come_to(self: &Arc<Self>, row: Key, name: Box<KeyName>) -> (RowPlace, usize) {
         let others = self.0.lock().queues.come_to(row);
-        (RowPlace { rows: self.clone(), queue: Queue::Row(row), others: None }, others)
+        let (queue, name) = (Queue::Row(row), Some(name));
+        (RowPlace { rows: self.clone(), queue, name, since: Instant::now(), others: None }, others)
+    }
+
+    /// The rows with the most transactions, and those for which transactions wait.
+    pub fn snapshots(&self) -> Vec<KeySnapshot> {
+        let mut all = self.0.lock();
+        let waiting: HashMap<Key, usize> = all.queues.waiting().collect();
+        let mut keys = all.counts.snapshots(waiting.keys().copied());
+        keys.iter_mut().for_each(|one| one.waiting = waiting.get(&one.key).copied().unwrap_or_default());
+        keys
     }
 }
 
@@ -69,6 +94,19 @@ impl Waiting {
     fn wake(&mut self, ticket: u64) {
         if let Some(waker) = self.wakers.remove(&ticket) {
             let _ = waker.send(()); // if it is gone, its drop gives the place to the next one
+        }
+    }
+
+    /// Counts a transaction that has worked on a row and has ended.
+    fn count(&mut self, place: &mut RowPlace) {
+        let Queue::Row(key) = place.queue else { return };
+        self.ended += 1;
+        let now = Instant::now();
+        let time = std::iter::once(now.saturating_duration_since(place.since));
+        if self.counts.count(key, self.ended, 1, time, now)
+            && let Some(name) = place.name.take()
+        {
+            self.counts.name(key, *name);
         }
     }
 
@@ -106,7 +144,8 @@ impl RowWait {
             }
         }
         self.is_over = true;
-        RowPlace { rows: self.rows.clone(), queue: self.queue, others: None }
+        let (rows, name) = (self.rows.clone(), self.name.take());
+        RowPlace { rows, queue: self.queue, name, since: self.since, others: None }
     }
 }
 
@@ -125,7 +164,10 @@ impl Drop for RowWait {
 
 impl Drop for RowPlace {
     fn drop(&mut self) {
-        self.rows.0.lock().leave(self.queue, self.others);
+        let rows = self.rows.clone();
+        let mut rows = rows.0.lock();
+        rows.count(self);
+        rows.leave(self.queue, self.others);
     }
 }
 

@@ -8,6 +8,7 @@ use hotrow_core::classify::Effect;
 use hotrow_wire::backend::Status;
 
 use crate::lock::Lock;
+use crate::metrics::microseconds;
 
 /// A session's activity.
 #[derive(Debug, Default)]
@@ -20,6 +21,10 @@ pub struct SessionActivity {
     since: AtomicU64,
     packed: AtomicU64,
     passed: AtomicU64,
+    received: AtomicU64,
+    /// When the unit that is passed through arrived, in microseconds since the first use of the clock. 0 if there is
+    /// none.
+    passed_since: AtomicU64,
     /// Number of channels to which it listens without a connection of its own.
     channels: AtomicUsize,
     name: Lock<String>,
@@ -85,6 +90,30 @@ impl SessionActivity {
     /// Counts a unit that is passed through.
     pub fn count_passed(&self) {
         self.passed.fetch_add(1, Relaxed);
+    }
+
+    /// The unit that is passed through arrived at this time. Of several under way, only the first counts.
+    pub fn passed_since(&self, at: Instant) {
+        if self.passed_since.load(Relaxed) == 0 {
+            self.passed_since.store(microseconds(at.saturating_duration_since(*EPOCH)).max(1), Relaxed);
+        }
+    }
+
+    /// The time of the unit that was passed through, and is answered now.
+    pub fn passed_time(&self) -> Option<Duration> {
+        let since = self.passed_since.swap(0, Relaxed);
+        let now = microseconds(Instant::now().saturating_duration_since(*EPOCH));
+        (since > 0).then(|| Duration::from_micros(now.saturating_sub(since)))
+    }
+
+    /// Counts bytes that the client has sent.
+    pub fn received(&self, bytes: usize) {
+        self.received.store(self.received.load(Relaxed) + bytes as u64, Relaxed);
+    }
+
+    /// Bytes that the client has sent.
+    pub fn received_bytes(&self) -> u64 {
+        self.received.load(Relaxed)
     }
 
     /// Units packed and passed through so far.

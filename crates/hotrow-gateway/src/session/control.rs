@@ -39,6 +39,8 @@ pub struct Control {
     sending: tokio::sync::Mutex<()>,
     /// Whether a cancel request is being sent.
     is_cancelling: AtomicBool,
+    /// An operator disconnects the client.
+    is_killed: AtomicBool,
 }
 
 /// Where a session's work is for a cancel request.
@@ -127,6 +129,19 @@ impl Control {
         }
     }
 
+    /// Whether an operator disconnects the client.
+    pub fn is_killed(&self) -> bool {
+        self.is_killed.load(Relaxed)
+    }
+
+    /// Disconnects the client. Its statement is cancelled, so the session does not wait for its end.
+    pub fn kill(self: &Arc<Self>) {
+        self.is_killed.store(true, Relaxed);
+        self.mailbox.task_notify.notify();
+        let control = self.clone();
+        tokio::spawn(async move { control.cancel().await });
+    }
+
     async fn cancel(&self) {
         let _sending = self.sending.lock().await;
         self.is_cancelling.store(true, Relaxed);
@@ -207,6 +222,7 @@ impl Controls {
             cancelled: TaskNotify::default(),
             sending: tokio::sync::Mutex::new(()),
             is_cancelling: AtomicBool::new(false),
+            is_killed: AtomicBool::new(false),
         });
         sessions.insert(process_id, control.clone());
         control
@@ -229,6 +245,11 @@ impl Controls {
         handle
     }
 
+    /// Number of console sessions.
+    pub fn consoles(&self) -> usize {
+        self.consoles.lock().len()
+    }
+
     /// Removes the handle of a console session.
     pub fn remove_console(&self, process_id: u32) {
         self.consoles.lock().remove(&process_id);
@@ -241,8 +262,17 @@ impl Controls {
     }
 
     /// Removes a session.
-    pub fn remove(&self, process_id: u32) {
-        self.sessions.lock().remove(&process_id);
+    pub fn remove(&self, process_id: u32) -> Option<Arc<Control>> {
+        self.sessions.lock().remove(&process_id)
+    }
+
+    /// Disconnects the client that was told this process ID. False if there is none.
+    pub fn kill(&self, process_id: u32) -> bool {
+        let control = self.sessions.lock().get(&process_id).cloned();
+        control.is_some_and(|control| {
+            control.kill();
+            true
+        })
     }
 
     /// Handles a cancel request if its secret is right. Like PostgreSQL, it never answers.

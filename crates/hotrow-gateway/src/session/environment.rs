@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use hotrow_core::expect::Prepared;
-use hotrow_core::key::Key;
+use hotrow_core::key::{Key, KeyName};
 use hotrow_core::normalise::Shape;
 use hotrow_core::session::{self, Answers, Proof, Verdict};
 use hotrow_wire::backend::Problem;
 
 use crate::lane::{Envelope, Mailbox, Packed, Returned};
-use crate::metrics::METRICS;
+use crate::metrics::{METRICS, microseconds};
 use crate::pool::Pool;
 use crate::pool::listener::NotificationInbox;
 use crate::server::held::{HeldConnection, OpenConnection};
@@ -72,8 +72,8 @@ impl session::Environment for Environment {
         self.pool.verdict_soon(statement)
     }
 
-    fn come_to(&self, row: Key) -> (RowPlace, usize) {
-        self.pool.database_state().rows.come_to(row)
+    fn come_to(&self, row: Key, name: Box<KeyName>) -> (RowPlace, usize) {
+        self.pool.database_state().rows.come_to(row, name)
     }
 
     fn passes(&self, statement: &Statement) -> bool {
@@ -139,7 +139,21 @@ impl session::Environment for Environment {
 
     fn unit_passed(&self) {
         METRICS.passed_through.inc();
+        self.pool.context.traffic.passed.inc();
         self.control.activity.count_passed();
+        self.control.activity.passed_since(self.since);
+    }
+
+    fn unit_answered(&self, ends_transaction: bool) {
+        let traffic = &self.pool.context.traffic;
+        if ends_transaction {
+            traffic.transactions.inc();
+        }
+        if let Some(time) = self.control.activity.passed_time() {
+            let time = microseconds(time);
+            METRICS.passed_microseconds.record(time);
+            traffic.passed_microseconds.add(time);
+        }
     }
 
     fn unit_packed(&self) {

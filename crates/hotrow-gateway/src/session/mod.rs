@@ -33,7 +33,7 @@ use crate::pool::pools::PoolUse;
 use crate::pool::{Member, Pool};
 use crate::session::control::Control;
 use crate::session::environment::Environment;
-use crate::session::problems::stopping;
+use crate::session::problems::{killed, stopping};
 use crate::session::stop::{Stage, Stop};
 pub use waiting_call::CALL_WAITS;
 
@@ -168,6 +168,9 @@ impl SessionTask {
 
     /// Handles what is there, and provides what the session needs then.
     async fn go_on(&mut self) -> Result<(), SessionEnd> {
+        if self.control.is_killed() {
+            return Err(SessionEnd::Problem(killed()));
+        }
         match self.step() {
             Ok(Need::Event) => self.wait_for_event().await,
             Ok(Need::Reply) => {
@@ -257,7 +260,8 @@ impl SessionTask {
     /// The client has sent something, or has closed its sending side.
     fn received(&mut self, count: &io::Result<usize>) -> Result<(), SessionEnd> {
         match count {
-            Ok(1..) => {
+            Ok(count @ 1..) => {
+                self.control.activity.received(*count);
                 self.arrived();
                 self.report_settings();
                 Ok(())

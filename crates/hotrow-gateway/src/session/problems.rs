@@ -2,7 +2,7 @@
 
 use hotrow_wire::backend::Problem;
 
-use crate::metrics::METRICS;
+use crate::metrics::{METRICS, Refusal};
 use crate::server::{held, upstream};
 
 /// The error for a client that gets no connection.
@@ -16,7 +16,7 @@ pub fn log_in_problem(error: &held::Error) -> Problem {
 }
 
 fn because(error: &held::Error, fatal: bool, outcome: &str, retry: &str) -> Problem {
-    METRICS.refused.inc();
+    METRICS.refusals.add(refusal(error), 1);
     let retry_later = format!("{retry} server_wait_ms limits how long clients wait for the server.");
     let (code, message, hint) = match error {
         held::Error::AllInUse(_) => (
@@ -54,6 +54,14 @@ fn because(error: &held::Error, fatal: bool, outcome: &str, retry: &str) -> Prob
     Problem { fatal, code, message, hint: hint.to_owned() }
 }
 
+fn refusal(error: &held::Error) -> Refusal {
+    match error {
+        held::Error::AllInUse(_) | held::Error::TableConnectionsInUse(..) => Refusal::NoFreeConnection,
+        held::Error::Paused => Refusal::Paused,
+        held::Error::NoLogIn(_) | held::Error::Upstream(_) => Refusal::NoServer,
+    }
+}
+
 /// The error for a client whose secrets cannot be made.
 pub fn no_random_numbers() -> Problem {
     Problem::fatal(
@@ -61,6 +69,12 @@ pub fn no_random_numbers() -> Problem {
         "the gateway cannot make a secret for this connection: the system gives no random numbers",
         "Check getrandom on the gateway's machine; the gateway's log has the system's error.",
     )
+}
+
+/// The error for a client that an operator disconnects.
+pub fn killed() -> Problem {
+    let message = "terminating connection because an operator has run KILL";
+    Problem::fatal("57P01", message, "After KILL of a database, new clients wait until RESUME.")
 }
 
 /// The error for a client when the gateway stops.

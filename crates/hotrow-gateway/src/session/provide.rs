@@ -1,8 +1,9 @@
 //! Provides what the session needs before it can go on.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use hotrow_core::key::KeyName;
 use hotrow_core::limits;
 use hotrow_core::row_queue::Queue;
 use hotrow_core::session::SessionEnd;
@@ -11,6 +12,7 @@ use tokio::sync::oneshot;
 
 use super::{Need, SessionTask};
 use crate::lane::{Envelope, Returned, Unblock, cancelled};
+use crate::metrics::{METRICS, Traffic, microseconds};
 use crate::server::held::{self, HeldConnection};
 use crate::server::rows::{RowPlace, RowWait};
 use crate::server::upstream;
@@ -25,7 +27,7 @@ impl SessionTask {
             Need::Event | Need::Reply => {}
             Need::Lanes => self.next_from_lanes().await?,
             Need::Connection => self.provide_connection().await,
-            Need::Turn(queue) => self.provide_turn(queue).await,
+            Need::Turn(queue, name) => self.provide_turn(queue, name).await,
             // The futures are boxed, so sessions that do not need them, idle ones above all, have no memory for them.
             Need::Verdict(statement) => {
                 let verdict = Box::pin(self.pool.verdict(&statement)).await;
@@ -106,6 +108,7 @@ impl SessionTask {
             return self.acquired(held).await;
         }
         self.control.set_waiting("waits for a connection");
+        let _wait = ServerWait { since: Instant::now(), traffic: self.pool.context.traffic.clone() };
         if let Some(turn) = self.pool.turn().await
             && let Some(held) = self.pool.try_take(self.session.application_name(), Some(turn))
         {
@@ -115,8 +118,8 @@ impl SessionTask {
     }
 
     /// Most transactions work at once. Others wait in a boxed future.
-    async fn provide_turn(&mut self, queue: Queue) {
-        let place = match self.pool.database_state().rows.join(queue) {
+    async fn provide_turn(&mut self, queue: Queue, name: Option<Box<KeyName>>) {
+        let place = match self.pool.database_state().rows.join(queue, name) {
             Ok(place) => place,
             Err(waiting) => match Box::pin(self.wait_for_row(waiting)).await {
                 Ok(place) => place,
@@ -247,6 +250,20 @@ impl SessionTask {
             }
         }
         Ok(())
+    }
+}
+
+/// A wait for a connection, which is counted when it ends.
+struct ServerWait {
+    since: Instant,
+    traffic: Arc<Traffic>,
+}
+
+impl Drop for ServerWait {
+    fn drop(&mut self) {
+        let time = microseconds(self.since.elapsed());
+        METRICS.server_wait_microseconds.record(time);
+        self.traffic.wait_microseconds.add(time);
     }
 }
 

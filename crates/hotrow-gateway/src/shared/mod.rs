@@ -5,7 +5,7 @@ pub mod requests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
@@ -25,6 +25,8 @@ pub struct Shared {
     /// For cancel requests.
     pub controls: Controls,
     sessions: AtomicU64,
+    /// When the gateway started.
+    pub started: Instant,
     clients: Permits,
     stop: Arc<Stop>,
     /// Which clients can connect.
@@ -44,6 +46,7 @@ impl Shared {
             directory: Arc::new(Directory::new(config)),
             controls: Controls::default(),
             sessions: AtomicU64::new(0),
+            started: Instant::now(),
             stop: Arc::default(),
             operator_requests: OperatorRequests::default(),
             leave: Notify::new(),
@@ -67,6 +70,11 @@ impl Shared {
     /// A permit for one more client, if one is free.
     pub fn try_enter(&self) -> Option<Permit> {
         self.clients.try_acquire()
+    }
+
+    /// Number of connected clients, and the limit.
+    pub fn client_count(&self) -> (usize, usize) {
+        (self.clients.in_use(), self.clients.limit())
     }
 
     /// Closes connections that have been unused for this long, and unused pools.

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use hotrow_core::session::RunOutcome;
 
+use crate::metrics::METRICS;
+
 /// One count for each outcome.
 #[derive(Debug, Default)]
 pub struct Counts([AtomicU64; 12]);
@@ -12,6 +14,9 @@ impl Counts {
     /// Adds one.
     pub fn add(&self, outcome: RunOutcome) {
         self.0[outcome as usize].fetch_add(1, Relaxed);
+        if !matches!(outcome, RunOutcome::Packed | RunOutcome::Merged) {
+            METRICS.outcomes[outcome as usize].inc(); // lanes count what they pack in batches
+        }
     }
 
     /// The count.

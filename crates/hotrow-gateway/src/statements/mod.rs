@@ -43,7 +43,7 @@ pub struct Statement {
 pub struct VerdictRecord {
     verdict: Verdict,
     /// The reason for passing it through, in words.
-    why_not: Option<String>,
+    why_not: Option<WhyNot>,
     /// The state of the catalogue at that time.
     state: u64,
     epoch: u64,
@@ -54,8 +54,47 @@ pub struct VerdictRecord {
 
 impl VerdictRecord {
     /// A verdict made now, in this epoch of the catalogue.
-    pub fn now(verdict: Verdict, why_not: Option<String>, state: u64, epoch: u64) -> Self {
+    pub fn now(verdict: Verdict, why_not: Option<WhyNot>, state: u64, epoch: u64) -> Self {
         VerdictRecord { verdict, why_not, state, epoch, at: Instant::now(), is_asked_again: false }
+    }
+}
+
+/// Why a statement is passed through.
+#[derive(Clone, Debug)]
+pub struct WhyNot {
+    /// The reason in words.
+    pub reason: String,
+    /// A form that can be packed, if there is one.
+    pub remedy: Option<&'static str>,
+}
+
+impl From<&Reason> for WhyNot {
+    fn from(reason: &Reason) -> Self {
+        WhyNot { reason: reason.to_string(), remedy: reason.remedy() }
+    }
+}
+
+/// A verdict in words.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// `packed`, `merged`, `passed` or `answered here`.
+    pub verdict: &'static str,
+    /// The reason.
+    pub reason: String,
+    /// A form that can be packed, if the statement is passed through and there is one.
+    pub remedy: Option<&'static str>,
+}
+
+impl Explanation {
+    /// A verdict without a remedy.
+    pub fn new(verdict: &'static str, reason: impl Into<String>) -> Self {
+        Explanation { verdict, reason: reason.into(), remedy: None }
+    }
+}
+
+impl From<WhyNot> for Explanation {
+    fn from(why: WhyNot) -> Self {
+        Explanation { verdict: "passed", reason: why.reason, remedy: why.remedy }
     }
 }
 
@@ -191,24 +230,25 @@ impl Statement {
         normalise::without_values(&String::from_utf8_lossy(&self.text), chars_max)
     }
 
-    /// Its verdict and the reason in words; none while it has no verdict.
-    pub fn explain(&self) -> Option<(&'static str, String)> {
+    /// Its verdict in words; none while it has no verdict.
+    pub fn explain(&self) -> Option<Explanation> {
         if self.credit.load(Relaxed) < CREDIT_OF_EXCLUDED {
-            return Some((
-                "passed",
-                "its answers are too large, or its parameters of a user's type".to_owned(),
-            ));
+            let reason = "its answers are too large, or its parameters of a user's type";
+            return Some(Explanation::new("passed", reason));
         }
         match &self.analysis {
             Analysis::Candidate(_) => {}
-            Analysis::Pass(pass) => return Some(("passed", pass.reason.to_string())),
-            _ => return Some(("answered here", "a command of the gateway's own".to_owned())),
+            Analysis::Pass(pass) => return Some(WhyNot::from(&pass.reason).into()),
+            _ => return Some(Explanation::new("answered here", "a command of the gateway's own")),
         }
         let decided = self.decided.lock();
-        decided.as_ref().map(|decided| match &decided.verdict {
-            Verdict::Packed(packing) if packing.merging.is_some() => ("merged", packing.why.clone()),
-            Verdict::Packed(packing) => ("packed", packing.why.clone()),
-            Verdict::Pass | Verdict::Locks(_) => ("passed", decided.why_not.clone().unwrap_or_default()),
+        decided.as_ref().map(|decided| match (&decided.verdict, &decided.why_not) {
+            (Verdict::Packed(packing), _) if packing.merging.is_some() => {
+                Explanation::new("merged", &packing.why)
+            }
+            (Verdict::Packed(packing), _) => Explanation::new("packed", &packing.why),
+            (Verdict::Pass | Verdict::Locks(_), Some(why)) => why.clone().into(),
+            (Verdict::Pass | Verdict::Locks(_), None) => Explanation::new("passed", ""),
         })
     }
 
@@ -443,7 +483,7 @@ mod tests {
         statement.exclude();
         statement.was_too_slow();
         assert!(
-            statement.explain().is_some_and(|(verdict, _)| verdict == "passed"),
+            statement.explain().is_some_and(|explained| explained.verdict == "passed"),
             "the statement stays excluded"
         );
     }

@@ -6,7 +6,15 @@ use tokio_postgres::Client;
 
 use crate::Stage;
 
-const COMMANDS: [&str; 5] = ["pause nowhere", "resume nowhere", "reconnect nowhere", "reload", "shutdown"];
+const COMMANDS: [&str; 7] = [
+    "pause nowhere",
+    "resume nowhere",
+    "reconnect nowhere",
+    "kill nowhere",
+    "kill_client 1",
+    "reload",
+    "shutdown",
+];
 
 async fn console(stage: &Stage, user: &str) -> Result<Client, tokio_postgres::Error> {
     try_connect(stage.gateway.config().user(user).dbname("hotrow")).await

@@ -1,4 +1,4 @@
-//! SHOW CLIENTS, LANES, UNITS, POOLS and STATEMENTS report the current state.
+//! SHOW CLIENTS, LANES, UNITS, POOL_SETTINGS and STATEMENTS report the current state.
 
 use std::collections::HashMap;
 
@@ -124,7 +124,7 @@ async fn show_lanes_and_units_report_parked_units() {
     until("the unit that left its lane runs on its session's connection", || async {
         let clients = table(&console, "clients").await;
         let count = |state: &str| clients.iter().filter(|client| client["state"] == state).count();
-        (count("in a lane"), count("active")) == (2, 1)
+        (count("parked behind a locked row"), count("active")) == (2, 1)
     })
     .await;
     stage.direct.batch_execute("rollback").await.unwrap();
@@ -166,6 +166,7 @@ async fn show_statements_reports_why_statements_were_not_packed() {
     let seen = statement(&console, "select count(*) from t where n::text >").await;
     assert_eq!((seen["verdict"].as_str(), seen["passed_not_packable"].as_str()), ("passed", "1"));
     assert!(!seen["statement"].contains("geheim"), "{seen:?}");
+    assert!(seen["instead"].starts_with("add the unique key's columns to WHERE"), "{seen:?}");
     let explain = hotrow_testkit::hotrow()
         .args([
             "explain",
@@ -217,7 +218,7 @@ async fn show_statements_reports_statements_sent_with_others_and_of_a_pool_that_
     let seen = statement(&console, "update t set n = n + ").await;
     assert_eq!(seen["verdict"], "passed");
     assert!(seen["reason"].contains("switched off by the configuration"), "{seen:?}");
-    let pools = table(&console, "pools").await;
+    let pools = table(&console, "pool_settings").await;
     assert_eq!(pools[0]["packs"], "no: packing is switched off by the configuration");
     assert_eq!(
         (pools[0]["clients"].as_str(), pools[0]["paused"].as_str(), pools[0]["lanes"].as_str()),

@@ -4,9 +4,13 @@
 
 mod access;
 mod command_line;
+mod keys;
+mod killing;
 mod log_ins;
 mod looks;
+mod metrics;
 mod pausing;
+mod pgbouncer;
 mod pools;
 mod reload;
 mod roles;

@@ -44,8 +44,8 @@ async fn pause_waits_for_transactions_and_closes_every_connection() {
     });
     let observer = stage.console().await;
     until("the pool is paused", || async {
-        value(&observer, "show pools").await; // answered during the pause too
-        hotrow_testkit::rows(&observer, "show pools").await.unwrap()[0][6].as_deref() == Some("yes")
+        value(&observer, "show pool_settings").await; // answered during the pause too
+        hotrow_testkit::rows(&observer, "show pool_settings").await.unwrap()[0][6].as_deref() == Some("yes")
     })
     .await;
     let waits = tokio::spawn(async move { (value(&client, UPDATE).await, client) });
@@ -104,8 +104,9 @@ async fn a_pause_ends_when_it_is_cancelled_or_its_client_disconnects() {
             raw.send(&query("pause")).await;
         }
         let observer = stage.console().await;
-        let paused =
-            || async { hotrow_testkit::rows(&observer, "show pools").await.unwrap()[0][6].clone().unwrap() };
+        let paused = || async {
+            hotrow_testkit::rows(&observer, "show pool_settings").await.unwrap()[0][6].clone().unwrap()
+        };
         until("the pool is paused", || async { paused().await == "yes" }).await;
         if leaves {
             drop(raw);

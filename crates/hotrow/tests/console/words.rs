@@ -19,7 +19,7 @@ async fn commands_in_any_case_and_several_in_one_text_are_run() {
         assert!(value(&console, text).await.starts_with("hotrow 0."), "{text}");
     }
     let both = rows(&console, "begin; show version; show help").await.unwrap();
-    assert_eq!(fields(&both[1])[0], "SHOW CLIENTS");
+    assert_eq!(fields(&both[1])[0], "SHOW KEYS");
     assert!(both.iter().any(|row| fields(row)[0] == "PAUSE [database]"), "{both:?}");
     assert!(rows(&console, "commit").await.unwrap().is_empty());
     assert!(rows(&console, "").await.unwrap().is_empty());
@@ -35,7 +35,7 @@ async fn an_unknown_command_gets_the_list_of_commands_and_the_session_continues(
             assert_eq!(sqlstate(&error), "42601", "{text}");
             let hint = error.as_db_error().unwrap().hint().unwrap();
             assert!(
-                hint.contains("SHOW CLIENTS | LANES | UNITS | STATEMENTS") && hint.contains("PAUSE"),
+                hint.contains("SHOW KEYS | CLIENTS | LANES | UNITS | STATEMENTS") && hint.contains("PAUSE"),
                 "{hint}"
             );
         }
@@ -132,7 +132,7 @@ async fn show_config_shows_the_settings_in_force_and_hides_the_password() {
             fields(&row).into_iter().map(str::to_owned).collect::<Vec<_>>()
         }
     };
-    assert_eq!(setting("lanes").await, ["lanes", "3", "4", "CONNECTIONS", "with a reload"]);
+    assert_eq!(setting("lanes").await, ["lanes", "3", "4", "with a reload"]);
     assert_eq!(setting("[[pool]]").await[1], "user ann");
     let upstream = setting("upstream").await;
     assert!(upstream[1].contains(&port.to_string()) && !upstream[1].contains("Geheim"), "{upstream:?}");

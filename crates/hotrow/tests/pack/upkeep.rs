@@ -27,3 +27,26 @@ fn a_gateway_fans_out_pending_posts() {
         assert_eq!(rows, [[Some("hello".to_owned())]]);
     }
 }
+
+#[test]
+fn the_metrics_show_dead_letters_and_the_age_of_the_oldest_order() {
+    let (server, mut line) = private("dead_letters");
+    for sql in [
+        "select hotrow.create_queue('jobs', max_attempts => 1)",
+        "select hotrow.enqueue('jobs', gen_random_uuid())",
+        "select hotrow.fail('jobs', receipt) from hotrow.take('jobs', 1)",
+        "select hotrow.enqueue('jobs', gen_random_uuid())",
+        "select pg_sleep(1)",
+    ] {
+        assert_eq!(line.query(sql).error(), None, "{sql}");
+    }
+    let gateway = Gateway::in_front_of(&server.url(), &[]);
+    assert!(!gateway.metrics().contains("hotrow_dead_letters "), "nothing is known before the first round");
+    let deadline = Instant::now() + PATIENCE;
+    while !gateway.metrics().contains("hotrow_dead_letters 1\n") {
+        assert!(Instant::now() < deadline, "{}", gateway.metrics());
+        thread::sleep(Duration::from_millis(50)); // no signal: the gateway makes its round in its own time
+    }
+    assert!(gateway.metric("oldest_order_seconds") >= 1);
+    assert_eq!(gateway.metric("upkeep_failures_total"), 0);
+}

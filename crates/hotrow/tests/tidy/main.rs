@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a file of the project that is missing is the failure to report")]
 
 mod modules;
+mod monitoring;
 mod sql;
 
 use std::fs;

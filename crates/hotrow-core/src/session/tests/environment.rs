@@ -15,7 +15,7 @@ use super::listener::SimInbox;
 use crate::affinity::Affinity;
 use crate::classify::{self, Analysis, Packing, Pass, Reason};
 use crate::expect::Prepared;
-use crate::key::{Key, KeyColumn, KeySource, KeySpec, ValueForm};
+use crate::key::{Key, KeyColumn, KeyName, KeySource, KeySpec, ValueForm};
 use crate::lane::{Event, LaneKind, Unit};
 use crate::normalise::Shape;
 use crate::row_queue::{Queue, RowQueues};
@@ -332,7 +332,7 @@ impl Environment for SimEnvironment {
         self.verdict(statement)
     }
 
-    fn come_to(&self, row: Key) -> (SimPlace, usize) {
+    fn come_to(&self, row: Key, _: Box<KeyName>) -> (SimPlace, usize) {
         let others = self.shared.rows.borrow_mut().come_to(row);
         let queue = Queue::Row(row);
         (SimPlace { shared: self.shared.clone(), queue, others: None }, others)
@@ -431,6 +431,8 @@ impl Environment for SimEnvironment {
     fn unit_passed(&self) {
         self.shared.passed.set(self.shared.passed.get() + 1);
     }
+
+    fn unit_answered(&self, _: bool) {}
 
     fn unit_packed(&self) {
         self.shared.packed.set(self.shared.packed.get() + 1);

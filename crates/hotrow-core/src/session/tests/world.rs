@@ -217,7 +217,7 @@ impl World {
                     return;
                 }
                 Ok(Need::Connection) => self.connect(number),
-                Ok(Need::Turn(queue)) => {
+                Ok(Need::Turn(queue, _)) => {
                     let shared = self.shared.clone();
                     assert_eq!(
                         shared.rows.borrow_mut().join(queue),

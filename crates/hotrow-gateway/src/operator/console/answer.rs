@@ -12,37 +12,53 @@ pub type Row = Vec<Option<String>>;
 /// A column of a table whose rows show values of one type: its name and its text.
 pub type Column<T> = (&'static str, fn(&T) -> Option<String>);
 
+/// A column of an answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    name: &'static str,
+    /// Whether its type is int8, as programs that read PgBouncer's tables expect. Otherwise it is text.
+    is_number: bool,
+}
+
+impl Field {
+    /// A column of text.
+    pub fn text(name: &'static str) -> Self {
+        Field { name, is_number: false }
+    }
+}
+
 /// An answer, of which some rows may be sent already.
 #[derive(Debug)]
 pub struct Answer {
-    columns: Option<Vec<&'static str>>,
+    fields: Option<Vec<Field>>,
     rows: VecDeque<Row>,
     tag_text: &'static str,
 }
 
 impl Answer {
     /// A table.
-    pub fn table(columns: Vec<&'static str>, rows: Vec<Row>) -> Self {
-        Answer { columns: Some(columns), rows: rows.into(), tag_text: "SHOW" }
+    pub fn table(fields: Vec<Field>, rows: Vec<Row>) -> Self {
+        Answer { fields: Some(fields), rows: rows.into(), tag_text: "SHOW" }
     }
 
     /// A command tag.
     pub fn done(tag_text: &'static str) -> Self {
-        Answer { columns: None, rows: VecDeque::new(), tag_text }
+        Answer { fields: None, rows: VecDeque::new(), tag_text }
     }
 
     /// The description that a simple query gets before its rows.
     pub fn put_description(&self, binary: bool, out: &mut BytesMut) {
-        if let Some(columns) = &self.columns {
-            put_columns(columns, binary, out);
+        if let Some(fields) = &self.fields {
+            put_fields(fields, binary, out);
         }
     }
 
     /// Appends at most this many rows, and the message that ends them.
-    pub fn put_rows(&mut self, most: usize, out: &mut BytesMut) {
+    pub fn put_rows(&mut self, most: usize, binary: bool, out: &mut BytesMut) {
+        let fields = self.fields.as_deref().unwrap_or_default();
         for _ in 0..most {
             let Some(row) = self.rows.pop_front() else { break };
-            put_row(&row, out);
+            put_row(fields, &row, binary, out);
         }
         if self.tag_text.is_empty() {
             out.extend_from_slice(backend::EMPTY_QUERY);
@@ -54,26 +70,33 @@ impl Answer {
     }
 }
 
-/// RowDescription: all columns are text, whose binary form is the same.
-pub fn put_columns(columns: &[&str], binary: bool, out: &mut BytesMut) {
+/// RowDescription.
+pub fn put_fields(fields: &[Field], binary: bool, out: &mut BytesMut) {
     const TEXT: u32 = 25;
+    const INT8: u32 = 20;
     put_frame(out, tag::ROW_DESCRIPTION, |out| {
-        out.extend_from_slice(&(columns.len() as u16).to_be_bytes());
-        for name in columns {
+        out.extend_from_slice(&(fields.len() as u16).to_be_bytes());
+        for Field { name, is_number } in fields {
             put_cstr(out, name.as_bytes());
             out.extend_from_slice(&[0; 6]); // no table and no column number
-            out.extend_from_slice(&TEXT.to_be_bytes());
-            out.extend_from_slice(&[0xff; 6]); // any length, no modifier
+            let (type_oid, length) = if *is_number { (INT8, 8_i16) } else { (TEXT, -1) };
+            out.extend_from_slice(&type_oid.to_be_bytes());
+            out.extend_from_slice(&length.to_be_bytes());
+            out.extend_from_slice(&[0xff; 4]); // no modifier
             out.extend_from_slice(&u16::from(binary).to_be_bytes());
         }
     });
 }
 
-fn put_row(row: &Row, out: &mut BytesMut) {
+fn put_row(fields: &[Field], row: &Row, binary: bool, out: &mut BytesMut) {
     put_frame(out, tag::DATA_ROW, |out| {
         out.extend_from_slice(&(row.len() as u16).to_be_bytes());
-        for value in row {
+        for (field, value) in fields.iter().zip(row) {
             match value {
+                Some(number) if binary && field.is_number => {
+                    out.extend_from_slice(&8_u32.to_be_bytes());
+                    out.extend_from_slice(&number.parse().unwrap_or(i64::MAX).to_be_bytes());
+                }
                 Some(text) => {
                     let text: Vec<u8> =
                         text.bytes().map(|byte| if byte == 0 { b' ' } else { byte }).collect();
@@ -86,9 +109,14 @@ fn put_row(row: &Row, out: &mut BytesMut) {
     });
 }
 
-/// The names of columns.
-pub fn names<T>(columns: &[Column<T>]) -> Vec<&'static str> {
-    columns.iter().map(|(name, _)| *name).collect()
+/// The fields of columns that are all text.
+pub fn texts<T>(columns: &[Column<T>]) -> Vec<Field> {
+    columns.iter().map(|(name, _)| Field::text(name)).collect()
+}
+
+/// The fields of columns that are all numbers, except those with these names.
+pub fn numbers<T>(columns: &[Column<T>], texts: &[&str]) -> Vec<Field> {
+    columns.iter().map(|(name, _)| Field { name, is_number: !texts.contains(name) }).collect()
 }
 
 /// The row that shows this value.

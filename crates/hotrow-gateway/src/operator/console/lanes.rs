@@ -1,52 +1,30 @@
-//! SHOW LANES: connection, queue and pace of each lane, as reported by the lane.
-
-use std::sync::Arc;
-
-use hotrow_core::lane::LaneKind;
+//! SHOW LANES: connection, queue and pace of each lane.
 
 use super::answer::{Column, Row, row_of, text};
-use crate::lane::LaneSnapshot;
-use crate::pool::Pool;
+use crate::operator::view::lanes::{LaneState, lanes};
 use crate::shared::Shared;
 
 /// The columns.
-pub const COLUMNS: &[Column<(Arc<Pool>, LaneSnapshot)>] = &[
-    ("pool", |(pool, _)| text(pool.id)),
-    ("user", |(pool, _)| text(pool.identity.user())),
-    ("database", |(pool, _)| text(pool.identity.database())),
-    ("kind", |(_, lane)| text(kind(lane.kind))),
-    ("lane", |(_, lane)| text(lane.index)),
-    ("connection", |(_, lane)| text(lane.connection)),
-    ("backend_pid", |(_, lane)| lane.backend.and_then(text)),
-    ("queued_units", |(_, lane)| text(lane.queued)),
-    ("parked_units", |(_, lane)| text(lane.parked)),
-    ("batches_under_way", |(_, lane)| text(lane.batches_under_way)),
-    ("units_under_way", |(_, lane)| text(lane.units_under_way)),
-    ("microseconds_per_unit", |(_, lane)| text(lane.pace.as_micros())),
-    ("units_done", |(_, lane)| text(lane.done.units)),
-    ("batches_done", |(_, lane)| text(lane.done.batches)),
-    ("units_per_batch", |(_, lane)| text(format!("{:.1}", units_per_batch(lane)))),
-    ("connections_lost", |(_, lane)| text(lane.done.losses)),
+pub const COLUMNS: &[Column<LaneState>] = &[
+    ("pool", |lane| text(lane.pool)),
+    ("user", |lane| text(&lane.user)),
+    ("database", |lane| text(&lane.database)),
+    ("kind", |lane| text(lane.kind)),
+    ("lane", |lane| text(lane.lane)),
+    ("connection", |lane| text(lane.connection)),
+    ("backend_pid", |lane| lane.backend_pid.and_then(text)),
+    ("queued_units", |lane| text(lane.queued_units)),
+    ("parked_units", |lane| text(lane.parked_units)),
+    ("batches_under_way", |lane| text(lane.batches_under_way)),
+    ("units_under_way", |lane| text(lane.units_under_way)),
+    ("microseconds_per_unit", |lane| text(lane.microseconds_per_unit)),
+    ("units_done", |lane| text(lane.units_done)),
+    ("batches_done", |lane| text(lane.batches_done)),
+    ("units_per_batch", |lane| text(format!("{:.1}", lane.units_per_batch()))),
+    ("connections_lost", |lane| text(lane.connections_lost)),
 ];
 
 /// One row for each lane.
 pub async fn rows(shared: &Shared) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for pool in shared.pools() {
-        let lanes = pool.lane_snapshots(false).await;
-        rows.extend(lanes.into_iter().map(|lane| row_of(COLUMNS, &(pool.clone(), lane))));
-    }
-    rows
-}
-
-/// The kind of a lane as text.
-pub fn kind(kind: LaneKind) -> &'static str {
-    match kind {
-        LaneKind::Write => "write",
-        LaneKind::Read => "read",
-    }
-}
-
-fn units_per_batch(lane: &LaneSnapshot) -> f64 {
-    if lane.done.batches == 0 { 0.0 } else { lane.done.units as f64 / lane.done.batches as f64 }
+    lanes(shared).await.iter().map(|lane| row_of(COLUMNS, lane)).collect()
 }

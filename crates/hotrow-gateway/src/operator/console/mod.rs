@@ -4,11 +4,17 @@
 mod answer;
 mod clients;
 mod config;
+mod databases;
 mod help;
+mod keys;
 mod lanes;
+mod lists;
 mod perform;
+mod pool_settings;
 mod pools;
+mod servers;
 mod statements;
+mod stats;
 mod units;
 mod version;
 
@@ -25,6 +31,7 @@ use hotrow_wire::{Frame, put_frame, split};
 
 use crate::lane::cancelled;
 use crate::net::{ReadHalf, WriteHalf};
+use crate::operator::view::Values;
 use crate::shared::Shared;
 use answer::Answer;
 
@@ -54,6 +61,12 @@ pub struct Operator {
 impl Operator {
     fn access(&self, shared: &Shared) -> Option<Access> {
         shared.config().console_access(&self.user, self.is_local)
+    }
+
+    /// Values of the clients' statements belong to the clients. Administrators see them: by default, only the user that
+    /// the gateway itself logs in as is one.
+    fn values(&self, shared: &Shared) -> Values {
+        if self.access(shared) == Some(Access::Admin) { Values::Shown } else { Values::Hidden }
     }
 
     /// Why this user can't use the console, if so.
@@ -253,7 +266,7 @@ impl Console {
             match answered {
                 Ok(mut answer) => {
                     answer.put_description(false, &mut self.out);
-                    answer.put_rows(usize::MAX, &mut self.out);
+                    answer.put_rows(usize::MAX, false, &mut self.out);
                 }
                 Err(problem) => {
                     problem.put(&mut self.out);
@@ -311,8 +324,8 @@ impl Console {
         if named.statement {
             put_frame(&mut self.out, tag::PARAMETER_DESCRIPTION, |out| out.extend_from_slice(&[0, 0]));
         }
-        match perform::columns(command) {
-            Some(columns) => answer::put_columns(&columns, binary, &mut self.out),
+        match perform::fields(command) {
+            Some(fields) => answer::put_fields(&fields, binary, &mut self.out),
             None => self.out.extend_from_slice(backend::NO_DATA),
         }
     }
@@ -335,7 +348,7 @@ impl Console {
             },
         };
         let most = usize::try_from(rows_max).ok().filter(|most| *most > 0).unwrap_or(usize::MAX);
-        answer.put_rows(most, &mut self.out);
+        answer.put_rows(most, portal.binary, &mut self.out);
         portal.answer = Some(answer);
         self.portals.insert(name, portal);
         Ok(())
@@ -354,7 +367,8 @@ impl Console {
             return Ok(Err(problem));
         }
         self.write.drain(&mut self.out).await?;
-        let performed = perform::perform(&self.shared, command);
+        let values = self.operator.values(&self.shared);
+        let performed = perform::perform(&self.shared, command, values);
         tokio::pin!(performed);
         loop {
             tokio::select! {

@@ -5,42 +5,66 @@ use std::sync::Arc;
 use hotrow_core::console::{Command, IgnoredCommand, Topic};
 use hotrow_wire::backend::Problem;
 
-use super::answer::{Answer, names};
-use super::{clients, config, help, lanes, pools, statements, units, version};
+use super::answer::{Answer, Field, Row, numbers, texts};
+use super::{
+    clients, config, databases, help, keys, lanes, lists, pool_settings, pools, servers, statements, stats,
+    units, version,
+};
 use crate::operator::pause::NotInUse;
+use crate::operator::view::Values;
 use crate::shared::Shared;
 
-/// The columns of the command's answer, if the answer is a table.
-pub fn columns(command: &Command) -> Option<Vec<&'static str>> {
+/// The fields of the command's answer, if the answer is a table.
+pub fn fields(command: &Command) -> Option<Vec<Field>> {
     let Command::Show(topic) = command else { return None };
+    let of_names = |names: &[&'static str]| names.iter().map(|name| Field::text(name)).collect();
     Some(match topic {
-        Topic::Clients => names(clients::COLUMNS),
-        Topic::Lanes => names(lanes::COLUMNS),
-        Topic::Units => units::COLUMNS.to_vec(),
-        Topic::Statements => names(statements::COLUMNS),
-        Topic::Pools => names(pools::COLUMNS),
-        Topic::Config => config::COLUMNS.to_vec(),
-        Topic::Version => version::COLUMNS.to_vec(),
-        Topic::Help => help::COLUMNS.to_vec(),
+        Topic::Keys => texts(keys::COLUMNS),
+        Topic::Clients => texts(clients::COLUMNS),
+        Topic::Lanes => texts(lanes::COLUMNS),
+        Topic::Units => of_names(&units::COLUMNS),
+        Topic::Statements => texts(statements::COLUMNS),
+        Topic::PoolSettings => texts(pool_settings::COLUMNS),
+        Topic::Config => of_names(&config::COLUMNS),
+        Topic::Pools => numbers(pools::COLUMNS, &pools::TEXTS),
+        Topic::Databases => numbers(databases::COLUMNS, &databases::TEXTS),
+        Topic::Servers => texts(servers::COLUMNS),
+        Topic::Stats => numbers(&stats::all(), &stats::TEXTS),
+        Topic::StatsTotals => numbers(stats::TOTALS, &stats::TEXTS),
+        Topic::StatsAverages => numbers(stats::AVERAGES, &stats::TEXTS),
+        Topic::Lists => numbers(lists::COLUMNS, &lists::TEXTS),
+        Topic::Version => of_names(&version::COLUMNS),
+        Topic::Help => of_names(&help::COLUMNS),
     })
 }
 
+async fn rows(shared: &Shared, topic: Topic, values: Values) -> Vec<Row> {
+    match topic {
+        Topic::Keys => keys::rows(shared, values).await,
+        Topic::Clients => clients::rows(shared).await,
+        Topic::Lanes => lanes::rows(shared).await,
+        Topic::Units => units::rows(shared).await,
+        Topic::Statements => statements::rows(shared),
+        Topic::PoolSettings => pool_settings::rows(shared),
+        Topic::Config => config::rows(shared),
+        Topic::Pools => pools::rows(shared).await,
+        Topic::Databases => databases::rows(shared).await,
+        Topic::Servers => servers::rows(shared).await,
+        Topic::Stats => stats::rows(shared, &stats::all()),
+        Topic::StatsTotals => stats::rows(shared, stats::TOTALS),
+        Topic::StatsAverages => stats::rows(shared, stats::AVERAGES),
+        Topic::Lists => lists::rows(shared).await,
+        Topic::Version => version::rows(),
+        Topic::Help => help::rows(),
+    }
+}
+
 /// Runs a command.
-pub async fn perform(shared: &Arc<Shared>, command: &Command) -> Result<Answer, Problem> {
+pub async fn perform(shared: &Arc<Shared>, command: &Command, values: Values) -> Result<Answer, Problem> {
     let named = |database: &Option<String>, error| not_in_use(shared, database, error);
     Ok(match command {
         Command::Show(topic) => {
-            let rows = match topic {
-                Topic::Clients => clients::rows(shared),
-                Topic::Lanes => lanes::rows(shared).await,
-                Topic::Units => units::rows(shared).await,
-                Topic::Statements => statements::rows(shared),
-                Topic::Pools => pools::rows(shared),
-                Topic::Config => config::rows(shared),
-                Topic::Version => version::rows(),
-                Topic::Help => help::rows(),
-            };
-            Answer::table(columns(command).unwrap_or_default(), rows)
+            Answer::table(fields(command).unwrap_or_default(), rows(shared, *topic, values).await)
         }
         Command::Pause(database) => {
             shared.pause(database.as_deref()).await.map_err(|error| named(database, error))?;
@@ -53,6 +77,18 @@ pub async fn perform(shared: &Arc<Shared>, command: &Command) -> Result<Answer, 
         Command::Reconnect(database) => {
             shared.reconnect(database.as_deref()).await.map_err(|error| named(database, error))?;
             Answer::done("RECONNECT")
+        }
+        Command::Kill(database) => {
+            shared.kill(database.as_deref()).await.map_err(|error| named(database, error))?;
+            Answer::done("KILL")
+        }
+        Command::KillClient(process_id) => {
+            if !shared.controls.kill(*process_id) {
+                let message = format!("no client has the process ID {process_id}");
+                let hint = "SHOW CLIENTS lists the process IDs.";
+                return Err(Problem::error("42704", message, hint));
+            }
+            Answer::done("KILL_CLIENT")
         }
         Command::Reload => {
             shared.operator_requests.reload().await.map_err(|error| {

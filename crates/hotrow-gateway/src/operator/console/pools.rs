@@ -1,45 +1,74 @@
-//! SHOW POOLS: users and databases, and the settings in force for them.
+//! SHOW POOLS: clients and connections by user and database, in the form of PgBouncer. Programs that read it expect one
+//! row for each user and database.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::answer::{Column, Row, row_of, text};
-use crate::pool::Pool;
+use crate::operator::view::clients::clients;
+use crate::operator::view::servers::{ServerState, servers};
 use crate::shared::Shared;
 
-/// The columns, of a pool and the number of its held connections.
-pub const COLUMNS: &[Column<(Arc<Pool>, usize)>] = &[
-    ("pool", |(pool, _)| text(pool.id)),
-    ("user", |(pool, _)| text(pool.identity.user())),
-    ("database", |(pool, _)| text(pool.identity.database())),
-    ("settings", |(pool, _)| text(settings(pool))),
-    ("clients", |(pool, _)| text(pool.clients())),
-    ("held_connections", |(_, held)| text(held)),
-    ("paused", |(pool, _)| text(if pool.database_state().is_paused() { "yes" } else { "no" })),
-    ("packs", |(pool, _)| {
-        text(pool.context.unpackable().map_or("yes".to_owned(), |why| format!("no: {why}")))
-    }),
-    ("lanes", |(pool, _)| text(pool.lanes_count())),
-    ("lane_lock_timeout_ms", |(pool, _)| text(pool.context.lock_timeout().as_millis())),
-    ("table", |(pool, _)| pool.config().table.as_ref().map(|table| table.describe())),
-];
-
-/// One row for each pool.
-pub fn rows(shared: &Shared) -> Vec<Row> {
-    let mut pools = shared.pools();
-    pools.sort_by_key(|pool| pool.id);
-    let holding: Vec<_> =
-        shared.controls.all().into_iter().filter(|control| control.backend().is_some()).collect();
-    let of = |pool: Arc<Pool>| {
-        let held = holding.iter().filter(|control| control.pool().id == pool.id).count();
-        row_of(COLUMNS, &(pool, held))
-    };
-    pools.into_iter().map(of).collect()
+/// A user in a database.
+#[derive(Debug, Default)]
+pub struct PoolRow {
+    database: String,
+    user: String,
+    active: usize,
+    waiting: usize,
+    longest_wait: Duration,
+    servers: [usize; 3],
 }
 
-fn settings(pool: &Pool) -> String {
-    let own = |name: &str| !matches!(name, "user" | "database");
-    let parameters = pool.identity.parameters().iter().filter(|(name, _)| own(name));
-    let parameters = parameters.map(|(name, value)| (&**name, &**value));
-    let all = parameters.chain(pool.identity.settings().iter());
-    all.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+/// The columns. Cancel requests take no connection here, and connections are not tested before use.
+pub const COLUMNS: &[Column<PoolRow>] = &[
+    ("database", |pool| text(&pool.database)),
+    ("user", |pool| text(&pool.user)),
+    ("cl_active", |pool| text(pool.active)),
+    ("cl_waiting", |pool| text(pool.waiting)),
+    ("cl_active_cancel_req", |_| text(0)),
+    ("cl_waiting_cancel_req", |_| text(0)),
+    ("sv_active", |pool| text(pool.servers[ServerState::Active as usize])),
+    ("sv_active_cancel", |_| text(0)),
+    ("sv_being_canceled", |_| text(0)),
+    ("sv_idle", |pool| text(pool.servers[ServerState::Idle as usize])),
+    ("sv_used", |_| text(0)),
+    ("sv_tested", |_| text(0)),
+    ("sv_login", |pool| text(pool.servers[ServerState::Login as usize])),
+    ("maxwait", |pool| text(pool.longest_wait.as_secs())),
+    ("maxwait_us", |pool| text(pool.longest_wait.subsec_micros())),
+    ("pool_mode", |_| text(POOL_MODE)),
+];
+
+/// The columns that are text.
+pub const TEXTS: [&str; 3] = ["database", "user", "pool_mode"];
+
+/// A connection belongs to a client for one transaction.
+pub const POOL_MODE: &str = "transaction";
+
+/// One row for each user and database.
+pub async fn rows(shared: &Shared) -> Vec<Row> {
+    pools(shared).await.iter().map(|pool| row_of(COLUMNS, pool)).collect()
+}
+
+/// The users and databases of open pools.
+pub async fn pools(shared: &Shared) -> Vec<PoolRow> {
+    let mut pools = BTreeMap::<(String, String), PoolRow>::new();
+    for pool in shared.pools() {
+        pools.entry((pool.identity.database().to_owned(), pool.identity.user().to_owned())).or_default();
+    }
+    for client in clients(shared).await {
+        let pool = pools.entry((client.database, client.user)).or_default();
+        if client.is_waiting {
+            pool.waiting += 1;
+            pool.longest_wait = pool.longest_wait.max(Duration::from_secs_f64(client.since_seconds));
+        } else {
+            pool.active += 1;
+        }
+    }
+    for server in servers(shared).await {
+        pools.entry((server.database, server.user)).or_default().servers[server.state as usize] += 1;
+    }
+    let named = |((database, user), pool)| PoolRow { database, user, ..pool };
+    pools.into_iter().map(named).collect()
 }

@@ -3,7 +3,8 @@
 use hotrow_core::lane::{LaneKind, UnitState};
 
 use super::answer::{Row, row};
-use super::lanes::kind;
+use crate::lane::Detail;
+use crate::operator::view::lanes::kind;
 use crate::session::CALL_WAITS;
 use crate::shared::Shared;
 
@@ -30,7 +31,7 @@ pub async fn rows(shared: &Shared) -> Vec<Row> {
             row[2] = None;
             row
         }));
-        for lane in pool.lane_snapshots(true).await {
+        for lane in pool.lane_snapshots(Detail::Units).await {
             rows.extend(lane.units.into_iter().map(|unit| {
                 let state = match unit.place {
                     UnitState::UnderWay(batch) => format!("under way in batch {batch}"),

@@ -1,8 +1,17 @@
 //! The gateway's metrics, and their text for Prometheus. No label has unbounded values.
 
-use std::fmt::Write;
+mod refusals;
+mod text;
+mod traffic;
+
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use hotrow_core::session::RunOutcome;
+
+pub use refusals::{Refusal, Refusals};
+pub use traffic::{Traffic, TrafficByClients};
 
 /// A number that only grows.
 #[derive(Debug, Default)]
@@ -44,6 +53,18 @@ impl Gauge {
         GaugeGuard(self)
     }
 
+    /// Replaces the caller's share of the value.
+    pub fn replace(&self, before: u64, now: u64) {
+        if now != before {
+            self.0.fetch_add(now.wrapping_sub(before), Relaxed);
+        }
+    }
+
+    /// Sets the value.
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+
     /// The current value.
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)
@@ -80,25 +101,43 @@ impl<const N: usize> Histogram<N> {
 
     /// Counts a value.
     pub fn record(&self, value: u64) {
-        let above = value.saturating_sub(1) / self.first;
-        let index = (u64::BITS - above.leading_zeros()) as usize;
-        self.buckets[index.min(N - 1)].inc();
+        self.buckets[bucket(value, self.first, N)].inc();
         self.sum.add(value);
     }
 
-    fn write(&self, out: &mut String, name: &str, help: &str, units: f64) {
-        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} histogram");
-        let mut count = 0;
-        for (index, bucket) in self.buckets.iter().enumerate() {
-            count += bucket.get();
-            if index + 1 == N {
-                let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {count}");
-            } else {
-                let bound = (self.first << index) as f64 / units;
-                let _ = writeln!(out, "{name}_bucket{{le=\"{bound}\"}} {count}");
-            }
-        }
-        let _ = writeln!(out, "{name}_sum {}\n{name}_count {count}", self.sum.get() as f64 / units);
+    /// Adds counts that one task has gathered.
+    pub fn add(&self, tally: &Tally<N>) {
+        let counts = self.buckets.iter().zip(tally.buckets);
+        counts.filter(|(_, count)| *count > 0).for_each(|(bucket, count)| bucket.add(count));
+        self.sum.add(tally.sum);
+    }
+
+    /// Counts for one task, to be added at once.
+    pub fn tally(&self) -> Tally<N> {
+        Tally { first: self.first, buckets: [0; N], sum: 0 }
+    }
+}
+
+/// The index of a value's bucket.
+fn bucket(value: u64, first: u64, buckets: usize) -> usize {
+    let above = value.saturating_sub(1) / first;
+    ((u64::BITS - above.leading_zeros()) as usize).min(buckets - 1)
+}
+
+/// Counts like those of a histogram that no other task sees.
+#[derive(Debug)]
+pub struct Tally<const N: usize> {
+    first: u64,
+    buckets: [u64; N],
+    /// The sum of all values.
+    pub sum: u64,
+}
+
+impl<const N: usize> Tally<N> {
+    /// Counts a value.
+    pub fn record(&mut self, value: u64) {
+        self.buckets[bucket(value, self.first, N)] += 1;
+        self.sum += value;
     }
 }
 
@@ -119,8 +158,12 @@ pub struct Metrics {
     pub blocked: Counter,
     /// Units that left their lane because they took too long there.
     pub too_slow: Counter,
-    /// Units and clients rejected at a limit.
-    pub refused: Counter,
+    /// Units and clients that were refused.
+    pub refusals: Refusals,
+    /// Statements run, by outcome.
+    pub outcomes: [Counter; 12],
+    /// The numbers by database and user.
+    pub traffic: TrafficByClients,
     /// Clients that failed to authenticate, or whose access the access file denies.
     pub log_ins_failed: Counter,
     /// Units whose outcome is unknown.
@@ -147,6 +190,28 @@ pub struct Metrics {
     pub listening_clients: Gauge,
     /// Connections that listen for clients.
     pub listening_connections: Gauge,
+    /// Units that wait in the queues of lanes.
+    pub queued: Gauge,
+    /// Units that wait behind one that waits for an outsider's lock.
+    pub parked: Gauge,
+    /// Orders of the schema pack's queues that are dead letters.
+    pub dead_letters: Gauge,
+    /// The age of the oldest order that waits.
+    pub oldest_order_seconds: Gauge,
+    /// Whether the schema pack's upkeep has succeeded, so the two numbers before are known.
+    pub pack_known: Gauge,
+    /// Rounds of the schema pack's upkeep that failed.
+    pub upkeep_failures: Counter,
+    /// Time from a unit's arrival to its commit, for writes in batches that are not merged.
+    pub packed_microseconds: Histogram<18>,
+    /// The same for calls that became part of a merged call.
+    pub merged_microseconds: Histogram<18>,
+    /// The same for point reads in batches.
+    pub read_microseconds: Histogram<18>,
+    /// Time from the arrival of a unit that is passed through to its answer.
+    pub passed_microseconds: Histogram<18>,
+    /// Time that sessions wait for a connection to the server.
+    pub server_wait_microseconds: Histogram<18>,
     /// Units in one batch.
     pub batch_units: Histogram<10>,
     /// Time from writing a batch to its commit.
@@ -165,7 +230,9 @@ impl Metrics {
             failed: Counter::new(),
             blocked: Counter::new(),
             too_slow: Counter::new(),
-            refused: Counter::new(),
+            refusals: Refusals::new(),
+            outcomes: [const { Counter::new() }; 12],
+            traffic: TrafficByClients::new(),
             log_ins_failed: Counter::new(),
             unknown: Counter::new(),
             batches: Counter::new(),
@@ -179,89 +246,33 @@ impl Metrics {
             waiting_calls: Gauge::new(),
             listening_clients: Gauge::new(),
             listening_connections: Gauge::new(),
+            queued: Gauge::new(),
+            parked: Gauge::new(),
+            dead_letters: Gauge::new(),
+            oldest_order_seconds: Gauge::new(),
+            pack_known: Gauge::new(),
+            upkeep_failures: Counter::new(),
+            packed_microseconds: Histogram::new(50),
+            merged_microseconds: Histogram::new(50),
+            read_microseconds: Histogram::new(50),
+            passed_microseconds: Histogram::new(50),
+            server_wait_microseconds: Histogram::new(50),
             batch_units: Histogram::new(1),
             batch_microseconds: Histogram::new(50),
             queue_microseconds: Histogram::new(50),
         }
     }
-
-    /// In Prometheus' text format.
-    pub fn render(&self) -> String {
-        let mut out = String::with_capacity(8 << 10);
-        let counters = [
-            ("packed_units_total", "Writing units committed in a batch.", &self.packed),
-            ("packed_reads_total", "Point reads answered from a batch.", &self.packed_reads),
-            ("merged_units_total", "Function calls that became part of a merged call.", &self.merged),
-            (
-                "passed_through_units_total",
-                "Units run on an upstream connection of their session.",
-                &self.passed_through,
-            ),
-            ("failed_units_total", "Units that failed in a lane and ran again on their own.", &self.failed),
-            ("blocked_units_total", "Units that left a lane because an outsider held a lock.", &self.blocked),
-            ("slow_units_total", "Units that left a lane because they took too long there.", &self.too_slow),
-            ("refused_total", "Units and clients rejected at a limit.", &self.refused),
-            (
-                "log_ins_failed_total",
-                "Clients that failed to authenticate or were rejected by the access file.",
-                &self.log_ins_failed,
-            ),
-            ("unknown_units_total", "Units whose outcome is unknown (08007).", &self.unknown),
-            ("batches_total", "Batches committed.", &self.batches),
-            ("batches_rolled_back_total", "Batches rolled back because a unit failed.", &self.rolled_back),
-            ("lane_connections_lost_total", "Connections of lanes that were lost.", &self.lost),
-            (
-                "notifications_total",
-                "Notifications received by shared listening connections, counted for each client.",
-                &self.notifications,
-            ),
-        ];
-        for (name, help, counter) in counters {
-            put(&mut out, name, help, "counter", counter.get());
-        }
-        let gauges = [
-            ("clients", "Clients connected.", &self.clients),
-            ("lanes_connected", "Lanes with a connection to the server.", &self.lanes),
-            ("held_connections", "Open upstream connections outside lanes.", &self.held_connections),
-            ("row_waits", "Transactions that wait for others that work on the same row.", &self.row_waits),
-            ("waiting_calls", "Calls that found nothing and wait.", &self.waiting_calls),
-            (
-                "listening_clients",
-                "Clients that listen without a connection of their own.",
-                &self.listening_clients,
-            ),
-            (
-                "listening_connections",
-                "Shared connections that listen for clients.",
-                &self.listening_connections,
-            ),
-        ];
-        for (name, help, gauge) in gauges {
-            put(&mut out, name, help, "gauge", gauge.get());
-        }
-        self.batch_units.write(&mut out, "hotrow_batch_units", "Units in one batch.", 1.0);
-        self.batch_microseconds.write(
-            &mut out,
-            "hotrow_batch_seconds",
-            "Seconds from writing a batch to its commit.",
-            1e6,
-        );
-        self.queue_microseconds.write(
-            &mut out,
-            "hotrow_queue_seconds",
-            "Seconds from a unit's arrival to the writing of its batch.",
-            1e6,
-        );
-        out
-    }
-}
-
-fn put(out: &mut String, name: &str, help: &str, kind: &str, value: u64) {
-    let _ = writeln!(out, "# HELP hotrow_{name} {help}\n# TYPE hotrow_{name} {kind}\nhotrow_{name} {value}");
 }
 
 /// The process's metrics: one gateway per process.
 pub static METRICS: Metrics = Metrics::new();
+
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Milliseconds from the first use of this clock.
+pub fn milliseconds_since_start(at: Instant) -> u64 {
+    u64::try_from(at.saturating_duration_since(*START).as_millis()).unwrap_or(u64::MAX)
+}
 
 /// A duration in microseconds.
 pub fn microseconds(duration: Duration) -> u64 {
@@ -280,14 +291,10 @@ mod tests {
         }
         let counts: Vec<_> = histogram.buckets.iter().map(Counter::get).collect();
         assert_eq!(counts, [2, 1, 2, 2]); // at most 1, 2, 4, and more
-        let mut text = String::new();
-        histogram.write(&mut text, "x", "help", 1.0);
-        assert!(
-            text.contains("x_bucket{le=\"4\"} 5\nx_bucket{le=\"+Inf\"} 7\nx_sum 1015\nx_count 7"),
-            "{text}"
-        );
-        text.clear();
-        histogram.write(&mut text, "y", "help", 1e6);
-        assert!(text.contains("y_bucket{le=\"0.000004\"} 5\n"), "{text}");
+        let mut tally = histogram.tally();
+        [1, 4, 1000].into_iter().for_each(|value| tally.record(value));
+        histogram.add(&tally);
+        let counts: Vec<_> = histogram.buckets.iter().map(Counter::get).collect();
+        assert_eq!((counts, histogram.sum.get(), tally.sum), (vec![3, 1, 3, 3], 2020, 1005));
     }
 }

@@ -1,0 +1,122 @@
+//! By shape, why statements were packed or not. Shapes that were passed through most often come first. A shape has no
+//! values.
+
+use std::cmp::Reverse;
+
+use hotrow_core::limits;
+use hotrow_core::session::{RunOutcome, Statement as _};
+use serde::Serialize;
+
+use crate::pool::Pool;
+use crate::shared::Shared;
+use crate::statements::{Explanation, Statement};
+
+/// Number of characters of a shape that are shown.
+const SHAPE_CHARS_MAX: usize = 500;
+
+/// A shape, with its verdict and the numbers of its runs.
+#[derive(Debug, Serialize)]
+pub struct ShownStatement {
+    /// Its pool's number.
+    pub pool: u64,
+    /// The shape.
+    pub statement: String,
+    /// `packed`, `merged`, `passed`, `answered here` or `undecided`.
+    pub verdict: &'static str,
+    /// The reason for the verdict.
+    pub reason: String,
+    /// A form that can be packed, if the statement is passed through and there is one.
+    pub remedy: Option<&'static str>,
+    /// All runs.
+    pub runs: u64,
+    /// Committed in a batch.
+    pub packed: u64,
+    /// Committed as part of a merged call.
+    pub merged: u64,
+    /// Passed through: the sum of the next six.
+    pub passed: u64,
+    /// Of a statement that can never be packed.
+    pub passed_not_packable: u64,
+    /// Inside a transaction that the client had open.
+    pub passed_in_own_transaction: u64,
+    /// On a session pinned to its connection.
+    pub passed_session_pinned: u64,
+    /// With packing switched off.
+    pub passed_switched_off: u64,
+    /// Of a statement that fails too often in lanes, or took too long there.
+    pub passed_fails_too_often: u64,
+    /// Sent together with something that cannot be packed.
+    pub passed_with_others: u64,
+    /// Run alone after a lane returned them.
+    pub given_back_by_lane: u64,
+    /// Returned by a lane because of an error of their own.
+    pub failed_in_lane: u64,
+    /// Returned by a lane because of an outsider's lock.
+    pub left_lane_for_lock: u64,
+    /// Returned by a lane because they took too long.
+    pub left_lane_too_slow: u64,
+}
+
+/// The shapes that were run.
+pub fn statements(shared: &Shared) -> Vec<ShownStatement> {
+    let of_pool = |pool: std::sync::Arc<Pool>| {
+        let statements = pool.context.statements.all();
+        statements.into_iter().map(move |statement| (pool.clone(), statement))
+    };
+    let mut all: Vec<_> = shared.pools().into_iter().flat_map(of_pool).collect();
+    all.retain(|(_, statement)| statement.counts.total() > 0);
+    all.sort_by_cached_key(|(_, statement)| {
+        let counts = &statement.counts;
+        (Reverse(counts.passed()), Reverse(counts.total()), statement.id)
+    });
+    let shown = all.iter().take(limits::SHOWN_STATEMENTS_MAX);
+    shown.map(|(pool, statement)| ShownStatement::new(pool, statement)).collect()
+}
+
+impl ShownStatement {
+    fn new(pool: &Pool, statement: &Statement) -> Self {
+        let Explanation { verdict, reason, remedy } = verdict(pool, statement);
+        let count = |outcome| statement.counts.of(outcome);
+        ShownStatement {
+            pool: pool.id,
+            statement: statement.shown(SHAPE_CHARS_MAX),
+            verdict,
+            reason,
+            remedy,
+            runs: statement.counts.total(),
+            packed: count(RunOutcome::Packed),
+            merged: count(RunOutcome::Merged),
+            passed: statement.counts.passed(),
+            passed_not_packable: count(RunOutcome::NotPackable),
+            passed_in_own_transaction: count(RunOutcome::OwnTransaction),
+            passed_session_pinned: count(RunOutcome::Pinned),
+            passed_switched_off: count(RunOutcome::SwitchedOff),
+            passed_fails_too_often: count(RunOutcome::NoCredit),
+            passed_with_others: count(RunOutcome::LargerUnit),
+            given_back_by_lane: count(RunOutcome::GivenBack),
+            failed_in_lane: count(RunOutcome::Failed),
+            left_lane_for_lock: count(RunOutcome::Blocked),
+            left_lane_too_slow: count(RunOutcome::TooSlow),
+        }
+    }
+}
+
+fn verdict(pool: &Pool, statement: &Statement) -> Explanation {
+    match (statement.explain(), pool.context.unpackable()) {
+        (Some(explained), None) if matches!(explained.verdict, "packed" | "merged") => {
+            if statement.has_credit() {
+                return explained;
+            }
+            let why = explained.reason;
+            let reason = format!("it fails too often in lanes, or takes too long there; otherwise {why}");
+            Explanation::new("passed", reason)
+        }
+        (Some(explained), Some(_)) if matches!(explained.verdict, "passed" | "answered here") => explained,
+        (_, Some(why)) => Explanation::new("passed", why),
+        (Some(explained), None) => explained,
+        (None, None) => Explanation::new(
+            "undecided",
+            "not decided yet: so far it has run only in transactions or on held connections",
+        ),
+    }
+}

@@ -1,0 +1,117 @@
+//! SHOW KEYS names the hottest rows and who holds a blocked one. Values are shown to administrators only.
+
+use std::collections::HashMap;
+
+use hotrow_testkit::{connect, until, value};
+use tokio_postgres::Client;
+
+use crate::Stage;
+
+const UPDATE: &str = "update t set n = n + 1 where id = 1";
+
+async fn keys(console: &Client) -> Vec<HashMap<String, String>> {
+    let rows = console.query("show keys", &[]).await.unwrap();
+    let named = |row: &tokio_postgres::Row| {
+        let columns = row.columns().iter().enumerate();
+        let text = |index| row.get::<_, Option<String>>(index).unwrap_or_default();
+        columns.map(|(index, column)| (column.name().to_owned(), text(index))).collect()
+    };
+    rows.iter().map(named).collect()
+}
+
+/// A reader of the console.
+async fn reader(stage: &Stage) -> Client {
+    connect(stage.gateway.config().user("ann").dbname("hotrow")).await
+}
+
+#[tokio::test]
+async fn the_hottest_key_comes_first_with_its_rates_and_times() {
+    let stage = Stage::new("lanes = 1\n", &[]).await;
+    let (console, client) = (stage.console().await, stage.client().await);
+    client.simple_query("update t set n = n + 1 where id = 2").await.unwrap();
+    assert!(keys(&console).await.is_empty(), "one unit makes no hot key");
+    let rows = futures_util::future::join_all((0..20).map(|_| client.execute(UPDATE, &[]))).await;
+    assert!(rows.into_iter().all(|row| row.unwrap() == 1));
+    for _ in 0..2 {
+        client.simple_query("update t set n = n + 1 where id = 2").await.unwrap();
+        client.query("select n from t where id = $1", &[&1_i32]).await.unwrap();
+    }
+    let seen = keys(&console).await;
+    assert_eq!(seen.len(), 3, "{seen:#?}");
+    let (hot, other) = (&seen[0], seen.iter().find(|key| key["key"] == "id = 2").unwrap());
+    let expected =
+        [("database", "postgres"), ("kind", "write"), ("key", "id = 1"), ("units", "20"), ("parked", "0")];
+    for (column, value) in expected {
+        assert_eq!(hot[column], value, "{column}: {hot:?}");
+    }
+    assert!(hot["table"].ends_with(".t"), "{hot:?}");
+    let number = |key: &HashMap<String, String>, column: &str| key[column].parse::<f64>().unwrap();
+    assert_eq!(number(hot, "commits") + number(hot, "commits_saved"), 20.0);
+    assert!(number(hot, "units_per_second") > number(other, "units_per_second"), "{seen:#?}");
+    assert!(number(hot, "p50_milliseconds") <= number(hot, "p99_milliseconds"), "{hot:?}");
+    assert_eq!(other["units"], "3");
+    let read = seen.iter().find(|key| key["kind"] == "read").unwrap();
+    assert_eq!((read["key"].as_str(), read["commits_saved"].as_str()), ("id = 1", "0"), "{read:?}");
+
+    let hidden = keys(&reader(&stage).await).await;
+    assert_eq!(hidden[0]["key"], "id = ?", "readers see no values");
+}
+
+#[tokio::test]
+async fn a_blocked_key_comes_first_with_the_backend_that_holds_its_row() {
+    // The unit that waits for the lock has the only connection that sessions may hold.
+    let stage = Stage::new("lanes = 1\nheld_connections_max = 1\n", &[]).await;
+    let (console, reader) = (stage.console().await, reader(&stage).await);
+    let clients = [stage.client().await, stage.client().await, stage.client().await];
+    for _ in 0..3 {
+        clients[0].simple_query(UPDATE).await.unwrap();
+    }
+    let blocker = value(&stage.direct, "select pg_backend_pid()").await;
+    stage.direct.batch_execute("begin; update t set n = 4711 where id = 2").await.unwrap();
+    let waiting = clients.map(|client| {
+        tokio::spawn(async move { client.simple_query("update t set n = n + 1 where id = 2").await.unwrap() })
+    });
+    until("two units are parked, and the server says who holds the row", || async {
+        let key = keys(&console).await.swap_remove(0);
+        key["parked"] == "2" && key["blockers"].starts_with(&format!("pid {blocker}, idle in transaction, "))
+    })
+    .await;
+    let (shown, hidden) = (keys(&console).await.swap_remove(0), keys(&reader).await.swap_remove(0));
+    assert_eq!((shown["key"].as_str(), hidden["key"].as_str()), ("id = 2", "id = ?"));
+    assert!(shown["blockers"].ends_with(": begin; update t set n = 4711 where id = 2"), "{shown:?}");
+    assert!(hidden["blockers"].ends_with(": begin; update t set n = ? where id = ?"), "{hidden:?}");
+    stage.direct.batch_execute("rollback").await.unwrap();
+    for update in waiting {
+        update.await.unwrap();
+    }
+    assert!(keys(&console).await.iter().all(|key| key["blockers"].is_empty() && key["parked"] == "0"));
+}
+
+#[tokio::test]
+async fn transactions_that_begin_with_one_row_are_counted_and_those_that_wait_for_it_shown() {
+    let stage = Stage::new("", &[]).await;
+    let console = stage.console().await;
+    let clients = [stage.client().await, stage.client().await, stage.client().await];
+    stage.direct.batch_execute("begin; update t set n = n where id = 1").await.unwrap();
+    let transactions = clients.map(|client| {
+        tokio::spawn(async move {
+            client.batch_execute("begin").await.unwrap();
+            client.simple_query("update t set n = n + 1 where id = 1").await.unwrap();
+            client.batch_execute("commit").await.unwrap();
+        })
+    });
+    until("two are at the server, and the third waits in the gateway", || async {
+        keys(&console).await.iter().any(|key| {
+            (key["kind"].as_str(), key["key"].as_str(), key["waiting"].as_str())
+                == ("transaction", "id = 1", "1")
+        })
+    })
+    .await;
+    stage.direct.batch_execute("rollback").await.unwrap();
+    for transaction in transactions {
+        transaction.await.unwrap();
+    }
+    let seen = keys(&console).await;
+    let counts = [seen[0]["units"].as_str(), &seen[0]["commits_saved"], &seen[0]["waiting"]];
+    assert_eq!(counts, ["3", "0", "0"], "{seen:#?}");
+}
