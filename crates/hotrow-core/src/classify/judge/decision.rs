@@ -105,8 +105,7 @@ pub fn decide(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Decision {
         Ok(packing) if candidate.locks_row => Decision::Pass {
             reason: Reason::Unsupported(ROW_LOCK),
             effect: candidate.effect(),
-            // With LIMIT 0 or OFFSET it may lock no row.
-            locks: Some(packing).filter(|_| !candidate.limited).map(Box::new),
+            locks: Some(Box::new(packing)),
         },
         Ok(packing) => Decision::Packed(packing),
         Err(reason) => Decision::Pass { reason, effect: candidate.effect(), locks: None },
