@@ -121,7 +121,7 @@ impl<S, W> Hub<S, W> {
         self.unsubscribe(session, &channels);
     }
 
-    /// A caller waits until everything that was notified before has arrived.
+    /// A caller waits until everything has arrived whose sender had its answer before.
     pub fn catch_up(&mut self, waiter: W) {
         self.catching_up.push(waiter);
     }
@@ -137,7 +137,8 @@ impl<S, W> Hub<S, W> {
     }
 
     /// The text of the next statement, if none is under way. Callers that wait to catch up share it: when it is
-    /// complete, the server has reported everything that was committed before it arrived there.
+    /// complete, the server has reported everything whose COMMIT was answered before it arrived there. The server may
+    /// report other committed notifications later, unless the statement sends a marker, which follows them.
     pub fn next_statement(&mut self) -> Option<String> {
         if self.under_way.is_some() || self.work.is_empty() && self.catching_up.is_empty() {
             return None;

@@ -21,6 +21,8 @@ pub struct Answers<H> {
     kept: usize,
     /// Slots of units that the gateway has refused, until the session takes them.
     refused: Vec<u64>,
+    /// The number of the slot after the last notification that waits for replies.
+    notified: u64,
 }
 
 #[derive(Debug)]
@@ -55,6 +57,7 @@ impl<H> Default for Answers<H> {
             sorts_out: false,
             kept: 0,
             refused: Vec::new(),
+            notified: 0,
         }
     }
 }
@@ -99,6 +102,17 @@ impl<H> Answers<H> {
         write(&mut bytes);
         self.kept += bytes.len();
         self.slots.push_back(Slot::Answered(bytes));
+    }
+
+    /// Appends a notification: after the replies to all earlier units, or before the end of the earliest unit's reply. It
+    /// never overtakes an earlier notification.
+    pub fn notify(&mut self, in_turn: bool, write: impl FnOnce(&mut BytesMut)) {
+        if in_turn || self.notified > self.first {
+            self.append_in_turn(write);
+            self.notified = self.first + self.slots.len() as u64;
+        } else {
+            self.append(write);
+        }
     }
 
     /// Appends a part of the reply to the earliest unit.

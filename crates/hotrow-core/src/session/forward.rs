@@ -157,10 +157,7 @@ impl<E: Environment> Session<E> {
         }
         let proof = self.env.proof(statement);
         let changes_settings = effect.settings || statement.clears().settings && self.env.has_settings();
-        // `left` says whether the session has channels that only this connection reports.
-        let listens = self.left.listen || !self.shared_channels().is_empty();
-        let changes_channels =
-            effect.listen || listens && (statement.may_unlisten || statement.clears().listen);
+        let changes_channels = self.changes_channels(statement);
         let moves_sequence = if proof.is_clean { proof.moves_sequence } else { effect.touches_sequence };
         if moves_sequence {
             self.sequences = Sequences::Here;
@@ -187,6 +184,13 @@ impl<E: Environment> Session<E> {
         });
         self.left = self.left.union(effect);
         true
+    }
+
+    /// Whether a statement may change the channels to which the session listens.
+    fn changes_channels(&self, statement: &E::Statement) -> bool {
+        // `left` says whether the session has channels that only this connection reports.
+        let listens = self.left.listen || !self.shared_channels().is_empty();
+        Self::effect_of(statement).listen || listens && (statement.may_unlisten || statement.clears().listen)
     }
 
     /// Why a statement is run on the session's own connection.
@@ -278,6 +282,9 @@ impl<E: Environment> Session<E> {
         if self.expected.owes_nothing() {
             return false;
         }
+        if !self.shared_channels().is_empty() && self.divides_channels(frame) {
+            return true;
+        }
         let under_way = self.expected.has_unit_under_way();
         let clears = if under_way { self.held().clears } else { Effect::NONE };
         if clears.name {
@@ -308,6 +315,25 @@ impl<E: Environment> Session<E> {
         let Some(name) = name else { return false };
         let waits = |named: &Named<E::Statement>| frame.tag == tag::BIND && named.statement.waits_for_all();
         self.is_name_in_doubt(name) || under_way && self.expected.meaning(name).is_some_and(waits)
+    }
+
+    /// Whether a message begins or follows a unit that may change the channels, which the shared connection reports. Such a
+    /// unit runs by itself: otherwise it would not be known which notifications came under which channels.
+    fn divides_channels(&mut self, frame: Frame<'_>) -> bool {
+        let under_way = self.expected.has_unit_under_way();
+        if self.channels_in_doubt() {
+            return under_way || matches!(frame.tag, tag::QUERY | tag::FUNCTION_CALL);
+        }
+        match frame.tag {
+            tag::QUERY => frontend::query(frame.body()).is_ok_and(|text| {
+                let statement = self.simple_statement(text);
+                self.changes_channels(&statement)
+            }),
+            tag::BIND if under_way => Bind::read(frame.body()).is_ok_and(|bind| {
+                self.named(bind.statement).is_some_and(|named| self.changes_channels(&named.statement))
+            }),
+            _ => false,
+        }
     }
 
     /// Whether the meaning of a name depends on an unanswered message. A name of the gateway's kind may be that of a

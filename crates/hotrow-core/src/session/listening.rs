@@ -4,15 +4,19 @@
 //! The channels are those of a connection that all listening sessions of a role share (`crate::notifications`). A
 //! connection that the session holds listens to them as well, so the client's statements find them there, and its
 //! notifications show which ReadyForQuery has notifications before it. The client gets those of the shared connection.
+//!
+//! A unit that may change the channels runs by itself: it begins when earlier units are answered, and the next one begins
+//! when the server has been asked for the channels. A marker then shows what both connections have reported.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use hotrow_wire::backend::{Notification, Status};
+use hotrow_wire::backend::{Notification, Problem, Status};
 
 use super::environment::Stop;
 use super::release::Holding;
 use super::replies::put_ready;
+use super::takeover::{Due, Share, in_order};
 use super::{Connection, Environment, Need, Session, SessionEnd};
 use crate::limits;
 use crate::notifications::{MARKER_CHANNEL, Marker};
@@ -23,15 +27,22 @@ pub(super) struct Listening {
     /// The channels that the shared connection reports.
     channels: BTreeSet<String>,
     /// What the held connection has reported, in its order, and whether the client gets it from the shared connection.
-    due: VecDeque<(Bytes, bool)>,
+    due: VecDeque<Due>,
+    /// The bytes of `due`.
+    due_bytes: usize,
+    /// The channels that the session no longer listens to, but that the shared connection still reports.
+    ended: BTreeSet<String>,
     /// A ReadyForQuery that the client gets after the notifications before it.
     ready: Option<Status>,
-    /// Everything that was notified before the client's last bytes has arrived.
+    /// Everything whose sender had its answer before the client's last bytes has arrived.
     is_current: bool,
     /// More waits until the client has read what it got.
     is_held_up: bool,
     /// The marker that the held connection will report.
     marker: Option<(Marker, TakesOver)>,
+    /// What the held connection has reported before the marker that it has just reported, and the channels that the shared
+    /// one reported until then.
+    passed: Option<(VecDeque<Due>, BTreeSet<String>)>,
 }
 
 /// What a marker changes.
@@ -49,37 +60,44 @@ impl Listening {
         !self.channels.is_empty()
     }
 
-    /// Whether the held connection is not read, because notifications of the shared one come before the next message.
-    pub(super) fn stops_reading(&self) -> bool {
-        self.ready.is_some() && self.marker.is_none() || self.has_due()
-    }
-
-    /// Whether the last notification of the held connection is one that the shared one does not report.
-    fn has_due(&self) -> bool {
-        self.due.back().is_some_and(|(_, is_shared)| !is_shared)
-    }
-
     /// The held connection has reported a notification. Returns whether the client does not get it now.
-    pub(super) fn keeps(&mut self, notification: &Notification<'_>, body: &[u8]) -> bool {
+    fn keeps(&mut self, notification: &Notification<'_>, body: &[u8], collects: bool) -> bool {
         if notification.channel == MARKER_CHANNEL.as_bytes() {
             let is_it = |(marker, _): &mut (Marker, _)| marker.as_bytes() == notification.payload;
-            match self.marker.take_if(is_it) {
-                Some((_, TakesOver::Shared(channels))) => self.channels.extend(channels),
-                Some((_, TakesOver::Held)) => self.channels.clear(),
-                None => {}
+            if let Some((_, takes_over)) = self.marker.take_if(is_it) {
+                self.passed = Some((self.take_due(), self.channels.clone()));
+                match takes_over {
+                    TakesOver::Shared(channels) => self.channels.extend(channels),
+                    TakesOver::Held => self.channels.clear(),
+                }
             }
             return true;
         }
-        if self.channels.is_empty() {
+        if self.channels.is_empty() && self.passed.is_none() {
             return false;
         }
         let is_shared =
             str::from_utf8(notification.channel).is_ok_and(|channel| self.channels.contains(channel));
         self.due.push_back((Bytes::copy_from_slice(body), is_shared));
-        if self.due.len() > limits::DUE_NOTIFICATIONS_MAX {
-            self.due.pop_front(); // the later ones have it before them
+        self.due_bytes += body.len();
+        if !collects
+            && self.due.len() > limits::DUE_NOTIFICATIONS_MAX
+            && let Some((first, _)) = self.due.pop_front()
+        {
+            self.due_bytes -= first.len(); // the later ones have it before them
         }
         true
+    }
+
+    fn take_due(&mut self) -> VecDeque<Due> {
+        self.due_bytes = 0;
+        std::mem::take(&mut self.due)
+    }
+
+    /// Another connection is held, or none: nothing of the earlier one's reports is of use.
+    pub(super) fn forget_held(&mut self) {
+        self.take_due();
+        (self.marker, self.passed) = (None, None);
     }
 }
 
@@ -99,11 +117,40 @@ impl<E: Environment> Session<E> {
         self.listening.is_current = false;
     }
 
+    /// Whether the held connection is not read, because notifications of the shared one come before the next message.
+    pub(super) fn stops_reading(&self) -> bool {
+        self.listening.ready.is_some() && self.listening.marker.is_none() || self.has_due()
+    }
+
+    /// Whether the last notification of the held connection is one that the shared one does not report, and the client
+    /// gets it before a marker arrives.
+    fn has_due(&self) -> bool {
+        !self.collects() && self.listening.due.back().is_some_and(|(_, is_shared)| !is_shared)
+    }
+
+    /// Whether a marker will show the order of everything that the held connection reports.
+    fn collects(&self) -> bool {
+        self.listening.marker.is_some() || self.channels_in_doubt() && self.listening.listens()
+    }
+
+    /// The held connection has reported a notification. Returns whether the client does not get it now.
+    pub(super) fn keeps(&mut self, notification: &Notification<'_>, body: &[u8]) -> Result<bool, SessionEnd> {
+        let collects = self.collects();
+        let keeps = self.listening.keeps(notification, body, collects);
+        if self.listening.due_bytes > limits::WAITING_NOTIFICATIONS_BYTES_MAX {
+            return Err(too_many());
+        }
+        Ok(keeps)
+    }
+
     /// Whether the client gets the server's ReadyForQuery later: there are notifications before it, or the session has
     /// channels that the shared connection may report after it.
     pub(super) fn delay_ready(&mut self) -> bool {
         let Holding { status, channels_in_doubt, .. } = *self.held();
-        let delays = status == Status::Idle && (channels_in_doubt || !self.listening.due.is_empty());
+        let delays = match channels_in_doubt {
+            true => status == Status::Idle,
+            false => !self.listening.due.is_empty(), // reported before a BEGIN too
+        };
         if delays {
             self.listening.ready = Some(status);
         }
@@ -119,29 +166,17 @@ impl<E: Environment> Session<E> {
         }
     }
 
-    /// Whether the held connection has reported a notification that the shared one does not report.
-    pub fn has_due(&self) -> bool {
-        self.listening.has_due()
-    }
-
     /// Hands over what the held connection has reported, in its order. The shared one has caught up. More may have
-    /// arrived there, which comes after the next ReadyForQuery: notifications of the client's next units. While the
-    /// channels are in doubt, the client gets nothing else.
-    pub fn deliver_due(&mut self) {
-        let in_doubt = self.channels_in_doubt();
-        for (body, is_shared) in std::mem::take(&mut self.listening.due) {
+    /// arrived there, which comes after the next ReadyForQuery: notifications of the client's next units.
+    fn deliver_due(&mut self) {
+        for (body, is_shared) in self.listening.take_due() {
+            // None if the server has not signalled the shared connection yet. Then it comes later.
             let count = if is_shared { self.env.notifications_up_to(&body) } else { 0 };
-            for place in 1..=count {
-                if in_doubt && place < count {
-                    self.env.next_notification(); // the session did not listen when the others were sent
-                } else {
-                    self.deliver_next();
-                }
+            for _ in 0..count {
+                self.deliver_next();
             }
-            if let Ok(notification) = Notification::read(&body)
-                && !is_shared
-            {
-                self.put_notification(notification);
+            if !is_shared {
+                self.put_body(&body);
             }
         }
     }
@@ -151,25 +186,36 @@ impl<E: Environment> Session<E> {
         self.holding.as_ref().is_some_and(|holding| holding.channels_in_doubt)
     }
 
-    /// The shared connection has taken over at this marker: the client has got what was sent before.
+    /// The other connection has taken over at this marker, which both have reported. The client gets what was sent before.
     pub fn taken_over(&mut self, marker: &str) {
-        self.deliver_due();
-        while self.env.next_notification().is_some_and(|body| !is_marker(&body, marker)) {}
-    }
-
-    /// The held connection takes over at this marker. The shared one has caught up, and the client gets what was sent
-    /// before.
-    pub fn deliver_to(&mut self, marker: &str) {
+        let Some((held, before)) = self.listening.passed.take() else { return };
+        let mut shared = Vec::new();
         while let Some(body) = self.env.next_notification().filter(|body| !is_marker(body, marker)) {
-            self.deliver_body(&body);
+            shared.push(body);
+        }
+        let order = in_order(&held, &shared, |channel| match before.contains(channel) {
+            true if self.listening.ended.contains(channel) => Share::Ended,
+            true => Share::Kept,
+            false => Share::New,
+        });
+        order.iter().for_each(|body| self.put_body(body));
+        if !self.listening.listens() {
+            self.deliver_due(); // what the held connection has reported after the marker
         }
     }
 
     /// The server has found these channels on the held connection. Returns those that only this connection reports.
     pub fn channels_found(&mut self, found: BTreeSet<String>) -> Vec<String> {
-        let channels = &mut self.listening.channels;
-        channels.retain(|channel| found.contains(channel));
+        let channels = &self.listening.channels;
+        self.listening.ended = channels.difference(&found).cloned().collect();
         found.into_iter().filter(|channel| !channels.contains(channel)).collect()
+    }
+
+    /// Returns the channels that the server has not found, which the shared connection reports no longer.
+    pub fn end_channels(&mut self) -> Vec<String> {
+        let ended = std::mem::take(&mut self.listening.ended);
+        self.listening.channels.retain(|channel| !ended.contains(channel));
+        ended.into_iter().collect()
     }
 
     /// The held connection will report this marker, if there is one.
@@ -199,7 +245,7 @@ impl<E: Environment> Session<E> {
     pub(super) fn wait_for_due(&self) -> Result<(), Stop<E>> {
         let asks_first =
             |holding: &Holding<E>| holding.channels_in_doubt && holding.unproven && self.is_settled();
-        match self.listening.stops_reading() && !self.holding.as_ref().is_some_and(asks_first) {
+        match self.stops_reading() && !self.holding.as_ref().is_some_and(asks_first) {
             true => Err(Stop::Need(Need::Notifications)),
             false => Ok(()),
         }
@@ -243,17 +289,20 @@ impl<E: Environment> Session<E> {
         }
     }
 
+    fn put_body(&self, body: &[u8]) {
+        if let Ok(notification) = Notification::read(body) {
+            self.put_notification(notification);
+        }
+    }
+
     /// Clients recognise their own notifications by the process ID that they were told.
     fn put_notification(&self, mut notification: Notification<'_>) {
         let is_own = |holding: &Holding<E>| holding.held.process_id() == notification.process_id;
         if self.holding.as_ref().is_some_and(is_own) {
             notification.process_id = self.env.process_id();
         }
-        if self.holding.is_some() || self.alone.is_some() {
-            self.append(|out| notification.put(out));
-        } else {
-            self.append_in_turn(|out| notification.put(out));
-        }
+        let in_turn = self.holding.is_none() && self.alone.is_none();
+        self.env.answers(|answers| answers.notify(in_turn, |out| notification.put(out)));
     }
 }
 
@@ -261,4 +310,14 @@ fn is_marker(body: &[u8], marker: &str) -> bool {
     Notification::read(body).is_ok_and(|notification| {
         notification.channel == MARKER_CHANNEL.as_bytes() && notification.payload == marker.as_bytes()
     })
+}
+
+fn too_many() -> SessionEnd {
+    let bytes = limits::WAITING_NOTIFICATIONS_BYTES_MAX;
+    SessionEnd::Problem(Problem::fatal(
+        "53200",
+        format!("more than {bytes} bytes of notifications arrived while the client changed its channels"),
+        "Run LISTEN and UNLISTEN in a transaction of their own. Connect again, LISTEN again, and then check for what the \
+         missed notifications were about.",
+    ))
 }

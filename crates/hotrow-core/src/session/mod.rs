@@ -20,6 +20,7 @@ mod replies;
 mod simple;
 mod statement;
 mod submit;
+mod takeover;
 #[cfg(test)]
 mod tests;
 mod turns;

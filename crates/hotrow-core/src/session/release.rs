@@ -69,6 +69,7 @@ impl<E: Environment> Session<E> {
     /// The session has acquired a connection.
     pub fn connected(&mut self, held: E::Connection) {
         self.deliver_all();
+        self.listening.forget_held();
         self.holding = Some(Holding {
             held,
             clears: Effect::NONE,

@@ -71,7 +71,7 @@ impl<E: Environment> Session<E> {
     /// among them.
     fn take_replies(&mut self, input: &[u8], taken: &mut usize) -> Result<bool, SessionEnd> {
         let mut ready = false;
-        if self.listening.stops_reading() {
+        if self.stops_reading() {
             return Ok(ready);
         }
         let mut begin = 0; // start of the bytes that go to the client in one piece
@@ -130,7 +130,7 @@ impl<E: Environment> Session<E> {
                 Err(end) => break Err(end),
             }
             *taken = end;
-            if self.listening.stops_reading() {
+            if self.stops_reading() {
                 break Ok(());
             }
         };
@@ -210,7 +210,7 @@ impl<E: Environment> Session<E> {
     fn take_notification(&mut self, body: &[u8]) -> Result<Passing, SessionEnd> {
         let notification = Notification::read(body)?;
         let is_own = notification.process_id == self.held().held.process_id();
-        Ok(match self.listening.keeps(&notification, body) {
+        Ok(match self.keeps(&notification, body)? {
             true => Passing::Swallowed,
             false if is_own => Passing::OwnNotification,
             false => Passing::AsItIs,

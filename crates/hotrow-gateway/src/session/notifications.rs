@@ -24,21 +24,13 @@ impl SessionTask {
         self.relay_received()
     }
 
-    /// Hands over what the held connection has reported, from the shared one.
-    async fn deliver_due(&mut self) {
-        if let Some(subscription) = &self.subscription {
-            subscription.catch_up().await;
-        }
-        self.session.deliver_due();
-    }
-
     /// Prepares a connection for a session that listens: its statements find the channels there.
     pub(super) async fn listen_on(&mut self, held: &mut HeldConnection) -> Result<(), upstream::Error> {
         held.listen(self.session.shared_channels().iter().map(String::as_str)).await?;
         if let Some(subscription) = &self.subscription {
             subscription.catch_up().await;
         }
-        held.upstream.notifications.clear(); // the shared connection reports them too, and has just done so
+        held.upstream.notifications.clear(); // the shared connection reports them too
         Ok(())
     }
 
@@ -49,26 +41,22 @@ impl SessionTask {
         held.listens |= !found.is_empty();
         // The shared connection speaks UTF-8.
         let speaks_utf8 = held.upstream.speaks_utf8();
-        if !speaks_utf8 && !self.session.shared_channels().is_empty() {
-            self.take_back().await?;
-        }
-        let before = self.session.shared_channels().clone();
-        let in_doubt = self.session.channels_in_doubt() && !before.is_empty();
-        if in_doubt {
-            self.deliver_due().await;
-        }
+        let listens = !found.is_empty();
+        let was_shared = !self.session.shared_channels().is_empty();
+        let in_doubt = self.session.channels_in_doubt() && was_shared;
         let added = self.session.channels_found(found);
-        let remarks = in_doubt && !self.session.shared_channels().is_empty();
-        if let Some(subscription) = &self.subscription {
-            let removed: Vec<String> = before.difference(self.session.shared_channels()).cloned().collect();
-            subscription.remove(&removed);
-        }
-        let is_shared = match added.is_empty() && !remarks {
-            true => true,
-            false => speaks_utf8 && self.hand_over(&added).await?,
+        let is_shared = match speaks_utf8 {
+            true if added.is_empty() && !in_doubt => true,
+            true => self.take_over(TakesOver::Shared(added)).await?,
+            false => !listens,
         };
-        if remarks && !is_shared && !self.hand_over(&[]).await? {
+        // Only one connection that reports all channels shows their order.
+        if was_shared && !(is_shared && speaks_utf8) && !self.take_over(TakesOver::Held).await? {
             self.end_notifications();
+        }
+        let ended = self.session.end_channels();
+        if let Some(subscription) = &self.subscription {
+            subscription.remove(&ended);
         }
         let count = self.session.shared_channels().len();
         self.control.activity.set_channels(count);
@@ -79,9 +67,8 @@ impl SessionTask {
         Ok(is_shared)
     }
 
-    /// Hands channels over to the shared connection. Both connections listen for a moment. A marker shows where the
-    /// shared one takes over. False if it does not.
-    async fn hand_over(&mut self, channels: &[String]) -> Result<bool, held::Error> {
+    /// Another connection takes over. Both listen for a moment, and a marker shows where. False if it does not.
+    async fn take_over(&mut self, takes_over: TakesOver) -> Result<bool, held::Error> {
         let Some(held) = self.session.connection() else { return Ok(false) };
         held.listen([MARKER_CHANNEL].into_iter()).await?;
         if self.subscription.is_none() {
@@ -91,39 +78,25 @@ impl SessionTask {
             self.subscription = Some(Subscription::new(listener, self.mailbox.session, inbox));
         }
         let Some(subscription) = &self.subscription else { return Ok(false) };
+        let channels = match &takes_over {
+            TakesOver::Shared(channels) => channels.clone(),
+            TakesOver::Held => Vec::new(),
+        };
         let marker = listener::marker();
-        let takes_over = TakesOver::Shared(channels.to_vec());
         self.session.expect_marker(Some((marker.clone(), takes_over)));
-        let listens = subscription.add(&self.pool, channels.to_vec(), marker.clone()).await;
-        let is_shared = listens && self.until_marker().await?;
-        if is_shared {
+        // When the statement is complete, everything before the marker has arrived.
+        let listens = subscription.add(&self.pool, channels.clone(), marker.clone()).await;
+        let is_over = listens && self.until_marker().await?;
+        if is_over {
             self.session.taken_over(&marker);
         } else {
-            tracing::debug!("a session keeps its connection, because no other one can listen for it");
+            tracing::debug!("a session's channels stay where they are, because there is no marker");
             if let Some(subscription) = &self.subscription {
-                subscription.remove(channels);
+                subscription.remove(&channels);
             }
         }
         self.end_marking().await?;
-        Ok(is_shared)
-    }
-
-    /// The session's connection takes over from the shared one.
-    async fn take_back(&mut self) -> Result<(), held::Error> {
-        let Some(held) = self.session.connection() else { return Ok(()) };
-        held.listen([MARKER_CHANNEL].into_iter()).await?;
-        let marker = listener::marker();
-        self.session.expect_marker(Some((marker.clone(), TakesOver::Held)));
-        // After the marker, what the shared connection reports is dropped.
-        if let Some(subscription) = &self.subscription
-            && subscription.add(&self.pool, Vec::new(), marker.clone()).await
-        {
-            self.session.deliver_to(&marker);
-            if !self.until_marker().await? {
-                self.end_notifications();
-            }
-        }
-        self.end_marking().await
+        Ok(is_over)
     }
 
     /// It is not known which notifications the client misses: it is told.
@@ -154,10 +127,6 @@ impl SessionTask {
             }
             if !self.session.expects_marker() {
                 return Ok(true);
-            }
-            if self.session.has_due() {
-                self.deliver_due().await;
-                continue;
             }
             let Some(held) = self.session.connection() else { return Ok(false) };
             held.upstream.read_some().await?;

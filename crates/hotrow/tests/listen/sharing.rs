@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hotrow_testkit::raw::tags;
-use hotrow_testkit::{connect, until, value};
+use hotrow_testkit::{config, connect, server, until, value};
 
 use crate::{LISTENER, Stage, count_up, next_payload};
 
@@ -129,6 +129,39 @@ async fn come_and_go(stage: &Stage, last: &AtomicU32, number: usize) {
         assert!(first > before && first <= after + 2, "{first} is the first after {before} and {after}");
         assert!(numbers.iter().copied().eq(first..first + numbers.len() as u32), "{numbers:?}");
         assert!(first + numbers.len() as u32 > ended, "{numbers:?} up to {ended}");
+    }
+}
+
+/// A transaction that drops many tables removes their files after its commit, and signals listeners only then. Meanwhile the
+/// session takes a connection, whose LISTEN begins after the notification.
+#[tokio::test]
+async fn a_notification_whose_sender_signals_late_is_not_lost_when_a_session_changes_other_channels() {
+    let stage = Stage::new(&[]).await;
+    let mut listener = stage.listener("kept").await;
+    let mut sender = connect(config(server().port()).dbname(&stage.database)).await;
+    for round in 0..3 {
+        listener.query("listen other; unlisten other").await; // its connection is open then
+        let tables = "create schema large;
+            do $$ begin for n in 1..1500 loop execute format('create table large.t%s ()', n); end loop; end $$";
+        sender.batch_execute(tables).await.unwrap();
+        let text = format!(
+            "begin; update t set n = n + 1; notify kept, 'late {round}'; drop schema large cascade; commit"
+        );
+        let sends = tokio::spawn(async move {
+            sender.batch_execute(&text).await.unwrap();
+            sender
+        });
+        // Without a pause, because the files are removed soon.
+        while value(&stage.direct, "select n from t").await != (round + 1).to_string() {}
+        let mut got = listener.query("listen other; notify kept, 'own'; notify other, 'own'").await;
+        while got.iter().filter(|message| message.tag == b'A').count() < 3 {
+            got.push(listener.message().await.unwrap());
+        }
+        let payloads: Vec<_> =
+            got.iter().filter_map(crate::notification).map(|(_, payload)| payload).collect();
+        assert_eq!(payloads, [format!("late {round}"), "own".to_owned(), "own".to_owned()]);
+        sender = sends.await.unwrap();
+        assert_eq!(tags(&listener.query("unlisten other").await), "CZ", "nothing comes twice");
     }
 }
 

@@ -82,7 +82,12 @@ impl Listener {
         std::mem::take(&mut self.done)
     }
 
-    /// The server reports everything that was committed.
+    /// A sender signals the listening connection before others.
+    pub fn signal(&mut self) {
+        self.backend.signal();
+    }
+
+    /// The server reports what it knows of.
     pub fn report(&mut self, database: &Database) {
         self.backend.report_idle(database);
         self.read();

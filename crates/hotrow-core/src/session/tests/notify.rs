@@ -20,6 +20,8 @@ pub struct Listens {
     sent: Vec<(String, String)>,
     /// Number of committed notifications that it has read.
     read: usize,
+    /// A sender has signalled this backend, and maybe no other one yet.
+    is_signalled: bool,
 }
 
 /// The state to which a savepoint goes back.
@@ -80,16 +82,27 @@ impl Backend {
         }
         let process_id = self.process_id;
         let sent = std::mem::take(&mut self.listens.sent);
+        let has_sent = !sent.is_empty();
         database
             .notifications
             .extend(sent.into_iter().map(|(channel, payload)| (process_id, channel, payload)));
+        if has_sent {
+            database.signalled = database.notifications.len(); // the client of a model learns of its commit later
+        }
     }
 
-    /// Reports notifications, if no transaction is under way.
+    /// A sender signals this backend first.
+    pub fn signal(&mut self) {
+        self.listens.is_signalled = true;
+    }
+
+    /// Reports notifications, if no transaction is under way. Without a signal it does not look for them.
     pub(super) fn report_notifications(&mut self, database: &Database) {
-        if self.status != Status::Idle {
+        let is_signalled = self.listens.is_signalled || database.signalled > self.listens.read;
+        if self.status != Status::Idle || !is_signalled {
             return;
         }
+        self.listens.is_signalled = false;
         for (process_id, channel, payload) in
             &database.notifications[self.listens.read.min(database.notifications.len())..]
         {

@@ -23,6 +23,21 @@ fn answers_keep_the_order_of_their_units() {
 }
 
 #[test]
+fn a_notification_does_not_overtake_an_earlier_one_that_waits_for_replies() {
+    let mut answers = OfText::default();
+    let a = answers.reserve();
+    answers.notify(false, |out| out.extend_from_slice(b"1"));
+    answers.notify(true, |out| out.extend_from_slice(b"2"));
+    answers.notify(false, |out| out.extend_from_slice(b"3"));
+    assert!(answer(&mut answers, a, "a"));
+    assert_eq!(&answers.out[..], b"1a23");
+    let b = answers.reserve();
+    answers.notify(false, |out| out.extend_from_slice(b"4"));
+    assert!(answer(&mut answers, b, "b"));
+    assert_eq!(&answers.out[..], b"1a234b");
+}
+
+#[test]
 fn no_unit_follows_a_returned_one_until_no_unit_is_under_way() {
     let mut answers = OfText::default();
     assert_eq!(answers.next(), Next::First);

@@ -20,6 +20,8 @@ pub struct Database {
     pub committed: BTreeSet<u64>,
     /// All notifications, in the order of their commits.
     pub notifications: Vec<Sent>,
+    /// The number of those whose sender has signalled all listeners. It does so after its commit.
+    pub signalled: usize,
     last_xid: u64,
 }
 

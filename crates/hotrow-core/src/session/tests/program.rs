@@ -98,6 +98,7 @@ impl Writer<'_> {
             "listen c",
             "listen d",
             "unlisten c",
+            "unlisten d",
             "unlisten *",
             "notify c, '1'",
             "notify c, '1'",

@@ -3,12 +3,12 @@
 //! twice.
 
 use bytes::BytesMut;
-use hotrow_wire::backend::{Report, tag};
+use hotrow_wire::backend::{Notification, Report, tag};
 use hotrow_wire::{Frame, frontend, split};
 
 use super::postgres::{Backend, Database};
 use super::program::Writer;
-use super::world::{CLIENT_NAME, World};
+use super::world::{CLIENT_NAME, OUTSIDER, World};
 
 fn program(random: &mut fastrand::Rng, client: usize, is_countable: bool) -> BytesMut {
     let units = random.usize(1..12);
@@ -61,16 +61,18 @@ fn play(seed: u64) -> (usize, usize) {
     let mut expected = Database::default();
     let directly: Vec<_> = programs.iter().map(|program| direct(program, &mut expected)).collect();
     let mut world = World::new(random, programs.clone());
+    world.sends = 30;
     let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.run()));
     assert!(played.is_ok(), "HOTROW_SEED={seed}:\n{}", shown(&programs.concat()));
     for (client, directly) in directly.iter().enumerate() {
-        let received = &world.clients[client].received;
+        let (received, from_others) = apart(&world.clients[client].received);
+        check_order(seed, client, &programs[client], &from_others, &world.database);
         assert!(
-            received == directly,
+            received == *directly,
             "HOTROW_SEED={seed}, client {client} sends\n{}through the gateway\n{}directly\n{}",
             shown(&programs[client]),
-            differing(received, directly),
-            differing(directly, received),
+            differing(&received, directly),
+            differing(directly, &received),
         );
     }
     for (row, value) in &expected.rows {
@@ -78,6 +80,42 @@ fn play(seed: u64) -> (usize, usize) {
         assert_eq!(through, *value, "HOTROW_SEED={seed}: row {row}");
     }
     (world.shared.packed.get(), world.shared.passed.get())
+}
+
+/// What a client has received, without the notifications of the client outside, and these.
+fn apart(received: &[u8]) -> (BytesMut, Vec<(String, usize)>) {
+    let (mut rest, mut from_others) = (BytesMut::new(), Vec::new());
+    for frame in frames(received) {
+        match Notification::read(frame.body()) {
+            Ok(Notification { process_id: OUTSIDER, channel, payload }) if frame.tag == tag::NOTIFICATION => {
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("valid");
+                from_others.push((text(channel), text(payload).parse().expect("a number")));
+            }
+            _ => rest.extend_from_slice(frame.bytes),
+        }
+    }
+    (rest, from_others)
+}
+
+/// The notifications of the client outside come once, in the order of their commits. None is missing between two others on
+/// a channel that the client does not leave.
+fn check_order(seed: u64, client: usize, program: &[u8], received: &[(String, usize)], database: &Database) {
+    let context = || format!("HOTROW_SEED={seed}, client {client} gets {received:?}\n{}", shown(program));
+    assert!(received.is_sorted_by(|(_, one), (_, other)| one < other), "{}", context());
+    let text = String::from_utf8_lossy(program);
+    for name in ["c", "d"] {
+        let channel = format!("{name}{}", 10 * client);
+        let leaves = [format!("unlisten {channel}"), "unlisten *".to_owned(), "discard all".to_owned()];
+        if leaves.iter().any(|leaves| text.contains(leaves)) {
+            continue;
+        }
+        let got: Vec<usize> =
+            received.iter().filter(|(of, _)| *of == channel).map(|(_, sent)| *sent).collect();
+        let (Some(first), Some(last)) = (got.first(), got.last()) else { continue };
+        let sent = database.notifications[*first..=*last].iter().enumerate();
+        let sent = sent.filter(|(_, (from, of, _))| *from == OUTSIDER && *of == channel);
+        assert!(sent.map(|(place, _)| first + place).eq(got.iter().copied()), "{channel}: {}", context());
+    }
 }
 
 /// The updates of a client that are acknowledged, and those in doubt. Each unit has one ReadyForQuery.

@@ -4,7 +4,8 @@
 use std::rc::Rc;
 
 use bytes::{Buf, BytesMut};
-use hotrow_wire::backend::Problem;
+use hotrow_wire::backend::{Problem, tag};
+use hotrow_wire::split;
 
 use super::environment::{
     DEFAULT_NAME, LANES, Settings, Shared, SimAnswers, SimConnection, SimEnvironment, SimPlace, SimReturned,
@@ -48,7 +49,12 @@ pub struct World {
     listener: Listener,
     /// Cuts that may still happen.
     pub cuts: usize,
+    /// Notifications that another client may still send on the clients' channels.
+    pub sends: usize,
 }
+
+/// The process ID of a client outside of the gateway.
+pub const OUTSIDER: u32 = 500;
 
 /// The name of the clients at log-in.
 pub const CLIENT_NAME: &str = "client";
@@ -90,6 +96,7 @@ impl World {
             backends: Vec::new(),
             idle: Vec::new(),
             cuts: 0,
+            sends: 0,
         }
     }
 
@@ -110,6 +117,30 @@ impl World {
         self.backends.iter_mut().for_each(|backend| backend.die(&mut self.database));
     }
 
+    /// A client outside of the gateway sends a notification, or signals listeners after its commit.
+    fn outsider_turn(&mut self) -> bool {
+        let (sent, signalled) = (self.database.notifications.len(), self.database.signalled);
+        if signalled < sent {
+            match self.random.u8(..3) {
+                0 => self.database.signalled = sent,
+                1 => self.listener.signal(),
+                _ if self.backends.is_empty() => {}
+                _ => {
+                    let backend = self.random.usize(..self.backends.len());
+                    self.backends[backend].signal();
+                }
+            }
+        }
+        if self.sends == 0 {
+            return signalled < sent;
+        }
+        self.sends -= 1;
+        let client = self.random.usize(..self.clients.len());
+        let channel = format!("{}{}", ["c", "c", "d"][self.random.usize(..3)], 10 * client);
+        self.database.notifications.push((OUTSIDER, channel, sent.to_string()));
+        true
+    }
+
     fn can_proceed(&mut self) -> bool {
         (0..5_000).any(|_| self.turn())
     }
@@ -127,6 +158,7 @@ impl World {
                 self.lane_turn(lane)
             }
             6 if self.random.bool() => self.listener_turn(),
+            7 if self.random.u8(..3) == 0 => self.outsider_turn(),
             _ if self.backends.is_empty() => false,
             _ => {
                 let backend = self.random.usize(..self.backends.len());
@@ -308,43 +340,43 @@ impl World {
     fn share(&mut self, number: usize) -> bool {
         let client = &mut self.clients[number];
         let connection = client.session.connection().expect("channels are found on a connection");
-        let backend = connection.backend;
-        let found = self.backends[backend].listens.channels.clone();
-        let before = client.session.shared_channels().clone();
-        let in_doubt = client.session.channels_in_doubt() && !before.is_empty();
-        if in_doubt {
-            self.listener.report(&self.database);
-            client.session.deliver_due();
-        }
+        let found = self.backends[connection.backend].listens.channels.clone();
+        let was_shared = !client.session.shared_channels().is_empty();
+        let in_doubt = client.session.channels_in_doubt() && was_shared;
         let added = client.session.channels_found(found);
-        let removed: Vec<String> = before.difference(client.session.shared_channels()).cloned().collect();
-        let remarks = in_doubt && !client.session.shared_channels().is_empty();
-        self.listener.unsubscribe(number, &removed);
+        let can_share = added.is_empty() || self.random.u8(..4) > 0;
+        match can_share {
+            true if added.is_empty() && !in_doubt => {}
+            true => self.take_over(number, added.clone(), TakesOver::Shared(added)),
+            false if was_shared => self.take_over(number, Vec::new(), TakesOver::Held),
+            false => {}
+        }
+        let client = &mut self.clients[number];
+        let mut ended = client.session.end_channels();
         if client.session.shared_channels().is_empty() {
+            ended.extend(["c", "d"].map(|name| format!("{name}{}", 10 * number))); // the session leaves
             client.inbox.borrow_mut().clear();
         }
-        if !remarks && (added.is_empty() || self.random.u8(..4) == 0) {
-            return added.is_empty();
-        }
+        self.listener.unsubscribe(number, &ended);
+        can_share
+    }
+
+    /// Another connection takes over at a marker.
+    fn take_over(&mut self, number: usize, channels: Vec<String>, takes_over: TakesOver) {
+        let client = &mut self.clients[number];
+        let backend = client.session.connection().expect("both connections listen").backend;
         self.backends[backend].listen_now(MARKER_CHANNEL, &self.database);
         let inbox = client.inbox.clone();
-        let marker = self.listener.subscribe(number, inbox, added.clone(), &mut self.database);
-        client.session.expect_marker(Some((marker.clone(), TakesOver::Shared(added))));
+        let marker = self.listener.subscribe(number, inbox, channels, &mut self.database);
+        client.session.expect_marker(Some((marker.clone(), takes_over)));
         self.backends[backend].report_idle(&self.database);
         let output = self.backends[backend].output.split();
         client.session.connection().expect("it is held").input.extend_from_slice(&output);
         client.relay();
-        while self.clients[number].session.expects_marker() {
-            self.catch_up_now();
-            let client = &mut self.clients[number];
-            assert!(client.session.has_due(), "the marker is missing");
-            client.session.deliver_due();
-            client.relay();
-        }
-        self.catch_up_now();
+        assert!(!client.session.expects_marker(), "the marker is missing");
+        self.listener.report(&self.database);
         self.clients[number].session.taken_over(&marker);
         self.backends[backend].listens.channels.remove(MARKER_CHANNEL);
-        true
     }
 
     /// A session returns a connection. Another client must not find state of this client on it.
@@ -356,12 +388,16 @@ impl World {
         }
         // A Flush may be sent in part only. The next user's messages follow it.
         backend.input.extend_from_slice(&connection.output.split());
-        let is_notified = backend.output.is_empty() || backend.output[0] == b'A';
-        assert!(connection.input.is_empty() && is_notified, "replies are not read");
+        connection.input.extend_from_slice(&backend.output.split());
+        let mut unread = &connection.input.split()[..];
+        while let Some(frame) = split(unread, |_| usize::MAX).expect("valid") {
+            assert_eq!(frame.tag, tag::NOTIFICATION, "replies are not read");
+            unread = &unread[frame.bytes.len()..];
+        }
+        assert!(unread.is_empty(), "replies are not read");
         assert_eq!(backend.listed_settings(), settings, "settings are left on a connection");
         backend.settings.clear();
         backend.listens.channels.clear();
-        backend.output.clear(); // notifications
         let is_own = |name: &str| name.is_empty() || own_statement(name.as_bytes()).is_some();
         assert!(backend.statements.keys().all(|name| is_own(name)), "a name is left on a connection");
         assert_eq!(backend.status, hotrow_wire::backend::Status::Idle, "a transaction is left open");
