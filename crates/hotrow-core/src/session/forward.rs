@@ -115,6 +115,13 @@ impl<E: Environment> Session<E> {
         if self.is_settled() && self.answer_here(&statement, status)? {
             self.remove_name(b"");
             self.unit_ended = true;
+            if status == Status::Transaction {
+                // A Query closes the unnamed portal, which stays open until then.
+                let out = self.output();
+                frontend::Named { statement: false, name: b"" }.put(tag::CLOSE, out);
+                out.extend_from_slice(frontend::FLUSH);
+                self.expected.sent(Message::OwnClose(None));
+            }
             return Ok(());
         }
         if !self.record_effect(&statement) {
