@@ -70,15 +70,15 @@ pub enum Place {
 impl RowQueues {
     /// A transaction begins.
     pub fn join(&mut self, queue: Queue) -> Place {
+        let ticket = self.last_ticket + 1;
         let state = self.state(queue);
         if state.is_stuck || state.waiting.is_empty() && state.has_room() {
             state.at_server += 1;
             return Place::Works;
         }
+        state.waiting.push_back(ticket);
         let ended = state.ended;
-        self.last_ticket += 1;
-        let ticket = self.last_ticket;
-        self.state(queue).waiting.push_back(ticket);
+        self.last_ticket = ticket;
         Place::Waits { ticket, ended }
     }
 

@@ -28,19 +28,13 @@ impl<E: Environment> Session<E> {
         if self.expected.skips() && !matches!(frame.tag, tag::SYNC | tag::PASSWORD) {
             return Ok(()); // like the server
         }
-        let body = frame.body();
-        if self.has_begun() {
-            let first = match frame.tag {
-                tag::QUERY => Some(self.simple_statement(frontend::query(body)?)),
-                tag::PARSE => Some(self.parsed_statement(&Parse::read(body)?)),
-                _ => None,
-            };
-            first.map_or(Ok(()), |first| self.before_settings(&first))?;
+        if !matches!(frame.tag, tag::QUERY | tag::PARSE) {
             self.begin_here();
         }
         if frame.tag != tag::SYNC {
             self.close_shown();
         }
+        let body = frame.body();
         match frame.tag {
             tag::QUERY => {
                 let statement = self.simple_statement(frontend::query(body)?);
@@ -111,6 +105,7 @@ impl<E: Environment> Session<E> {
         statement: StatementOf<E>,
     ) -> Result<(), Stop<E>> {
         self.before_settings(&statement)?;
+        self.begin_here();
         let status = self.held().status;
         if self.is_settled() && self.answer_here(&statement, status)? {
             self.remove_name(b"");
@@ -133,10 +128,9 @@ impl<E: Environment> Session<E> {
         if self.counts_rows(&statement)
             && let Ok(text) = str::from_utf8(frontend::query(frame.body())?)
         {
-            let mut normaliser = std::mem::take(&mut self.normaliser);
-            let shape = normaliser.run(text);
-            self.come_to_row(&statement, |index| shape.param(usize::from(index)));
-            self.normaliser = normaliser;
+            self.with_shape(text, |session, shape| {
+                session.come_to_row(&statement, |index| shape.param(usize::from(index)));
+            });
         }
         self.env.unit_passed();
         let runs = self.will_run(&statement);
@@ -223,6 +217,7 @@ impl<E: Environment> Session<E> {
     fn forward_parse(&mut self, frame: Frame<'_>, parse: Parse<'_>) -> Result<(), Stop<E>> {
         let statement = self.parsed_statement(&parse);
         self.before_settings(&statement)?;
+        self.begin_here();
         let named = self.newly_named(&statement, None);
         let (id, parsed) = (statement.id, named.parsed);
         self.held().prepared_anew.remove(&id);

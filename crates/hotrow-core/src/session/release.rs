@@ -235,14 +235,13 @@ impl<E: Environment> Session<E> {
         if holding.status != Status::Idle || !self.is_settled() {
             return Ok(());
         }
-        let is_missing = |named: &&Named<E::Statement>| {
-            let prepared = holding.held.prepared();
-            !named.only_here
-                && !Self::is_read_alike(&named.statement)
-                && !prepared.has(self.with_known_types(named).id)
-        };
-        let missing = self.expected.names.values().filter(is_missing);
-        let missing: Vec<_> = missing.map(|named| self.with_known_types(named)).collect();
+        let changes_meaning =
+            |named: &&Named<E::Statement>| !named.only_here && !Self::is_read_alike(&named.statement);
+        let named = self.expected.names.values().filter(changes_meaning);
+        let missing: Vec<_> = named
+            .map(|named| self.with_known_types(named))
+            .filter(|statement| !holding.held.prepared().has(statement.id))
+            .collect();
         if missing.is_empty() { Ok(()) } else { Err(Stop::Need(Need::Prepared(missing))) }
     }
 

@@ -12,6 +12,7 @@ use super::submit::{PlanOf, is_transaction};
 use super::{Environment, Session, SessionEnd, Statement, StatementOf};
 use crate::classify::{Analysis, Effect};
 use crate::limits;
+use crate::normalise::Shape;
 use crate::unit::{Packed, Plan};
 
 /// The plan for each statement of a text, with the range of its literals.
@@ -48,14 +49,21 @@ impl<E: Environment> Session<E> {
             }
         }
         if self.begun.is_some() {
-            let mut normaliser = std::mem::take(&mut self.normaliser);
-            let shape = normaliser.run(str::from_utf8(text).unwrap_or_default());
-            let turn = self.wait_for_turn(&statement, |index| shape.param(usize::from(index)));
-            self.normaliser = normaliser;
-            turn?;
+            let text = str::from_utf8(text).unwrap_or_default();
+            self.with_shape(text, |session, shape| {
+                session.wait_for_turn(&statement, |index| shape.param(usize::from(index)))
+            })?;
         }
         let problem = self.connect()?;
         self.refuse_statement(&statement, &problem, behind)
+    }
+
+    /// Calls a function with the shape of a text.
+    pub(super) fn with_shape<R>(&mut self, text: &str, call: impl FnOnce(&mut Self, &Shape<'_>) -> R) -> R {
+        let mut normaliser = std::mem::take(&mut self.normaliser);
+        let result = call(self, &normaliser.run(text));
+        self.normaliser = normaliser;
+        result
     }
 
     fn refuse_statement(

@@ -62,9 +62,9 @@ impl<E: Environment> Session<E> {
             Err(Stop::Refused(_)) => None, // without a verdict the server gets the statement
             Err(stop) => return Err(stop),
         };
-        match verdict.and_then(|verdict| row_of(&verdict, param)) {
+        match verdict.as_ref().and_then(|verdict| row_of(verdict, param)) {
             Some((key, name)) if !self.places.has_row(key) => {
-                Err(Stop::Need(Need::Turn(Queue::Row(key), Some(name))))
+                Err(Stop::Need(Need::Turn(Queue::Row(key), Some(name()))))
             }
             _ => Err(Stop::Need(Need::Turn(Queue::Beginning(statement.id), None))),
         }
@@ -87,7 +87,7 @@ impl<E: Environment> Session<E> {
         let Some((key, name)) = row_of(&verdict, param).filter(|(key, _)| !self.places.has_row(*key)) else {
             return;
         };
-        let (place, others) = self.env.come_to(key, name);
+        let (place, others) = self.env.come_to(key, name());
         if let Some(beginning) = &mut self.places.beginning {
             beginning.met(others);
         }
@@ -95,12 +95,12 @@ impl<E: Environment> Session<E> {
     }
 }
 
-/// The one row that a statement changes or locks, and the row in words. A list of rows has no place among those of one
-/// row.
-fn row_of<'p>(
-    verdict: &Verdict,
+/// The one row that a statement changes or locks, and a function that puts the row in words. A list of rows has no place
+/// among those of one row.
+fn row_of<'v, 'p: 'v>(
+    verdict: &'v Verdict,
     param: impl Fn(u16) -> Option<ParamValue<'p>>,
-) -> Option<(Key, Box<KeyName>)> {
+) -> Option<(Key, impl FnOnce() -> Box<KeyName>)> {
     let packing: &Packing = match verdict {
         Verdict::Packed(packing) if packing.kind == LaneKind::Write && !packing.in_key_space => packing,
         Verdict::Locks(packing) => packing,
@@ -109,5 +109,5 @@ fn row_of<'p>(
     let spec = packing.key.as_ref().filter(|spec| spec.is_single())?;
     #[expect(clippy::redundant_closure, reason = "the parameters live longer than the verdict")]
     let row = spec.rows(|index| param(index))?.pop()?;
-    Some((row.key, Box::new(KeyName::new(&packing.table, spec, &row))))
+    Some((row.key, move || Box::new(KeyName::new(&packing.table, spec, &row))))
 }
