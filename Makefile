@@ -11,7 +11,7 @@ TEST_THREADS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 # Folders with the server programs for `make test-versions`
 PG_BINS ?=
 
-.PHONY: help demo payments-demo test test-versions faults differential conformance examples frameworks openapi check audit bench peers fuzz
+.PHONY: help demo payments-demo test test-versions faults differential scale-out conformance examples frameworks openapi page-test screenshots check audit bench peers fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ payments-demo: | rust ## a payment service under the load of a match day, direct
 	$(CARGO) run --release --package hotrow -- bench match-day --rounds 1 --seconds 12 \
 		$(if $(CDC),--change-stream examples/payments/cdc/cdc.sh) $(ARGS)
 
-test: | rust ## all tests except examples, frameworks, conformance and openapi below; they start the servers that they need
+test: | rust ## all tests except examples, frameworks, conformance, openapi and page-test below; they start the servers that they need
 	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace
 
 test-versions: | rust ## the schema pack's tests on several servers: make test-versions PG_BINS="/usr/lib/postgresql/14/bin ..."
@@ -49,6 +49,10 @@ faults: | rust ## servers, backends and gateways are killed under load for five 
 
 differential: | rust ## random programs, directly and through the gateway, compared byte by byte (five minutes; docs/internals/differential.md)
 	HOTROW_DIFFERENTIAL_SECONDS=$${HOTROW_DIFFERENTIAL_SECONDS:-300} $(CARGO) test --package hotrow --test differential -- --nocapture programs
+
+scale-out: | rust ## a Citus cluster: the gain through the gateway as a table, then shards moved and workers killed under load (needs HOTROW_CITUS_BIN, or an installed PostgreSQL with Citus)
+	HOTROW_CITUS_SECONDS=$${HOTROW_CITUS_SECONDS:-5} $(CARGO) test --profile demo --package hotrow --test citus -- --nocapture gain
+	HOTROW_FAULT_SECONDS=$${HOTROW_FAULT_SECONDS:-60} $(CARGO) test --package hotrow --test citus -- --nocapture --test-threads 1 faults example
 
 conformance: | rust ## test suites of other projects, directly and through the gateway (QUICK=1: a few minutes; docs/conformance.md)
 	$(CARGO) test --package hotrow --test conformance -- --nocapture
@@ -66,6 +70,15 @@ openapi: target/schemathesis/bin/schemathesis | rust ## schemathesis against the
 	$(CARGO) test --package hotrow --test schemathesis
 	$(CARGO) test --package payments --test service -- --ignored schemathesis
 
+page-test: | rust ## the operations page in a browser (needs Node.js and Chromium)
+	conformance/page/prepare.sh
+	$(CARGO) test --package hotrow --test page
+
+screenshots: | rust ## the pictures of the operations page in docs/images (needs Node.js and Chromium; two minutes)
+	conformance/page/prepare.sh
+	mkdir -p docs/images
+	HOTROW_TEST_SHOTS=$(CURDIR)/docs/images $(CARGO) test --package hotrow --test page
+
 target/schemathesis/bin/schemathesis: crates/hotrow/tests/schemathesis/requirements.txt
 	python3 -m venv target/schemathesis
 	target/schemathesis/bin/pip install --quiet --requirement $<
@@ -73,7 +86,7 @@ target/schemathesis/bin/schemathesis: crates/hotrow/tests/schemathesis/requireme
 check: | rust ## formatting, lints and dependencies, as in CI
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --package hotrow --test conformance --test examples --test frameworks --test schemathesis -- -D warnings
+	$(CARGO) clippy --package hotrow --test conformance --test examples --test frameworks --test page --test schemathesis -- -D warnings
 	CUSTOM_LIBFUZZER_PATH=not/linked/libfuzzer.a $(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target -- -D warnings
 	$(CARGO) deny --log-level error check bans licenses sources
 

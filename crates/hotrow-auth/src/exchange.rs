@@ -75,7 +75,7 @@ pub enum Proven {
 
 /// The reason why a client is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum Rejection {
     /// An invalid message.
     #[error("{0}")]
     Protocol(&'static str),
@@ -133,12 +133,12 @@ impl Exchange {
     }
 
     /// Processes the body of the client's answer. `user` is for the text of an error.
-    pub fn answer(self, user: &str, body: &[u8]) -> Result<Step, Refusal> {
+    pub fn answer(self, user: &str, body: &[u8]) -> Result<Step, Rejection> {
         let scram = |failure| match failure {
-            Failure::Malformed(detail) => Refusal::Malformed(detail),
-            Failure::Downgrade => Refusal::Downgrade,
-            Failure::OtherConnection => Refusal::OtherConnection,
-            Failure::Wrong => Refusal::Wrong(user.to_owned()),
+            Failure::Malformed(detail) => Rejection::Malformed(detail),
+            Failure::Downgrade => Rejection::Downgrade,
+            Failure::OtherConnection => Rejection::OtherConnection,
+            Failure::Wrong => Rejection::Wrong(user.to_owned()),
         };
         match *self.0 {
             State::First(server) => {
@@ -155,7 +155,7 @@ impl Exchange {
             }
             State::Md5 { user, secret, salt } => {
                 let right = md5_response(&secret, salt) == password(body)?;
-                if right { Ok(Step::Done(None, Proven::Nothing)) } else { Err(Refusal::Wrong(user)) }
+                if right { Ok(Step::Done(None, Proven::Nothing)) } else { Err(Rejection::Wrong(user)) }
             }
             State::Cleartext(context) => {
                 let password = password(body)?;
@@ -163,7 +163,7 @@ impl Exchange {
                 if right {
                     Ok(Step::Done(None, Proven::Password(password)))
                 } else {
-                    Err(Refusal::Wrong(context.user))
+                    Err(Rejection::Wrong(context.user))
                 }
             }
         }
@@ -184,16 +184,16 @@ fn is_password(context: &LoginContext, password: &Password) -> bool {
     }
 }
 
-fn password(body: &[u8]) -> Result<Password, Refusal> {
+fn password(body: &[u8]) -> Result<Password, Rejection> {
     match body.split_last() {
-        Some((0, [])) => Err(Refusal::Empty),
+        Some((0, [])) => Err(Rejection::Empty),
         Some((0, password)) if !password.contains(&0) => Ok(Password::new(password.to_vec())),
-        _ => Err(Refusal::Protocol("invalid password packet size")),
+        _ => Err(Rejection::Protocol("invalid password packet size")),
     }
 }
 
-fn initial_response(body: &[u8]) -> Result<(&str, &[u8]), Refusal> {
-    let malformed = Refusal::Protocol("invalid SASL initial response");
+fn initial_response(body: &[u8]) -> Result<(&str, &[u8]), Rejection> {
+    let malformed = Rejection::Protocol("invalid SASL initial response");
     let end = body.iter().position(|byte| *byte == 0).ok_or(malformed.clone())?;
     let mechanism = std::str::from_utf8(&body[..end]).map_err(|_| malformed.clone())?;
     let (length, message) = body[end + 1..].split_first_chunk::<4>().ok_or(malformed.clone())?;

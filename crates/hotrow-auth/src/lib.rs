@@ -32,7 +32,7 @@ mod verifier;
 
 pub use account::Account;
 pub use credential::Credential;
-pub use exchange::{AuthMessage, Exchange, LoginContext, Proven, Refusal, Step};
+pub use exchange::{AuthMessage, Exchange, LoginContext, Proven, Rejection, Step};
 pub use hba::{Certificate, Hba, HbaError, LoginAttempt, Method, Rule};
 pub use md5::Md5Response;
 pub use scram::client::{Challenge, ClientFinal, ClientFirst, ServerError};

@@ -9,10 +9,20 @@ use std::sync::LazyLock;
 
 /// Compares Hotrow with other techniques in one run, on a private server.
 #[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "\
+Examples:\n  \
+hotrow bench hot-row --clients 2,64\n  \
+hotrow bench predictions    # what the doctor predicts for twelve workloads, and what is measured\n  \
+hotrow bench --like report.json    # a load like that in a report of `hotrow doctor --json report.json`")]
 pub struct Args {
     /// Scenario, or group of scenarios
-    #[arg(value_enum)]
-    pub scenario: Choice,
+    #[arg(value_enum, required_unless_present = "like")]
+    pub scenario: Option<Choice>,
+
+    /// Instead of a scenario: a load like that in this report, which `hotrow doctor --json FILE` wrote, directly and through
+    /// Hotrow, and the measured gain beside the predicted one
+    #[arg(long, value_name = "REPORT", conflicts_with_all = ["scenario", "upstream", "gateway"])]
+    pub like: Option<PathBuf>,
 
     /// Server to measure on instead of a private one; the schema hotrow_bench is created and dropped there
     #[arg(long, value_name = "URL")]
@@ -63,13 +73,17 @@ pub struct Args {
     #[arg(long)]
     pub quick: bool,
 
+    /// With `model`: search constants with which the simulation agrees with the measured runs, and write calibration.json
+    #[arg(long)]
+    pub fit: bool,
+
     /// Program to run as the gateway, instead of this one
     #[arg(long, value_name = "PROGRAM", hide = true)]
     pub gateway_program: Option<PathBuf>,
 }
 
 /// Groups of scenarios.
-const FAMILIES: [&str; 3] = ["queue", "feed", "disks"];
+const FAMILIES: [&str; 4] = ["queue", "feed", "disks", "predictions"];
 
 /// One scenario, or several of them.
 #[derive(Debug, Clone, Copy)]
@@ -78,6 +92,8 @@ pub enum Choice {
     All,
     /// Scenarios whose names begin with this. Those that take long are omitted, unless all of them do.
     Family(&'static str),
+    /// The simulation, which measures nothing.
+    Model,
     /// One scenario.
     One(&'static Scenario),
 }
@@ -88,6 +104,7 @@ impl Choice {
         match self {
             Self::All => "all",
             Self::Family(name) => name,
+            Self::Model => "model",
             Self::One(scenario) => scenario.name,
         }
     }
@@ -104,6 +121,7 @@ impl Choice {
                     scenarios::ALL.into_iter().filter(belongs).partition(|scenario| scenario.takes_long);
                 if short.is_empty() { long } else { short }
             }
+            Self::Model => Vec::new(),
             Self::One(scenario) => vec![scenario],
         }
     }
@@ -113,7 +131,12 @@ impl ValueEnum for Choice {
     fn value_variants<'a>() -> &'a [Self] {
         static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
             let families = FAMILIES.into_iter().map(Choice::Family);
-            scenarios::ALL.into_iter().map(Choice::One).chain(families).chain([Choice::All]).collect()
+            scenarios::ALL
+                .into_iter()
+                .map(Choice::One)
+                .chain(families)
+                .chain([Choice::Model, Choice::All])
+                .collect()
         });
         &CHOICES
     }
@@ -121,11 +144,17 @@ impl ValueEnum for Choice {
     fn to_possible_value(&self) -> Option<PossibleValue> {
         Some(
             PossibleValue::new(self.name()).help(match self {
-                Self::All => "All scenarios except `platform`, `counter-restart`, `queue-held`, `queue-batch-held`, `disks-...` and \
-                    those of the payment service"
+                Self::All => "All scenarios except `platform`, `counter-restart`, `fleet`, `queue-held`, `queue-batch-held`, `disks-...`, \
+                    `predictions-...` and those of the payment service"
                     .to_owned(),
                 Self::Family(name @ "disks") => format!("All scenarios `{name}-...`, in one report"),
+                Self::Family("predictions") => "Twelve workloads in the scenarios `predictions-...`: the gain that `hotrow \
+                    doctor` predicts and the measured one, in one report"
+                    .to_owned(),
                 Self::Family(name) => format!("All scenarios `{name}-...` that do not take long, in one report"),
+                Self::Model => "No measurement, but a simulation: 1 to 100 nodes, 1 to 20 gateways and up to a million requests per \
+                    second (five minutes; with --out)"
+                    .to_owned(),
                 Self::One(scenario) => scenario.shows.to_owned(),
             }),
         )
@@ -156,7 +185,7 @@ mod tests {
     fn a_family_omits_what_takes_long_unless_all_of_it_does() {
         let names = |family: &str| {
             let args = Command::try_parse_from(["bench", family]).unwrap().args;
-            args.scenario.scenarios().iter().map(|scenario| scenario.name).collect::<Vec<_>>()
+            args.scenario.unwrap().scenarios().iter().map(|scenario| scenario.name).collect::<Vec<_>>()
         };
         assert_eq!(names("queue"), ["queue-take", "queue-lease", "queue-batch", "queue-enqueue"]);
         assert_eq!(names("disks"), ["disks-hot-row", "disks-spread", "disks-transaction", "disks-payments"]);
@@ -167,6 +196,6 @@ mod tests {
     fn lists_are_split_at_commas() {
         let command = Command::try_parse_from(["bench", "hot-row", "--clients", "1,64"]).unwrap();
         assert_eq!(command.args.clients, [1, 64]);
-        assert_eq!(command.args.scenario.name(), "hot-row");
+        assert_eq!(command.args.scenario.unwrap().name(), "hot-row");
     }
 }

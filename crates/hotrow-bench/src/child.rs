@@ -99,6 +99,16 @@ impl Child {
         Some(format!("{} had ended ({status}): {}", self.program.display(), self.last_lines()))
     }
 
+    /// Waits until the program has ended by itself. An error names its last output.
+    pub async fn end(mut self) -> Result<(), Error> {
+        self.lines.close();
+        let status = self.process.wait().await.map_err(Error::system("wait for a child process"))?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(Error::Ended { program: self.program.clone(), printed: self.last_lines() })
+    }
+
     fn last_lines(&self) -> String {
         let lines = self.last_lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.is_empty() { "no output".into() } else { Vec::from(lines.clone()).join("\n") }

@@ -33,6 +33,18 @@ pub enum Error {
     #[error("--gateway needs --upstream: name the gateway's server with --upstream")]
     GatewayWithoutUpstream,
 
+    /// A report of the doctor cannot be used.
+    #[error(
+        "cannot make a load like that of {file}: {reason}; while the load runs, make a report with this version: hotrow doctor \
+         --upstream URL --json FILE"
+    )]
+    Report {
+        /// The file.
+        file: PathBuf,
+        /// The reason.
+        reason: String,
+    },
+
     /// No chosen scenario has the technique.
     #[error("the chosen scenarios have no technique {name:?}; choose from: {known}")]
     UnknownTechnique {

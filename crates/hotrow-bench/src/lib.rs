@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `args.rs`, `plan.rs` | the command line, and the plan made from it |
 //! | `scenario.rs`, `scenarios.rs`, `scenarios/`, `sql/` | the scenarios, all of one shape |
+//! | `like.rs`, `like/` | a scenario like the load in a report of the doctor |
 //! | `benchmark.rs` | one benchmark from beginning to end |
 //! | `testbed.rs` | everything that runs need, with these parts: |
 //! | `server.rs`, `control.rs`, `endpoint.rs` | the server, connections to it, and addresses |
@@ -17,10 +18,13 @@
 //! | `applications.rs`, `workers.rs`, `redis.rs`, `fresh.rs`, `connections.rs`, `http.rs` | load that pgbench cannot make |
 //! | `peers.rs`, `peers/` | queues of other projects |
 //! | `payments.rs`, `payment_books.rs`, `change_stream.rs` | the payment service of the examples, the books of its payment gateways, and the reader of its change stream |
+//! | `doctor.rs`, `doctor_report.rs` | the doctor beside a run, and its report |
 //! | `watch.rs` | the cost of a load for the server, and the waits of its sessions |
 //! | `arrivals.rs` | due times of the requests of an open loop |
 //! | `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
+//! | `gains.rs` | predicted gains beside measured ones |
 //! | `statistics.rs`, `machine.rs`, `flush.rs` | arithmetic, and the machine |
+//! | `model.rs`, `model/` | a simulation of gateways and servers, calibrated with measured runs |
 //! | `error.rs` | the reasons why there is no report |
 //! | `results.rs`, `report.rs`, `progress.rs` | the report, how it is written, and the progress display |
 
@@ -32,17 +36,22 @@ mod change_stream;
 mod child;
 mod connections;
 mod control;
+mod doctor;
+mod doctor_report;
 mod endpoint;
 mod error;
 mod files;
 mod flush;
 mod fresh;
+mod gains;
 mod gateway;
 mod gathering;
 mod http;
+mod like;
 mod load;
 mod machine;
 mod measure;
+mod model;
 mod payment_books;
 mod payments;
 mod peers;
@@ -74,6 +83,9 @@ pub use error::Error;
 ///
 /// Progress goes to standard error. The outcome has the report's text.
 pub fn run(args: Args) -> Result<Outcome, Error> {
+    if let Some(Choice::Model) = args.scenario {
+        return model::run(args);
+    }
     let plan = plan::Plan::resolve(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(Error::system("start a runtime"))?.block_on(benchmark::run(plan))

@@ -1,6 +1,8 @@
 //! One run of one technique: rows restored, warm-up, load, check. It is independent of other runs.
 
 use crate::control::Snapshot;
+use crate::doctor;
+use crate::doctor_report::Examined;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::load::{Answers, Failure, NoFigure, Part, Run};
@@ -59,7 +61,15 @@ pub async fn measure(plan: &Plan, testbed: &mut Testbed, run: Run) -> Result<Mea
         ..warm_up
     };
     let watch = if run.technique.is_watched() { Some(Watch::start(testbed.server()).await?) } else { None };
-    let loaded = checked(plan, testbed, &part).await?;
+    let url = testbed.upstream_url.clone();
+    let examined = async {
+        match run.scenario.is_examined(run.technique) {
+            true => doctor::examine(plan, &url, &part).await.map(Some),
+            false => Ok(None),
+        }
+    };
+    let (loaded, examined) = tokio::join!(checked(plan, testbed, &part), examined);
+    let (loaded, examined) = (loaded?, examined?);
     let server = match watch {
         Some(watch) => Some(watch.finish(loaded.work.done).await?),
         None => None,
@@ -73,7 +83,7 @@ pub async fn measure(plan: &Plan, testbed: &mut Testbed, run: Run) -> Result<Mea
         let lost = |lost| Failure(format!("the snapshot was not held to the end: {lost}"));
         snapshot.release().await.map_err(lost)?;
     }
-    Ok(loaded.measured(run, server))
+    Ok(loaded.measured(run, server, examined))
 }
 
 /// A part that was made and checked.
@@ -84,7 +94,7 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn measured(self, run: Run, server: Option<ServerWork>) -> Measured {
+    fn measured(self, run: Run, server: Option<ServerWork>, prediction: Option<Examined>) -> Measured {
         let Self { answers, work, wal_bytes } = self;
         let share = |count: u64| answers.per_second * count as f64 / answers.acknowledged as f64;
         // The rate of an open loop is one of requests, so its results are counted in requests too.
@@ -101,6 +111,7 @@ impl Loaded {
             latency: answers.latencies.quantiles(),
             pace: answers.pace,
             server,
+            prediction,
         };
         Measured { round, latencies: answers.latencies }
     }
@@ -141,6 +152,7 @@ async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Answers
     let endpoint = || testbed.endpoint(technique.through, clients);
     let answers = match part.load_by() {
         LoadBy::Pgbench => return by_pgbench(testbed, endpoint()?, part).await,
+        LoadBy::Fleet { own_gateways } => return by_fleet(testbed, own_gateways, part).await,
         LoadBy::RedisBenchmark => return testbed.redis()?.reserve(clients, part.requests()).await,
         LoadBy::FreshConnections => return fresh::run(plan, testbed, part).await,
         LoadBy::Payments { gateway_dies } => return pay(testbed, part, gateway_dies).await,
@@ -179,6 +191,33 @@ async fn by_pgbench(testbed: &Testbed, endpoint: &Endpoint, part: &Part) -> Resu
     let answers = answers?;
     let others = others.map_err(|failure| failure.of("the second load"))?;
     Ok(Answers { beside: others.acknowledged, ..answers })
+}
+
+/// Runs several pgbenches at the same time, each with its share of the clients and an address of its own.
+async fn by_fleet(testbed: &Testbed, own_gateways: bool, part: &Part) -> Result<Answers, NoFigure> {
+    let endpoints = testbed.fleet(own_gateways)?;
+    let logged_part =
+        |per_second: f64| if part.quick { 1.0 } else { (LOGGED_PER_SECOND / per_second).min(1.0) };
+    let load = |number: usize| pgbench::Load {
+        endpoint: endpoints[number],
+        script: part.script,
+        protocol: part.protocol(),
+        clients: (part.run.clients + number as u32) / endpoints.len() as u32,
+        rate: None,
+        logged_part: part.warmed_up.map_or(0.0, logged_part),
+        part,
+    };
+    let loads = [0, 1, 2].map(load);
+    let [first, second, third] = &loads;
+    let pgbench = &testbed.pgbench;
+    let (first, second, third) = tokio::join!(pgbench.run(first), pgbench.run(second), pgbench.run(third));
+    let mut all = first?;
+    for answers in [second?, third?] {
+        all.acknowledged += answers.acknowledged;
+        all.per_second += answers.per_second;
+        all.latencies.add(&answers.latencies);
+    }
+    Ok(all)
 }
 
 /// Payments over HTTP. All payment gateways survive the warm-up. After it, one of them may be killed in the first third.

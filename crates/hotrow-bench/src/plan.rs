@@ -3,6 +3,7 @@
 use crate::args::Args;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::like;
 use crate::scenario::{Clients, Rows, Scenario, Technique};
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -17,6 +18,8 @@ pub struct Plan {
     pub upstream: Option<String>,
     /// The gateway to measure.
     pub gateway: GatewaySource,
+    /// The program that runs as the doctor.
+    pub doctor: PathBuf,
     /// The length of a run.
     pub seconds: u32,
     /// The length of its warm-up.
@@ -50,19 +53,24 @@ pub enum GatewaySource {
 impl Plan {
     /// Resolves the command line.
     pub fn resolve(args: Args) -> Result<Self, Error> {
-        let scenarios = args.scenario.scenarios();
+        let (scenarios, name) = match (&args.like, args.scenario) {
+            (Some(report), _) => (vec![like::scenario(report)?], "like"),
+            (None, Some(choice)) => (choice.scenarios(), choice.name()),
+            (None, None) => (Vec::new(), "none"), // the command line does not allow it
+        };
         check_techniques(&args.techniques, &scenarios)?;
         args.upstream.as_deref().map(Endpoint::parse).transpose()?;
-        let gateway = match (args.gateway, args.gateway_program) {
-            (Some(_), _) if args.upstream.is_none() => return Err(Error::GatewayWithoutUpstream),
-            (Some(url), _) => GatewaySource::Running(Endpoint::parse(&url)?),
-            (None, Some(program)) => GatewaySource::Program(program),
-            (None, None) => {
-                GatewaySource::Program(std::env::current_exe().map_err(Error::system("name this program"))?)
-            }
+        let program = match args.gateway_program {
+            Some(program) => program,
+            None => std::env::current_exe().map_err(Error::system("name this program"))?,
+        };
+        let gateway = match args.gateway {
+            Some(_) if args.upstream.is_none() => return Err(Error::GatewayWithoutUpstream),
+            Some(url) => GatewaySource::Running(Endpoint::parse(&url)?),
+            None => GatewaySource::Program(program.clone()),
         };
         let started = SystemTime::now();
-        let out = args.out.unwrap_or_else(|| default_folder(started, args.scenario.name()));
+        let out = args.out.unwrap_or_else(|| default_folder(started, name));
         let quick = args.quick;
         let (mut clients, mut seen) = (args.clients, HashSet::new());
         clients.retain(|count| seen.insert(*count));
@@ -70,6 +78,7 @@ impl Plan {
             scenarios,
             upstream: args.upstream,
             gateway,
+            doctor: program,
             seconds: if quick { 1 } else { args.seconds },
             warm_up_seconds: if quick { 1 } else { args.warmup },
             rounds: if quick { 1 } else { args.rounds },

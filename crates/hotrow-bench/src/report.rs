@@ -3,7 +3,7 @@
 mod json;
 mod markdown;
 pub mod numbers;
-mod svg;
+pub mod svg;
 
 use crate::error::Error;
 use crate::results::Report;
@@ -91,6 +91,7 @@ mod sample {
                 ),
                 technique("select-1", Through::Direct, vec![select_one, Cell { clients: 64, outcome: full }]),
             ],
+            gains: Vec::new(),
         }
     }
 
@@ -111,6 +112,7 @@ mod sample {
                 technique("direct", Through::Direct, vec![due(measured(64, 1_400.0), 1_422)]),
                 technique("hotrow", Through::Hotrow, vec![due(measured(64, 17_000.0), 20_000)]),
             ],
+            gains: Vec::new(),
         }
     }
 

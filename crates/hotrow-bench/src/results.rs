@@ -1,6 +1,7 @@
 //! The data of a report, in its JSON form. It is computed and shown elsewhere.
 
 use crate::control::Setting;
+use crate::doctor_report::{Examined, Range};
 use crate::flush::FlushTime;
 use crate::load::Pace;
 use crate::machine::Machine;
@@ -71,6 +72,24 @@ pub struct ScenarioResult {
     pub remarks: Vec<String>,
     /// The compared techniques.
     pub techniques: Vec<TechniqueResult>,
+    /// Predicted and measured gains, if there is a prediction.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gains: Vec<Gain>,
+}
+
+/// The gain that the doctor predicts, and the measured one.
+#[derive(Debug, Serialize)]
+pub struct Gain {
+    /// The number of clients.
+    pub clients: u32,
+    /// The predicted range.
+    pub predicted: Range,
+    /// The situations that the doctor found, in the order of the rounds. Empty if it made its report elsewhere.
+    pub findings: Vec<String>,
+    /// The measured factor.
+    pub measured: f64,
+    /// Whether the measured factor lies in the predicted range.
+    pub is_within: bool,
 }
 
 impl ScenarioResult {
@@ -183,4 +202,7 @@ pub struct Round {
     /// The cost for the server, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerWork>,
+    /// The doctor's prediction, if it examined the server during the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prediction: Option<Examined>,
 }

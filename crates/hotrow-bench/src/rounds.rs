@@ -1,6 +1,7 @@
 //! The order of runs: numbers of clients, rounds, techniques in turn. It neither makes runs nor interprets figures.
 
 use crate::error::Error;
+use crate::gains::gains;
 use crate::gathering::{Gathering, Trouble};
 use crate::load::{Failure, NoFigure, Run};
 use crate::measure::measure;
@@ -43,6 +44,7 @@ pub async fn run(
         }
     }
     Ok(ScenarioResult {
+        gains: gains(scenario, &results),
         name: scenario.name,
         shows: scenario.shows,
         figure: scenario.figure,

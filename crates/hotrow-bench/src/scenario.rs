@@ -32,14 +32,37 @@ pub struct Scenario {
     pub figure: Figure,
     /// The techniques, in the order in which they are reported.
     pub techniques: &'static [Technique],
+    /// The prediction with which the gain is compared.
+    pub prediction: Prediction,
     /// Facts that a reader needs for a fair comparison, one paragraph each.
     pub remarks: &'static [&'static str],
+}
+
+/// A prediction of `hotrow doctor` about the gain of a scenario's last technique.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Prediction {
+    /// There is none.
+    None,
+    /// The doctor examines the server during each run of the baseline.
+    Examined,
+    /// The doctor made it on another server, as a range of factors.
+    Reported {
+        /// The cautious factor.
+        low: f64,
+        /// The optimistic factor.
+        high: f64,
+    },
 }
 
 impl Scenario {
     /// The technique with this name.
     pub fn technique(&self, name: &str) -> Option<&'static Technique> {
         self.techniques.iter().find(|technique| technique.name == name)
+    }
+
+    /// Whether the doctor examines the server during the runs of a technique.
+    pub fn is_examined(&self, technique: &Technique) -> bool {
+        self.prediction == Prediction::Examined && technique.against == technique.name
     }
 }
 
@@ -192,6 +215,11 @@ pub struct SecondLoad {
 pub enum LoadBy {
     /// pgbench, with the technique's script.
     Pgbench,
+    /// The same in three processes, each with a third of the clients.
+    Fleet {
+        /// Whether each process uses a gateway of its own. Otherwise all of them use one gateway.
+        own_gateways: bool,
+    },
     /// Callers inside two applications that batch commands in this way.
     Applications(Batching),
     /// redis-benchmark, with the Lua script.
@@ -295,6 +323,11 @@ pub enum Worth {
     SoldOrTurnedAway,
     /// No row changes.
     Read,
+    /// A mix: at most this number of units of work. The transactions are counted.
+    Mixed {
+        /// Units of work of one transaction.
+        most: u32,
+    },
 }
 
 /// The time of a client's next request.

@@ -6,6 +6,7 @@ macro_rules! sql {
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/", $file))
     };
 }
+pub(crate) use sql;
 
 /// Scripts of pgbench in `sql/`: the files of the measurement, one after another. The warm-up has the same, followed by a
 /// check of the last answer or of the whole transaction, or it has a file of its own.
@@ -35,16 +36,17 @@ mod disks;
 mod feed;
 mod inventory;
 mod payments;
+mod predictions;
 mod queue;
 mod sale;
 mod transaction;
 
 use crate::scenario::{
-    Arrivals, Clients, Disk, Figure, LoadBy, Protocol, Rows, Scenario, Technique, Through, Worth,
+    Arrivals, Clients, Disk, Figure, LoadBy, Prediction, Protocol, Rows, Scenario, Technique, Through, Worth,
 };
 
 /// All scenarios, in the order of `hotrow bench all`, which leaves out those that take long.
-pub static ALL: [&Scenario; 33] = [
+pub static ALL: [&Scenario; 43] = [
     &inventory::HOT_ROW,
     &inventory::SINGLE,
     &inventory::SPREAD,
@@ -71,6 +73,7 @@ pub static ALL: [&Scenario; 33] = [
     &queue::QUEUE_HELD,
     &queue::QUEUE_BATCH_HELD,
     &counter::COUNTER_RESTART,
+    &inventory::FLEET,
     &payments::PAYMENTS,
     &payments::PAYMENTS_OPEN_LOOP,
     &payments::MATCH_DAY,
@@ -78,10 +81,19 @@ pub static ALL: [&Scenario; 33] = [
     &disks::SPREAD,
     &disks::TRANSACTION,
     &disks::PAYMENTS,
+    &predictions::HOT_ROW,
+    &predictions::SPREAD,
+    &predictions::READS,
+    &predictions::TRANSACTION,
+    &predictions::ROUND_TRIPS,
+    &predictions::COUNTER_ZIPF,
+    &predictions::PAYMENTS,
+    &predictions::DISKS_HOT_ROW,
+    &predictions::DISKS_SPREAD,
 ];
 
 /// The properties that most scenarios share. Each scenario has its own name, text, SQL and techniques.
-const USUAL: Scenario = Scenario {
+pub(crate) const USUAL: Scenario = Scenario {
     name: "",
     shows: "",
     set_up: "",
@@ -95,11 +107,12 @@ const USUAL: Scenario = Scenario {
     clients: Clients::Usually(&[64]),
     figure: Figure::Throughput,
     techniques: &[],
+    prediction: Prediction::None,
     remarks: &[],
 };
 
 /// The plain statement, sent directly to the server: the baseline of the other techniques.
-const SELL_DIRECT: Technique = Technique {
+pub(crate) const SELL_DIRECT: Technique = Technique {
     name: "direct",
     about: "the plain statement, directly to the server",
     extension: None,

@@ -47,11 +47,14 @@ pub struct Testbed {
     slow_flush: Result<SlowFlush, Failure>,
     standby: Option<Standby>,
     server: Option<Arc<PrivateServer>>,
-    upstream_url: String,
+    /// The URL of the server.
+    pub upstream_url: String,
     upstream: Endpoint,
     gateway: Option<Gateway>,
     /// The gateways that serve HTTP.
     http_gateways: Vec<Gateway>,
+    /// The gateways that share the clients of one load.
+    fleet: Vec<Gateway>,
     running_gateway: Option<Endpoint>,
     with_tls: Option<Endpoint>,
     pgbouncer: Option<PgBouncer>,
@@ -65,6 +68,9 @@ pub struct Testbed {
 
 /// The number of gateways that serve HTTP in front of one server.
 const HTTP_GATEWAYS: usize = 2;
+
+/// The number of gateways that share the clients of one load, and of the processes that make the load.
+const FLEET: usize = 3;
 
 impl Testbed {
     /// Finds the tools, and starts a private server or connects to the named one.
@@ -104,6 +110,7 @@ impl Testbed {
             upstream,
             gateway: None,
             http_gateways: Vec::new(),
+            fleet: Vec::new(),
             running_gateway,
             with_tls: None,
             pgbouncer: None,
@@ -153,6 +160,15 @@ impl Testbed {
                 self.http_gateways.push(gateway);
             }
         }
+        let is_fleet = |technique: &&Technique| matches!(technique.load_by, LoadBy::Fleet { .. });
+        if let (true, GatewaySource::Program(program)) =
+            (plan.techniques(scenario).iter().any(is_fleet), &plan.gateway)
+        {
+            for _ in 0..FLEET {
+                let gateway = Gateway::start(program, &self.upstream_url, &self.upstream, false).await?;
+                self.fleet.push(gateway);
+            }
+        }
         if let (true, Some(installed)) = (used(Through::PgBouncer), &self.pgbouncer_installed) {
             self.pgbouncer = Some(PgBouncer::start(installed, &self.upstream).await?);
         }
@@ -177,7 +193,8 @@ impl Testbed {
     /// Stops the gateways and drops the rows. It can be called at any time, and repeatedly.
     pub async fn tear_down(&mut self) -> Result<(), Error> {
         self.stop_payments().await?;
-        let gateways = self.gateway.take().into_iter().chain(self.http_gateways.drain(..));
+        let gateways = self.gateway.take().into_iter();
+        let gateways = gateways.chain(self.http_gateways.drain(..)).chain(self.fleet.drain(..));
         let mut programs: Vec<Child> = gateways.map(|gateway| gateway.child).collect();
         programs.extend(self.pgbouncer.take().map(|pgbouncer| pgbouncer.child));
         programs.extend(self.redis.take().map(|redis| redis.child));
@@ -221,6 +238,13 @@ impl Testbed {
             }
             (LoadBy::RedisBenchmark, _) => self.redis().map(drop),
             (LoadBy::Http, _) => self.http_addresses().map(drop),
+            (LoadBy::Fleet { .. }, _) if !own_gateway => {
+                let reason = "the benchmark did not start the gateway and cannot start three, see --gateway";
+                Err(Failure(reason.into()))
+            }
+            (LoadBy::Fleet { .. }, _) if clients < FLEET as u32 => {
+                Err(Failure(format!("{FLEET} gateways need {FLEET} clients")))
+            }
             (LoadBy::Peer(peer), through) => {
                 self.is_private("queues of other projects create schemas,")?;
                 self.peers.can_run(peer)?;
@@ -312,6 +336,15 @@ impl Testbed {
         Ok(addresses)
     }
 
+    /// The addresses for the processes of a load that several gateways share: of all of them, or of one again and again.
+    pub fn fleet(&self, own_gateways: bool) -> Result<[&Endpoint; FLEET], Failure> {
+        let [first, second, third] = &self.fleet[..] else {
+            return Err(Failure("the gateways are not running".into()));
+        };
+        let gateways = if own_gateways { [first, second, third] } else { [first; FLEET] };
+        Ok(gateways.map(|gateway| &gateway.endpoint))
+    }
+
     /// The address for the clients of a technique. The error says why they cannot connect.
     pub fn endpoint(&self, through: Through, clients: u32) -> Result<&Endpoint, Failure> {
         let gateway = self.gateway.as_ref().map(|gateway| &gateway.endpoint);
@@ -348,7 +381,8 @@ impl Testbed {
         match through {
             Through::Direct | Through::Application => {}
             Through::Hotrow | Through::HotrowTls => {
-                programs.extend(self.gateway.iter_mut().map(|gateway| &mut gateway.child));
+                let gateways = self.gateway.iter_mut().chain(&mut self.fleet);
+                programs.extend(gateways.map(|gateway| &mut gateway.child));
             }
             Through::HotrowHttp => {
                 programs.extend(self.http_gateways.iter_mut().map(|gateway| &mut gateway.child));

@@ -60,6 +60,9 @@ pub fn judge(
         Worth::SoldOrTurnedAway if changed > acknowledged => {
             Err(format!("only {acknowledged} attempts got an answer, but the rows show {changed}"))
         }
+        Worth::Mixed { most } if changed > acknowledged * u64::from(most) => Err(format!(
+            "{acknowledged} transactions of at most {most} units were acknowledged, but the rows show {changed}"
+        )),
         Worth::Read if changed != 0 => {
             Err(format!("requests that change nothing changed the rows: they show {changed}"))
         }
@@ -67,14 +70,14 @@ pub fn judge(
             Ok(Work { done: changed, turned_away: acknowledged - changed })
         }
         Worth::Each(_) => Ok(Work { done: changed, turned_away: 0 }),
-        Worth::Read => Ok(Work { done: acknowledged, turned_away: 0 }),
+        Worth::Read | Worth::Mixed { .. } => Ok(Work { done: acknowledged, turned_away: 0 }),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Acknowledgements, Reading, Work};
-    use crate::scenario::Worth::{self, Each, Read, Sold, SoldOrTurnedAway};
+    use crate::scenario::Worth::{self, Each, Mixed, Read, Sold, SoldOrTurnedAway};
 
     fn judge(worth: Worth, acknowledged: u64, before: Reading, after: Reading) -> Result<Work, String> {
         super::judge(worth, Acknowledgements { acknowledged, beside: 0 }, before, after)
@@ -91,6 +94,7 @@ mod tests {
         assert_eq!(judge(SoldOrTurnedAway, 10, reading(5), reading(8)), work(3, 7));
         assert_eq!(judge(Read, 10, reading(5), reading(5)), work(10, 0));
         assert_eq!(judge(Each(20), 10, reading(5), reading(205)), work(200, 0));
+        assert_eq!(judge(Mixed { most: 3 }, 10, reading(5), reading(25)), work(10, 0));
     }
 
     #[test]
@@ -109,6 +113,7 @@ mod tests {
         assert!(judge(SoldOrTurnedAway, 10, reading(0), reading(11)).is_err());
         assert!(judge(Read, 10, reading(0), reading(1)).is_err());
         assert!(judge(Each(20), 10, reading(0), reading(199)).unwrap_err().contains("run out"));
+        assert!(judge(Mixed { most: 3 }, 10, reading(0), reading(31)).is_err());
     }
 
     #[test]

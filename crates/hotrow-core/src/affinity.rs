@@ -7,6 +7,17 @@ use std::collections::HashMap;
 use crate::key::Key;
 use crate::limits;
 
+/// A lane of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneId {
+    /// The node of a distributed database to which it connects. None for the server of the pool.
+    pub node: Option<i32>,
+    /// The replica to which it connects.
+    pub replica: Option<usize>,
+    /// Its index among the lanes of its kind there.
+    pub index: usize,
+}
+
 /// The distribution of units under way over the lanes of one kind.
 #[derive(Debug)]
 pub struct Affinity {

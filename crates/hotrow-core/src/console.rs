@@ -1,5 +1,8 @@
 //! The commands of the admin console, and the texts of its help and hints.
 
+/// The name of the database that stands for the console.
+pub const DATABASE: &str = "hotrow";
+
 /// The topics of SHOW.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
@@ -9,6 +12,8 @@ pub enum Topic {
     Clients,
     /// Lanes and their state.
     Lanes,
+    /// Replicas, with their lag.
+    Replicas,
     /// Units that wait or run in lanes.
     Units,
     /// Statement shapes with the number of packed and passed-through executions and the reasons.
@@ -38,10 +43,11 @@ pub enum Topic {
 }
 
 /// All topics with their keywords and descriptions.
-pub const TOPICS: [(Topic, &str, &str); 16] = [
+pub const TOPICS: [(Topic, &str, &str); 17] = [
     (Topic::Keys, "KEYS", "the hottest rows, now and since the start, and who holds a blocked one"),
     (Topic::Clients, "CLIENTS", "connected clients, with their state and backend"),
     (Topic::Lanes, "LANES", "the lanes, with their connection, queue and pace"),
+    (Topic::Replicas, "REPLICAS", "the replicas, with their lag and the reads that they have answered"),
     (Topic::Units, "UNITS", "units that wait or run in lanes"),
     (Topic::Statements, "STATEMENTS", "statement shapes, with counts and reasons for passing through"),
     (

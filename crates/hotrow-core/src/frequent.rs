@@ -22,7 +22,7 @@ pub struct Frequent<K, D, S = RandomState> {
 pub struct Item<D> {
     /// The count since it is in the table. The true count is at least this, and at most this and `missed`.
     pub seen: u64,
-    /// What it can have had before.
+    /// The highest count that it can have had before.
     pub missed: u64,
     /// What is known about it since it is in the table.
     pub details: D,

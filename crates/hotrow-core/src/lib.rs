@@ -8,6 +8,7 @@
 //! | `affinity` | the choice of a unit's lane |
 //! | `classify` | whether a statement can be packed, with which key, and why |
 //! | `console` | commands of the admin console |
+//! | `distribution` | the shard and the node of a row of a distributed table |
 //! | `expect` | replies that the server owes on a held connection, and the meaning of statement names |
 //! | `frequent` | the most frequent keys, in bounded memory |
 //! | `key` | the row for which a unit contends, as a hash |
@@ -17,11 +18,13 @@
 //! | `normalise` | the shape of a statement: its text with parameters for literals |
 //! | `notifications` | the sessions that share one listening connection |
 //! | `pace` | the estimated wait in a lane |
+//! | `replica` | which replica a session reads from, and what it must have replayed |
 //! | `reports` | when the log reports something that happens often |
 //! | `row_queue` | the transactions that work on the same rows |
 //! | `session` | the order of a client's units and of their replies |
 //! | `settings` | the settings that clients have changed in their sessions |
 //! | `unit` | one client's transaction: its messages for the lane and its reply |
+//! | `untrusted` | texts of servers and clients in terminals, logs and suggested commands |
 //! | `waiting` | calls that found nothing and wait for a notification |
 //! | `witness` | the outcome of a transaction in doubt |
 
@@ -29,6 +32,7 @@ pub mod admission;
 pub mod affinity;
 pub mod classify;
 pub mod console;
+pub mod distribution;
 pub mod expect;
 pub mod frequent;
 pub mod key;
@@ -38,10 +42,12 @@ pub mod limits;
 pub mod normalise;
 pub mod notifications;
 pub mod pace;
+pub mod replica;
 pub mod reports;
 pub mod row_queue;
 pub mod session;
 pub mod settings;
 pub mod unit;
+pub mod untrusted;
 pub mod waiting;
 pub mod witness;

@@ -24,10 +24,12 @@ pub const HELD_IDLE_MS: u64 = 60_000;
 /// Lanes for writes of one pool. Point reads have the same number of lanes of their own. More units share
 /// these lanes.
 pub const LANES: usize = 4;
-/// Pools (user, database and start-up settings). A client that needs one more replaces the pool that has been
+/// `[[database]]` tables of the settings file.
+pub const DATABASES_MAX: usize = 1_000;
+/// Pools (user, database and start-up settings) of one server. A client that needs one more replaces the pool that has been
 /// unused for the longest time. If all pools are in use, the gateway rejects the client with SQLSTATE 53300.
 pub const POOLS_MAX: usize = 100;
-/// Pools of one role. A client of the role that needs one more replaces the pool of the role that has been
+/// Pools of one role at one server. A client of the role that needs one more replaces the pool of the role that has been
 /// unused for the longest time. If all of them are in use, the gateway rejects the client with SQLSTATE
 /// 53300.
 pub const POOLS_PER_ROLE_MAX: usize = 50;
@@ -54,6 +56,12 @@ pub const UNIT_ROWS_MAX: usize = 100;
 /// Partitions of a table whose statements are packed. A batch can lock each of them, with its indexes, until its commit.
 /// With more partitions, the batches of all lanes could fill the server's lock table.
 pub const PARTITIONS_MAX: usize = 128;
+/// Views, one above the other, between a statement and its table. With more, the statement is passed through.
+pub const VIEWS_MAX: usize = 8;
+/// Shards of a distributed table whose statements are packed.
+pub const SHARDS_MAX: usize = 4_096;
+/// Nodes of a distributed database to which the gateway connects.
+pub const NODES_MAX: usize = 64;
 /// Statements in one batch, or rows that they name. More statements wait for the next batch.
 pub const BATCH_STATEMENTS_MAX: usize = 1_000;
 /// Bytes of one batch. More units wait for the next batch.
@@ -69,6 +77,11 @@ pub const ROWS_PER_COMMIT_MIN: u16 = 16;
 /// the first batch, as many units as the first batch has are enough too. With fewer units, batches would
 /// become smaller and smaller.
 pub const SECOND_BATCH_UNITS_MIN: usize = 32;
+/// Time of a commit from which a lane holds its next batch back for the clients that it has just answered, for at most
+/// three quarters of that time. A shorter commit is hardly longer than the wait for the clients.
+pub const HOLD_COMMIT_MS: u64 = 1;
+/// Commits without a hold, after several holds in vain. A hold in vain then costs less than one percent.
+pub const HOLD_SKIPS_MAX: u32 = 128;
 /// Batches of one lane under way at one time. Other units wait.
 pub const BATCHES_UNDER_WAY_MAX: usize = 2;
 /// Units in a lane above which units without a fixed lane prefer another lane.
@@ -180,6 +193,14 @@ pub const HTTP_WAIT_SESSIONS_KEPT: usize = 32;
 pub const HTTP_WAIT_SECONDS_MAX: i64 = 60;
 /// Bytes of the request line and the headers of an HTTP request. A request with more is rejected.
 pub const HTTP_HEADER_BYTES_MAX: usize = 16 << 10;
+/// Streams of the operations page at one time. One more gets status 503.
+pub const LIVE_STREAMS_MAX: usize = 100;
+/// Time between two events of the operations page.
+pub const LIVE_MS: u64 = 1_000;
+/// Seconds that the operations page shows as history.
+pub const LIVE_HISTORY_SECONDS: usize = 900;
+/// Statements, applications, clients and lanes that one event of the operations page has, of each.
+pub const LIVE_ROWS_MAX: usize = 100;
 /// Time that an HTTP client has to send the headers, and again to send the body. After that the request times
 /// out.
 pub const HTTP_REQUEST_TIMEOUT_MS: u64 = 30_000;
@@ -212,6 +233,8 @@ pub const SHOWN_KEYS_MAX: usize = 100;
 pub const SHOWN_BLOCKED_MAX: usize = 20;
 /// Time that the console waits for the server's answer about them.
 pub const SHOWN_BLOCKERS_WAIT_MS: u64 = 2_000;
+/// Time for which all readers of the console share the server's answer about them.
+pub const SHOWN_BLOCKERS_AGE_MS: u64 = 1_000;
 /// Keys whose counts a lane keeps when it forgets the rarer ones. It counts at most twice as many.
 pub const HOT_KEYS: usize = 64;
 /// A lane counts the present load of keys in windows of this length, and shows the last one and the present one.
@@ -232,6 +255,8 @@ pub const LANE_TABLES_MAX: usize = 32;
 pub const REACHED_TABLES_MAX: usize = 20;
 /// Named statements of one client. A Parse of one more is an error.
 pub const CLIENT_STATEMENTS_MAX: usize = 10_000;
+/// Savepoints of one transaction after it has changed a setting of the gateway. One more ends the session.
+pub const SAVEPOINTS_MAX: usize = 1_000;
 /// Bytes of a statement that is parsed. A longer one is passed through without being read.
 pub const STATEMENT_BYTES_MAX: usize = 64 << 10;
 /// Tokens of a statement that is parsed. The parser needs half a microsecond per token. A longer statement is
@@ -275,6 +300,24 @@ pub const CONNECT_TIMEOUT_MS: u64 = 5_000;
 /// Time without an acknowledgement from the server's machine. After that the connection is lost: a machine
 /// without power sends no reset.
 pub const SERVER_SILENT_MS: u64 = 16_000;
+/// Replicas that the gateway reads from.
+pub const REPLICAS_MAX: usize = 16;
+/// Replicas, by address, whose lags the metrics show.
+pub const REPLICA_LAGS_MAX: usize = 256;
+/// Longest lag of a replica that serves reads.
+pub const REPLICA_LAG_MAX_MS: u64 = 1_000;
+/// Longest wait of a read for a replica that has the session's last commit. After that the primary runs it.
+pub const REPLICA_WAIT_MS: u64 = 50;
+/// Longest pause between two questions about a replica's lag. It is a quarter of the longest lag if that is less.
+pub const REPLICA_PROBE_MS: u64 = 250;
+/// Longest time that a replica has to answer such a question.
+pub const REPLICA_ANSWER_MS: u64 = 1_000;
+/// Pause between two questions to a replica for which reads wait.
+pub const REPLICA_POLL_MS: u64 = 1;
+/// Positions of the primary that are kept to measure a replica's lag.
+pub const LAG_SAMPLES_MAX: usize = 64;
+/// Times that a statement is read from the primary after it has failed on a replica.
+pub const OFF_REPLICAS: u32 = 1_000;
 /// Pause after the first failed connection. It doubles up to [`RECONNECT_MAX_MS`].
 pub const RECONNECT_MIN_MS: u64 = 50;
 /// Longest pause between two attempts to connect.

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use hotrow_wire::backend::Notification;
 
 use crate::limits;
+use crate::untrusted::identifier;
 
 /// The channel of markers.
 pub const MARKER_CHANNEL: &str = "hotrow_marker";
@@ -151,7 +152,7 @@ impl<S, W> Hub<S, W> {
                 text + &notify(marker)
             }
             // A session may have come since. Then it listens again, in a later statement.
-            Some(Work::Unlisten(channel)) => format!("unlisten {}", quoted(channel)),
+            Some(Work::Unlisten(channel)) => format!("unlisten {}", identifier(channel)),
         };
         self.under_way = Some((work, std::mem::take(&mut self.catching_up)));
         self.has_failed = false;
@@ -213,12 +214,7 @@ pub fn notify(marker: &str) -> String {
 /// The text with which a connection listens to these channels.
 pub fn listen<'a>(channels: impl Iterator<Item = &'a str>) -> String {
     let distinct: BTreeSet<&str> = channels.collect();
-    distinct.into_iter().fold(String::new(), |text, channel| text + "listen " + &quoted(channel) + ";")
-}
-
-/// A channel's name in SQL.
-fn quoted(channel: &str) -> String {
-    format!("\"{}\"", channel.replace('"', "\"\""))
+    distinct.into_iter().fold(String::new(), |text, channel| text + "listen " + &identifier(channel) + ";")
 }
 
 #[cfg(test)]

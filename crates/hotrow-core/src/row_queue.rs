@@ -5,11 +5,15 @@
 //! A transaction that begins with work on a row queues for this row. The rows of later statements are not known when a
 //! transaction begins. But transactions that begin with the same statement usually go on in the same way. So they queue
 //! for this statement, and the number of them at the server follows from what they meet: it falls when one comes to a
-//! row on which two others work already, and rises when one does not.
+//! row on which two others work already, and rises when one does not. There is no limit as long as none has met others.
+//!
+//! Some begin with the same statement and only read, or wait long for their clients. They do not compete with
+//! others and do not hold them up: a transaction that has not come to a row counts only in the proportion in which such transactions later do.
+//! The proportion is one of their times, so that one which thinks for a second weighs as much as a thousand quick ones.
 //!
 //! A waiting transaction has done nothing yet: it holds no lock and no connection, so nothing waits for it. If no
-//! transaction of a queue ends for a while, one of them is stuck. Then all go to the server, which knows their locks and
-//! timeouts.
+//! transaction of a queue ends for a while, one of them is stuck. Then all that wait go to the server, which knows their
+//! locks and timeouts. Later ones queue again.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -22,11 +26,16 @@ const AT_ROW_MAX: usize = 2;
 
 /// The number of transactions that begin with a statement, at the server: counted in parts of one.
 const PARTS: usize = 16;
-const FIRST_LIMIT: usize = 128 * PARTS;
+/// More are not limited.
+const LIMIT_MAX: usize = 128 * PARTS;
+/// Parts in which the weight of a transaction is counted that has not come to a row.
+const WEIGHT: u64 = 1 << 10;
+/// One part in this many of the times is forgotten with each new one.
+const DECAY: u64 = 64;
 
-/// What transactions have in common that wait for each other.
+/// Names a queue: the work that its transactions have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Queue {
+pub enum QueueId {
     /// They work on this row.
     Row(Key),
     /// They begin with the statement that has this number.
@@ -36,26 +45,38 @@ pub enum Queue {
 /// The queues of a database.
 #[derive(Debug, Default)]
 pub struct RowQueues {
-    queues: HashMap<Queue, State>,
+    queues: HashMap<QueueId, State>,
     last_ticket: u64,
 }
 
 #[derive(Debug)]
 struct State {
     at_server: usize,
-    /// The number at the server above which others wait, in parts of one.
-    limit: usize,
+    /// Those of them that have come to a row.
+    at_rows: usize,
+    /// The number at the server above which others wait, in parts of one. None if none waits.
+    limit: Option<usize>,
+    /// Recent times, in microseconds, before transactions came to a row, and of transactions that came to none.
+    to_row: u64,
+    without_row: u64,
     /// The tickets of those that wait.
     waiting: VecDeque<u64>,
     /// Number of transactions that have ended.
     ended: u64,
-    /// No transaction waits until all that are at the server have ended.
-    is_stuck: bool,
+}
+
+/// What a transaction has met until it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meeting {
+    /// It came to no row. It took so many microseconds.
+    NoRow(u64),
+    /// It came to rows. So many other transactions worked on one of them at most.
+    Others(usize),
 }
 
 /// What a transaction does first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Turn {
     /// It works.
     Works,
     /// It waits, with this ticket. So many transactions have ended before.
@@ -69,34 +90,45 @@ pub enum Place {
 
 impl RowQueues {
     /// A transaction begins.
-    pub fn join(&mut self, queue: Queue) -> Place {
+    pub fn join(&mut self, queue: QueueId) -> Turn {
         let ticket = self.last_ticket + 1;
         let state = self.state(queue);
-        if state.is_stuck || state.waiting.is_empty() && state.has_room() {
+        if state.waiting.is_empty() && state.has_room() {
             state.at_server += 1;
-            return Place::Works;
+            return Turn::Works;
         }
         state.waiting.push_back(ticket);
         let ended = state.ended;
         self.last_ticket = ticket;
-        Place::Waits { ticket, ended }
+        Turn::Waits { ticket, ended }
     }
 
     /// A transaction at the server comes to one more row. Returns how many others work on it.
     pub fn come_to(&mut self, row: Key) -> usize {
-        let state = self.state(Queue::Row(row));
+        let state = self.state(QueueId::Row(row));
         state.at_server += 1;
         state.at_server - 1
     }
 
-    /// A transaction that has worked is over. `others` is the largest number of other transactions that it has met on
-    /// one row, if it has come to any. Returns the tickets of those that work now.
-    pub fn leave(&mut self, queue: Queue, others: Option<usize>) -> Vec<u64> {
+    /// A transaction at the server comes to its first row, so many microseconds after it began to work.
+    pub fn has_row(&mut self, queue: QueueId, microseconds: u64) {
+        if let Some(state) = self.queues.get_mut(&queue) {
+            state.at_rows += 1;
+            state.took([microseconds, 0]);
+        }
+    }
+
+    /// A transaction that has worked is over. Returns the tickets of those that work now.
+    pub fn leave(&mut self, queue: QueueId, meeting: Meeting) -> Vec<u64> {
         let Some(state) = self.queues.get_mut(&queue) else { return Vec::new() };
         state.at_server -= 1;
         state.ended += 1;
-        if let (Queue::Beginning(_), Some(others)) = (queue, others) {
-            state.learn(others);
+        if let QueueId::Beginning(_) = queue {
+            match meeting {
+                Meeting::NoRow(microseconds) => state.took([0, microseconds]),
+                Meeting::Others(_) => state.at_rows -= 1,
+            }
+            state.learn(meeting);
         }
         let mut next = Vec::new();
         while state.has_room()
@@ -106,8 +138,7 @@ impl RowQueues {
             next.push(ticket);
         }
         if state.at_server == 0 {
-            state.is_stuck = false;
-            // What was learned about a beginning is kept.
+            // The facts about a beginning are kept.
             if state.limit == queue.first_limit() || self.queues.len() > limits::ROW_QUEUES_MAX {
                 self.queues.remove(&queue);
             }
@@ -116,27 +147,26 @@ impl RowQueues {
     }
 
     /// A transaction does not wait any longer, and does not work either.
-    pub fn give_up(&mut self, queue: Queue, ticket: u64) {
+    pub fn give_up(&mut self, queue: QueueId, ticket: u64) {
         if let Some(state) = self.queues.get_mut(&queue) {
             state.waiting.retain(|other| *other != ticket);
         }
     }
 
     /// A transaction does not wait any longer, and works without its turn.
-    pub fn go_on(&mut self, queue: Queue, ticket: u64) {
+    pub fn go_on(&mut self, queue: QueueId, ticket: u64) {
         self.give_up(queue, ticket);
         self.state(queue).at_server += 1;
     }
 
     /// A transaction has waited for a while. If none has ended meanwhile, returns the tickets of all that wait: they
     /// work now. Otherwise it waits on, and `ended` is set to the present number.
-    pub fn waited(&mut self, queue: Queue, ended: &mut u64) -> Vec<u64> {
+    pub fn waited(&mut self, queue: QueueId, ended: &mut u64) -> Vec<u64> {
         let Some(state) = self.queues.get_mut(&queue) else { return Vec::new() };
         if state.ended != *ended {
             *ended = state.ended;
             return Vec::new();
         }
-        state.is_stuck = true;
         state.limit = queue.first_limit();
         state.at_server += state.waiting.len();
         state.waiting.drain(..).collect()
@@ -144,44 +174,62 @@ impl RowQueues {
 
     /// The rows for which transactions wait, with their number.
     pub fn waiting(&self) -> impl Iterator<Item = (Key, usize)> {
-        let of_row = |(queue, state): (&Queue, &State)| match queue {
-            Queue::Row(key) if !state.waiting.is_empty() => Some((*key, state.waiting.len())),
-            Queue::Row(_) | Queue::Beginning(_) => None,
+        let of_row = |(queue, state): (&QueueId, &State)| match queue {
+            QueueId::Row(key) if !state.waiting.is_empty() => Some((*key, state.waiting.len())),
+            QueueId::Row(_) | QueueId::Beginning(_) => None,
         };
         self.queues.iter().filter_map(of_row)
     }
 
-    fn state(&mut self, queue: Queue) -> &mut State {
+    fn state(&mut self, queue: QueueId) -> &mut State {
         self.queues.entry(queue).or_insert_with(|| State {
             at_server: 0,
+            at_rows: 0,
             limit: queue.first_limit(),
+            to_row: 0,
+            without_row: 0,
             waiting: VecDeque::new(),
             ended: 0,
-            is_stuck: false,
         })
     }
 }
 
-impl Queue {
-    fn first_limit(self) -> usize {
+impl QueueId {
+    fn first_limit(self) -> Option<usize> {
         match self {
-            Queue::Row(_) => AT_ROW_MAX * PARTS,
-            Queue::Beginning(_) => FIRST_LIMIT,
+            QueueId::Row(_) => Some(AT_ROW_MAX * PARTS),
+            QueueId::Beginning(_) => None,
         }
     }
 }
 
 impl State {
     fn has_room(&self) -> bool {
-        self.at_server < self.limit / PARTS
+        self.limit.is_none_or(|limit| self.competing() * (PARTS as u64) < limit as u64 * WEIGHT)
+    }
+
+    /// The number at the server that work on rows, or are expected to come to one, in parts of one.
+    fn competing(&self) -> u64 {
+        let without_row = self.at_server.saturating_sub(self.at_rows) as u64;
+        let weight = (self.to_row * WEIGHT).checked_div(self.to_row + self.without_row).unwrap_or(WEIGHT);
+        self.at_rows as u64 * WEIGHT + without_row * weight
+    }
+
+    /// Notes the time of a transaction before it came to a row, and that of one which came to none.
+    fn took(&mut self, [to_row, without_row]: [u64; 2]) {
+        self.to_row = self.to_row - self.to_row / DECAY + to_row;
+        self.without_row = self.without_row - self.without_row / DECAY + without_row;
     }
 
     /// Adapts the limit. It falls in proportion and rises by a quarter of a transaction, so that it settles where some
     /// transactions still find that the rows they need have one waiting transaction each.
-    fn learn(&mut self, others: usize) {
-        self.limit = match others < AT_ROW_MAX {
-            true => (self.limit + PARTS / 4).min(FIRST_LIMIT),
-            false => (self.limit - self.limit / PARTS).max(AT_ROW_MAX * PARTS),
+    fn learn(&mut self, meeting: Meeting) {
+        let has_met = matches!(meeting, Meeting::Others(others) if others >= AT_ROW_MAX);
+        self.limit = match (self.limit, has_met) {
+            (None, false) => None,
+            (None, true) => Some((self.at_server * PARTS).clamp(AT_ROW_MAX * PARTS, LIMIT_MAX)),
+            (Some(limit), true) => Some((limit - limit / PARTS).max(AT_ROW_MAX * PARTS)),
+            (Some(limit), false) => Some(limit + PARTS / 4).filter(|limit| *limit < LIMIT_MAX),
         };
     }
 }
@@ -191,30 +239,31 @@ mod tests {
     use super::*;
 
     const KEY: Key = Key { table: 1, hash: 1 };
-    const ROW: Queue = Queue::Row(KEY);
-    const OTHER: Queue = Queue::Row(Key { table: 1, hash: 2 });
-    const BEGINNING: Queue = Queue::Beginning(7);
+    const ROW: QueueId = QueueId::Row(KEY);
+    const OTHER: QueueId = QueueId::Row(Key { table: 1, hash: 2 });
+    const BEGINNING: QueueId = QueueId::Beginning(7);
+    const DONE: Meeting = Meeting::NoRow(0);
 
-    fn ticket(place: Place) -> u64 {
+    fn ticket(place: Turn) -> u64 {
         match place {
-            Place::Waits { ticket, .. } => ticket,
-            Place::Works => panic!("works"),
+            Turn::Waits { ticket, .. } => ticket,
+            Turn::Works => panic!("works"),
         }
     }
 
     #[test]
     fn two_work_and_the_others_wait_in_their_order() {
         let mut queues = RowQueues::default();
-        assert_eq!([queues.join(ROW), queues.join(ROW)], [Place::Works, Place::Works]);
+        assert_eq!([queues.join(ROW), queues.join(ROW)], [Turn::Works, Turn::Works]);
         let tickets = [ticket(queues.join(ROW)), ticket(queues.join(ROW))];
-        assert_eq!(queues.join(OTHER), Place::Works);
+        assert_eq!(queues.join(OTHER), Turn::Works);
         assert_eq!(queues.waiting().collect::<Vec<_>>(), [(KEY, 2)]);
-        assert_eq!(queues.leave(ROW, None), [tickets[0]]);
+        assert_eq!(queues.leave(ROW, DONE), [tickets[0]]);
         let last = ticket(queues.join(ROW));
-        assert_eq!([queues.leave(ROW, None), queues.leave(ROW, None)], [[tickets[1]], [last]]);
-        assert!(queues.leave(ROW, None).is_empty());
-        assert!(queues.leave(ROW, None).is_empty());
-        queues.leave(OTHER, None);
+        assert_eq!([queues.leave(ROW, DONE), queues.leave(ROW, DONE)], [[tickets[1]], [last]]);
+        assert!(queues.leave(ROW, DONE).is_empty());
+        assert!(queues.leave(ROW, DONE).is_empty());
+        queues.leave(OTHER, DONE);
         assert!(queues.queues.is_empty(), "a row without transactions is forgotten");
     }
 
@@ -224,24 +273,21 @@ mod tests {
         let _ = [queues.join(ROW), queues.join(ROW)];
         let tickets = [ticket(queues.join(ROW)), ticket(queues.join(ROW))];
         queues.give_up(ROW, tickets[0]);
-        assert_eq!(queues.leave(ROW, None), [tickets[1]]);
+        assert_eq!(queues.leave(ROW, DONE), [tickets[1]]);
     }
 
     #[test]
     fn all_go_to_the_server_if_none_ends() {
         let mut queues = RowQueues::default();
         let _ = [queues.join(ROW), queues.join(ROW)];
-        let Place::Waits { ticket: first, mut ended } = queues.join(ROW) else { panic!("works") };
+        let Turn::Waits { ticket: first, mut ended } = queues.join(ROW) else { panic!("works") };
         let second = ticket(queues.join(ROW));
-        assert_eq!(queues.leave(ROW, None), [first]);
+        assert_eq!(queues.leave(ROW, DONE), [first]);
         assert!(queues.waited(ROW, &mut ended).is_empty(), "one has ended");
         assert_eq!(queues.waited(ROW, &mut ended), [second]);
-        assert_eq!(queues.join(ROW), Place::Works, "the row is stuck");
-        for _ in 0..4 {
-            assert!(queues.leave(ROW, None).is_empty());
-        }
-        let _ = [queues.join(ROW), queues.join(ROW)];
-        assert!(matches!(queues.join(ROW), Place::Waits { .. }), "the stuck transactions are over");
+        let third = ticket(queues.join(ROW));
+        assert!(queues.leave(ROW, DONE).is_empty(), "two are still there");
+        assert_eq!(queues.leave(ROW, DONE), [third], "the queue works again");
     }
 
     #[test]
@@ -249,8 +295,8 @@ mod tests {
         let mut queues = RowQueues::default();
         assert_eq!([queues.come_to(KEY), queues.come_to(KEY), queues.come_to(KEY)], [0, 1, 2]);
         let first = ticket(queues.join(ROW));
-        assert!(queues.leave(ROW, None).is_empty(), "two others work on it");
-        assert_eq!(queues.leave(ROW, None), [first]);
+        assert!(queues.leave(ROW, DONE).is_empty(), "two others work on it");
+        assert_eq!(queues.leave(ROW, DONE), [first]);
     }
 
     /// Transactions of 64 clients that all come to one row, or to one of many. Returns how many of them are at the server
@@ -261,8 +307,8 @@ mod tests {
         for _ in 0..10_000 {
             while begun + at_rows.len() + waiting < 64 {
                 match queues.join(BEGINNING) {
-                    Place::Works => begun += 1,
-                    Place::Waits { .. } => waiting += 1,
+                    Turn::Works => begun += 1,
+                    Turn::Waits { .. } => waiting += 1,
                 }
             }
             // To come to a row takes a third of the time that the work on it takes.
@@ -271,10 +317,11 @@ mod tests {
                 number += 7;
                 let row = Key { table: 1, hash: number % rows };
                 at_rows.push_back((row, queues.come_to(row)));
+                queues.has_row(BEGINNING, 100);
             }
             let (row, others) = at_rows.pop_front().unwrap();
-            queues.leave(Queue::Row(row), None);
-            let next = queues.leave(BEGINNING, Some(others)).len();
+            queues.leave(QueueId::Row(row), DONE);
+            let next = queues.leave(BEGINNING, Meeting::Others(others)).len();
             (begun, waiting) = (begun - arrive + next, waiting - next);
         }
         begun + at_rows.len() + 1
@@ -290,15 +337,54 @@ mod tests {
     fn what_was_learned_about_a_beginning_is_kept_until_it_is_stuck() {
         let mut queues = RowQueues::default();
         for _ in 0..100 {
-            assert_eq!(queues.join(BEGINNING), Place::Works);
-            queues.leave(BEGINNING, Some(2));
+            assert_eq!(queues.join(BEGINNING), Turn::Works);
+            queues.has_row(BEGINNING, 100);
+            queues.leave(BEGINNING, Meeting::Others(2));
         }
         let _ = [queues.join(BEGINNING), queues.join(BEGINNING)];
-        let Place::Waits { ticket, mut ended } = queues.join(BEGINNING) else { panic!("works") };
+        let Turn::Waits { ticket, mut ended } = queues.join(BEGINNING) else { panic!("works") };
         assert_eq!(queues.waited(BEGINNING, &mut ended), [ticket]);
         for _ in 0..3 {
-            queues.leave(BEGINNING, None);
+            queues.leave(BEGINNING, DONE);
         }
         assert!(queues.queues.is_empty(), "it is forgotten");
+    }
+
+    /// Two transactions meet on a row all the time. How many of 200 that only read, each for a second, can begin?
+    #[test]
+    fn transactions_that_come_to_no_row_are_not_held_up() {
+        let mut queues = RowQueues::default();
+        for _ in 0..200 {
+            assert_eq!(queues.join(BEGINNING), Turn::Works, "nothing is known");
+        }
+        for round in 0..1_000 {
+            queues.join(BEGINNING);
+            queues.has_row(BEGINNING, 1_000);
+            queues.leave(BEGINNING, Meeting::Others(2));
+            if round % 10 == 0 {
+                queues.leave(BEGINNING, Meeting::NoRow(1_000_000));
+                assert_eq!(queues.join(BEGINNING), Turn::Works, "round {round}");
+            }
+        }
+        let begun = (0..10).filter(|_| queues.join(BEGINNING) == Turn::Works).count();
+        assert!(begun > 0, "those that change the row are not held up either");
+    }
+
+    #[test]
+    fn what_was_learned_is_forgotten_when_none_meets_others_any_more() {
+        let mut queues = RowQueues::default();
+        let _ = [queues.join(BEGINNING), queues.join(BEGINNING)];
+        for _ in 0..100 {
+            queues.join(BEGINNING);
+            queues.has_row(BEGINNING, 100);
+            queues.leave(BEGINNING, Meeting::Others(2));
+        }
+        assert!(matches!(queues.join(BEGINNING), Turn::Waits { .. }));
+        for _ in 0..128 * 4 + 2 {
+            queues.leave(BEGINNING, Meeting::NoRow(100));
+            queues.join(BEGINNING);
+        }
+        let all = (0..1_000).filter(|_| queues.join(BEGINNING) == Turn::Works).count();
+        assert_eq!(all, 1_000, "there is no limit any more");
     }
 }

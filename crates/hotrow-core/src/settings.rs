@@ -19,6 +19,49 @@ const READING: [&str; 13] = [
     "xmloption",
 ];
 
+/// Settings that a SET gives the value in its text, whatever is in force, in the catalogue, in files or granted to the role.
+/// Any role may set them.
+const PLAIN: &str = "
+    array_nulls backslash_quote bytea_output client_min_messages constraint_exclusion cpu_index_tuple_cost
+    cpu_operator_cost cpu_tuple_cost cursor_tuple_fraction default_statistics_target default_transaction_deferrable
+    default_transaction_isolation default_transaction_read_only effective_cache_size enable_async_append
+    enable_bitmapscan enable_gathermerge enable_hashagg enable_hashjoin enable_incremental_sort enable_indexonlyscan
+    enable_indexscan enable_material enable_memoize enable_mergejoin enable_nestloop enable_parallel_append
+    enable_parallel_hash enable_partition_pruning enable_partitionwise_aggregate enable_partitionwise_join
+    enable_seqscan enable_sort enable_tidscan escape_string_warning extra_float_digits from_collapse_limit geqo
+    geqo_effort geqo_generations geqo_pool_size geqo_seed geqo_selection_bias geqo_threshold gin_fuzzy_search_limit
+    hash_mem_multiplier idle_in_transaction_session_timeout idle_session_timeout intervalstyle jit jit_above_cost
+    jit_inline_above_cost jit_optimize_above_cost join_collapse_limit lock_timeout maintenance_work_mem
+    max_parallel_maintenance_workers max_parallel_workers max_parallel_workers_per_gather
+    min_parallel_index_scan_size min_parallel_table_scan_size parallel_leader_participation parallel_setup_cost
+    parallel_tuple_cost plan_cache_mode quote_all_identifiers random_page_cost recursive_worktable_factor
+    row_security search_path seq_page_cost standard_conforming_strings statement_timeout synchronize_seqscans
+    synchronous_commit timezone transaction_timeout transform_null_equals work_mem xmlbinary xmloption
+";
+
+/// Whether the effect of a SET of this setting, whose name is in lower case, depends on the text alone.
+pub(crate) fn is_plain(name: &str) -> bool {
+    PLAIN.split_ascii_whitespace().any(|plain| plain == name)
+}
+
+/// How the server reads texts on a connection that a session holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reading {
+    /// As on the other connections of the pool.
+    AsPool,
+    /// By settings that end with the transaction.
+    Locally,
+    /// A statement ran that may have changed the settings, or the server has reported other ones.
+    Otherwise,
+}
+
+/// Whether a text mentions one of these settings, or the beginning of a command that changes one under another name.
+pub fn mentions_reading(text: &[u8]) -> bool {
+    const OTHERS: [&str; 4] = ["zone", "names", "option", "u&"];
+    let all = || READING.iter().chain(&OTHERS).map(|name| name.as_bytes());
+    all().any(|name| text.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name)))
+}
+
 /// Whether a text means the same under all these settings: it has no constant in quotes, no NULL and only ASCII characters.
 pub fn is_read_alike(text: &[u8]) -> bool {
     let is_null = |word: &[u8]| word.eq_ignore_ascii_case(b"null");
@@ -131,6 +174,16 @@ mod tests {
         assert!(berlin.read_as(&settings(&[("TimeZone", "Europe/Berlin")])));
         assert!(!berlin.read_as(&settings(&[("TimeZone", "UTC")])));
         assert!(!berlin.read_as(&settings(&[])));
+    }
+
+    #[test]
+    fn the_settings_that_decide_how_texts_are_read_are_found_in_a_text() {
+        for text in ["set local TIMEZONE to 'x'", "set time zone 3", "set names 'x'", "reset datestyle"] {
+            assert!(mentions_reading(text.as_bytes()), "{text}");
+        }
+        for text in ["set local work_mem = 64", "set statement_timeout to 0", "set search_path = a, b"] {
+            assert!(!mentions_reading(text.as_bytes()), "{text}");
+        }
     }
 
     #[test]

@@ -4,12 +4,12 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hotrow_core::expect::{Expected, Message, Preparation, Prepared, Reply, RunEffects};
+use hotrow_core::expect::{Expected, Message, Preparation, PreparedStatements, Reply, RunEffects};
 
 /// Sends `count` units, each with a statement of its own, and processes the replies.
 fn run(count: u64) -> Duration {
     let begin = Instant::now();
-    let (mut expected, mut prepared) = (Expected::default(), Prepared::default());
+    let (mut expected, mut prepared) = (Expected::default(), PreparedStatements::default());
     for statement in 0..count {
         let name = Bytes::from(format!("s{statement}"));
         let parse = Message::Parse(name, statement, Some(Preparation::named(statement, 1)));

@@ -2,6 +2,7 @@
 select pg_catalog.json_build_object(
            'version', pg_catalog.current_setting('server_version_num')::pg_catalog.int4,
            'version_text', pg_catalog.current_setting('server_version'),
+           'pid', pg_catalog.pg_backend_pid(),
            'database', pg_catalog.current_database(),
            'database_oid', (select d.oid::pg_catalog.int8 from pg_catalog.pg_database d
                              where d.datname operator(pg_catalog.=) pg_catalog.current_database()),

@@ -1,5 +1,5 @@
--- Template: the row versions of one table that sessions wait for, and the visible rows of one of its pages.
--- The doctor replaces TABLE_NAME and KEY_COLUMNS by names that the server has quoted; a name cannot be a parameter.
+-- The row versions of one table that sessions wait for, and the visible rows of one of its pages.
+-- Names cannot be parameters: row_query.rs writes the quoted names of the table and its key into the text below.
 -- $1: the table's OID. $2, $3: the first position of the page and of the page after it, or nulls.
 -- The statement's snapshot is older than its look at the locks. A version that a transaction is changing is therefore
 -- visible, unless that transaction has committed in between.
@@ -17,14 +17,14 @@ with waited as materialized (
 select t.ctid::pg_catalog.text,
        t.xmin::pg_catalog.text,
        (select w.sessions from waited w where w.at operator(pg_catalog.=) t.ctid),
-       KEY_COLUMNS
-  from only TABLE_NAME t
+       {key}
+  from only {table} t
  where t.ctid operator(pg_catalog.=) any (array(select w.at from waited w))
 union all
 select p.ctid, p.xmin, 0, p.key
   from (
-       select t.ctid::pg_catalog.text as ctid, t.xmin::pg_catalog.text as xmin, KEY_COLUMNS as key
-         from only TABLE_NAME t
+       select t.ctid::pg_catalog.text as ctid, t.xmin::pg_catalog.text as xmin, {key} as key
+         from only {table} t
         where t.ctid operator(pg_catalog.>=) $2::pg_catalog.text::pg_catalog.tid
           and t.ctid operator(pg_catalog.<) $3::pg_catalog.text::pg_catalog.tid
         limit 300

@@ -20,6 +20,19 @@ pub enum Error {
         /// The server's message.
         message: String,
     },
+    /// The server does not answer.
+    #[error("the server does not answer within 3 s; check its load and the network")]
+    Slow,
+    /// The connection is lost.
+    #[error(
+        "the server closed the doctor's connection during a query about {what}: {message}; run the doctor again"
+    )]
+    Lost {
+        /// The subject.
+        what: &'static str,
+        /// The server's message, or the driver's.
+        message: String,
+    },
     /// An answer has another form than expected.
     #[error(
         "the server's answer about {what} cannot be read: {source}; report this with the server's version"
@@ -44,12 +57,28 @@ pub enum Error {
 }
 
 impl Error {
+    /// The reason alone, for a page that asks again by itself: without the next step of a person who runs the doctor.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            Error::Connect(error) => error.to_string(),
+            Error::Lost { message, .. } => message.clone(),
+            Error::Slow => "no answer within 3 s".to_owned(),
+            error => error.to_string(),
+        }
+    }
+
     /// The error of a query about this subject.
     pub(crate) fn query(what: &'static str) -> impl Fn(tokio_postgres::Error) -> Self {
         move |error| {
             let message =
                 error.as_db_error().map_or_else(|| error.to_string(), |error| error.message().to_owned());
-            Error::Query { what, message }
+            // 57P01 to 57P05: an operator ends the session, or the server stops, crashes or starts.
+            let is_end = error.code().is_some_and(|code| code.code().starts_with("57P0"));
+            match is_end || error.is_closed() {
+                true => Error::Lost { what, message },
+                false => Error::Query { what, message },
+            }
         }
     }
 }

@@ -1,30 +1,36 @@
 //! `hotrow doctor`: finds out what the sessions of a server wait for, which row is hot, and what the gateway would give.
 //!
-//! What reads the server is a thin shell. What it has read is a recording, and the diagnosis of a recording is pure.
+//! A thin shell reads the server and makes a recording. The diagnosis of a recording is pure.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `args.rs` | the command line |
 //! | `sampler.rs` | one run: samples, the rows behind the locks, counters |
 //! | `server.rs` | the connection and its queries (`sql/`) |
+//! | `machine.rs` | the server's machine, if the doctor runs on it |
+//! | `row_query.rs` | the statement that reads rows of a table, with names in it |
 //! | `verdicts.rs` | the gateway's decisions about the statements |
 //! | `recorder.rs` | collects samples within a bound; decides when to take the next one |
 //! | `recording.rs`, `sample.rs`, `counters.rs` | what was read, as plain data |
 //! | `diagnosis` | what is wrong and what the gateway would give |
 //! | `report` | the report as JSON, text and an HTML page |
+//! | `watch.rs` | the server at one moment, for the operations page of the gateway |
 //! | `error.rs` | why there is no report |
 
 mod args;
 pub mod counters;
 pub mod diagnosis;
 mod error;
+mod machine;
 mod recorder;
 pub mod recording;
 pub mod report;
+mod row_query;
 pub mod sample;
 mod sampler;
 mod server;
 mod verdicts;
+mod watch;
 
 use std::path::Path;
 use std::time::Duration;
@@ -34,9 +40,15 @@ pub use diagnosis::{Diagnosis, diagnose};
 pub use error::Error;
 pub use recording::Recording;
 pub use report::Report;
+pub use watch::{ServerNow, Watch};
 
 /// Examines the server. The files of the arguments are written.
 pub async fn run(args: &Args) -> Result<Report, Error> {
+    // A file that cannot be written is an error before the examination, not after it.
+    for path in args.json.iter().chain(&args.html) {
+        let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        opened.map_err(|source| Error::Write { path: path.clone(), source })?;
+    }
     let recording = record(args).await?;
     let diagnosis = diagnose(&recording, args.show_keys);
     let report = Report::new(&recording, &diagnosis, args.show_keys);
@@ -61,4 +73,19 @@ pub async fn record(args: &Args) -> Result<Recording, Error> {
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {
     std::fs::write(path, text).map_err(|source| Error::Write { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Args, Error, run};
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_an_error_before_the_examination() {
+        let upstream = "postgres://nobody@127.0.0.1:1/none".to_owned();
+        let json = Some("/no/such/folder/report.json".into());
+        let args = Args { upstream, seconds: 1, interval_ms: 10, json, html: None, show_keys: false };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let refused = runtime.block_on(run(&args));
+        assert!(matches!(refused, Err(Error::Write { .. })), "{:?}", refused.err());
+    }
 }

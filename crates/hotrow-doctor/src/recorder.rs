@@ -21,6 +21,9 @@ const VALUE_CHARS_MAX: usize = 100;
 const SHARE: u32 = 50;
 /// Samples of which the fastest tells the work of one.
 const LAST: usize = 10;
+/// The longest pause as long as there are fewer of them, in intervals: the first sample fills the server's caches, and on
+/// a busy server it can take so long that no second one would be taken.
+const FIRST_PAUSE_MAX: u32 = 5;
 
 /// Collects samples.
 #[derive(Debug)]
@@ -103,7 +106,11 @@ impl Recorder {
         }
         let work = self.took.iter().min().copied().unwrap_or(took);
         self.work += work;
-        self.interval.max(work * SHARE).saturating_sub(took)
+        let slowed = match self.took.len() < LAST {
+            true => (work * SHARE).min(self.interval * FIRST_PAUSE_MAX),
+            false => work * SHARE,
+        };
+        self.interval.max(slowed).saturating_sub(took)
     }
 }
 
@@ -159,5 +166,14 @@ mod tests {
         }
         assert_eq!(recorder.pause(Duration::from_millis(10)), Duration::from_millis(490));
         assert_eq!(recorder.work, Duration::from_micros(10 * 500) + Duration::from_millis(30));
+    }
+
+    #[test]
+    fn a_slow_first_sample_does_not_decide_the_pause() {
+        let mut recorder = Recorder::new(Duration::from_millis(50));
+        for _ in 1..LAST {
+            assert_eq!(recorder.pause(Duration::from_millis(60)), Duration::from_millis(190));
+        }
+        assert_eq!(recorder.pause(Duration::from_millis(60)), Duration::from_millis(2_940), "all took long");
     }
 }

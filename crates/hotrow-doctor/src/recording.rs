@@ -1,6 +1,7 @@
 //! A recording: everything that the doctor has read from a server. The diagnosis sees nothing else, so a recording in a
 //! file is a test case.
 
+use hotrow_core::untrusted::identifier;
 use serde::{Deserialize, Serialize};
 
 use crate::counters::{Counters, StatementCounters};
@@ -24,10 +25,43 @@ pub struct Recording {
     pub statements: Vec<Statement>,
     /// Why the gateway would pack no statement of the doctor's role, or why it could not be asked.
     pub unpackable: Option<String>,
+    /// The connection was lost before the end.
+    pub lost: Option<Lost>,
     /// The doctor's own queries, which the server counts as commits.
     pub own_queries: u32,
     /// The doctor's own work in the server: the time of its statements, in milliseconds.
     pub own_ms: f64,
+    /// The fastest of several small pieces of work, in microseconds: the speed of the server's core.
+    pub probe_us: Option<f64>,
+    /// The server's machine, if the doctor runs on it.
+    pub machine: Option<Machine>,
+}
+
+/// The machine of the server, as the doctor sees it from the same machine.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Machine {
+    /// Its cores.
+    pub cores: usize,
+    /// The average number of busy cores during the run.
+    pub busy: Option<f64>,
+    /// The part of it that the server's processes used.
+    #[serde(default)]
+    pub server: Option<f64>,
+    /// The time for which a process of the server that can run waits for a core, in microseconds.
+    #[serde(default)]
+    pub core_wait_us: Option<f64>,
+    /// The average number of processes of the server that can run and wait for a core.
+    #[serde(default)]
+    pub queue: Option<f64>,
+}
+
+/// The end of the doctor's connection before the end of the run. There are no counters after the last sample then.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Lost {
+    /// Seconds since the first sample.
+    pub seconds: f64,
+    /// The server's message, or the driver's.
+    pub message: String,
 }
 
 /// What the server offers, and what the doctor's role can see.
@@ -37,6 +71,9 @@ pub struct Abilities {
     pub version: u32,
     /// The version for people.
     pub version_text: String,
+    /// The process of the doctor's connection.
+    #[serde(default)]
+    pub pid: i32,
     /// The database of the doctor's connection.
     pub database: String,
     /// Its OID.
@@ -72,14 +109,14 @@ pub struct Table {
     pub schema: String,
     /// Its name.
     pub name: String,
-    /// Both, as SQL needs them.
-    pub quoted: String,
     /// `pg_class.relkind`.
     pub kind: String,
     /// Its size in pages when it was last analysed.
     pub pages: i64,
     /// The doctor's role can read its rows.
     pub readable: bool,
+    /// Reading its rows runs no code with the rights of a superuser.
+    pub trusted: bool,
     /// Its unique keys, the primary key first.
     pub keys: Vec<UniqueKey>,
 }
@@ -89,22 +126,23 @@ pub struct Table {
 pub struct UniqueKey {
     /// The columns.
     pub columns: Vec<String>,
-    /// The same, as SQL needs them.
-    pub quoted: Vec<String>,
 }
 
 impl Table {
-    /// The columns of all its keys, each once, as `(name, quoted)`. The values of a row are read in this order.
-    pub fn key_columns(&self) -> Vec<(&str, &str)> {
-        let mut columns: Vec<(&str, &str)> = Vec::new();
-        for key in &self.keys {
-            for (name, quoted) in key.columns.iter().zip(&key.quoted) {
-                if !columns.iter().any(|(known, _)| known == name) {
-                    columns.push((name, quoted));
-                }
+    /// The columns of all its keys, each once. The values of a row are read in this order.
+    pub fn key_columns(&self) -> Vec<&str> {
+        let mut columns: Vec<&str> = Vec::new();
+        for name in self.keys.iter().flat_map(|key| &key.columns) {
+            if !columns.contains(&name.as_str()) {
+                columns.push(name);
             }
         }
         columns
+    }
+
+    /// Its name as SQL needs it.
+    pub fn quoted(&self) -> String {
+        format!("{}.{}", identifier(&self.schema), identifier(&self.name))
     }
 
     /// Its name for people.
@@ -124,12 +162,12 @@ pub struct Statement {
     /// The counters, if `pg_stat_statements` has them: calls and time during the run.
     pub counters: Option<StatementCounters>,
     /// The gateway's decision. `None` if it was not asked.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<RecordedVerdict>,
 }
 
-/// What the gateway would do with a statement.
+/// The verdict of the gateway about a statement, as plain data.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct RecordedVerdict {
     /// `packed`, `merged`, `passed through`, `transaction` (it begins or ends one) or `unknown`.
     pub name: String,
     /// Why.
@@ -144,7 +182,7 @@ pub struct Verdict {
     pub writes: bool,
 }
 
-impl Verdict {
+impl RecordedVerdict {
     /// A lane would run it.
     pub fn is_packed(&self) -> bool {
         matches!(self.name.as_str(), "packed" | "merged")

@@ -11,8 +11,18 @@ pub struct Sample {
     pub xid: Option<u64>,
     /// The position in the log, in bytes.
     pub wal: Option<f64>,
+    /// Commits in this database so far, as far as the sessions have reported them. `None` before version 15, where reading them
+    /// would cost too much.
+    #[serde(default)]
+    pub commits: Option<f64>,
+    /// The same for rows that were inserted, updated or deleted.
+    #[serde(default)]
+    pub changes: Option<f64>,
     /// Number of idle sessions.
     pub idle: u32,
+    /// Those of them whose last statement ended less than a second before.
+    #[serde(default)]
+    pub resting: Option<u32>,
     /// The sessions that are not idle.
     pub sessions: Vec<Session>,
     /// The locks of rows and transactions. If a session waits for another lock, all locks.
@@ -45,6 +55,9 @@ pub struct Session {
     pub changed_us: Option<i64>,
     /// The age of its snapshot in transactions.
     pub xmin_age: Option<i64>,
+    /// Its client is on the server's machine.
+    #[serde(default)]
+    pub is_local: bool,
     /// Its transaction has written.
     #[serde(default)]
     pub writes: bool,

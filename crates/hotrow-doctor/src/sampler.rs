@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 use hotrow_core::normalise::without_values;
 use tokio_postgres::Statement as Prepared;
 
+use crate::counters::Counters;
 use crate::error::Error;
+use crate::machine::Watched;
 use crate::recorder::Recorder;
-use crate::recording::{Recording, Table};
+use crate::recording::{Lost, Recording, Table};
 use crate::sample::Sample;
 use crate::server::{self, Server};
 
@@ -21,6 +23,10 @@ const SKELETON_CHARS: usize = 4_000;
 /// Reads of a table without a hit after which its most contended page is read as well.
 const READS_WITHOUT_HIT: u32 = 3;
 
+/// Small pieces of work that are timed before the first sample. On a busy server many are interrupted, and the fastest
+/// counts.
+const PROBES: usize = 10;
+
 /// A table with rows that sessions wait for.
 struct Hot {
     table: Table,
@@ -28,19 +34,77 @@ struct Hot {
     misses: u32,
 }
 
-/// Records a server for this long.
+/// Records a server for this long. If the connection is lost after the first sample, the recording ends there and says
+/// so: what was seen until then can be the reason.
 pub async fn record(url: &str, length: Duration, interval: Duration) -> Result<Recording, Error> {
     let mut server = Server::connect(url).await?;
     let before = server.counters().await?;
     let mut recorder = Recorder::new(interval);
     let mut hot = HashMap::new();
-    let end = Instant::now() + length;
+    let mut probes = Vec::new();
+    for _ in 0..PROBES {
+        probes.extend(server.probe().await);
+    }
+    let machine = Watched::begin(server.abilities.pid);
+    let begun = Instant::now();
+    let sampled = sample(&mut server, &mut recorder, &mut hot, &mut probes, begun + length).await;
+    let after = match sampled {
+        Ok(()) => server.counters().await,
+        Err(error) => Err(error),
+    };
+    let (after, lost) = match after {
+        Ok(after) => (after, None),
+        Err(Error::Lost { message, .. }) if !recorder.samples.is_empty() => {
+            let seconds = begun.elapsed().as_secs_f64();
+            (Counters::default(), Some(Lost { seconds, message }))
+        }
+        Err(error) => return Err(error),
+    };
+    let samples = recorder.samples.iter();
+    let others: BTreeSet<u32> = samples
+        .flat_map(|sample| &sample.locks)
+        .filter(|lock| !lock.granted)
+        .filter_map(|lock| lock.relation)
+        .collect();
+    let unknown: Vec<u32> =
+        others.into_iter().filter(|oid| !hot.contains_key(oid)).take(TABLES_MAX).collect();
+    let mut tables: Vec<Table> = hot.into_values().map(|hot: Hot| hot.table).collect();
+    if !unknown.is_empty() && lost.is_none() {
+        tables.extend(server.tables(&unknown).await?);
+    }
+    let mut recording = Recording {
+        abilities: server.abilities,
+        samples: std::mem::take(&mut recorder.samples),
+        before,
+        after,
+        tables,
+        lost,
+        own_queries: server.queries,
+        own_ms: recorder.work.as_secs_f64() * 1e3,
+        probe_us: probes.into_iter().reduce(f64::min),
+        machine: machine.map(Watched::end),
+        ..Recording::default()
+    };
+    take_statements(&mut recorder, &mut recording);
+    Ok(recording)
+}
+
+/// Takes samples until the end.
+async fn sample(
+    server: &mut Server,
+    recorder: &mut Recorder,
+    hot: &mut HashMap<u32, Hot>,
+    probes: &mut Vec<f64>,
+    end: Instant,
+) -> Result<(), Error> {
     loop {
         let own = server.own;
         if let Some(mut sample) = server.sample().await? {
-            read_rows(&mut server, &mut hot, &mut sample).await?;
+            let read = read_rows(server, hot, &mut sample).await;
             recorder.add(sample);
+            read?;
         }
+        probes.extend(server.probe().await);
         let pause = recorder.pause(server.own - own);
         if Instant::now() + pause >= end {
             tokio::time::sleep_until(end.into()).await;
@@ -52,31 +116,7 @@ pub async fn record(url: &str, length: Duration, interval: Duration) -> Result<R
     if let Some(sample) = server.sample().await? {
         recorder.add(sample);
     }
-    let after = server.counters().await?;
-    let samples = recorder.samples.iter();
-    let others: BTreeSet<u32> = samples
-        .flat_map(|sample| &sample.locks)
-        .filter(|lock| !lock.granted)
-        .filter_map(|lock| lock.relation)
-        .collect();
-    let unknown: Vec<u32> =
-        others.into_iter().filter(|oid| !hot.contains_key(oid)).take(TABLES_MAX).collect();
-    let mut tables: Vec<Table> = hot.into_values().map(|hot: Hot| hot.table).collect();
-    if !unknown.is_empty() {
-        tables.extend(server.tables(&unknown).await?);
-    }
-    let mut recording = Recording {
-        abilities: server.abilities,
-        samples: std::mem::take(&mut recorder.samples),
-        before,
-        after,
-        tables,
-        own_queries: server.queries,
-        own_ms: recorder.work.as_secs_f64() * 1e3,
-        ..Recording::default()
-    };
-    take_statements(&mut recorder, &mut recording);
-    Ok(recording)
+    Ok(())
 }
 
 /// Reads the rows that sessions wait for at the moment, in the tables with the most waiting sessions.

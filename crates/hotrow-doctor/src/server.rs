@@ -11,6 +11,7 @@ use tokio_postgres::{Client, Statement};
 use crate::counters::{Counters, StatementCounters};
 use crate::error::Error;
 use crate::recording::{Abilities, Table};
+use crate::row_query::row_query;
 use crate::sample::{RowSeen, Sample};
 
 /// Characters of a statement's text that are read.
@@ -58,25 +59,27 @@ impl Server {
         }
     }
 
+    /// The time of a small piece of work, in microseconds. `None` if the server does not answer.
+    pub async fn probe(&mut self) -> Option<f64> {
+        let begun = Instant::now();
+        let row = self.client.query_one(include_str!("../sql/probe.sql"), &[]).await;
+        self.own += begun.elapsed();
+        self.queries += 1;
+        row.ok()?.try_get(0).ok()
+    }
+
     /// The tables with these OIDs.
     pub async fn tables(&self, oids: &[u32]) -> Result<Vec<Table>, Error> {
         let oids: Vec<String> = oids.iter().map(ToString::to_string).collect();
         self.ask("tables", include_str!("../sql/tables.sql"), &[&oids]).await
     }
 
-    /// A query for the rows of a table that sessions wait for. `None` if the doctor cannot read the table.
+    /// A query for the rows of a table that sessions wait for. `None` if the doctor does not read the table.
     pub async fn prepare_rows(&self, table: &Table) -> Option<Statement> {
-        if !table.readable {
+        if !(table.readable && table.trusted) {
             return None;
         }
-        let key: Vec<String> = table
-            .key_columns()
-            .iter()
-            .map(|(_, quoted)| format!("pg_catalog.left(pg_catalog.concat(t.{quoted}), 100)"))
-            .collect();
-        let key = format!("array[{}]::pg_catalog.text[]", key.join(", "));
-        let text = include_str!("../sql/rows.sql");
-        let text = text.replace("KEY_COLUMNS", &key).replace("TABLE_NAME", &table.quoted);
+        let text = row_query(table)?;
         self.client.prepare(&text).await.ok()
     }
 
@@ -144,7 +147,8 @@ impl Server {
 
 /// Whether a statement is the doctor's own. Its first line tells.
 pub fn is_own(query: &str) -> bool {
-    const OWN: [&str; 10] = [
+    const OWN: [&str; 11] = [
+        include_str!("../sql/probe.sql"),
         include_str!("../sql/sample.sql"),
         include_str!("../sql/rows.sql"),
         include_str!("../sql/tables.sql"),

@@ -3,7 +3,7 @@
 use hotrow_gateway::config::Config;
 use hotrow_gateway::explain::{Judge, Ruling};
 
-use crate::recording::{Recording, Verdict};
+use crate::recording::{RecordedVerdict, Recording};
 
 /// Statements that are judged: those with the most calls or samples.
 const JUDGED_MAX: usize = 200;
@@ -34,21 +34,25 @@ async fn try_judge(url: &str, recording: &mut Recording) -> Result<(), String> {
         let statement = &mut recording.statements[index];
         let ruling = judge.rule(&statement.shape, &statement.types).await;
         statement.verdict = Some(ruling.map_or_else(
-            |error| Verdict { name: "unknown".into(), reason: error.to_string(), ..Verdict::default() },
+            |error| RecordedVerdict {
+                name: "unknown".into(),
+                reason: error.without_values(),
+                ..RecordedVerdict::default()
+            },
             verdict,
         ));
     }
     Ok(())
 }
 
-fn verdict(ruling: Ruling) -> Verdict {
+fn verdict(ruling: Ruling) -> RecordedVerdict {
     let name = match ruling {
         Ruling { is_merged: true, .. } => "merged",
         Ruling { is_packed: true, .. } => "packed",
         Ruling { is_boundary: true, .. } => "transaction",
         _ => "passed through",
     };
-    Verdict {
+    RecordedVerdict {
         name: name.into(),
         reason: ruling.reason,
         remedy: ruling.remedy.map(str::to_owned),

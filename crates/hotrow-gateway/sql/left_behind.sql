@@ -2,7 +2,7 @@
 -- order of the fields that the gateway reads, among them the channels to which it listens, and the number of statements
 -- that the protocol has prepared. Changes nothing.
 -- A setting is `name=value`, its value as the hexadecimal digits of its bytes, because a value can contain any
--- character. A value that the role cannot read is missing, and with it the sign. A channel is written likewise.
+-- character. A value that the role cannot read is missing, and with it the sign. A channel is written in the same way.
 -- $1: the user that logged in. $2: the role that the connection began with. Runs on PostgreSQL 14 and later, as any
 -- role.
 select pg_catalog.array_to_string(array(

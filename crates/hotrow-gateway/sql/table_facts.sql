@@ -1,12 +1,16 @@
 -- The catalogue's facts about one table, as one JSON value; null if the table does not exist. Changes nothing.
--- $1: the table's name as to_regclass accepts it. $2: the most partitions that a packed table can have.
+-- $1: the table's name as to_regclass accepts it, with its identifiers quoted; or the table's OID, because a role that can
+-- use a view may lack the right to name the table below. $2: the most partitions that a packed table can have.
 -- Runs on PostgreSQL 14 and later, as any role.
 -- Tables, functions, types and operators are qualified. The owner of a database can set its search_path for every role,
 -- and could otherwise put operators with the owner's code in front of those of pg_catalog.
 with recursive relation as (
     select c.*
       from pg_catalog.pg_class c
-     where c.oid operator(pg_catalog.=) pg_catalog.to_regclass($1::pg_catalog.text)
+     where c.oid operator(pg_catalog.=) case
+               when $1::pg_catalog.text operator(pg_catalog.~) '^[0-9]+$' then $1::pg_catalog.text::pg_catalog.oid
+               else pg_catalog.to_regclass($1::pg_catalog.text)::pg_catalog.oid
+           end
 ),
 -- A partitioned table and its partitions, at any depth. Each of them can have triggers, constraints, indexes and generated
 -- columns of its own, which run for its rows.
@@ -100,7 +104,6 @@ column_fact as (
                       and not l.in_array
                       and t.typtype operator(pg_catalog.<>) 'd'::pg_catalog."char"
                ),
-               'type_name', pg_catalog.format_type(a.atttypid, a.atttypmod),
                'type_kind', case when k.builtin and k.harmless then 'builtin'
                                  when k.harmless then 'harmless'
                                  else 'other' end,
@@ -288,6 +291,7 @@ select pg_catalog.json_build_object(
            'persistence', c.relpersistence::pg_catalog.text,
            'has_rules', exists (select from pg_catalog.pg_rewrite r where r.ev_class operator(pg_catalog.=) c.oid),
            'row_security', c.relrowsecurity,
+           'has_citus', pg_catalog.to_regclass('pg_catalog.pg_dist_partition') is not null,
            'has_children', exists (select from pg_catalog.pg_inherits h where h.inhparent operator(pg_catalog.=) c.oid),
            'is_partition', c.relispartition,
            'partitions', coalesce((
@@ -318,7 +322,12 @@ select pg_catalog.json_build_object(
            'columns', coalesce((select pg_catalog.json_agg(f.fact order by f.attnum) from column_fact f), '[]'),
            'unique_indexes', coalesce((select pg_catalog.json_agg(f.fact) from index_fact f), '[]'),
            'triggers', coalesce((select pg_catalog.json_agg(f.fact) from trigger_fact f), '[]'),
-           'expressions', coalesce((select pg_catalog.json_agg(f.fact) from expression_fact f), '[]'),
+           -- A constraint that is dropped while this query runs has no definition any more. The fingerprint is older, so the first
+           -- batch notices the change.
+           'expressions', coalesce((
+               -- A WHERE would evaluate the definition twice.
+               select pg_catalog.json_agg(f.fact) filter (where f.fact is not null) from expression_fact f
+           ), '[]'),
            'referrers', coalesce((select pg_catalog.json_agg(f.fact) from referrer_fact f), '[]')
        ) as facts
   from relation c

@@ -7,19 +7,34 @@
 with recursive root as (
     select pg_catalog.to_regclass($1::pg_catalog.text)::pg_catalog.oid as oid
 ),
--- The table and its partitions, at any depth.
+-- The table and its partitions, at any depth. For a view, also the relations that it reads.
 tree (oid) as (
     select r.oid from root r
-    union all
-    select h.inhrelid
+    union
+    select part.oid
       from tree t
       join pg_catalog.pg_class c on c.oid operator(pg_catalog.=) t.oid
-      join pg_catalog.pg_inherits h on h.inhparent operator(pg_catalog.=) t.oid
-     where c.relkind operator(pg_catalog.=) 'p'::pg_catalog."char"
+     cross join lateral (
+               select h.inhrelid as oid
+                 from pg_catalog.pg_inherits h
+                where h.inhparent operator(pg_catalog.=) t.oid
+                  and c.relkind operator(pg_catalog.=) 'p'::pg_catalog."char"
+               union all
+               select d.refobjid
+                 from pg_catalog.pg_rewrite r
+                 join pg_catalog.pg_depend d
+                   on d.classid operator(pg_catalog.=) 'pg_catalog.pg_rewrite'::pg_catalog.regclass::pg_catalog.oid
+                  and d.objid operator(pg_catalog.=) r.oid
+                where r.ev_class operator(pg_catalog.=) t.oid
+                  and c.relkind operator(pg_catalog.=) 'v'::pg_catalog."char"
+                  and d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
+           ) part
 ),
 -- The planner expects few rows of an array, and uses the indexes of the catalogue.
 relation as (
-    select c.oid, c.relnamespace, c.relname, c.relkind, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity
+    select c.oid, c.relnamespace, c.relname, c.relkind, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity,
+           -- Options decide what a view does, but not what a table does.
+           case when c.relkind operator(pg_catalog.=) 'v'::pg_catalog."char" then c.reloptions end as options
       from pg_catalog.unnest(array(select t.oid from tree t)) as member (oid)
       join pg_catalog.pg_class c on c.oid operator(pg_catalog.=) member.oid
 ),
@@ -29,13 +44,11 @@ attribute as (
       join pg_catalog.pg_attribute a on a.attrelid operator(pg_catalog.=) c.oid
      where a.attnum operator(pg_catalog.>) 0::pg_catalog.int2
 ),
--- The types of the table's columns, which its partitions share, the base types of domains, the elements of arrays and the columns of composite
+-- The types of the columns, the base types of domains, the elements of arrays and the columns of composite
 -- types, at any depth. A composite type can contain an array of its own type: UNION ends the recursion.
 layer (oid) as (
     select a.atttypid
-      from root r
-      join pg_catalog.pg_attribute a on a.attrelid operator(pg_catalog.=) r.oid
-     where a.attnum operator(pg_catalog.>) 0::pg_catalog.int2
+      from attribute a
     union
     select part.oid
       from layer l
@@ -68,7 +81,7 @@ trigger_function as (
 -- it.
 part (version) as (
     select pg_catalog.concat('table ', c.oid, ' ', c.relnamespace, ' ', c.relname, ' ', c.relkind, c.relpersistence,
-                             c.relrowsecurity, c.relforcerowsecurity)
+                             c.relrowsecurity, c.relforcerowsecurity, c.options)
       from relation c
     union all
     select pg_catalog.concat('column ', a.attrelid, ' ', a.attnum, ' ', a.xmin) from attribute a

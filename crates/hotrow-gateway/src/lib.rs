@@ -39,5 +39,5 @@ pub use net::peer::{Peer, TlsPeer};
 pub use net::{Address, tls};
 pub use operator::{explain, view};
 pub use server::driver;
-pub use server::pack::PACK_TRUSTED;
+pub use server::pack::{MISSING_FUNCTIONS, PACK_TRUSTED};
 pub use shared::requests::OperatorRequest;

@@ -9,18 +9,21 @@ use axum::{Router, http};
 use hotrow_core::limits;
 
 use crate::auth::{self, Tokens};
-use crate::clients::{Clients, Upstream};
+use crate::clients::{Clients, GatewayAccess};
+use crate::live::{self, Live, Source};
 use crate::problem::{Kind, Problem};
 use crate::routes::Routes;
 use crate::{counters, feeds, health, page, queues, sales};
 
-/// The whole API. Without tokens, every client that reaches the server can call it.
-pub fn router(upstream: &Upstream, tokens: Option<Tokens>) -> Router {
+/// The whole API, and the page if there is a source for it. Without tokens, every client that reaches the server can call it.
+pub fn router(upstream: &GatewayAccess, tokens: Option<Tokens>, source: Option<Arc<dyn Source>>) -> Router {
     let clients = Arc::new(Clients::new(upstream));
     tokio::spawn(health::report_missing_pack(clients.clone()));
     let tokens = tokens.map(Arc::new);
+    let live = source.map(|source| live::routes(Live::start(source, &clients))).unwrap_or_default();
     let calls = routes_of_all_areas()
         .router()
+        .merge(live)
         .route_layer(from_fn_with_state(tokens.clone(), auth::check))
         .layer(DefaultBodyLimit::max(limits::HTTP_BODY_BYTES_MAX));
     Router::new()

@@ -18,8 +18,20 @@ use crate::problem::{Kind, Problem};
 /// The accepted tokens, as digests. The time that a comparison of digests takes tells nothing about the tokens.
 #[derive(Clone, Debug)]
 pub struct Tokens {
-    digests: Vec<[u8; 32]>,
+    digests: Vec<([u8; 32], Access)>,
 }
+
+/// The requests that a client can send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// All.
+    Full,
+    /// Those that change nothing: GET and HEAD.
+    ReadOnly,
+}
+
+/// Before a token in the file: the token is for requests that change nothing.
+const READ_ONLY: &str = "read-only ";
 
 /// The reason why the tokens cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -51,42 +63,53 @@ pub enum TokenError {
 const TOKEN_BYTES_MIN: usize = 16;
 
 impl Tokens {
-    /// Reads one token per line. Empty lines are ignored.
+    /// Reads one token per line, after `read-only ` if it is for reading. Empty lines are ignored.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let name = path.display().to_string();
         let text =
             std::fs::read_to_string(path).map_err(|error| TokenError::Read { path: name.clone(), error })?;
         let mut digests = Vec::new();
         for (index, token) in text.lines().map(str::trim).enumerate().filter(|(_, token)| !token.is_empty()) {
+            let (token, access) = match token.strip_prefix(READ_ONLY) {
+                Some(token) => (token.trim_start(), Access::ReadOnly),
+                None => (token, Access::Full),
+            };
             if token.len() < TOKEN_BYTES_MIN {
                 return Err(TokenError::Short { path: name, line: index + 1 });
             }
-            digests.push(Sha256::digest(token.as_bytes()).into());
+            digests.push((Sha256::digest(token.as_bytes()).into(), access));
         }
         if digests.is_empty() { Err(TokenError::Empty(name)) } else { Ok(Tokens { digests }) }
     }
 
     /// Compares with all tokens, each byte by byte to the end, wherever they differ.
-    fn accept(&self, token: &[u8]) -> bool {
+    fn accept(&self, token: &[u8]) -> Option<Access> {
         let presented: [u8; 32] = Sha256::digest(token).into();
         let differs =
             |digest: &[u8; 32]| digest.iter().zip(presented).fold(0, |all, (one, other)| all | (one ^ other));
-        self.digests.iter().fold(false, |found, digest| found | (std::hint::black_box(differs(digest)) == 0))
+        let equal = |digest: &[u8; 32]| std::hint::black_box(differs(digest)) == 0;
+        self.digests.iter().fold(None, |found, (digest, access)| equal(digest).then_some(*access).or(found))
     }
 }
 
 /// The tokens that are accepted; none if there is no file of tokens.
 type Accepted = State<Option<Arc<Tokens>>>;
 
-/// Passes a request that has a token, or needs none.
-pub async fn check(tokens: Accepted, request: Request, next: Next) -> Result<Response, Problem> {
-    match &*tokens {
+/// Passes a request that has a token, or needs none. The request then carries its [`Access`].
+pub async fn check(tokens: Accepted, mut request: Request, next: Next) -> Result<Response, Problem> {
+    let access = match &*tokens {
         Some(tokens) => authorize(tokens, request.headers())?,
         None => {
             refuse_other_hosts(&request)?;
             refuse_web_pages(request.headers())?;
+            Access::Full
         }
+    };
+    if access == Access::ReadOnly && !request.method().is_safe() {
+        let detail = format!("the token is for reading, and the request is a {}", request.method());
+        return Err(Problem::new(Kind::ReadOnly, detail, WITH_A_FULL_TOKEN));
     }
+    request.extensions_mut().insert(access);
     Ok(next.run(request).await)
 }
 
@@ -98,18 +121,29 @@ pub async fn check_host(tokens: Accepted, request: Request, next: Next) -> Resul
     Ok(next.run(request).await)
 }
 
+const WITH_A_FULL_TOKEN: &str =
+    "Send a token whose line in the file of --http-token-file does not begin with read-only.";
 const WITH_A_TOKEN: &str = "Set --http-token-file to a file with tokens, and send a token.";
 
 /// Any page that a browser on this machine shows can send requests to a loopback address. Browsers send the page's origin, but
-/// not with every GET. Newer browsers also report whether the page is of the same site.
+/// not with every GET. Newer browsers also report whether the page is of the same site. A page of the same origin is the
+/// operations page: `refuse_other_hosts` has checked that the host is this machine.
 fn refuse_web_pages(headers: &HeaderMap) -> Result<(), Problem> {
     let is_foreign = |site: &[u8]| !matches!(site, b"same-origin" | b"none");
     let sites = headers.get_all("sec-fetch-site");
-    if headers.contains_key(ORIGIN) || sites.iter().any(|site| is_foreign(site.as_bytes())) {
+    let is_own = sites.iter().next().is_some_and(|site| site == "same-origin")
+        && headers.get_all(ORIGIN).iter().all(|origin| is_of(origin.as_bytes(), headers));
+    if (headers.contains_key(ORIGIN) && !is_own) || sites.iter().any(|site| is_foreign(site.as_bytes())) {
         let detail = "the request comes from a web page";
         return Err(Problem::new(Kind::ForeignOrigin, detail, WITH_A_TOKEN));
     }
     Ok(())
+}
+
+/// Whether this is the origin of the host that the request names.
+fn is_of(origin: &[u8], headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).map(|host| host.as_bytes());
+    origin.strip_prefix(b"http://").is_some_and(|origin| Some(origin) == host)
 }
 
 /// If a page's own host name resolves to a loopback address (DNS rebinding), the browser takes the API for the same site. The
@@ -135,15 +169,17 @@ fn is_this_machine(authority: &Authority) -> bool {
             || address.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback()))
 }
 
-fn authorize(tokens: &Tokens, headers: &HeaderMap) -> Result<(), Problem> {
+fn authorize(tokens: &Tokens, headers: &HeaderMap) -> Result<Access, Problem> {
     let hint =
         "Send the header Authorization: Bearer TOKEN, with a token from the file of --http-token-file.";
     let Some(header) = headers.get(AUTHORIZATION) else {
         return Err(Problem::new(Kind::Unauthorized, "the request has no Authorization header", hint));
     };
     let (scheme, token) = header.as_bytes().split_at(header.len().min("bearer ".len()));
-    if scheme.eq_ignore_ascii_case(b"bearer ") && tokens.accept(token.trim_ascii()) {
-        return Ok(());
+    if scheme.eq_ignore_ascii_case(b"bearer ")
+        && let Some(access) = tokens.accept(token.trim_ascii())
+    {
+        return Ok(access);
     }
     Err(Problem::new(Kind::Unauthorized, "the token is not valid", hint))
 }
@@ -182,6 +218,33 @@ mod tests {
             assert!(!accepts(&tokens, wrong), "{wrong}");
         }
         assert!(authorize(&tokens, &HeaderMap::new()).is_err());
+    }
+
+    #[test]
+    fn a_token_for_reading_is_recognised() {
+        let tokens = tokens("read-only  reader-token-0123456789\nfull-token-0123456789\n").unwrap();
+        assert_eq!(tokens.accept(b"reader-token-0123456789"), Some(Access::ReadOnly));
+        assert_eq!(tokens.accept(b"full-token-0123456789"), Some(Access::Full));
+        assert_eq!(tokens.accept(b"read-only  reader-token-0123456789"), None);
+    }
+
+    #[test]
+    fn the_own_page_can_send_requests_with_its_origin() {
+        let read = |headers: &[(&'static str, &str)]| {
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.append(*name, value.parse().unwrap());
+            }
+            refuse_web_pages(&map).is_ok()
+        };
+        let host = ("host", "127.0.0.1:8080");
+        let (own, same) = (("origin", "http://127.0.0.1:8080"), ("sec-fetch-site", "same-origin"));
+        assert!(read(&[host, own, same]));
+        assert!(!read(&[host, own]), "an old browser does not say that the page is of the same site");
+        assert!(!read(&[host, ("origin", "http://127.0.0.1:3000"), ("sec-fetch-site", "same-site")]));
+        assert!(!read(&[host, ("origin", "http://127.0.0.1:3000"), same]));
+        assert!(!read(&[host, own, ("origin", "http://evil.example"), same]));
+        assert!(!read(&[host, own, ("sec-fetch-site", "none")]));
     }
 
     #[test]
@@ -233,6 +296,7 @@ mod tests {
     fn files_without_good_tokens_are_refused() {
         assert!(matches!(tokens("\n \n"), Err(TokenError::Empty(_))));
         assert!(matches!(tokens("\nhunter2\n"), Err(TokenError::Short { line: 2, .. })));
+        assert!(matches!(tokens("read-only hunter2\n"), Err(TokenError::Short { line: 1, .. })));
         assert!(matches!(Tokens::read(Path::new("/nowhere/tokens")), Err(TokenError::Read { .. })));
     }
 }

@@ -27,7 +27,7 @@ use crate::sqlstate;
 pub type Connector = Arc<dyn Fn() -> io::Result<UnixStream> + Send + Sync>;
 
 /// The gateway, and the user of all calls.
-pub struct Upstream {
+pub struct GatewayAccess {
     /// Connects a new client to the gateway.
     pub connect: Connector,
     /// The user of all calls.
@@ -37,6 +37,8 @@ pub struct Upstream {
     /// A query that returns whether this user can trust the installed schema pack. Its parameters are this user and two texts,
     /// which are empty here.
     pub pack_trusted: &'static str,
+    /// A query that returns the functions of an array that this user cannot execute.
+    pub missing_functions: &'static str,
     /// The sender is dropped when the server is told to stop. Requests that wait for an order are then answered.
     pub stop: watch::Receiver<()>,
 }
@@ -122,6 +124,8 @@ pub struct Clients {
     config: Config,
     /// A query about the owner of the pack's functions. Each session runs it before its first call.
     pack_trusted: &'static str,
+    /// A query about functions, for the check whether the API can serve.
+    pub(crate) missing_functions: &'static str,
     room: Arc<Semaphore>,
     stop: watch::Receiver<()>,
 }
@@ -162,8 +166,8 @@ impl Drop for UnderWay<'_> {
 
 impl Clients {
     /// No session is opened yet.
-    pub fn new(upstream: &Upstream) -> Self {
-        let Upstream { connect, user, database, pack_trusted, stop } = upstream;
+    pub fn new(upstream: &GatewayAccess) -> Self {
+        let GatewayAccess { connect, user, database, pack_trusted, missing_functions, stop } = upstream;
         let mut config = Config::new();
         config.user(user).dbname(database).application_name("hotrow http");
         let groups = || (0..limits::HTTP_GROUPS).map(|_| Group::new()).collect();
@@ -171,7 +175,18 @@ impl Clients {
         let batches = Arc::new(Semaphore::new(limits::HTTP_BATCHES_MAX));
         let (merged, others, waits) = (groups(), groups(), Waits::default());
         let (connect, stop) = (connect.clone(), stop.clone());
-        Clients { merged, others, waits, batches, connect, config, pack_trusted, room, stop }
+        Clients {
+            merged,
+            others,
+            waits,
+            batches,
+            connect,
+            config,
+            pack_trusted,
+            missing_functions,
+            room,
+            stop,
+        }
     }
 
     /// Returns the rows of a call. The call runs to its end even if its client has gone, and is counted until then.
@@ -381,7 +396,14 @@ mod tests {
         });
         let (_stop, stopped) = watch::channel(());
         let (user, database) = ("ann".to_owned(), "shop".to_owned());
-        let upstream = Upstream { connect, user, database, pack_trusted: "select true", stop: stopped };
+        let upstream = GatewayAccess {
+            connect,
+            user,
+            database,
+            pack_trusted: "select true",
+            missing_functions: "select 1",
+            stop: stopped,
+        };
         let mut clients = Clients::new(&upstream);
         clients.room = Arc::new(Semaphore::new(1));
         let clients = Arc::new(clients);

@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use axum::response::Response;
 use hotrow_core::limits;
-use hotrow_sql::{Function, Place, functions};
+use hotrow_sql::{Counterpart, Function, functions};
 
 use crate::answer::json;
 use crate::clients::{Call, Clients, Effect, Key, Sessions, values};
 use crate::problem::{Kind, Problem};
 use crate::{openapi, sqlstate};
-
-const MISSING: Call = Call { sql: include_str!("../sql/missing.sql"), effect: Effect::Reads };
 
 /// `GET /health/live`
 pub async fn live() -> Response {
@@ -47,7 +45,8 @@ pub async fn ready(clients: Sessions) -> Result<Response, Problem> {
 
 /// The functions that are missing, as a problem.
 async fn missing(clients: &Arc<Clients>) -> Result<Option<Problem>, Problem> {
-    let rows = clients.rows(MISSING, Key::of("health"), values![called_functions()]).await?;
+    let check = Call { sql: clients.missing_functions, effect: Effect::Reads };
+    let rows = clients.rows(check, Key::of("health"), values![called_functions()]).await?;
     if rows.is_empty() {
         return Ok(None);
     }
@@ -58,7 +57,7 @@ async fn missing(clients: &Arc<Clients>) -> Result<Option<Problem>, Problem> {
 
 /// The functions that have a route, and the batch twin that gives back orders of a client that has gone.
 fn called_functions() -> Vec<String> {
-    let routed = functions().iter().filter(|function| matches!(function.http, Place::At(_)));
+    let routed = functions().iter().filter(|function| matches!(function.http, Counterpart::At(_)));
     let release = functions().iter().find(|function| function.name == "release");
     let release_batch = release.and_then(Function::batch_signature);
     routed.map(Function::signature).chain(release_batch).collect()

@@ -15,6 +15,7 @@ use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize};
 use uuid::Uuid;
 
+use crate::clients::{Value, values};
 use crate::problem::{Kind, Problem};
 
 const KEY: &str = "idempotency-key";
@@ -81,6 +82,21 @@ impl<'de> Deserialize<'de> for Text {
             text if text.contains('\0') => Err(D::Error::custom("a text contains the character U+0000")),
             text => Ok(Text(text)),
         }
+    }
+}
+
+/// The page of a list: the name before it, and its length.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Page {
+    after: Option<Text>,
+    max: Option<i32>,
+}
+
+impl Page {
+    /// The parameters of the call that lists.
+    pub fn values(self) -> Vec<Value> {
+        values![self.after.map_or_else(String::new, |Text(after)| after), self.max.unwrap_or(100)]
     }
 }
 

@@ -11,7 +11,9 @@
 //! | to the database | `clients`: sessions of the gateway that requests share; the statements are in `sql/` |
 //! | the answer | `answer` for rows, `columns` for their values, `problem` for all others, `sqlstate` for errors of the server |
 //!
-//! `page` shows the queues to people, with the same calls. `metrics` has an address of its own.
+//! `page` is the operations page, for people. Its data are the calls of the API, and the stream `GET /live`: `live` keeps the
+//! streams, `live/sampler` makes one event a second for all of them, and `live/history` computes rates. `metrics` has an address
+//! of its own.
 //!
 //! `openapi` puts the document for clients together, from an `openapi.json` for each area.
 
@@ -27,6 +29,7 @@ mod feeds;
 mod health;
 mod idle;
 mod input;
+mod live;
 mod metrics;
 mod openapi;
 mod page;
@@ -42,7 +45,8 @@ mod time;
 pub use api::{router, routes};
 pub use auth::{TokenError, Tokens};
 pub use bounds::Bounds;
-pub use clients::{Connector, Upstream};
+pub use clients::{Connector, GatewayAccess};
+pub use live::{Counters, Source, State};
 pub use metrics::serve_metrics;
 pub use openapi::document;
 pub use server::serve;

@@ -38,6 +38,8 @@ kinds! {
     BadRequest: BAD_REQUEST "bad-request" "Invalid request",
     /// No token, or a wrong one.
     Unauthorized: UNAUTHORIZED "unauthorized" "A valid token is required",
+    /// The token is for reading, and the request could change something.
+    ReadOnly: FORBIDDEN "read-only" "The token is for reading",
     /// The request comes or could come from a web page.
     ForeignOrigin: FORBIDDEN "foreign-origin" "Requests from web pages need a token",
     /// The path or the queue does not exist.

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hotrow_model::{Command, FeedCommand, QueueCommand};
-use hotrow_sql::{Function, Grant, Place, functions};
+use hotrow_sql::{Counterpart, Function, Grant, functions};
 use serde_json::Value;
 
 const MANIFESTS: &str = "crates/hotrow-sql/sql/*/functions.toml";
@@ -144,8 +144,8 @@ fn every_merge_rule_of_the_catalogue_is_declared_as_it_is() {
 /// The routes that the manifests declare, with their functions.
 fn declared_routes() -> BTreeMap<&'static str, &'static Function> {
     let routed = functions().iter().filter_map(|function| match &function.http {
-        Place::At(route) => Some((route.as_str(), function)),
-        Place::None(_) => None,
+        Counterpart::At(route) => Some((route.as_str(), function)),
+        Counterpart::None(_) => None,
     });
     let routes: Vec<_> = routed.collect();
     let by_route: BTreeMap<_, _> = routes.iter().copied().collect();
@@ -214,7 +214,7 @@ fn the_model_has_every_function_that_the_manifests_assign_to_it() {
         .collect();
     let mut forgotten = Vec::new();
     for function in functions() {
-        if let Place::At(model) = &function.model
+        if let Counterpart::At(model) = &function.model
             && !modelled.remove(&(model.as_str(), function.name.as_str()))
         {
             forgotten.push(format!(
@@ -229,29 +229,29 @@ fn the_model_has_every_function_that_the_manifests_assign_to_it() {
     assert_none(&forgotten);
 }
 
-/// Whether a page mentions a function: its name in code, alone or with its arguments.
-fn mentions(page: &str, name: &str) -> bool {
+/// Whether a page describes a function: its name with its arguments.
+fn describes(page: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     page.match_indices(name).any(|(at, _)| {
         let (before, after) = (&page[..at], &page[at + name.len()..]);
-        !before.ends_with(is_part) && after.starts_with(['(', '`'])
+        !before.ends_with(is_part) && after.starts_with('(')
     })
 }
 
 #[test]
 fn every_function_is_documented() {
-    assert!(mentions("call `drain(counter)`", "drain") && mentions("`hotrow.drain`", "drain"));
-    assert!(!mentions("`undrain(x)`, drain it, `drain_batch(x)`", "drain"));
+    assert!(describes("call `drain(counter)`", "drain") && describes("`hotrow.drain('a')`", "drain"));
+    assert!(!describes("`undrain(x)`, drain it, `drain_batch(x)`, the view `hotrow.drain`", "drain"));
     let mut forgotten = Vec::new();
     for function in functions() {
         let page = match &function.docs {
             None => format!("docs/{}.md", function.area),
-            Some(Place::At(page)) => format!("docs/{page}"),
-            Some(Place::None(_)) => continue,
+            Some(Counterpart::At(page)) => format!("docs/{page}"),
+            Some(Counterpart::None(_)) => continue,
         };
-        if !read(&page).is_some_and(|text| mentions(&text, &function.name)) {
+        if !read(&page).is_some_and(|text| describes(&text, &function.name)) {
             forgotten.push(format!(
-                "{}: {page} does not mention it; describe it there or set docs = \"none: why\"",
+                "{}: {page} does not describe it; add it there or set docs = \"none: why\"",
                 function.name
             ));
         }
@@ -290,7 +290,9 @@ fn the_maps_of_the_packs_crates_name_every_file() {
             let module = stem.strip_suffix("/mod").unwrap_or(stem);
             let spellings = [format!("`{folder}/{file}`"), format!("`{file}`"), format!("`{module}`")];
             let is_private = module == "lib" || module.ends_with("tests");
-            if !is_private && !spellings.iter().any(|spelling| map.contains(spelling)) {
+            // The list of the migrations is their map; a test beside it compares it with the files.
+            let is_migration = file.rsplit('/').next().is_some_and(|name| name.starts_with(char::is_numeric));
+            if !is_private && !is_migration && !spellings.iter().any(|spelling| map.contains(spelling)) {
                 forgotten.push(format!("crates/{name}/src/lib.rs: the map does not name {folder}/{file}"));
             }
         }

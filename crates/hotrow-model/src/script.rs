@@ -123,6 +123,18 @@ mod tests {
     }
 
     #[test]
+    fn scripts_can_call_every_function() {
+        for function in Command::FUNCTIONS {
+            let arguments =
+                ["a", "a 1", "a b", "a 1 b", "r1", "r1 1"].map(|arguments| format!("{function} {arguments}"));
+            assert!(
+                arguments.iter().any(|line| line.parse::<Command>().is_ok()),
+                "parse.rs does not read {function}"
+            );
+        }
+    }
+
+    #[test]
     fn a_failing_script_names_its_line() {
         let failure = run("increment a -> 1 1 ok\nincrement a -> 1 2 ok", &mut Model::default()).unwrap_err();
         assert_eq!(failure.to_string(), "line 2: increment a -> 1 2 ok\n  the answer is: 2 2 ok");

@@ -22,6 +22,7 @@
 //! | `account.rs` | the unprivileged account of the server if Hotrow runs as root |
 //! | `builder.rs`, `settings.rs` | the properties and settings of a server |
 //! | `server.rs`, `process.rs` | a running server, and its crashes |
+//! | `cluster.rs` | a cluster of servers with Citus |
 //! | `standby.rs` | a second server that follows the first |
 //! | `error.rs` | the errors |
 //! | `reach.rs`, `query.rs` | its addresses, and one query to it in the simple query protocol |
@@ -44,6 +45,7 @@ compile_error!("hotrow-postgres starts servers on Linux and macOS only");
 mod account;
 mod binaries;
 mod builder;
+mod cluster;
 mod error;
 #[cfg(feature = "fetch")]
 mod fetch;
@@ -61,6 +63,7 @@ mod unpack;
 
 pub use binaries::{Binaries, OLDEST, Progress};
 pub use builder::Builder;
+pub use cluster::Cluster;
 pub use error::Error;
 pub use query::Rows;
 pub use reach::free_port;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use tokio_postgres::GenericClient;
+use tokio_postgres::{GenericClient, Row};
 
 use crate::Error;
 use crate::functions::{Grant, functions};
@@ -15,6 +15,10 @@ use crate::migrations::MIGRATIONS;
 pub enum Difference {
     /// A function is missing, has other text or settings, or does not belong to the schema's owner.
     Function(String),
+    /// The same about a function of a shard, or of feeds in a distributed pack.
+    Distributed(String),
+    /// A node of the cluster has other functions than the coordinator.
+    Node(String),
     /// Every role can execute a function that is only for the group role or the owner.
     ForEverybody(String),
     /// The group role does not exist.
@@ -26,7 +30,10 @@ pub enum Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Function(name) => write!(f, "{name} is missing or is not what this program installs"),
+            Self::Function(name) | Self::Distributed(name) => {
+                write!(f, "{name} is missing or is not what this program installs")
+            }
+            Self::Node(node) => write!(f, "the node {node} has other functions than the coordinator"),
             Self::ForEverybody(name) => write!(f, "{name} can be executed by every role"),
             Self::NoRole(name) => write!(f, "the role {name} is missing"),
             Self::NoGrant(name) => write!(f, "the role has no grant on {name}"),
@@ -36,25 +43,22 @@ impl fmt::Display for Difference {
 
 /// The differences, if no migration is missing. `role` is the name of the group role.
 pub async fn differences(client: &impl GenericClient, role: &str) -> Result<Vec<Difference>, Error> {
-    const FOUND: &str = "select p.proname::text, p.prosrc, l.lanname::text, p.provolatile::text, p.prosecdef,
-            coalesce(p.proconfig, '{}'), p.proowner = n.nspowner, has_function_privilege('public', p.oid, 'execute')
-        from pg_proc p join pg_namespace n on n.oid = p.pronamespace join pg_language l on l.oid = p.prolang
-        where n.nspname = 'hotrow' order by p.proname, p.oid";
     const UNGRANTED: &str = "select f.name from unnest($2::text[]) with ordinality f (name, place)
         where not coalesce(has_function_privilege($1, to_regprocedure(f.name), 'execute'), false) order by f.place";
     const ROLE: &str = "select has_schema_privilege(oid, 'hotrow', 'usage') from pg_roles where rolname = $1";
 
-    let rows = client.query(FOUND, &[]).await?;
-    let found: Vec<(Function, bool, bool)> = rows
-        .iter()
-        .map(|row| {
-            let (name, body, language) = (row.get(0), row.get(1), row.get(2));
-            let (volatility, definer, settings) = (row.get(3), row.get(4), row.get(5));
-            (Function { name, body, language, volatility, definer, settings }, row.get(6), row.get(7))
-        })
-        .collect();
+    let found = found(client, "hotrow").await?;
     let mut differences = Vec::new();
-    for wanted in installed_functions() {
+    let mut wanted = installed_functions();
+    let shards = crate::distribute::shards(client).await?;
+    if shards.is_some() {
+        for dispatcher in crate::distribute::dispatchers() {
+            wanted.iter_mut().filter(|it| it.name == dispatcher.name).for_each(|it| {
+                it.body.clone_from(&dispatcher.body);
+            });
+        }
+    }
+    for wanted in wanted {
         let name = format!("hotrow.{}", wanted.name);
         match found.iter().find(|(function, ..)| *function == wanted) {
             Some((_, true, everybody)) => {
@@ -64,6 +68,9 @@ pub async fn differences(client: &impl GenericClient, role: &str) -> Result<Vec<
             }
             _ => differences.push(Difference::Function(name)),
         }
+    }
+    if let Some(shards) = shards {
+        differences.extend(distributed(client, shards).await?);
     }
     match client.query_opt(ROLE, &[&role]).await? {
         None => differences.push(Difference::NoRole(role.to_owned())),
@@ -75,6 +82,41 @@ pub async fn differences(client: &impl GenericClient, role: &str) -> Result<Vec<
             differences.extend(ungranted.iter().map(|row| Difference::NoGrant(row.get(0))));
         }
     }
+    Ok(differences)
+}
+
+/// The functions of a schema. Each with whether the schema's owner owns it, and whether every role can execute it.
+async fn found(client: &impl GenericClient, schema: &str) -> Result<Vec<(Function, bool, bool)>, Error> {
+    const FOUND: &str = "select p.proname::text, p.prosrc, l.lanname::text, p.provolatile::text, p.prosecdef,
+            coalesce(p.proconfig, '{}'), p.proowner = n.nspowner, has_function_privilege('public', p.oid, 'execute')
+        from pg_proc p join pg_namespace n on n.oid = p.pronamespace join pg_language l on l.oid = p.prolang
+        where n.nspname = $1 order by p.proname, p.oid";
+    let rows = client.query(FOUND, &[&schema]).await?;
+    let function = |row: &Row| {
+        let (name, body, language) = (row.get(0), row.get(1), row.get(2));
+        let (volatility, definer, settings) = (row.get(3), row.get(4), row.get(5));
+        (Function { name, body, language, volatility, definer, settings }, row.get(6), row.get(7))
+    };
+    Ok(rows.iter().map(function).collect())
+}
+
+/// The differences in the shards of a distributed pack, and between the nodes.
+async fn distributed(client: &impl GenericClient, shards: i32) -> Result<Vec<Difference>, Error> {
+    let mut differences = Vec::new();
+    for (schema, text) in crate::distribute::functions_by_schema(client, shards).await? {
+        let found = found(client, &schema).await?;
+        let beginning = format!("\ncreate or replace function {schema}.");
+        for wanted in text.split(&beginning).skip(1).map(function) {
+            if !found.iter().any(|(function, is_owners, _)| *function == wanted && *is_owners) {
+                differences.push(Difference::Distributed(format!("{schema}.{}", wanted.name)));
+            }
+        }
+    }
+    let digest = include_str!("../sql/citus/digest.sql");
+    let here: String = client.query_one(digest, &[]).await?.get(0);
+    let nodes = "select nodename || ':' || nodeport from run_command_on_workers($1) where not success or result <> $2";
+    let nodes = client.query(nodes, &[&digest, &here]).await?;
+    differences.extend(nodes.iter().map(|row| Difference::Node(row.get(0))));
     Ok(differences)
 }
 

@@ -50,6 +50,27 @@ pub enum Error {
         "the role cannot create the schema: have an administrator run `create schema hotrow authorization ROLE;` with its name, then migrate again"
     )]
     Schema,
+    /// The pack cannot be distributed here.
+    #[error(
+        "the schema pack cannot be distributed: {0}. Connect to the coordinator of a cluster of Citus 12 or later"
+    )]
+    NoCluster(&'static str),
+    /// The server refuses a shard.
+    #[error("{schema}: {}", explain(.source))]
+    Shard {
+        /// The shard's schema.
+        schema: String,
+        /// The server's error.
+        source: tokio_postgres::Error,
+    },
+    /// The name of a shard's schema is taken.
+    #[error(
+        "the schema {schema} belongs to another role than the schema hotrow: drop it or rename it, then try again"
+    )]
+    ShardOwner {
+        /// The schema.
+        schema: String,
+    },
     /// The server refuses a migration.
     #[error("{name}: {}", explain(.source))]
     Migration {

@@ -20,14 +20,16 @@ pub struct Function {
     pub parameters: String,
     /// The roles that can execute the function and its batch twin.
     pub grant: Grant,
+    /// How a distributed pack finds the shard of a call. Without it, the function stays on the coordinator.
+    pub distribute: Option<Distribute>,
     /// The merge rule, if there is a batch twin.
-    pub merge: Option<Merge>,
+    pub merge: Option<MergeRule>,
     /// The HTTP route: method and path.
-    pub http: Place,
+    pub http: Counterpart,
     /// The enum of `hotrow-model` that has the operation.
-    pub model: Place,
+    pub model: Counterpart,
     /// The page in `docs/` that describes the function, if it is not the area's own page.
-    pub docs: Option<Place>,
+    pub docs: Option<Counterpart>,
 }
 
 /// The roles that can execute a function.
@@ -40,10 +42,26 @@ pub enum Grant {
     Public,
 }
 
+/// How a call of a distributed pack finds its shard.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Distribute {
+    /// The shard of this parameter, a name.
+    By(String),
+    /// The shard that has the reservation with the ID in this parameter.
+    Find(String),
+    /// All names in this parameter have to be in one shard.
+    OneOf(String),
+    /// A page of names, after `after`, at most `max`.
+    List,
+    /// All shards, up to a number of rows in total.
+    Sum,
+}
+
 /// The merge rule of a function: the arguments of `hotrow.add_merge_rule`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Merge {
+pub struct MergeRule {
     /// The name of the batch twin, which has an array for each parameter of the function.
     pub batch: String,
     /// The parameter that is the key.
@@ -59,14 +77,14 @@ pub struct Merge {
 /// Where a function is found, or why it is not found there.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub enum Place {
+pub enum Counterpart {
     /// It is found here.
     At(String),
     /// It is missing on purpose, for this reason.
     None(String),
 }
 
-impl TryFrom<String> for Place {
+impl TryFrom<String> for Counterpart {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, &'static str> {
@@ -139,9 +157,9 @@ mod tests {
 
     #[test]
     fn an_omitted_place_needs_a_reason() {
-        let place = |text: &str| Place::try_from(text.to_owned());
-        assert_eq!(place("GET /v1/queues"), Ok(Place::At("GET /v1/queues".to_owned())));
-        assert_eq!(place("none: it has no state"), Ok(Place::None("it has no state".to_owned())));
+        let place = |text: &str| Counterpart::try_from(text.to_owned());
+        assert_eq!(place("GET /v1/queues"), Ok(Counterpart::At("GET /v1/queues".to_owned())));
+        assert_eq!(place("none: it has no state"), Ok(Counterpart::None("it has no state".to_owned())));
         for text in ["none", "none:", "none: "] {
             assert!(place(text).is_err(), "{text}");
         }

@@ -14,7 +14,7 @@ pub const DEFAULT_ROLE: &str = "hotrow_caller";
 
 /// The key of the installers' advisory lock: "hotrow" as a number. If two installers run at once, the second finds nothing
 /// missing.
-const INSTALLER_LOCK: i64 = 0x68_6f74_726f_7700;
+pub(crate) const INSTALLER_LOCK: i64 = 0x68_6f74_726f_7700;
 
 const OLDEST_SERVER: i32 = 140_000;
 
@@ -177,7 +177,7 @@ impl Schema {
 
 /// Makes the schema's owner the current role. Everything in the schema belongs to this role, and functions run with its
 /// rights. If the owner is a superuser, another superuser acts as the owner.
-async fn become_owner(transaction: &Transaction<'_>) -> Result<(), Error> {
+pub(crate) async fn become_owner(transaction: &Transaction<'_>) -> Result<(), Error> {
     let acting = "select current_user::text where current_user <> session_user";
     if let Some(row) = transaction.query_opt(acting, &[]).await? {
         return Err(Error::ActsAs { role: row.get(0) });

@@ -7,6 +7,8 @@ pub struct Migration {
     pub number: i32,
     /// The file's name without its ending, under which the migration is recorded.
     pub name: &'static str,
+    /// The folder of the file.
+    pub(crate) area: &'static str,
     pub(crate) file: &'static str,
 }
 
@@ -15,40 +17,44 @@ macro_rules! migrations {
         &[$(Migration {
             number: $number,
             name: $name,
+            area: $area,
             file: include_str!(concat!("../sql/", $area, "/", $name, ".sql")),
         }),*]
     };
 }
 
-/// All migrations, in order. The number 26 is not used again, because a database can have recorded it.
+/// All migrations, in order, with their contents. The number 26 is not used again, because a database can have recorded it.
 pub const MIGRATIONS: &[Migration] = migrations! {
-    1 "base" "0001_settings";
-    2 "base" "0002_requests";
-    3 "counters" "0003_history";
-    4 "counters" "0004_command_log";
-    5 "counters" "0005_counters";
-    6 "sales" "0006_sales";
-    7 "sales" "0007_reserve";
-    8 "sales" "0008_reserve_all";
-    9 "sales" "0009_reservations";
-    10 "base" "0010_merge_rules";
-    11 "counters" "0011_rotation";
-    12 "queues" "0012_queues";
-    13 "queues" "0013_queue_state";
-    14 "queues" "0014_enqueue";
-    15 "queues" "0015_hand_out";
-    16 "queues" "0016_take";
-    17 "queues" "0017_complete";
-    18 "queues" "0018_extend_redrive";
-    19 "queues" "0019_queue_upkeep";
-    20 "feeds" "0020_feeds";
-    21 "feeds" "0021_push";
-    22 "feeds" "0022_consume";
-    23 "feeds" "0023_follow";
-    24 "feeds" "0024_post";
-    25 "feeds" "0025_feed_keeping";
-    27 "base" "0027_keep";
-    28 "base" "0028_marks";
+    1 "base" "0001_settings"; // settings, and checks of arguments
+    2 "base" "0002_requests"; // request IDs and their recorded answers
+    3 "counters" "0003_history"; // ledger and command log: a ring of parts
+    4 "counters" "0004_command_log"; // the value of a counter that keeps commands only
+    5 "counters" "0005_counters"; // create_counter, increment, drain, counter
+    6 "sales" "0006_sales"; // create_sale, restock, sale, and the release of expired holds
+    7 "sales" "0007_reserve"; // reserve
+    8 "sales" "0008_reserve_all"; // reserve_all
+    9 "sales" "0009_reservations"; // confirm, cancel, extend, expire_holds
+    10 "base" "0010_merge_rules"; // merge rules: which calls can be merged
+    11 "counters" "0011_rotation"; // the rotation of ledger and command log
+    12 "queues" "0012_queues"; // tables of queues; create_queue, drop_queue, pause, resume
+    13 "queues" "0013_queue_state"; // the state of a queue's shard, and the changes that time makes to it
+    14 "queues" "0014_enqueue"; // enqueue, enqueue_all
+    15 "queues" "0015_hand_out"; // which orders a take gets
+    16 "queues" "0016_take"; // take, and how its callers wait
+    17 "queues" "0017_complete"; // complete, complete_all, fail, release
+    18 "queues" "0018_extend_redrive"; // extend_lease, redrive
+    19 "queues" "0019_queue_upkeep"; // queue_stats, list_queues, find_order, list_orders; the ring of orders
+    20 "feeds" "0020_feeds"; // tables of feeds and their partitions
+    21 "feeds" "0021_push"; // entries of inboxes, and push
+    22 "feeds" "0022_consume"; // consume, peek, unread, mark_read_up_to, past, rankings
+    23 "feeds" "0023_follow"; // follow, unfollow, mute
+    24 "feeds" "0024_post"; // post, fan_out
+    25 "feeds" "0025_feed_keeping"; // trim_feeds: deletes old entries and posts
+    27 "base" "0027_keep"; // the upkeep of the whole pack as one call, keep
+    28 "base" "0028_marks"; // the marks of lanes: open_mark, take_mark
+    29 "counters" "0029_list_counters"; // list_counters
+    30 "sales" "0030_list_sales"; // list_sales
+    31 "feeds" "0031_feed_stats"; // feed_stats
 };
 
 /// Runs before the first migration, each time.

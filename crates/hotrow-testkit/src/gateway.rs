@@ -21,6 +21,9 @@ const LOG: &str = "info,hotrow=debug,hotrow_gateway=debug";
 /// Another program can take the port for the metrics between the test's check and the gateway's start.
 const TRIES: usize = 5;
 
+/// Options for tests that count units in lanes: on a busy machine, no unit leaves its lane because it takes long.
+pub const PATIENT_LANES: [&str; 2] = ["--lane-lock-timeout-ms", "20000"];
+
 /// A running gateway. Dropping this value kills the process.
 pub struct Gateway {
     child: Child,
@@ -37,9 +40,14 @@ impl Gateway {
 
     /// Starts a gateway in front of any server.
     pub fn in_front_of(upstream: &str, options: &[&str]) -> Self {
+        Self::with(&[&["--upstream", upstream], options].concat())
+    }
+
+    /// Starts a gateway with these options, which name its servers.
+    pub fn with(options: &[&str]) -> Self {
         let mut last = String::new();
         for _ in 0..TRIES {
-            match Self::try_start(upstream, options) {
+            match Self::try_start(options) {
                 Ok(gateway) => return gateway,
                 Err(log) => last = log,
             }
@@ -47,10 +55,10 @@ impl Gateway {
         panic!("the gateway does not start:\n{last}");
     }
 
-    fn try_start(upstream: &str, options: &[&str]) -> Result<Self, String> {
+    fn try_start(options: &[&str]) -> Result<Self, String> {
         let metrics = free_port();
         let mut child = hotrow()
-            .args(["serve", "--upstream", upstream])
+            .arg("serve")
             .args(["--listen", "127.0.0.1:0"].into_iter().filter(|_| !options.contains(&"--listen")))
             .args(["--metrics", &format!("127.0.0.1:{metrics}")])
             .args(options)

@@ -24,7 +24,7 @@ pub use connect::{
     PATIENCE, config, config_in, connect, describe, new_database, new_schema, rows, sqlstate, try_connect,
     until, value,
 };
-pub use gateway::Gateway;
+pub use gateway::{Gateway, PATIENT_LANES};
 pub use hotrow_postgres::free_port;
 pub use program::{hotrow, program};
-pub use server::{Server, migrate, own_shared_server, server, tool};
+pub use server::{Server, distribute, migrate, own_shared_server, server, tool};

@@ -77,6 +77,14 @@ pub fn migrate(url: &str) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// Installs the schema pack on a cluster of Citus and distributes it over this number of shards.
+pub fn distribute(url: &str, shards: usize) {
+    let shards = shards.to_string();
+    let arguments = ["migrate", "--distribute", "--shards", &shards, "--upstream", url];
+    let output = hotrow().args(arguments).output().expect("the program can run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// The path of `psql` or `pgbench`, in the server's folder or on PATH. `None` if only the server was downloaded.
 pub fn tool(name: &str) -> Option<PathBuf> {
     Binaries::find().expect("there are binaries").tool(name)

@@ -17,8 +17,6 @@ pub mod tag {
     pub const CLOSE_COMPLETE: u8 = b'3';
     /// CommandComplete.
     pub const COMMAND_COMPLETE: u8 = b'C';
-    /// CopyBothResponse.
-    pub const COPY_BOTH: u8 = b'W';
     /// CopyData.
     pub const COPY_DATA: u8 = b'd';
     /// CopyInResponse.

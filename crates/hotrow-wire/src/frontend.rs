@@ -235,14 +235,14 @@ pub fn put_bind_values(out: &mut BytesMut, statement: &[u8], values: &[Value<'_>
 
 /// A view of Describe and of Close: the kind of object, and its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Named<'a> {
+pub struct ObjectName<'a> {
     /// Whether the object is a statement. Otherwise it is a portal.
     pub statement: bool,
     /// The name.
     pub name: &'a [u8],
 }
 
-impl<'a> Named<'a> {
+impl<'a> ObjectName<'a> {
     /// Parses the body.
     pub fn read(body: &'a [u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(body);
@@ -253,7 +253,7 @@ impl<'a> Named<'a> {
         };
         let name = reader.cstr()?;
         reader.end()?;
-        Ok(Named { statement, name })
+        Ok(ObjectName { statement, name })
     }
 
     /// Appends the message with this tag.

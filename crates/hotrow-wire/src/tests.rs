@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use proptest::prelude::*;
 
 use crate::backend::{self, Problem, Report};
-use crate::frontend::{self, Bind, Execute, Named, Parse, Value};
+use crate::frontend::{self, Bind, Execute, ObjectName, Parse, Value};
 use crate::startup::{self, Packet};
 use crate::{Error, split};
 
@@ -96,11 +96,11 @@ fn parse_and_its_types_survive_a_round_trip() {
 
 #[test]
 fn describe_and_execute_survive_a_round_trip() {
-    assert_eq!(Named::read(b"Sx\0").unwrap(), Named { statement: true, name: b"x" });
-    assert!(Named::read(b"Qx\0").is_err());
+    assert_eq!(ObjectName::read(b"Sx\0").unwrap(), ObjectName { statement: true, name: b"x" });
+    assert!(ObjectName::read(b"Qx\0").is_err());
     assert_eq!(Execute::read(&frontend::EXECUTE[5..]).unwrap(), Execute { portal: b"", rows_max: 0 });
     let mut out = BytesMut::new();
-    Named { statement: false, name: b"" }.put(b'D', &mut out);
+    ObjectName { statement: false, name: b"" }.put(b'D', &mut out);
     assert_eq!(out, frontend::DESCRIBE_PORTAL);
 }
 
@@ -161,7 +161,7 @@ proptest! {
         }
         let _ = startup::split(&bytes, 1000);
         let _ = Parse::read(&bytes);
-        let _ = Named::read(&bytes);
+        let _ = ObjectName::read(&bytes);
         let _ = Execute::read(&bytes);
         let _ = Report::read(&bytes);
         let _ = backend::data_row(&bytes);

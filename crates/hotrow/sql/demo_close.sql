@@ -1,2 +1,2 @@
--- Removes all that the demo made.
+-- Drops everything that the demo has created.
 drop schema hotrow_demo cascade

@@ -1,6 +1,6 @@
--- The shop of `hotrow demo`: one ordinary table in a schema of its own. Never anything outside that schema.
+-- The shop of `hotrow demo`: one ordinary table in its own schema. The demo creates nothing outside this schema.
 create schema hotrow_demo;
--- By this comment a later run knows that the schema is the demo's own and may be removed.
+-- A later run recognises the demo's schema by this comment, and can drop it.
 comment on schema hotrow_demo is 'made by hotrow demo, removed when it ends';
 
 create table hotrow_demo.item (
@@ -10,7 +10,7 @@ create table hotrow_demo.item (
     sold int not null
 );
 
--- Truncated, not updated: each round starts on an empty heap page, without the versions that the last one left.
+-- TRUNCATE and not UPDATE: each round starts on an empty heap page, without the row versions of the previous round.
 create function hotrow_demo.restock(stock int) returns void
 language sql as $$
     truncate hotrow_demo.item;

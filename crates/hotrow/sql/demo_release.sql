@@ -1,2 +1,2 @@
--- Lets the next demo work in this database, without waiting for this connection to be gone.
+-- Lets the next demo use this database before this connection is closed.
 select pg_advisory_unlock_all()

@@ -1,2 +1,2 @@
--- Puts a fresh stock on the shelf, with nothing sold.
+-- Restores the stock, with nothing sold.
 select hotrow_demo.restock($1)

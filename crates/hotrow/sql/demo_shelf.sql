@@ -1,2 +1,2 @@
--- What the shelf holds after a round, to be compared with the acknowledged sales.
+-- The stock after a round, for the comparison with the acknowledged sales.
 select stock, sold from hotrow_demo.item where id = 1

@@ -1,3 +1,3 @@
--- How many writing transactions this server has ever ended. Read from the snapshot because it is exact at once, while
--- pg_stat_database lags by a second and counts reads too.
+-- The number of writing transactions that have ended on this server. The snapshot is exact at once, while pg_stat_database
+-- is a second late and also counts reads.
 select pg_snapshot_xmax(pg_current_snapshot())::text::bigint

@@ -1,9 +1,9 @@
--- The past of one counter ($1) or of all, in order: its row, then each command, before the snapshot of the state behind it.
--- Of commands only those after version $2 and up to $3; of snapshots the one at $2 too. A row of the log holds at most 1000
--- commands and has the version of its last one.
+-- The history of one counter ($1) or of all counters, in order: the counter's row, then each command, followed by the
+-- snapshot of the state after it. It has the commands after version $2 up to $3, and the snapshots from $2 on. A row of the
+-- log has at most 1000 commands, and the version of the last one.
 select h.counter, h.version, h.kind, h.command, h.amount, h.value, h.returned, h.at, h.min, h.max, h.strategy
 from (
-    -- Sorted before its history; what is asked for as returned is the row's own version.
+    -- The row is sorted before its history. Its own version is in the column `returned`.
     select c.counter, -1::bigint as version, 0 as kind, null::text as command, null::bigint as amount, c.value,
         c.version as returned, null::timestamptz as at, c.min, c.max, c.strategy
     from hotrow.counter c where $1::text is null or c.counter = $1

@@ -1,4 +1,4 @@
--- How far back the history of counter $1 goes, and the last snapshot at or before version $2.
+-- The first versions in the history of counter $1, and the last snapshot at or before version $2.
 select c.strategy, c.version,
     (select min(l.version) from hotrow.ledger l where l.counter = c.counter) as first_entry,
     (select e.version - cardinality(e.amounts) + 1 from hotrow.log_entry e where e.counter = c.counter

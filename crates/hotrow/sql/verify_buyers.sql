@@ -1,8 +1,8 @@
--- Buyers who are counted wrongly or have more than the sale's limit, a sentence each.
+-- Buyers whose count is wrong or above the sale's limit: one sentence each.
 select case
-        when c.has > s.per_buyer then format('buyer %s of sale %s: has %s, and %s is the limit', c.buyer, c.item, c.has,
+        when c.has > s.per_buyer then format('buyer %s of sale %s: has reserved %s, and the limit is %s', c.buyer, c.item, c.has,
             s.per_buyer)
-        else format('buyer %s of sale %s: counted with %s, and the reservations make %s', c.buyer, c.item, c.counted, c.has)
+        else format('buyer %s of sale %s: the count is %s, and the sum of the reservations is %s', c.buyer, c.item, c.counted, c.has)
     end
 from (
     select coalesce(b.item, r.item) as item, coalesce(b.buyer, r.buyer) as buyer, coalesce(b.quantity, 0) as counted,

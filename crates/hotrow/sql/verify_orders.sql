@@ -1,4 +1,4 @@
--- Orders that are in two states, in none, or out of their group's turn, a sentence each.
+-- Orders that are in two states, in none, or out of their group's order: one sentence each.
 with open as (
     select r.queue, r.shard, r.line, r.place, r.id, r.group_hash, 'ready' as state, true as turn
     from hotrow.queue_ready r
@@ -21,20 +21,20 @@ union all
 select format('queue %s: order %s is %s and processed', n.name, n.id, n.state)
 from named n join hotrow.processed_order p on p.queue = n.queue and p.id = n.id
 union all
-select format('queue %s: order %s is %s and not kept', n.name, n.id, n.state)
+select format('queue %s: order %s is %s, and its row is missing', n.name, n.id, n.state)
 from named n left join hotrow.queue_order o on o.queue = n.queue and o.line = n.line and o.place = n.place and o.id = n.id
 where o.id is null
 union all
-select format('queue %s: a lease of %s orders has %s', q.queue, l.count, o.orders)
+select format('queue %s: a lease of %s orders covers %s', q.queue, l.count, o.orders)
 from hotrow.queue_lease l join hotrow.queue q on q.number = l.queue cross join lateral (
     select count(*) as orders from hotrow.queue_order o where o.queue = l.queue and o.line = l.line
         and (o.place, o.id) >= (l.from_place, l.from_id) and (o.place, o.id) <= (l.to_place, l.to_id)) o
 where l.count <> o.orders
 union all
-select format('queue %s: orders %s of one group have their turn at once', n.name, string_agg(n.id::text, ', ' order by n.id))
+select format('queue %s: orders %s of one strict group can be taken at the same time', n.name, string_agg(n.id::text, ', ' order by n.id))
 from named n where n.strict_groups and n.turn and n.group_hash is not null
 group by n.name, n.queue, n.shard, n.group_hash having count(*) > 1
 union all
-select format('queue %s: order %s has its turn and is no member of its group', n.name, n.id)
+select format('queue %s: order %s can be taken and is not a member of its group', n.name, n.id)
 from named n where n.strict_groups and n.turn and n.group_hash is not null and not exists (
     select from hotrow.queue_group g where g.queue = n.queue and g.shard = n.shard and g.group_hash = n.group_hash and g.id = n.id)

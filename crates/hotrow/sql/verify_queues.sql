@@ -1,4 +1,5 @@
--- Queues whose ends say other numbers than their orders make, a sentence each.
+-- Queues whose recorded numbers differ from their orders: one sentence each. The newest rows of a shard's head and tail record
+-- its numbers.
 with ends as (
     select q.queue as name, q.number as queue, l.shard,
         (select h from hotrow.queue_head h where h.queue = l.queue and h.shard = l.shard order by h.seq desc limit 1) as h,
@@ -8,7 +9,7 @@ with ends as (
     select l.queue, l.shard, sum(coalesce(bit_count(l.open), l.count)) filter (where l.taken_at is not null) as leased,
         sum(l.count) filter (where l.taken_at is null) as delayed,
         min(l.due) as first_due, max(l.lease) as last,
-        -- Of strict groups, all but those that wait for their first attempt.
+        -- Orders of strict groups, except those that wait for their first attempt.
         sum(o.orders) as grouped
     from hotrow.queue_lease l cross join lateral (
         select count(*) filter (where o.group_hash is not null and (l.open is null or get_bit(l.open, o.number) = 1)) as orders
@@ -23,7 +24,7 @@ with ends as (
 ), members as (
     select g.queue, g.shard, g.generation, count(*) as orders from hotrow.queue_group g group by g.queue, g.shard, g.generation
 ), waiting as (
-    -- Ahead of the head, and of the side line what nobody has looked at.
+    -- Orders after the head, and orders of the side line that no take has sorted in.
     select e.queue, e.shard,
         (select count(*) from hotrow.queue_order o where o.queue = e.queue and o.line = e.shard * 2
             and (o.place, o.id) > ((e.h).place, (e.h).id)) as fresh,
@@ -44,24 +45,24 @@ with ends as (
     from ends e left join leases l on l.queue = e.queue and l.shard = e.shard
         join waiting w on w.queue = e.queue and w.shard = e.shard
 ), counted as (
-    -- Group members that have not their turn stand aside.
+    -- Group members whose turn has not come are in no line.
     select f.*, f.fresh + f.unseen + f.ready + f.delayed + f.members - f.ready_grouped - f.leased_grouped as waits from found f
 )
 select format('queue %s, shard %s: %s', f.name, f.shard, w.what)
 from counted f cross join lateral (values
-    ((f.h).in_flight <> f.leased, format('%s orders are in flight, its head says %s', f.leased, (f.h).in_flight)),
-    ((f.h).dead <> f.dead, format('%s orders are dead, its head says %s', f.dead, (f.h).dead)),
+    ((f.h).in_flight <> f.leased, format('%s orders are in flight, and the recorded number is %s', f.leased, (f.h).in_flight)),
+    ((f.h).dead <> f.dead, format('%s orders are dead, and the recorded number is %s', f.dead, (f.h).dead)),
     ((f.h).ready <> f.ready or (f.h).ready_left <> f.ready - f.ready_now,
-        format('%s orders are ready, %s of the generation before; its head says %s and %s', f.ready, f.ready - f.ready_now,
+        format('%s orders are ready, %s of them of the previous generation; the recorded numbers are %s and %s', f.ready, f.ready - f.ready_now,
             (f.h).ready, (f.h).ready_left)),
     ((f.h).grouped <> f.members or (f.h).group_left <> f.members - f.members_now,
-        format('%s group members are open, %s of the generation before; its head says %s and %s', f.members,
+        format('%s group members are open, %s of them of the previous generation; the recorded numbers are %s and %s', f.members,
             f.members - f.members_now, (f.h).grouped, (f.h).group_left)),
     ((f.t).sidelined - (f.h).sidelined <> f.unseen,
-        format('%s orders of the side line wait to be sorted in, its ends say %s', f.unseen, (f.t).sidelined - (f.h).sidelined)),
+        format('%s orders of the side line wait to be sorted in, and the recorded number is %s', f.unseen, (f.t).sidelined - (f.h).sidelined)),
     ((f.t).enqueued - (f.h).processed - (f.h).dead - (f.h).in_flight <> f.waits,
-        format('%s orders wait, its ends say %s', f.waits,
+        format('%s orders wait, and the recorded number is %s', f.waits,
             (f.t).enqueued - (f.h).processed - (f.h).dead - (f.h).in_flight)),
-    (f.first_due < (f.h).next_due, format('a lease ends at %s, before anybody looks (%s)', f.first_due, (f.h).next_due)),
-    (f.last > (f.h).leases, format('lease %s was never given', f.last))) w (wrong, what)
+    (f.first_due < (f.h).next_due, format('a lease ends at %s, before the next check for ended leases (%s)', f.first_due, (f.h).next_due)),
+    (f.last > (f.h).leases, format('lease %s was never granted', f.last))) w (wrong, what)
 where w.wrong

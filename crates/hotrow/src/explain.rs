@@ -41,6 +41,6 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
     let config: Config = settings.resolve(None)?.config;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let text = runtime.block_on(hotrow_gateway::explain::explain(config, &args.sql))?;
-    writeln!(std::io::stdout(), "{text}")?;
+    writeln!(std::io::stdout(), "{}", crate::visible_lines(&text))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -35,6 +35,20 @@ pub fn run<C: CommandFactory>(args: &Args) -> std::io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The tables of several servers.
+const SERVERS: &str = "\nInstead of upstream the file can have [[server]] and [[database]] tables, for databases of several servers. A reload\n\
+     applies to new clients; docs/servers.md has the details:\n\n  \
+     [[server]]\n  \
+     name = \"shop\"\n  \
+     url = \"postgres://gate@10.0.0.5:5432/postgres\"   # as in upstream; the user is for the gateway's own queries\n\n  \
+     [[database]]\n  \
+     name = \"shop\"                  # the name that clients connect to; \"*\" for all that no other table names\n  \
+     server = \"shop\"                # the name of a [[server]] table\n  \
+     database = \"shop_live\"         # the name at the server; the same name if omitted\n  \
+     user = \"app\"                   # the user of all clients at the server; each client's own user if omitted\n  \
+     password = \"...\"               # the password of that user, if users_file does not have it\n\n\
+     HTTP, and log-ins to the console, use the first [[database]] table.\n";
+
 fn config() -> String {
     let mut text = String::from(
         "Settings of hotrow serve. Each setting can be a flag (--lane-lock-timeout-ms 50), an environment variable\n\
@@ -55,7 +69,7 @@ fn config() -> String {
         "\nThe file can also have [[pool]] tables with settings for a database, a user, or a user in a database. Only the\n\
          first table that matches a client applies to it:\n\n  \
          [[pool]]\n  \
-         database = \"shop\"                # all databases if omitted\n  \
+         database = \"shop\"               # all databases if omitted\n  \
          user = \"ann\"                    # all users if omitted\n  \
          clients_max = 100               # for all clients of the table together; the gateway's limit also applies\n  \
          held_connections_max = 20       # as above\n  \
@@ -63,5 +77,6 @@ fn config() -> String {
          queue_wait_ms = 2000            # lane_lock_timeout_ms, server_wait_ms, catalogue_age_ms\n  \
          settings = { statement_timeout = \"5s\" }   # settings of the server, unless the client sends its own\n",
     );
+    text.push_str(SERVERS);
     text
 }

@@ -4,11 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotrow_gateway::config::Upstream;
+use hotrow_gateway::config::UpstreamConfig;
+use hotrow_gateway::view::Values;
 use hotrow_gateway::{Gateway, InheritedSocket, Sockets};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::live::LiveState;
 use crate::settings::Http;
 
 /// The address cannot be used.
@@ -34,24 +36,29 @@ impl HttpServer {
     pub async fn start(
         http: Http,
         gateway: &Gateway,
-        upstream: &Upstream,
+        upstream: &UpstreamConfig,
         patience: Duration,
         sockets: &mut Sockets,
     ) -> Result<Self, Error> {
-        let refused = |error| Error { address: http.address, error };
+        let address = http.address;
+        let refused = |error| Error { address, error };
         let listener = sockets.tcp(http.address).await.map_err(refused)?;
         let address = listener.socket.local_addr().map_err(refused)?;
         let inheritable = listener.inheritable().map_err(refused)?;
         let inside = gateway.internal_clients();
+        let values = if http.shows_values { Values::Shown } else { Values::Hidden };
+        let live = LiveState::new(inside.clone(), values, http.upstream_url, upstream, gateway.addresses());
+        let live = Arc::new(live);
         let (stop, mut stopped) = watch::channel(());
-        let upstream = hotrow_http::Upstream {
+        let upstream = hotrow_http::GatewayAccess {
             connect: Arc::new(move || inside.connect()),
             user: upstream.user.clone(),
             database: upstream.database.clone(),
             pack_trusted: hotrow_gateway::PACK_TRUSTED,
+            missing_functions: hotrow_gateway::MISSING_FUNCTIONS,
             stop: stopped.clone(),
         };
-        let router = hotrow_http::router(&upstream, http.tokens);
+        let router = hotrow_http::router(&upstream, http.tokens, Some(live));
         let until = async move {
             // No value is ever sent: the end of the sender is the signal.
             let _ = stopped.changed().await;

@@ -1,12 +1,15 @@
 //! The `hotrow` command: parses the command line and calls the module of the command.
 
 mod bench;
+mod convert;
 mod demo;
 mod direct;
 mod doctor;
 mod explain;
 mod help;
 mod http;
+mod live;
+mod log;
 mod manager;
 mod metrics;
 mod migrate;
@@ -20,6 +23,7 @@ mod verify;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use hotrow_core::untrusted::visible;
 
 /// Group commit across clients for PostgreSQL.
 ///
@@ -38,6 +42,8 @@ enum Subcommands {
     Demo(demo::Args),
     /// Run the gateway in front of a PostgreSQL server
     Serve(Box<serve::Args>),
+    /// Write settings from the configuration of PgBouncer (pgbouncer.ini) or pgcat (pgcat.toml)
+    Convert(convert::Args),
     /// Show whether the gateway packs a statement or passes it through, with which key, and why
     Explain(explain::Args),
     /// Find out what the sessions of a server wait for, which row is hot, and whether the gateway would help
@@ -58,6 +64,7 @@ fn main() -> ExitCode {
     let result: Result<ExitCode, Box<dyn std::error::Error>> = match Command::parse().command {
         Subcommands::Demo(args) => demo::run(args).map_err(Into::into),
         Subcommands::Serve(args) => serve::run(*args).map_err(Into::into),
+        Subcommands::Convert(args) => convert::run(args).map_err(Into::into),
         Subcommands::Explain(args) => explain::run(args).map_err(Into::into),
         Subcommands::Doctor(args) => doctor::run(&args).map_err(Into::into),
         Subcommands::Migrate(args) => migrate::run(args).map_err(Into::into),
@@ -67,7 +74,12 @@ fn main() -> ExitCode {
         Subcommands::Help(args) => help::run::<Command>(&args).map_err(Into::into),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("hotrow: {error}");
+        eprintln!("hotrow: {}", visible_lines(&error.to_string()));
         ExitCode::FAILURE
     })
+}
+
+/// A text of several lines for a terminal. Messages of a server can be in it.
+fn visible_lines(text: &str) -> String {
+    text.lines().map(visible).collect::<Vec<_>>().join("\n")
 }

@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
+use hotrow_core::untrusted::visible;
 use hotrow_sql::{DEFAULT_ROLE, Difference, GroupRole, MIGRATIONS, State};
 use tokio_postgres::Client;
 
@@ -21,10 +22,31 @@ pub struct Args {
     dry_run: bool,
     /// Compare the installed pack with this program; the exit status is 0 if they agree, else 1
     ///
-    /// The comparison covers the list of migrations, each function of the pack (text, settings, owner, rights to call it),
-    /// and the role with its grants. It does not cover tables, settings, merge rules, or other objects in the schema.
+    /// The comparison covers the list of migrations, each function of the pack (text, settings, owner, rights to call it), also
+    /// of each shard of a distributed pack and on each node, and the role with its grants. It does not cover tables, settings, merge rules, or other objects in the schema.
     #[arg(long)]
     check: bool,
+    /// Distribute counters, sales and queues over the nodes of a cluster of Citus 12 or later; feeds stay on the coordinator
+    ///
+    /// The URL names the coordinator. Counters, sales and queues that exist are moved in one transaction, and calls wait for it.
+    /// An interrupted run is completed by the next one. docs/citus.md lists the differences from a pack on one server.
+    #[arg(long, conflicts_with_all = ["check", "dry_run"])]
+    distribute: bool,
+    /// Number of shards, a power of two; fixed by the first run
+    #[arg(long, requires = "distribute", value_name = "N", value_parser = shards)]
+    shards: Option<i32>,
+}
+
+/// A number of shards that divides the hashes into equal parts.
+fn shards(text: &str) -> Result<i32, String> {
+    let number = text.parse::<i32>().ok().filter(|number| (1..=hotrow_sql::SHARDS_MAX).contains(number));
+    number.filter(|number| number.count_ones() == 1).ok_or_else(|| {
+        format!(
+            "the number of shards is a power of two from 1 to {}: for example {}",
+            hotrow_sql::SHARDS_MAX,
+            hotrow_sql::SHARDS
+        )
+    })
 }
 
 /// Why the command failed.
@@ -68,7 +90,7 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
         } else if args.dry_run {
             dry_run(&client).await
         } else {
-            migrate(&mut client, &args.role).await
+            migrate(&mut client, &args).await
         }
     })
 }
@@ -100,7 +122,7 @@ async fn check(client: &Client, role: &str) -> Result<ExitCode, Error> {
         return Ok(ExitCode::SUCCESS);
     }
     for difference in &differences {
-        writeln!(out, "{difference}")?;
+        writeln!(out, "{}", visible(&difference.to_string()))?;
     }
     writeln!(out, "{}", advice(client, &differences, role).await?)?;
     Ok(ExitCode::FAILURE)
@@ -112,6 +134,11 @@ async fn advice(client: &Client, differences: &[Difference], role: &str) -> Resu
         return Ok("the schema pack differs from this program. hotrow migrate changes no installed function: compare with \
              the output of hotrow migrate --dry-run for an empty database, and restore the functions by hand"
             .to_owned());
+    }
+    let is_distributed =
+        |difference: &Difference| matches!(difference, Difference::Distributed(_) | Difference::Node(_));
+    if differences.iter().any(is_distributed) {
+        return Ok("run hotrow migrate --distribute: it creates the functions of the shards again".to_owned());
     }
     let row = client.query_one(include_str!("../sql/role_to_create.sql"), &[&role]).await?;
     let is_missing = differences.iter().any(|difference| matches!(difference, Difference::NoRole(_)));
@@ -142,14 +169,24 @@ async fn dry_run(client: &Client) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn migrate(client: &mut Client, role: &str) -> Result<ExitCode, Error> {
+async fn migrate(client: &mut Client, args: &Args) -> Result<ExitCode, Error> {
     let mut out = std::io::stdout();
+    let role = args.role.as_str();
     let installed = hotrow_sql::migrate(client, role).await?;
     if installed.migrations.is_empty() {
         writeln!(out, "everything was installed already")?;
     }
     for migration in installed.migrations {
         writeln!(out, "installed {}", migration.name)?;
+    }
+    // New migrations have replaced functions that find the shard of a call.
+    let distributed = hotrow_sql::shards(client).await?;
+    if args.distribute || distributed.is_some() {
+        let shards = hotrow_sql::distribute(client, role, args.shards.unwrap_or(hotrow_sql::SHARDS)).await?;
+        writeln!(
+            out,
+            "counters, sales and queues are distributed over {shards} shards; feeds stay on the coordinator"
+        )?;
     }
     match installed.role {
         GroupRole::Granted => writeln!(out, "members of {role} can call the functions")?,

@@ -8,10 +8,10 @@ mod progress;
 use std::io::Write;
 use std::process::ExitCode;
 
-use tokio_postgres::Transaction;
+use hotrow_core::untrusted::visible;
 
 use fold::{Difference, Fold, State, Strategy};
-use history::{History, Kind, Range};
+use history::{History, Kind, Range, Snapshot};
 pub use progress::Progress;
 
 /// `hotrow replay`
@@ -85,8 +85,9 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut client = history::connect(&args.upstream).await?;
-        let transaction = history::begin(&mut client).await?;
-        replay(&transaction, &args).await
+        let schema = history::schema_of(&client, &args.counter).await?;
+        let snapshot = Snapshot::begin(&mut client, &schema).await?;
+        replay(&snapshot, &args).await
     })
 }
 
@@ -102,8 +103,8 @@ struct Extent {
     nearest: Option<i64>,
 }
 
-async fn replay(transaction: &Transaction<'_>, args: &Args) -> Result<ExitCode, Error> {
-    let extent = extent(transaction, args).await?;
+async fn replay(snapshot: &Snapshot<'_>, args: &Args) -> Result<ExitCode, Error> {
+    let extent = extent(snapshot, args).await?;
     let at = args.at.unwrap_or(extent.version);
     let counter = || args.counter.clone();
     if at > extent.version {
@@ -114,7 +115,7 @@ async fn replay(transaction: &Transaction<'_>, args: &Args) -> Result<ExitCode, 
     }
     let after = extent.nearest.filter(|_| args.nearest).unwrap_or(-1);
     let range = Range { counter: Some(&args.counter), after, upto: at };
-    let (mut fold, outcome) = fold(transaction, range, extent.from_the_start && after < 0).await?;
+    let (mut fold, outcome) = fold(snapshot, range, extent.from_the_start && after < 0).await?;
     let present = at == extent.version;
     let state = match outcome.and_then(|()| if present { fold.end().map(Some) } else { Ok(fold.state()) }) {
         Ok(Some(state)) if state.version == at => state,
@@ -132,10 +133,10 @@ async fn replay(transaction: &Transaction<'_>, args: &Args) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-async fn extent(transaction: &Transaction<'_>, args: &Args) -> Result<Extent, Error> {
+async fn extent(snapshot: &Snapshot<'_>, args: &Args) -> Result<Extent, Error> {
     let upto = args.at.unwrap_or(i64::MAX);
     let statement = include_str!("../sql/history_extent.sql");
-    let row = transaction.query_opt(statement, &[&args.counter, &upto]).await?;
+    let row = snapshot.transaction.query_opt(&snapshot.text(statement), &[&args.counter, &upto]).await?;
     let row = row.ok_or_else(|| Error::Unknown(args.counter.clone()))?;
     let (version, entry, command): (i64, Option<i64>, Option<i64>) = (row.get(1), row.get(2), row.get(3));
     let strategy = if row.get::<_, &str>(0) == "log" { Strategy::Log } else { Strategy::Ledger };
@@ -143,18 +144,18 @@ async fn extent(transaction: &Transaction<'_>, args: &Args) -> Result<Extent, Er
         Strategy::Ledger => (entry, entry),
         Strategy::Log => (command, row.get(4)),
     };
-    let from_the_start = kept == Some(1) || history::whole(transaction).await?;
+    let from_the_start = kept == Some(1) || snapshot.whole().await?;
     let first = if from_the_start { 0 } else { known.unwrap_or(version) };
     Ok(Extent { strategy, version, first, from_the_start, nearest: row.get(5) })
 }
 
 /// Folds the range. The result has the first difference.
 async fn fold(
-    transaction: &Transaction<'_>,
+    snapshot: &Snapshot<'_>,
     range: Range<'_>,
     from_the_start: bool,
 ) -> Result<(Fold, Result<(), Difference>), Error> {
-    let mut history = History::open(transaction, range).await?;
+    let mut history = History::open(snapshot, range).await?;
     let head = match history.next().await?.map(|record| record.kind()) {
         Some(Kind::Counter(head)) => head,
         _ => return Err(Error::Unknown(range.counter.unwrap_or_default().to_owned())),
@@ -179,7 +180,7 @@ fn print(counter: &str, extent: &Extent, fold: &Fold, state: State, present: boo
         Strategy::Ledger => ("ledger", String::new()),
         Strategy::Log => ("command log", format!(", {} agreed", many(fold.snapshots, "snapshot"))),
     };
-    writeln!(out, "counter   {counter} ({strategy})")?;
+    writeln!(out, "counter   {} ({strategy})", visible(counter))?;
     writeln!(out, "version   {}", state.version)?;
     writeln!(out, "value     {}", state.value)?;
     let at = state.at.map_or_else(|| "-".to_owned(), |at| humantime::format_rfc3339_micros(at).to_string());

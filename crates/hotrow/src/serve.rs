@@ -8,6 +8,7 @@ use hotrow_gateway::{Gateway, InheritedSocket, OperatorRequest, Sockets, StartEr
 use tracing_subscriber::EnvFilter;
 
 use crate::http::{self, HttpServer};
+use crate::log;
 use crate::manager;
 use crate::metrics::{self, Metrics};
 use crate::settings::{self, Resolved, Settings};
@@ -58,16 +59,16 @@ pub enum Error {
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode, Error> {
     let resolved = resolve(&args)?;
-    let log = tracing_subscriber::fmt()
+    let builder = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::try_new(&resolved.log)?)
         .with_writer(std::io::stderr);
     // Colours are for terminals only, and `NO_COLOR` turns them off. In a journal or a file they would be noise.
     if resolved.logs_json {
-        log.json().flatten_event(true).with_current_span(false).with_span_list(false).init()
+        builder.json().flatten_event(true).with_current_span(false).with_span_list(false).init()
     } else if std::io::stderr().is_terminal() {
-        log.init()
+        builder.fmt_fields(log::one_line()).init()
     } else {
-        log.with_ansi(false).init()
+        builder.fmt_fields(log::one_line()).with_ansi(false).init()
     }
     raise_file_limit();
     // The path is resolved now, and its program is started later: the successor may be a newer version.
@@ -92,7 +93,9 @@ async fn serve(
         Some(address) => Some(Metrics::start(address, &mut sockets).await?),
         None => None,
     };
-    let (upstream, patience) = (resolved.config.upstream.clone(), resolved.config.drain_timeout);
+    let patience = resolved.config.drain_timeout;
+    let mut upstream = resolved.config.upstream.clone();
+    resolved.config.routes.first_name().clone_into(&mut upstream.database); // where HTTP's requests go
     let gateway = Gateway::start(resolved.config.clone(), &mut sockets).await?;
     let http = match resolved.http.take() {
         Some(http) => Some(HttpServer::start(http, &gateway, &upstream, patience, &mut sockets).await?),

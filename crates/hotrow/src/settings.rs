@@ -9,7 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotrow_core::{console, limits};
-use hotrow_gateway::config::{Config, Listen, ListenError, PoolTable, Shown, Upstream, UpstreamError};
+use hotrow_gateway::config::routes::{DatabaseTable, RouteError, Routes, ServerTable};
+use hotrow_gateway::config::{
+    Config, Listen, ListenAddressError, PoolTable, Shown, UpstreamConfig, UpstreamError,
+};
 use hotrow_gateway::tls;
 use hotrow_http::{TokenError, Tokens};
 
@@ -21,15 +24,29 @@ pub enum Error {
     Environment(#[from] environment::Error),
     /// No server is named.
     #[error(
-        "no server is named: name one with --upstream, for example --upstream postgres://127.0.0.1:5432 (or HOTROW_UPSTREAM, or upstream in the file)"
+        "no server is named: name one with --upstream, for example --upstream postgres://127.0.0.1:5432 (or HOTROW_UPSTREAM, or upstream in the file), or several with [[server]] and [[database]] tables in the file"
     )]
     NoUpstream,
+    /// A server for all databases, and tables.
+    #[error(
+        "upstream is set (--upstream, HOTROW_UPSTREAM or upstream in the file), and the file has [[server]] or [[database]] tables: remove one of the two; a [[database]] table with name = \"*\" is for all databases that no other table names"
+    )]
+    UpstreamAndTables,
+    /// The tables of servers and databases cannot be used.
+    #[error("the configuration file is wrong: {0}; see: hotrow help config")]
+    Tables(#[from] RouteError),
     /// The server's URL cannot be used.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
+    /// The replicas' URL cannot be used.
+    #[error("replicas: {0}")]
+    Replicas(UpstreamError),
+    /// Replicas of no server in particular.
+    #[error("replicas are set beside [[server]] tables: write replicas = into the table of their server")]
+    ReplicasAndTables,
     /// The address for clients cannot be used.
     #[error(transparent)]
-    Listen(#[from] ListenError),
+    Listen(#[from] ListenAddressError),
     /// The format of the log is not known.
     #[error("log_format is {0:?} and must be text or json")]
     LogFormat(String),
@@ -82,13 +99,19 @@ impl Error {
     fn setting(&self) -> Option<&'static str> {
         Some(match self {
             Error::Upstream(_) => "upstream",
+            Error::Replicas(_) | Error::ReplicasAndTables => "replicas",
             Error::Listen(_) => "listen",
             Error::HttpAddress(_) | Error::HttpOpen(_) => "http",
             Error::LogFormat(_) => "log_format",
             Error::Tls(_) => "tls_cert_file",
             Error::Tokens(_) => "http_token_file",
             Error::OutOfBounds { name, .. } => name,
-            Error::Environment(_) | Error::NoUpstream | Error::Read { .. } | Error::File { .. } => {
+            Error::Environment(_)
+            | Error::NoUpstream
+            | Error::UpstreamAndTables
+            | Error::Tables(_)
+            | Error::Read { .. }
+            | Error::File { .. } => {
                 return None;
             }
         })
@@ -121,12 +144,19 @@ macro_rules! settings {
             /// Settings of some databases and users, which only the file can have.
             #[arg(skip)]
             pub pool: Vec<PoolTable>,
+            /// The servers, if there are several, which only the file can have.
+            #[arg(skip)]
+            pub server: Vec<ServerTable>,
+            /// The databases of these servers.
+            #[arg(skip)]
+            pub database: Vec<DatabaseTable>,
         }
 
         impl Settings {
             /// These settings, and those of `other` for the rest.
             fn or(self, other: Settings) -> Settings {
-                Settings { $($name: self.$name.or(other.$name),)* pool: other.pool }
+                let Settings { pool, server, database, .. } = other;
+                Settings { $($name: self.$name.or(other.$name),)* pool, server, database }
             }
 
             /// These settings, and the variables of the environment for the rest.
@@ -137,6 +167,8 @@ macro_rules! settings {
                         None => environment::read(environment, $variable, $unit)?,
                     },)*
                     pool: self.pool,
+                    server: self.server,
+                    database: self.database,
                 })
             }
 
@@ -176,11 +208,16 @@ macro_rules! settings {
 
 settings! {
     upstream "HOTROW_UPSTREAM": String = "(none)", "URL", "PostgreSQL server: a libpq URL or keyword string, TCP or Unix socket; several hosts for a primary and its standbys";
+    replicas "HOTROW_REPLICAS": String = "(none)", "URL", "Standbys of the upstream, as a libpq URL or keyword string with one or more hosts: sessions with hotrow.reads = replica read from them";
+    replica_lag_max_ms "HOTROW_REPLICA_LAG_MAX_MS": u64 = limits::REPLICA_LAG_MAX_MS, "MS", "Longest lag of a replica that serves reads; a replica that is farther behind is left out until it has caught up";
+    replica_wait_ms "HOTROW_REPLICA_WAIT_MS": u64 = limits::REPLICA_WAIT_MS, "MS", "Longest wait of a read for a replica that has replayed the session's last commit; after it, the primary runs the read";
     listen "HOTROW_LISTEN": String = "127.0.0.1:6432", "HOST:PORT", "Addresses or paths of Unix sockets for clients, separated by commas; addresses beyond loopback need an hba_file";
-    http "HOTROW_HTTP": String = "(off)", "HOST:PORT", "Address of the HTTP API of the schema pack; an address beyond loopback needs http_token_file";
-    http_token_file "HOTROW_HTTP_TOKEN_FILE": PathBuf = "(none)", "FILE", "Tokens, one per line; each HTTP request must have one of them";
+    http "HOTROW_HTTP": String = "(off)", "HOST:PORT", "Address of the operations page and of the HTTP API of the schema pack; an address beyond loopback needs http_token_file";
+    http_token_file "HOTROW_HTTP_TOKEN_FILE": PathBuf = "(none)", "FILE", "Tokens, one per line; each HTTP request must have one of them. A token after read-only can only read";
+    http_show_values "HOTROW_HTTP_SHOW_VALUES": bool = false, "BOOL", "Whether the operations page of http shows values of keys and of blocking queries; if false, it shows ? in their place";
     metrics "HOTROW_METRICS": String = "(off)", "HOST:PORT", "Address of /metrics for Prometheus";
     workers "HOTROW_WORKERS": u64 = 1, "THREADS", "Threads for network traffic; one thread serves over 100,000 statements per second";
+    citus_lanes "HOTROW_CITUS_LANES": bool = false, "BOOL", "Whether statements on tables distributed by Citus run in lanes to the node that has the row; read docs/citus.md before you switch it on";
     pack "HOTROW_PACK": bool = true, "BOOL", "Whether statements are packed; if false, the gateway only pools connections";
     lanes "HOTROW_LANES": u64 = limits::LANES, "CONNECTIONS", "Lanes for writes of one user and database, and the same number for point reads; opened when needed";
     lane_lock_timeout_ms "HOTROW_LANE_LOCK_TIMEOUT_MS": u64 = limits::LANE_LOCK_TIMEOUT_MS, "MS", "Longest wait in a lane for the lock of another transaction; after it, the statement leaves the lane";
@@ -206,8 +243,18 @@ settings! {
 }
 
 /// Settings that take effect at the next start only.
-pub const NEEDS_RESTART: [&str; 8] =
-    ["upstream", "listen", "http", "http_token_file", "metrics", "workers", "log", "log_format"];
+pub const NEEDS_RESTART: [&str; 10] = [
+    "upstream",
+    "replicas",
+    "listen",
+    "http",
+    "http_token_file",
+    "http_show_values",
+    "metrics",
+    "workers",
+    "log",
+    "log_format",
+];
 
 /// A value as the user writes it.
 fn shown(value: &impl std::fmt::Debug) -> String {
@@ -217,19 +264,43 @@ fn shown(value: &impl std::fmt::Debug) -> String {
 
 /// The upstream without its password.
 fn without_password(upstream: &str) -> String {
-    match upstream.parse::<Upstream>() {
+    match upstream.parse::<UpstreamConfig>() {
         Ok(parsed) => format!("{}@{}/{}", parsed.user, parsed.hosts, parsed.database),
         Err(_) => "(wrong)".to_owned(),
     }
 }
 
-/// The HTTP API's address and tokens.
-#[derive(Debug)]
+/// All settings for SHOW CONFIG, without passwords.
+fn shown_settings(values: &[(&'static str, String)]) -> Vec<Shown> {
+    let shown = Settings::table().into_iter().zip(values).map(|(setting, (name, value))| Shown {
+        name,
+        value: match (*name, value.as_str()) {
+            ("upstream", url) if url != "(none)" => without_password(url),
+            ("replicas", url) if url != "(none)" => hosts_of_replicas(url),
+            _ => value.clone(),
+        },
+        default: setting.default,
+        unit: setting.unit,
+        needs_restart: NEEDS_RESTART.contains(name),
+    });
+    shown.collect()
+}
+
+/// The hosts of the replicas, without users and passwords.
+fn hosts_of_replicas(url: &str) -> String {
+    url.parse::<UpstreamConfig>().map_or("(wrong)".to_owned(), |parsed| parsed.hosts.to_string())
+}
+
+/// The HTTP server's address and tokens, and what its page shows.
 pub struct Http {
     /// The address.
     pub address: SocketAddr,
     /// The accepted tokens; if there are none, every client that reaches the address is accepted.
     pub tokens: Option<Tokens>,
+    /// Whether the page shows values of keys and queries.
+    pub shows_values: bool,
+    /// The server's URL, for the page's own connection.
+    pub upstream_url: String,
 }
 
 /// The settings that the program runs with.
@@ -284,19 +355,13 @@ impl Settings {
     fn check(self) -> Result<Resolved, Error> {
         let settings = self;
         let values = settings.values();
-        let shown = Self::table().into_iter().zip(&values).map(|(setting, (name, value))| Shown {
-            name,
-            value: if *name == "upstream" { without_password(value) } else { value.clone() },
-            default: setting.default,
-            unit: setting.unit,
-            needs_restart: NEEDS_RESTART.contains(name),
-        });
-        let shown = shown.collect();
-        let upstream: Upstream = settings.upstream.ok_or(Error::NoUpstream)?.parse()?;
+        let shown = shown_settings(&values);
+        let (routes, upstream_url) =
+            routes(settings.upstream, settings.replicas.as_deref(), settings.server, settings.database)?;
         let listen = settings.listen.unwrap_or_else(|| "127.0.0.1:6432".to_owned());
         let listen =
             listen.split(',').map(|address| address.trim().parse()).collect::<Result<Vec<Listen>, _>>()?;
-        let mut config = Config::new(upstream, listen);
+        let mut config = Config::with_routes(routes, listen);
         config.hba_file = settings.hba_file;
         config.users_file = settings.users_file;
         config.auth_query = settings.auth_query.unwrap_or(config.auth_query);
@@ -308,6 +373,7 @@ impl Settings {
         let tls = tls::server::Files::new(certificate, key, settings.tls_client_ca_file)?;
         config.tls = tls.map(|files| tls::Server::load(&files).map(Arc::new)).transpose()?;
         config.pack = settings.pack.unwrap_or(config.pack);
+        config.citus_lanes = settings.citus_lanes.unwrap_or(config.citus_lanes);
         config.lanes = number("lanes", settings.lanes, config.lanes, 1..=64, "1 to 64")?;
         config.clients_max =
             number("clients_max", settings.clients_max, config.clients_max, 1..=1_000_000, "1 to 1,000,000")?;
@@ -330,6 +396,8 @@ impl Settings {
             ("held_wait_ms", settings.held_wait_ms, &mut config.held_wait),
             ("held_idle_ms", settings.held_idle_ms, &mut config.held_idle),
             ("server_wait_ms", settings.server_wait_ms, &mut config.server_wait),
+            ("replica_lag_max_ms", settings.replica_lag_max_ms, &mut config.replica_lag_max),
+            ("replica_wait_ms", settings.replica_wait_ms, &mut config.replica_wait),
             ("queue_wait_ms", settings.queue_wait_ms, &mut config.queue_wait),
             ("drain_timeout_ms", settings.drain_timeout_ms, &mut config.drain_timeout),
             ("catalogue_age_ms", settings.catalogue_age_ms, &mut config.catalogue_age),
@@ -341,12 +409,37 @@ impl Settings {
         Ok(Resolved {
             config,
             metrics: settings.metrics,
-            http: http(settings.http, settings.http_token_file.as_deref())?,
+            http: http(settings.http, settings.http_token_file, settings.http_show_values, upstream_url)?,
             workers: number("workers", settings.workers, 1, 1..=256, "1 to 256")?,
             log: settings.log.unwrap_or_else(|| "info".to_owned()),
             logs_json: is_json(settings.log_format)?,
             values,
         })
+    }
+}
+
+/// The routes to all databases, and the URL of the first table's server.
+fn routes(
+    upstream: Option<String>,
+    replicas: Option<&str>,
+    servers: Vec<ServerTable>,
+    databases: Vec<DatabaseTable>,
+) -> Result<(Routes, String), Error> {
+    match upstream {
+        Some(url) if servers.is_empty() && databases.is_empty() => {
+            let replicas =
+                replicas.map_or(Ok(Vec::new()), UpstreamConfig::replicas).map_err(Error::Replicas)?;
+            Ok((Routes::single(url.parse()?, replicas), url))
+        }
+        Some(_) => Err(Error::UpstreamAndTables),
+        None if servers.is_empty() && databases.is_empty() => Err(Error::NoUpstream),
+        None if replicas.is_some() => Err(Error::ReplicasAndTables),
+        None => {
+            let first = databases.first().and_then(|database| database.server.clone());
+            let url = servers.iter().find(|server| Some(&server.name) == first.as_ref());
+            let url = url.map(|server| server.url.text().to_owned()).unwrap_or_default();
+            Ok((Routes::of_tables(servers, databases)?, url))
+        }
     }
 }
 
@@ -373,15 +466,20 @@ fn is_json(log_format: Option<String>) -> Result<bool, Error> {
     }
 }
 
-fn http(address: Option<String>, token_file: Option<&Path>) -> Result<Option<Http>, Error> {
+fn http(
+    address: Option<String>,
+    token_file: Option<PathBuf>,
+    shows_values: Option<bool>,
+    upstream_url: String,
+) -> Result<Option<Http>, Error> {
     let Some(text) = address else { return Ok(None) };
     let parsed = text.replace("localhost:", "127.0.0.1:").parse::<SocketAddr>();
     let address = parsed.map_err(|_| Error::HttpAddress(text))?;
-    let tokens = token_file.map(Tokens::read).transpose()?;
+    let tokens = token_file.as_deref().map(Tokens::read).transpose()?;
     if tokens.is_none() && !address.ip().is_loopback() {
         return Err(Error::HttpOpen(address));
     }
-    Ok(Some(Http { address, tokens }))
+    Ok(Some(Http { address, tokens, shows_values: shows_values.unwrap_or(false), upstream_url }))
 }
 
 /// The parser's message about this line of the file, without names of types.
@@ -425,9 +523,9 @@ mod tests {
     }
 
     #[test]
-    fn there_are_at_most_28_settings_and_each_has_a_unit() {
+    fn there_are_at_most_35_settings_and_each_has_a_unit() {
         let table = Settings::table();
-        assert!(table.len() <= 28);
+        assert!(table.len() <= 35);
         assert!(table.iter().all(|setting| !setting.unit.is_empty() && !setting.meaning.is_empty()));
         for (setting, variable) in table.iter().zip(Settings::variables()) {
             assert_eq!(variable, format!("HOTROW_{}", setting.name.to_uppercase()));

@@ -33,7 +33,7 @@ fn initial_response(mechanism: &str, message: &str) -> Vec<u8> {
 }
 
 /// The result of a log-in with this password.
-fn log_in(method: Method, secret: &str, password: &str) -> Result<Proven, Refusal> {
+fn log_in(method: Method, secret: &str, password: &str) -> Result<Proven, Rejection> {
     let (ask, exchange) = begin(method, secret).unwrap();
     match ask {
         AuthMessage::Cleartext => done(exchange.answer("ann", &packet(password))?),
@@ -65,7 +65,7 @@ fn log_in(method: Method, secret: &str, password: &str) -> Result<Proven, Refusa
     }
 }
 
-fn done(step: Step) -> Result<Proven, Refusal> {
+fn done(step: Step) -> Result<Proven, Rejection> {
     match step {
         Step::Done(_, proven) => Ok(proven),
         Step::Continue(ask, _) => panic!("{ask:?}"),
@@ -94,7 +94,7 @@ fn each_method_with_each_secret() {
     ] {
         assert_eq!(log_in(method, secret, "hunter2").is_ok(), works, "{method} {secret}");
         let wrong = log_in(method, secret, "hunter3").unwrap_err();
-        assert_eq!(wrong, Refusal::Wrong("ann".to_owned()), "{method} {secret}");
+        assert_eq!(wrong, Rejection::Wrong("ann".to_owned()), "{method} {secret}");
         assert!(log_in(method, secret, "").is_err(), "{method} {secret}");
         // The hash itself does not work as a password.
         assert!(secret == "hunter2" || log_in(method, secret, secret).is_err(), "{method} {secret}");
@@ -148,19 +148,19 @@ fn a_plain_password_is_hashed_once_and_not_at_every_log_in() {
 #[test]
 fn broken_packets() {
     let clear = |body: &[u8]| begin(Method::Password, "hunter2").unwrap().1.answer("ann", body).unwrap_err();
-    assert_eq!(clear(b"\0"), Refusal::Empty);
+    assert_eq!(clear(b"\0"), Rejection::Empty);
     for body in [&b""[..], b"hunter2", b"hunter2\0\0", b"hunter2\0x\0"] {
-        assert_eq!(clear(body), Refusal::Protocol("invalid password packet size"));
+        assert_eq!(clear(body), Rejection::Protocol("invalid password packet size"));
     }
     let sasl =
         |body: &[u8]| begin(Method::ScramSha256, "hunter2").unwrap().1.answer("ann", body).unwrap_err();
     let good = initial_response("SCRAM-SHA-256", "n,,n=,r=abc");
     for cut in 0..good.len() {
-        assert_eq!(sasl(&good[..cut]), Refusal::Protocol("invalid SASL initial response"), "{cut}");
+        assert_eq!(sasl(&good[..cut]), Rejection::Protocol("invalid SASL initial response"), "{cut}");
     }
-    assert!(matches!(sasl(&initial_response("SCRAM-SHA-1", "n,,n=,r=abc")), Refusal::Malformed(_)));
-    assert!(matches!(sasl(b"SCRAM-SHA-256\0\xff\xff\xff\xff"), Refusal::Protocol(_)));
-    assert!(matches!(sasl(b"SCRAM-SHA-256\0\0\0\0\0"), Refusal::Malformed(_)));
+    assert!(matches!(sasl(&initial_response("SCRAM-SHA-1", "n,,n=,r=abc")), Rejection::Malformed(_)));
+    assert!(matches!(sasl(b"SCRAM-SHA-256\0\xff\xff\xff\xff"), Rejection::Protocol(_)));
+    assert!(matches!(sasl(b"SCRAM-SHA-256\0\0\0\0\0"), Rejection::Malformed(_)));
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! The report as Markdown: tables of the compared techniques, the machine and the settings.
 
+mod gains;
 mod scenario;
 
 use super::numbers::counted;
 use crate::results::Report;
+use gains::write_gains;
 use scenario::write_scenario;
 use std::fmt::{Error, Write};
 
@@ -42,6 +44,7 @@ fn write_report(text: &mut String, report: &Report) -> Result<(), Error> {
         "The techniques run in turn on the same server. After each run, the rows were compared with the clients' answers. \
          [Chart](plot.svg), [all numbers](report.json).\n"
     )?;
+    write_gains(text, report)?;
     for scenario in &report.scenarios {
         write_scenario(text, scenario)?;
     }
@@ -175,6 +178,7 @@ mod tests {
                 latency: None,
                 pace,
                 server: None,
+                prediction: None,
             };
             figures.rounds = vec![round];
             render(&report)

@@ -2,6 +2,7 @@
 
 mod bars;
 mod canvas;
+mod curves;
 mod dots;
 mod lines;
 mod look;
@@ -10,6 +11,7 @@ mod scale;
 use crate::results::{Report, ScenarioResult};
 use crate::scenario::Figure;
 use canvas::Canvas;
+pub use curves::Curves;
 use look::{Colour, titles_of};
 
 /// The width of the picture, and the margins of a panel.

@@ -119,6 +119,7 @@ pub static COUNTER_RESTART: Scenario = Scenario {
          its own connection, and calls run one after another. The time of a call includes the start of the connection or of \
          the gateway. Each answer must have the value after that number of increments.",
     ],
+    ..USUAL
 };
 
 const MIX: &str = "One command in a thousand is a drain, all others are increments by one.";
@@ -165,7 +166,7 @@ const APP_BATCHING_LOG: Technique = Technique {
     ..APP_BATCHING
 };
 
-const ZIPF_PACK: Technique = Technique {
+pub(super) const ZIPF_PACK: Technique = Technique {
     script: script!("pgbench/increment_zipf.sql", answer checked by "pgbench/value_is_version.sql"),
     ..PACK_DIRECT
 };

@@ -63,7 +63,7 @@ pub static PAYMENTS: Scenario = Scenario {
 
 const CLIENTS: Clients = Clients::Usually(&[64, 256]);
 
-const DISKS: &str = "The server preloads a library that sleeps after each `fdatasync`, and changes nothing else. The time per flush, as \
+pub(super) const DISKS: &str = "The server preloads a library that sleeps after each `fdatasync`, and changes nothing else. The time per flush, as \
     measured by the server, is longer than the delay by the time of the machine's own disk and by a wait for a processor. The \
     standby runs on the same machine during the runs that need it. It flushes its log with the same delay before it confirms \
     a commit.";
@@ -95,7 +95,7 @@ const fn on_each_disk(load: Technique) -> [Technique; 8] {
 
 const HALF: Disk = Disk::slower(500);
 /// As many disks in a cloud.
-const CLOUD: Disk = Disk::slower(1_500);
+pub(super) const CLOUD: Disk = Disk::slower(1_500);
 const SLOW: Disk = Disk::slower(4_000);
 const STANDBY: Disk = Disk { standby: true, ..CLOUD };
 

@@ -1,5 +1,5 @@
-//! The scenarios that sell from, or connect beside, one table of items: `hot-row`, `single`, `spread`, `platform`, `reads`,
-//! `pass-through`, `connect` and `open-loop`. Their SQL is in `sql/`.
+//! The scenarios that sell from, or connect beside, one table of items: `hot-row`, `single`, `fleet`, `spread`, `platform`,
+//! `reads`, `pass-through`, `connect` and `open-loop`. Their SQL is in `sql/`.
 
 use super::{SELECT_ONE, SELL_DIRECT, USUAL};
 use crate::scenario::{
@@ -32,6 +32,37 @@ pub static SINGLE: Scenario = Scenario {
         SELL_DIRECT,
         SELL_HOTROW,
         SELL_DIRECT.through_pgbouncer("the plain statement, through PgBouncer with transaction pooling"),
+    ],
+    ..REFILLED
+};
+
+/// One row, whose clients use one gateway or several: the cost of batches that wait for each other at the row.
+pub static FLEET: Scenario = Scenario {
+    name: "fleet",
+    shows: "Updates of one row by the clients of one gateway, or of three gateways: updates per second",
+    takes_long: true,
+    clients: Clients::Usually(&[63, 192]),
+    techniques: &[
+        Technique {
+            name: "one-gateway",
+            about: "through one gateway",
+            through: Through::Hotrow,
+            load_by: LoadBy::Fleet { own_gateways: false },
+            against: "one-gateway",
+            ..SELL_DIRECT
+        },
+        Technique {
+            name: "three-gateways",
+            about: "through three gateways, each with a third of the clients",
+            through: Through::Hotrow,
+            load_by: LoadBy::Fleet { own_gateways: true },
+            against: "one-gateway",
+            ..SELL_DIRECT
+        },
+    ],
+    remarks: &[
+        "Three processes of pgbench make the load in both cases. A gateway of three has a third of the clients, so its batches \
+         are smaller until there are enough clients for full batches in each.",
     ],
     ..REFILLED
 };
@@ -160,7 +191,7 @@ pub(super) const INVENTORY: Scenario = Scenario {
 pub(super) const REFILLED: Scenario = Scenario { before_run: sql!("inventory_refill.sql"), ..INVENTORY };
 
 /// The plain statement from the same clients, connected to Hotrow.
-const SELL_HOTROW: Technique = SELL_DIRECT.through_hotrow("the plain statement, through Hotrow");
+pub(super) const SELL_HOTROW: Technique = SELL_DIRECT.through_hotrow("the plain statement, through Hotrow");
 
 const TRY_LOCK: Technique = Technique {
     name: "try-lock",
@@ -187,7 +218,7 @@ const NOWAIT: Technique = Technique {
 
 pub(super) const SELL_ANY: Technique = Technique { script: script!("pgbench/sell_any.sql"), ..SELL_DIRECT };
 
-const POINT_READ: Technique = Technique {
+pub(super) const POINT_READ: Technique = Technique {
     about: "a point read, directly to the server",
     script: script!("pgbench/read.sql", answer checked by "pgbench/stock_is_right.sql"),
     worth: Worth::Read,

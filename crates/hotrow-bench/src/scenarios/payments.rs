@@ -90,4 +90,4 @@ pub(super) const DIRECT: Technique = Technique {
     ..SELL_DIRECT
 };
 
-const HOTROW: Technique = DIRECT.through_hotrow("the service with its DATABASE_URL to Hotrow");
+pub(super) const HOTROW: Technique = DIRECT.through_hotrow("the service with its DATABASE_URL to Hotrow");

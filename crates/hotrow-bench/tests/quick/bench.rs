@@ -7,6 +7,11 @@ use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
 
+/// A report of the doctor with all fields that the benchmark reads.
+pub const REPORT: &str = r#"{"version": 1, "findings": [{"kind": "hot_row"}], "prediction": {"low": 0.001, "high": 1000},
+    "workload": {"sessions": 6.2, "transactions": 900, "writing": 0.8, "changes": 2.1, "hot": [0.6, 0.2], "packable": 0.7,
+    "interactive": 0.2, "client_us": 900, "pause_us": 400, "waiting": 3, "flush_us": 90, "execution_us": 300}}"#;
+
 #[derive(Parser)]
 struct Command {
     #[command(flatten)]
@@ -46,9 +51,20 @@ impl Bench {
         path.to_str().unwrap().to_owned()
     }
 
-    /// A stand-in that reports the address of the server as its own, so its clients connect directly to the server.
+    /// A stand-in that reports the address of the server as its own, so its clients connect directly to the server. As the
+    /// doctor, it writes the report of this file's `REPORT`.
     pub fn stand_in(&self) -> String {
-        self.program("server=${3#*@}\necho \"hotrow: listening on ${server%%/*}\"\nexec sleep 600")
+        let doctor = format!("[ \"$1\" = doctor ] && {{ echo '{REPORT}' > \"$5\"; exit; }}");
+        self.program(&format!(
+            "{doctor}\nserver=${{3#*@}}\necho \"hotrow: listening on ${{server%%/*}}\"\nexec sleep 600"
+        ))
+    }
+
+    /// A file with this text.
+    pub fn file(&self, text: &str) -> String {
+        let path = self.folder.path().join("report.json");
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
     }
 }
 

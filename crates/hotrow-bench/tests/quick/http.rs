@@ -46,18 +46,19 @@ async fn serve(server: &PrivateServer) -> SocketAddr {
         UnixStream::from_std(stream)
     };
     let (running, stop) = tokio::sync::watch::channel(());
-    let upstream = hotrow_http::Upstream {
+    let upstream = hotrow_http::GatewayAccess {
         connect: Arc::new(connect),
         user: "postgres".into(),
         database: "postgres".into(),
-        // There is no gateway in between that could run the query.
+        // There is no gateway in between that could run the queries.
         pack_trusted: "select $1::name is not null and $2::text is not null and $3::text is not null",
+        missing_functions: "select function from unnest($1::text[]) as function where false",
         stop,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let bounds = hotrow_http::Bounds::new(Duration::ZERO);
-    let router = hotrow_http::router(&upstream, None);
+    let router = hotrow_http::router(&upstream, None, None);
     tokio::spawn(async move {
         hotrow_http::serve(listener, router, bounds, std::future::pending()).await;
         drop(running);

@@ -4,6 +4,7 @@
 
 mod bench;
 mod http;
+mod like;
 mod no_figure;
 mod peers;
 mod refused;

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 /// Scenarios that need real gateways or the programs of the payment service, and the test that runs them.
-const ELSEWHERE: [(&str, &str); 5] = [
+const ELSEWHERE: [(&str, &str); 6] = [
     ("counter-http", "hotrow-bench tests/quick/http.rs"),
     ("payments", "payments tests/service/bench.rs"),
     ("payments-open-loop", "payments tests/service/bench.rs"),
     ("match-day", "payments tests/service/bench.rs"),
     ("disks-payments", "payments tests/service/bench.rs"),
+    ("predictions-payments", "payments tests/service/bench.rs"),
 ];
 
 /// One test for each of these scenarios.
@@ -29,9 +30,11 @@ macro_rules! quick_tests {
 }
 
 quick_tests! {
-    hot_row single spread reads pass_through transaction connect open_loop counter counter_open_loop counter_zipf
+    hot_row single fleet spread reads pass_through transaction connect open_loop counter counter_open_loop counter_zipf
     counter_restart sale sold_out queue_take queue_lease queue_batch queue_enqueue queue_held queue_batch_held
     feed_push feed_post feed_consume feed_busy platform disks_hot_row disks_spread disks_transaction
+    predictions_hot_row predictions_spread predictions_reads predictions_transaction predictions_round_trips
+    predictions_counter_zipf predictions_disks_hot_row predictions_disks_spread
 }
 
 fn name_of(test: &str) -> String {
@@ -121,6 +124,22 @@ fn check(name: &str, scenario: &Value) {
             );
         }
         "counter-zipf" => assert_eq!(scenario["rows"], 10_000),
+        _ if name.starts_with("predictions-") => {
+            let gains = scenario["gains"].as_array().unwrap();
+            assert_eq!(
+                gains.len(),
+                techniques[0]["cells"].as_array().unwrap().len(),
+                "one for each number of clients"
+            );
+            for gain in gains {
+                assert_eq!(
+                    (&gain["predicted"]["high"], &gain["is_within"]),
+                    (&1000.0.into(), &true.into()),
+                    "{gain}"
+                );
+                assert!(gain["measured"].as_f64().unwrap() > 0.0, "{gain}");
+            }
+        }
         "sale" => {
             for technique in techniques {
                 let turns_away = technique["name"] == "nowait" || technique["name"] == "try-lock";

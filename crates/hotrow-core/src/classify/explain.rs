@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-use crate::key::{KeyColumn, KeySource};
+use crate::distribution::Distribution;
+use crate::key::{Format, KeyColumn, KeySource, ParamValue};
 
 use crate::classify::judge::decision::{Decision, Packing};
 use crate::classify::judge::merging::Returns;
-use crate::classify::read::analysis::{Analysis, Pass};
+use crate::classify::read::analysis::{Analysis, Pass, Switch, SwitchChange};
 use crate::classify::read::point::ROW_LOCK;
 use crate::classify::reason::Reason;
 use crate::lane::LaneKind;
@@ -23,14 +24,24 @@ pub fn explain(analysis: &Analysis, decision: Option<&Decision>, literals: &[Str
             passed(&Reason::Unsupported(ROW_LOCK), &candidate.effect().names())
         }
         (Analysis::Candidate(candidate), None) => {
-            let table = candidate.table.as_ref().map_or("no table".to_owned(), ToString::to_string);
-            format!("can be packed if the catalogue agrees\n  table     {table}\n")
+            let mut text = String::from("can be packed if the catalogue agrees\n");
+            for part in candidate.parts() {
+                let table = part.table.as_ref().map_or("no table".to_owned(), ToString::to_string);
+                line(&mut text, "table", &table);
+            }
+            text
         }
         (Analysis::Pass(Pass { reason, effect, .. }), _) => passed(reason, &effect.names()),
-        (Analysis::SetPack(true), _) => answered("switches packing on for the session"),
-        (Analysis::SetPack(false), _) => answered("switches packing off for the session"),
-        (Analysis::ResetPack, _) => answered("packing as configured for the session"),
-        (Analysis::ShowPack, _) => answered("whether the session's statements are packed"),
+        (Analysis::Set(change), _) if change.is_local => {
+            answered(&format!("until the end of the transaction, {}", effect_of(*change)))
+        }
+        (Analysis::Set(change), _) => answered(effect_of(*change)),
+        (Analysis::SetWrong(_), _) => answered("an error: the setting cannot have this value"),
+        (Analysis::Reset(switch), _) => {
+            answered(effect_of(SwitchChange { switch: *switch, value: None, is_local: false }))
+        }
+        (Analysis::Show(Switch::Pack), _) => answered("whether the session's statements are packed"),
+        (Analysis::Show(Switch::Reads), _) => answered("where the session's point reads run"),
         (Analysis::Deallocate(name), _) => {
             format!("passed through\n  reason    DEALLOCATE {name} changes the session\n")
         }
@@ -39,6 +50,18 @@ pub fn explain(analysis: &Analysis, decision: Option<&Decision>, literals: &[Str
 
 /// The effect after which the session needs no connection of its own.
 const LISTEN: &str = "LISTEN";
+
+/// What a change of a setting of the gateway does.
+fn effect_of(change: SwitchChange) -> &'static str {
+    match (change.switch, change.value) {
+        (Switch::Pack, Some(true)) => "switches packing on for the session",
+        (Switch::Pack, Some(false)) => "switches packing off for the session",
+        (Switch::Pack, None) => "packing as configured for the session",
+        (Switch::Reads, Some(true)) => "the session's point reads run on replicas",
+        (Switch::Reads, Some(false)) => "the session's point reads run on the primary",
+        (Switch::Reads, None) => "point reads as at the start of the session",
+    }
+}
 
 fn answered(what: &str) -> String {
     format!("answered by the gateway: {what}\n")
@@ -69,31 +92,58 @@ fn packed(packing: &Packing, literals: &[String]) -> String {
         LaneKind::Read => "reads",
     };
     line(&mut text, "lane", lane);
-    if !packing.table.is_empty() {
-        line(&mut text, if packing.in_key_space { "function" } else { "table" }, &packing.table);
-    }
-    if let Some(key) = &packing.key {
-        let columns: Vec<String> = key.columns.iter().map(|key| column(key, literals)).collect();
-        line(&mut text, "key", &columns.join(", "));
-        if let Some(merging) = &packing.merging {
-            line(&mut text, "as", &merging.text);
-            line(&mut text, "at most", &format!("{} calls in one", merging.most));
-            if merging.returns == Returns::RowsOrWait {
-                line(
-                    &mut text,
-                    "waits",
-                    "in the gateway, until there is a result or the call's time is over",
-                );
-            }
-        } else if packing.kind == LaneKind::Write {
-            line(&mut text, "at most", &format!("{} units of one row per commit", packing.rows_per_commit));
-        }
-    }
+    // The statements in WITH come before the last one, as in the text.
+    packing.with.iter().chain([packing]).for_each(|part| contends_for(&mut text, part, literals));
     if packing.touches_sequence {
         line(&mut text, "sequence", "moved");
     }
+    if let Some(distribution) = &packing.distribution {
+        line(&mut text, "node", &node(packing, distribution, literals));
+        line(&mut text, "needs", "citus_lanes = true (docs/citus.md); without it, passed through");
+    }
+    if packing.is_plain_read() {
+        line(&mut text, "replica", "runs on one in sessions with hotrow.reads = replica (docs/replicas.md)");
+    }
     line(&mut text, "because", &packing.why);
     text
+}
+
+/// The table that a statement, or one in WITH, uses, and the row for which it contends.
+fn contends_for(text: &mut String, packing: &Packing, literals: &[String]) {
+    if !packing.table.is_empty() {
+        line(text, if packing.in_key_space { "function" } else { "table" }, &packing.table);
+    }
+    let Some(key) = &packing.key else { return };
+    let columns: Vec<String> = key.columns.iter().map(|key| column(key, literals)).collect();
+    line(text, "key", &columns.join(", "));
+    if let Some(merging) = &packing.merging {
+        line(text, "as", &merging.text);
+        line(text, "at most", &format!("{} calls in one", merging.most));
+        if merging.returns == Returns::RowsOrWait {
+            line(text, "waits", "in the gateway, until there is a result or the call's time is over");
+        }
+    } else if packing.kind == LaneKind::Write {
+        line(text, "at most", &format!("{} units of one row per commit", packing.rows_per_commit));
+    }
+}
+
+/// The node that runs a statement of a distributed table, and the shard there.
+fn node(packing: &Packing, distribution: &Distribution, literals: &[String]) -> String {
+    let param = |index: u16| {
+        let literal = literals.get(usize::from(index))?;
+        Some(ParamValue { format: Format::Text, bytes: literal.as_bytes() })
+    };
+    let shards = packing.key.as_ref().and_then(|key| distribution.shards(key, param)).unwrap_or_default();
+    let Some(first) = shards.first() else {
+        return format!("the one that has the shard of the value of {}", distribution.column);
+    };
+    if shards.iter().any(|shard| shard.node != first.node) {
+        return "several: it runs at the pool's server".to_owned();
+    }
+    let mut numbers: Vec<String> = shards.iter().map(|shard| shard.id.to_string()).collect();
+    numbers.dedup();
+    let address = distribution.node(first.node).map(|node| format!(" ({}:{})", node.host, node.port));
+    format!("{}{}, shard {}", first.node, address.unwrap_or_default(), numbers.join(", "))
 }
 
 fn column(column: &KeyColumn, literals: &[String]) -> String {

@@ -2,8 +2,11 @@
 //! return them. They are not judged here.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use serde::Deserialize;
+
+use crate::distribution::Distribution;
 
 /// All facts that the decision needs from the catalogue.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -18,6 +21,9 @@ pub struct Facts {
     /// The database has sequences with a cache. This is queried only for a statement that names a sequence.
     #[serde(default)]
     pub cached_sequences: bool,
+    /// The facts about each statement in WITH.
+    #[serde(default)]
+    pub with: Vec<Facts>,
 }
 
 impl Facts {
@@ -27,6 +33,7 @@ impl Facts {
         let mut hasher = DefaultHasher::new();
         let table = self.table.as_ref().map(|table| (table.oid, &table.fingerprint));
         (table, &self.functions, &self.rules, self.cached_sequences).hash(&mut hasher);
+        self.with.iter().for_each(|facts| facts.state().hash(&mut hasher));
         hasher.finish()
     }
 }
@@ -67,6 +74,9 @@ pub struct MergeRule {
     pub wait_argument: Option<usize>,
     /// The client has permission to call both functions.
     pub callable: bool,
+    /// How a distributed schema pack divides its calls over several servers, if it does.
+    #[serde(skip)]
+    pub distribution: Option<Arc<Distribution>>,
 }
 
 /// The type of a function call's value.
@@ -137,12 +147,46 @@ pub struct TableFacts {
     pub expressions: Vec<String>,
     /// Foreign keys that refer to this table.
     pub referrers: Vec<Referrer>,
-    /// The state of the catalogue for this table (`table_fingerprint.sql`).
+    /// The views through which the statement's name reaches this table, the outermost first (`view_facts.sql`).
+    #[serde(skip)]
+    pub views: Vec<View>,
+    /// The state of the catalogue for this table, and for the views (`table_fingerprint.sql`).
     #[serde(default)]
     pub fingerprint: String,
     /// The functions of its triggers, quoted, if the client's role can name them.
     #[serde(default)]
     pub trigger_functions: Vec<String>,
+    /// The database has the extension Citus.
+    #[serde(default)]
+    pub has_citus: bool,
+    /// How Citus distributes it over several servers, if it does (`distribution.sql`).
+    #[serde(skip)]
+    pub distribution: Option<Arc<Distribution>>,
+}
+
+/// A view that reads one other relation.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub struct View {
+    /// Its oid.
+    pub oid: u32,
+    /// Its schema.
+    pub schema: String,
+    /// Its name.
+    pub name: String,
+    /// `pg_class.relpersistence`.
+    pub persistence: char,
+    /// The names of its columns in order.
+    pub columns: Vec<String>,
+    /// Its query, as the server prints it.
+    pub definition: String,
+    /// It has rewrite rules besides its query.
+    pub has_rules: bool,
+    /// It has triggers, also disabled ones.
+    pub has_triggers: bool,
+    /// Some of its columns have defaults of their own.
+    pub has_defaults: bool,
+    /// It is a security barrier.
+    pub security_barrier: bool,
 }
 
 /// One column.
@@ -154,8 +198,6 @@ pub struct Column {
     pub attnum: i16,
     /// Its type's OID. For a domain, the underlying type.
     pub type_oid: u32,
-    /// Its type's name, for people.
-    pub type_name: String,
     /// The kind of its type.
     pub type_kind: TypeKind,
     /// Its average width in bytes.

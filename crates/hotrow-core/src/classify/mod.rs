@@ -35,19 +35,20 @@ pub use effects::effect::Effect;
 pub use explain::explain;
 pub use facts::{
     Column, Facts, FunctionFact, Index, MergeRule, Parameter, Referrer, ResultKind, TableFacts, Trigger,
-    TypeKind,
+    TypeKind, View,
 };
-pub use judge::decision::{Decision, Packing, decide, moves_any_sequence, names_to_look_up};
+pub use judge::decision::{Decision, Packing, moves_any_sequence, names_to_look_up};
 pub use judge::lock_statement::LockStatement;
 pub use judge::merging::{Element, ElementSource, Merging, Returns};
 pub use judge::namesakes::names_in_sources;
 pub use judge::reach::{Reach, reach};
 pub use judge::watch::{Watch, end_of_batch};
+pub use judge::whole::decide;
 pub use read::analyse::analyse;
-pub use read::analysis::{Analysis, Boundary, Pass, Transaction};
+pub use read::analysis::{Analysis, Boundary, Pass, Step, Switch, SwitchChange, Transaction};
 pub use read::candidate::{
-    Argument, ArgumentValue, Call, Candidate, Conflict, Equality, InsertParts, Item, Operand, Output, Part,
-    Verb,
+    Argument, ArgumentValue, Call, Candidate, Common, Conflict, Equality, InsertParts, Item, Operand, Output,
+    Part, Reading, ResultColumn, Verb,
 };
 pub use reason::Reason;
 pub use text::names::{FunctionName, TableName};

@@ -66,6 +66,17 @@ pub enum Reason {
         /// The kind of relation.
         what: &'static str,
     },
+    /// A view whose statements are not those of one table.
+    #[error("{view} is a view {why}")]
+    View {
+        /// The view.
+        view: String,
+        /// Its problem.
+        why: String,
+    },
+    /// A column that a view computes.
+    #[error("column {0} is computed by a view")]
+    Computed(String),
     /// A partitioned table with unusual partitions.
     #[error("{table} {why}")]
     Partition {
@@ -74,12 +85,28 @@ pub enum Reason {
         /// Its problem.
         why: String,
     },
+    /// A distributed table for whose rows the node cannot be found.
+    #[error("{table} {why}")]
+    Distributed {
+        /// The table.
+        table: String,
+        /// Its problem.
+        why: &'static str,
+    },
     /// An update of a column of the partition key.
     #[error("column {0} decides in which partition the row is")]
     MovesRow(String),
     /// A name that is not a column of the table.
     #[error("{0} is not a column of the table")]
     NoColumn(String),
+    /// Two statements of one WITH change the same table.
+    #[error(
+        "two parts of the statement change {0}, and PostgreSQL does not tell which change of a row is made"
+    )]
+    ChangedTwice(String),
+    /// A name that is not a column of a statement in WITH.
+    #[error("{0} is not a column that the statement in WITH returns")]
+    NotReturned(String),
     /// A column whose type runs unknown code.
     #[error("column {0} has a type that may run user-defined code")]
     ColumnType(String),
@@ -130,6 +157,14 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// A message of the parser, up to the part of the statement that it repeats: that can be a value.
+    pub(crate) fn of_parser(message: &str) -> Self {
+        let end = [", found", " at Line"].iter().filter_map(|part| message.find(part)).min();
+        let shown = &message[..end.unwrap_or(message.len())];
+        let is_value = |c: char| c.is_ascii_digit() || matches!(c, '\'' | '"' | '$');
+        Self::NotUnderstood(shown[..shown.find(is_value).unwrap_or(shown.len())].trim_end().to_owned())
+    }
+
     /// Whether the statement begins a transaction.
     pub fn is_begin(&self) -> bool {
         matches!(self, Self::Transaction(word) if matches!(word.as_str(), "BEGIN" | "START"))

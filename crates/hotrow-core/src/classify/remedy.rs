@@ -10,6 +10,7 @@ const TRANSACTION: &str = "send BEGIN to COMMIT in one message, with READ COMMIT
 const ONE_MESSAGE: &str = "send a statement for each row or table, all in one message: they commit together if each of them can be packed";
 const CODE: &str = "use PostgreSQL's own functions, an IMMUTABLE function that uses its arguments only, or a function \
     with a merge rule (docs/merge-rules.md)";
+const VIEW: &str = "name the table instead of the view";
 
 impl Reason {
     /// What to write instead, if the statement then can be packed.
@@ -19,7 +20,9 @@ impl Reason {
             | Self::Empty
             | Self::NoTable(_)
             | Self::NoColumn(_)
-            | Self::Partition { .. } => {
+            | Self::NotReturned(_)
+            | Self::Partition { .. }
+            | Self::Distributed { .. } => {
                 return None;
             }
             // It reads or changes many rows or the schema.
@@ -38,6 +41,8 @@ impl Reason {
             Self::Cast(_) => "leave the cast out, or cast to a built-in type",
             Self::SystemColumn(_) => "use a column of the table, such as a version number",
             Self::NotOrdinary { what, .. } => return relation(what),
+            Self::View { .. } | Self::Computed(_) => VIEW,
+            Self::ChangedTwice(_) => ONE_MESSAGE,
             Self::MovesRow(_) => "leave the column out of SET if its value stays the same",
             Self::ColumnType(_) => "use a built-in type, an enumeration or a domain for the column",
             Self::IntervalFields(_) => "use the type interval without a field restriction for the column",
@@ -89,7 +94,7 @@ fn function(why: &str) -> Option<&'static str> {
 
 fn relation(what: &str) -> Option<&'static str> {
     Some(match what {
-        "a view" => "name the table instead of the view",
+        "a view" => VIEW,
         "a partition" => "name the partitioned table instead of the partition",
         "rewritten by rules" => "use a trigger that changes its own row only instead of the rule",
         _ => return None,
@@ -102,6 +107,8 @@ fn unsupported(what: &str) -> Option<&'static str> {
         | "UPDATE with FROM"
         | "DELETE with USING"
         | "WITH"
+        | "WITH within WITH"
+        | "WITH of which no statement changes rows"
         | "MERGE"
         | "UNION, INTERSECT or EXCEPT"
         | "ON CONFLICT with several rows" => ONE_MESSAGE,

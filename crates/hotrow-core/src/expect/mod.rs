@@ -24,9 +24,10 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use hotrow_wire::backend::tag;
 
+use crate::classify::Step;
 use copy::Copy;
 use names::{Meaning, Unanswered};
-pub use prepared::{Preparation, Prepared, StatementName};
+pub use prepared::{Preparation, PreparedStatements, StatementName};
 
 /// A message that the server answers, or skips after an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +60,8 @@ pub enum Message<S> {
     /// The gateway's messages without a Sync that begin a transaction which the client has begun. If they fail, the
     /// server ignores what follows.
     OwnBegin,
+    /// The gateway's message that fails a transaction, and a Sync.
+    OwnFailure,
     /// A FunctionCall.
     FunctionCall,
 }
@@ -72,6 +75,8 @@ pub struct RunEffects {
     pub deallocates: Option<Bytes>,
     /// It is DEALLOCATE ALL, or has the same effect.
     pub deallocates_all: bool,
+    /// What it does to the gateway's settings, for each command tag that reports it.
+    pub steps: Vec<Step>,
 }
 
 /// Unanswered messages decide.
@@ -126,6 +131,8 @@ pub struct Expected<S> {
     skips: bool,
     /// The server answers all unanswered messages without another message.
     is_flushed: bool,
+    /// See [`Expected::has_shown_rows`].
+    has_shown_rows: bool,
     copy: Copy,
 }
 
@@ -146,6 +153,7 @@ impl<S> Default for Expected<S> {
             is_open: false,
             skips: false,
             is_flushed: false,
+            has_shown_rows: false,
             copy: Copy::No,
         }
     }
@@ -157,10 +165,20 @@ impl<S: Clone> Expected<S> {
         self.owed.is_empty() && !self.skips && !self.is_open && self.copy == Copy::No
     }
 
+    /// Whether an extended query has begun that its Sync has not ended.
+    pub fn is_in_unit(&self) -> bool {
+        self.is_open || self.skips
+    }
+
     /// The connection is gone, or another session has it. No reply is owed any more. The names stay.
     pub fn disconnect(&mut self) {
         let names = std::mem::take(&mut self.names);
         *self = Expected { names, group: self.group, ..Expected::default() };
+    }
+
+    /// Whether a reply on the connection could show rows, or anything else that is newer than an earlier read.
+    pub fn has_shown_rows(&self) -> bool {
+        self.has_shown_rows
     }
 
     /// Whether every message is answered.
@@ -179,6 +197,13 @@ impl<S: Clone> Expected<S> {
             Some(Message::Bind(name, _)) => Some(name),
             _ => None,
         }
+    }
+
+    /// The step of the earliest message that this command tag reports.
+    pub fn step_done(&mut self, tag: &[u8]) -> Option<Step> {
+        let Some(Message::Execute(runs) | Message::Query(runs)) = self.owed.front_mut() else { return None };
+        let place = runs.steps.iter().position(|step| step.has_tag(tag))?;
+        runs.steps.drain(..=place).next_back()
     }
 
     /// Whether a Sync or Query is unanswered.
@@ -238,7 +263,7 @@ impl<S: Clone> Expected<S> {
     }
 
     /// The statement that is certain to be prepared under this name when the next message runs.
-    pub fn preparation(&self, prepared: &Prepared, name: StatementName) -> Option<Preparation> {
+    pub fn preparation(&self, prepared: &PreparedStatements, name: StatementName) -> Option<Preparation> {
         match self.preparing.meaning(&name, self.group) {
             Meaning::Settled if self.taking_all == 0 => prepared.get(name),
             Meaning::Will(there) => there.copied(),
@@ -263,11 +288,12 @@ impl<S: Clone> Expected<S> {
         }
     }
 
-    /// The statement to close if there are too many. No unanswered message refers to it.
-    pub fn oldest(&self, prepared: &Prepared) -> Option<StatementName> {
-        prepared
-            .too_many()
-            .find(|place| matches!(self.preparing.meaning(place, self.group), Meaning::Settled))
+    /// The statements that can be closed if there are too many, the oldest first. No unanswered message refers to them.
+    pub fn oldest(&self, prepared: &PreparedStatements) -> impl Iterator<Item = u64> {
+        prepared.too_many().filter(|statement| {
+            let place = StatementName::Named(*statement);
+            matches!(self.preparing.meaning(&place, self.group), Meaning::Settled)
+        })
     }
 
     /// Whether a Flush has to be sent. Without it the server may wait for more messages before it answers.
@@ -278,19 +304,24 @@ impl<S: Clone> Expected<S> {
 
     /// Records a message that was sent. While the server is known to skip, only a Sync is recorded.
     pub fn sent(&mut self, message: Message<S>) {
-        let is_sync = matches!(message, Message::Sync);
+        let is_sync = matches!(message, Message::Sync | Message::OwnFailure);
         if is_sync && let Copy::Reading { syncs } = &mut self.copy {
             *syncs += 1; // ignored, unless the COPY fails before the server has read it
             return;
         }
         self.skips = false;
+        self.has_shown_rows |= message.can_show_rows();
         match &message {
             Message::Sync | Message::Query(_) | Message::FunctionCall => {
                 self.is_open = false;
                 self.whole_units += 1;
             }
             Message::Show(_) => self.is_showing = true,
-            Message::OwnParse(_) | Message::OwnClose(_) | Message::OwnDescribe(_) | Message::OwnBegin => {}
+            Message::OwnParse(_)
+            | Message::OwnClose(_)
+            | Message::OwnDescribe(_)
+            | Message::OwnBegin
+            | Message::OwnFailure => {}
             _ => self.is_open = true,
         }
         if let Message::Execute(runs) | Message::Query(runs) = &message {
@@ -313,7 +344,7 @@ impl<S: Clone> Expected<S> {
             // Messages after a Query run whether or not the Query succeeds.
             self.naming.add(name.clone(), None, u64::MAX);
         }
-        self.is_flushed = matches!(message, Message::Sync | Message::Query(_) | Message::FunctionCall);
+        self.is_flushed = is_sync || matches!(message, Message::Query(_) | Message::FunctionCall);
         self.group += u64::from(is_sync);
         self.owed.push_back(message);
     }
@@ -327,10 +358,10 @@ impl<S: Clone> Expected<S> {
     }
 
     /// Processes a reply and applies its effects to names.
-    pub fn received(&mut self, prepared: &mut Prepared, reply: u8, body: &[u8]) -> Reply {
+    pub fn received(&mut self, prepared: &mut PreparedStatements, reply: u8, body: &[u8]) -> Reply {
         use Message::{
-            Bind, Close, Describe, Execute, FunctionCall, OwnBegin, OwnClose, OwnDescribe, OwnParse, Parse,
-            Query, Show, Sync,
+            Bind, Close, Describe, Execute, FunctionCall, OwnBegin, OwnClose, OwnDescribe, OwnFailure,
+            OwnParse, Parse, Query, Show, Sync,
         };
         match (reply, self.owed.front()) {
             (tag::PARSE_COMPLETE, Some(Parse(..) | OwnParse(_) | Show(_)))
@@ -346,6 +377,7 @@ impl<S: Clone> Expected<S> {
             }
             (tag::PARSE_COMPLETE | tag::BIND_COMPLETE, Some(OwnBegin)) => Reply::Swallow,
             (tag::ERROR, Some(OwnBegin)) => Reply::NotBegun,
+            (tag::ERROR, Some(OwnFailure)) => Reply::Swallow,
             (tag::COMMAND_COMPLETE, _) => {
                 self.completed(prepared, body);
                 if let Copy::Ended { .. } = self.copy {
@@ -358,6 +390,7 @@ impl<S: Clone> Expected<S> {
                 Reply::Forward
             }
             (tag::ERROR, front) => {
+                self.has_shown_rows = true; // its cause can be new
                 let is_query = matches!(front, None | Some(Query(_) | FunctionCall | Sync));
                 if !is_query {
                     self.failed(prepared);
@@ -366,7 +399,7 @@ impl<S: Clone> Expected<S> {
                 let is_last = self.owed.len() <= usize::from(is_query);
                 if is_last { self.copy_failed(is_query) } else { Reply::Forward }
             }
-            (tag::READY, Some(Sync | Query(_) | FunctionCall)) => self.succeeded(prepared),
+            (tag::READY, Some(Sync | OwnFailure | Query(_) | FunctionCall)) => self.succeeded(prepared),
             (tag::READY, _) => self.copy.counts_sync(),
             (tag::CLOSE_COMPLETE, _) => self.copy_asked(),
             (tag::PARSE_COMPLETE | tag::BIND_COMPLETE | tag::NO_DATA, _) => Reply::Unexpected,
@@ -375,7 +408,7 @@ impl<S: Clone> Expected<S> {
     }
 
     /// The earliest message has succeeded.
-    fn succeeded(&mut self, prepared: &mut Prepared) -> Reply {
+    fn succeeded(&mut self, prepared: &mut PreparedStatements) -> Reply {
         let Some(message) = self.take() else { return Reply::Unexpected };
         if self.owed.is_empty() && !self.copy.asks() {
             self.copy = Copy::No;
@@ -387,6 +420,7 @@ impl<S: Clone> Expected<S> {
                 | Message::OwnDescribe(_)
                 | Message::Show(_)
                 | Message::OwnBegin
+                | Message::OwnFailure
         );
         if let Message::Show(name) = &message {
             self.shown.push(name.clone());
@@ -412,7 +446,7 @@ impl<S: Clone> Expected<S> {
     }
 
     /// A command tag: applies the effects of commands that remove names.
-    fn completed(&mut self, prepared: &mut Prepared, tag: &[u8]) {
+    fn completed(&mut self, prepared: &mut PreparedStatements, tag: &[u8]) {
         match (tag, self.owed.front()) {
             (b"DISCARD ALL\0" | b"DEALLOCATE ALL\0", _) => {
                 prepared.clear();
@@ -430,7 +464,7 @@ impl<S: Clone> Expected<S> {
 
     /// The earliest message, of an extended query, has failed. The server answers nothing up to the next
     /// Sync, not even a Query, whether or not that Sync has been sent.
-    fn failed(&mut self, prepared: &mut Prepared) {
+    fn failed(&mut self, prepared: &mut PreparedStatements) {
         let failed = self.take();
         // The server drops the unnamed statement before it reads the text of the next one.
         if let Some(Message::Parse(name, ..)) = &failed
@@ -505,6 +539,21 @@ impl<S: Clone> Expected<S> {
 }
 
 impl<S> Message<S> {
+    /// Whether replies to it, other than errors, can show rows, or what a function has found in them.
+    fn can_show_rows(&self) -> bool {
+        !matches!(
+            self,
+            Message::Parse(..)
+                | Message::OwnParse(_)
+                | Message::Show(_)
+                | Message::Describe
+                | Message::OwnDescribe(_)
+                | Message::Close(_)
+                | Message::OwnClose(_)
+                | Message::Sync
+        )
+    }
+
     /// The message's effects if it succeeds: on one of the client's names, and on the statements that the
     /// connection has prepared.
     #[expect(clippy::type_complexity, reason = "two changes, each of a name and its new value")]
@@ -523,7 +572,7 @@ impl<S> Message<S> {
             Message::Execute(RunEffects { deallocates: Some(name), .. }) => (Some((name, None)), None),
             // The server drops the unnamed statement at every Query.
             Message::Query(_) => (Some((&UNNAMED, None)), Some((StatementName::Unnamed, None))),
-            Message::OwnBegin => (None, Some((StatementName::Unnamed, None))),
+            Message::OwnBegin | Message::OwnFailure => (None, Some((StatementName::Unnamed, None))),
             _ => (None, None),
         }
     }

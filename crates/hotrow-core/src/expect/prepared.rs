@@ -39,14 +39,14 @@ impl Preparation {
 /// The statements prepared on a connection, according to the server's replies. The oldest is closed for a new
 /// one.
 #[derive(Debug, Default)]
-pub struct Prepared {
+pub struct PreparedStatements {
     /// The time of each Parse by the statement's number.
     statements: HashMap<u64, u64>,
     order: VecDeque<u64>,
     unnamed: Option<Preparation>,
 }
 
-impl Prepared {
+impl PreparedStatements {
     /// Whether this statement is prepared under its name.
     pub fn has(&self, statement: u64) -> bool {
         self.statements.contains_key(&statement)
@@ -63,6 +63,18 @@ impl Prepared {
     /// Records that the gateway has prepared it now.
     pub fn parsed(&mut self, statement: u64, parsed: u64) {
         self.set(StatementName::Named(statement), Some(Preparation::named(statement, parsed)));
+    }
+
+    /// Records that it is not prepared.
+    pub fn forget(&mut self, statement: u64) {
+        self.set(StatementName::Named(statement), None);
+    }
+
+    /// Records that no client's Parse gave it its present meaning.
+    pub fn outdate(&mut self, statement: u64) {
+        if let Some(parsed) = self.statements.get_mut(&statement) {
+            *parsed = 0;
+        }
     }
 
     /// Number of named statements.
@@ -103,13 +115,13 @@ impl Prepared {
     }
 
     /// Statements that can be closed if there are too many, the oldest first.
-    pub(super) fn too_many(&self) -> impl Iterator<Item = StatementName> {
+    pub(super) fn too_many(&self) -> impl Iterator<Item = u64> {
         let count = if self.order.len() >= limits::PREPARED_MAX { self.order.len() } else { 0 };
-        self.order.iter().take(count).map(|statement| StatementName::Named(*statement))
+        self.order.iter().take(count).copied()
     }
 
     /// No statement is prepared any more.
     pub(super) fn clear(&mut self) {
-        *self = Prepared::default();
+        *self = PreparedStatements::default();
     }
 }

@@ -180,7 +180,7 @@ impl Server {
 #[derive(Default)]
 struct Session {
     expected: Expected<Text>,
-    prepared: Prepared,
+    prepared: PreparedStatements,
     texts: Vec<Text>,
     sent: VecDeque<Asked>,
     received: Vec<Answer>,

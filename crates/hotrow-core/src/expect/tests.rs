@@ -37,7 +37,7 @@ fn copies() -> RunEffects {
 #[derive(Default)]
 struct Connection {
     expected: Expected<u32>,
-    prepared: Prepared,
+    prepared: PreparedStatements,
 }
 
 impl Connection {
@@ -203,11 +203,11 @@ fn old_statements_are_closed_for_new_ones() {
     let mut c = Connection::default();
     let most = u64::try_from(crate::limits::PREPARED_MAX).unwrap();
     (1..=most).for_each(|statement| assert_eq!(c.prepared.add(statement), None));
-    assert_eq!(c.expected.oldest(&c.prepared), Some(StatementName::Named(1)));
+    assert_eq!(c.expected.oldest(&c.prepared).next(), Some(1));
     c.send([OwnClose(Some(StatementName::Named(1)))]);
-    assert_eq!(c.expected.oldest(&c.prepared), Some(StatementName::Named(2)), "the first is being closed");
+    assert_eq!(c.expected.oldest(&c.prepared).next(), Some(2), "the first is being closed");
     assert_eq!(c.reply(b'3', b""), Reply::Swallow);
-    assert_eq!(c.expected.oldest(&c.prepared), None);
+    assert_eq!(c.expected.oldest(&c.prepared).next(), None);
     assert_eq!(c.prepared.add(1), None);
     assert_eq!(c.prepared.add(0), Some(2));
 }
@@ -296,4 +296,17 @@ fn a_refused_begin_of_the_gateway_is_not_the_clients_error() {
         assert_eq!(c.reply(tag, b""), Reply::Swallow, "{}", char::from(tag));
     }
     c.forward(b"CZ");
+}
+
+/// The gateway fails a transaction with a message and a Sync of its own. The client's next message runs after it.
+#[test]
+fn a_failure_of_the_gateway_is_not_the_clients_error() {
+    let mut c = Connection::with([OwnBegin, OwnFailure]);
+    for tag in *b"12CEZ" {
+        assert_eq!(c.reply(tag, b"E"), Reply::Swallow, "{}", char::from(tag));
+    }
+    assert!(c.expected.is_settled());
+    c.send([names("a", 1), Sync]);
+    c.forward(b"EZ");
+    assert_eq!(c.expected.meaning(b"a"), None);
 }

@@ -1,5 +1,5 @@
-//! Reads the elements of an array with one dimension, in both formats. What it cannot read is left to the
-//! server.
+//! Reads the elements of an array with one dimension, in both formats. The server handles arrays
+//! that it cannot read.
 
 use super::{Format, ParamValue};
 use crate::limits;

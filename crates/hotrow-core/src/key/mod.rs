@@ -112,6 +112,18 @@ pub enum Format {
     Binary,
 }
 
+impl ParamValue<'_> {
+    /// A number of an integer type.
+    pub(crate) fn integer(self) -> Option<i64> {
+        integer(self)
+    }
+
+    /// The bytes of a UUID.
+    pub(crate) fn uuid(self) -> Option<[u8; 16]> {
+        uuid(self)
+    }
+}
+
 impl ValueForm {
     /// The form for a column's type.
     pub fn of_type(type_oid: u32) -> Self {

@@ -53,7 +53,10 @@ impl KeySpec {
 
 impl KeySource {
     /// All values except NULL. `None` if they cannot be read.
-    fn values<'p>(&'p self, param: impl Fn(u16) -> Option<ParamValue<'p>>) -> Option<Vec<ParamValue<'p>>> {
+    pub(crate) fn values<'p>(
+        &'p self,
+        param: impl Fn(u16) -> Option<ParamValue<'p>>,
+    ) -> Option<Vec<ParamValue<'p>>> {
         match self {
             KeySource::OneOf(sources) => {
                 Some(sources.iter().filter_map(|source| source.value(&param)).collect())

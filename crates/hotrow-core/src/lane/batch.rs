@@ -16,6 +16,30 @@ pub enum Xid {
     Known(u64),
 }
 
+/// The changes that a reply to a call shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Changes {
+    /// None, or all changes are certainly on the lane's server, so its transaction has an ID because of them.
+    #[default]
+    None,
+    /// The reply does not show whether the call changed something, and it could have done so on another server.
+    Hidden,
+    /// Rows were changed, perhaps on another server.
+    Rows,
+}
+
+impl Changes {
+    /// The changes of a statement on a distributed table, or of a call of a distributed function, by its command tag.
+    pub fn of_distributed(tag: &[u8]) -> Self {
+        let mut words = tag.split(|byte| matches!(byte, b' ' | 0)).filter(|word| !word.is_empty());
+        match (words.next(), words.next_back()) {
+            (Some(b"INSERT" | b"UPDATE" | b"DELETE"), Some(b"0")) => Self::None,
+            (Some(b"INSERT" | b"UPDATE" | b"DELETE"), _) => Self::Rows,
+            _ => Self::Hidden,
+        }
+    }
+}
+
 /// A batch under way.
 #[derive(Debug)]
 pub struct Batch<P> {
@@ -37,15 +61,34 @@ pub struct Batch<P> {
     pub answered: usize,
     /// Indexes of units that found nothing and wait.
     pub waits: Vec<usize>,
+    /// The changes that its replies have shown so far.
+    pub changes: Changes,
     /// Its transaction.
     pub xid: Xid,
     /// The first error the server reported.
     pub failure: Option<Failure>,
-    /// Whether the operating system has received the whole batch, including its Sync.
+    /// Whether the operating system has received so much of the batch that the server can commit it: all of it with its Sync,
+    /// or up to a COMMIT of its own.
     pub written: bool,
 }
 
 impl<P> Batch<P> {
+    /// Whether the server has run all statements, so that only the commit is missing.
+    pub fn is_committing(&self) -> bool {
+        self.failure.is_none() && self.call_count > 0 && self.answered >= self.call_count
+    }
+
+    /// The server says that its transaction has written nothing, and the replies do not confirm it. Rows may have been
+    /// changed on another server, about whose commit this one knows nothing.
+    pub(super) fn may_have_written_elsewhere(&self) -> bool {
+        self.xid == Xid::NothingWritten && self.changes > Changes::None
+    }
+
+    /// Rows were changed, and not by the transaction of the lane's server.
+    pub(super) fn has_written_elsewhere(&self) -> bool {
+        self.xid == Xid::NothingWritten && self.changes == Changes::Rows
+    }
+
     pub(super) fn new(number: u64, units: Vec<Unit<P>>, others_wait: bool) -> Self {
         let mut batch = Batch {
             number,
@@ -56,6 +99,7 @@ impl<P> Batch<P> {
             locked: 0,
             answered: 0,
             waits: Vec::new(),
+            changes: Changes::None,
             xid: Xid::Missing,
             failure: None,
             written: false,

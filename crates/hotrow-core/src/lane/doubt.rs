@@ -6,6 +6,7 @@ use crate::limits;
 
 impl<P> Lane<P> {
     pub(super) fn lost(&mut self, actions: &mut Vec<Action<P>>) {
+        self.hold.cancel();
         let is_idle = self.under_way.is_empty() && self.queue.is_empty() && self.again.is_empty();
         if is_idle || self.may_rest() {
             self.connection = ConnectionState::Down; // an idle connection was closed: the next unit opens another
@@ -30,7 +31,7 @@ impl<P> Lane<P> {
             match self.after_loss(&batch) {
                 AfterLoss::RunAgain => self.run_again(batch),
                 AfterLoss::Answer => self.answer(batch, actions),
-                AfterLoss::Ask(_) => {
+                AfterLoss::Ask(_) | AfterLoss::Unknown => {
                     actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown));
                 }
             }
@@ -50,6 +51,7 @@ impl<P> Lane<P> {
             match self.after_loss(&batch) {
                 AfterLoss::RunAgain => self.run_again(batch),
                 AfterLoss::Answer => self.answer(batch, actions),
+                AfterLoss::Unknown => actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown)),
                 AfterLoss::Ask(doubt) => {
                     self.under_way.push_front(batch);
                     actions.push(Action::Resolve(doubt));
@@ -86,6 +88,7 @@ impl<P> Lane<P> {
             return AfterLoss::RunAgain;
         }
         match batch.xid {
+            Xid::NothingWritten if batch.may_have_written_elsewhere() => AfterLoss::Unknown,
             Xid::NothingWritten => AfterLoss::Answer,
             Xid::Known(xid) => AfterLoss::Ask(Doubt::Id(xid)),
             Xid::Missing => AfterLoss::Ask(Doubt::IdAfter(self.last_id)),
@@ -126,4 +129,6 @@ enum AfterLoss {
     Answer,
     /// The server may know the outcome.
     Ask(Doubt),
+    /// No server that the lane can ask knows the outcome.
+    Unknown,
 }

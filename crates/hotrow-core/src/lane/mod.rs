@@ -13,6 +13,7 @@
 mod batch;
 mod blocked;
 mod doubt;
+mod hold;
 mod pause;
 mod queue;
 mod slow;
@@ -20,9 +21,11 @@ mod unit;
 mod view;
 
 use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
 
-pub use batch::{Batch, Xid};
+pub use batch::{Batch, Changes, Xid};
 use blocked::Blocked;
+use hold::Hold;
 use queue::Queue;
 pub use unit::{Claim, Merge, Unit};
 pub use view::UnitState;
@@ -57,13 +60,13 @@ pub enum Event<P> {
         /// Waiting units must be refused now.
         give_up: bool,
     },
-    /// The operating system has received the last byte of this batch.
+    /// The operating system has received so much of this batch that the server can commit it.
     Written(u64),
     /// One more row of the earliest batch was locked before the statements run.
     Locked,
     /// The server has completed the reply to one more call of the earliest batch: a statement, or a merged
-    /// call.
-    Answered,
+    /// call. The reply shows these changes.
+    Answered(Changes),
     /// The unit with this index in the earliest batch has found nothing and waits, or is a read whose reply
     /// has no room. After the commit its session gets it back, and handles it before all later units of the
     /// session.
@@ -72,6 +75,10 @@ pub enum Event<P> {
     Unread(u64),
     /// The earliest batch's transaction ID arrived. `None` if the batch has written nothing.
     TransactionId(Option<u64>),
+    /// The server has taken this long from the transaction's ID to the end of the commit, which comes next.
+    CommitTook(Duration),
+    /// The time for which the next batch is held back is over.
+    HoldOver,
     /// The server reported an error for the next call to be answered, or for the commit.
     Failed(Failure),
     /// The server is ready again: the earliest batch is committed, or rolled back if it failed.
@@ -100,6 +107,8 @@ pub enum Failure {
     Stale,
     /// A statement exceeded the time limit for lanes.
     TooSlow,
+    /// No unit failed. The server of the lane is a replica that may not show what the units have to see.
+    Behind,
 }
 
 /// The outcome of a transaction.
@@ -128,6 +137,8 @@ pub enum Doubt {
 pub enum Refusal {
     /// The commit's outcome cannot be found out: 08007.
     OutcomeUnknown,
+    /// The replies say that rows were changed, and the server's transaction has changed none: 08007.
+    WrittenElsewhere,
     /// The server could not be reached, and nothing ran: 57P03.
     NotSent,
     /// Too many units or bytes wait, and nothing ran: 53000.
@@ -159,6 +170,8 @@ pub enum Action<P> {
     Resolve(Doubt),
     /// Close the connection. Nothing is under way on it.
     Disconnect,
+    /// The next batch is held back. Report [`Event::HoldOver`] after this time, and before units that come later.
+    Hold(Duration),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +199,7 @@ pub struct Lane<P> {
     last_id: Option<u64>,
     /// The length of the queue at which the lane tries a second batch again, after a try with too few units.
     look_again_at: usize,
+    hold: Hold,
     /// Number of further batches that lock all rows first, in key order, because outsiders lock them in
     /// another order.
     lock_ahead: u32,
@@ -208,6 +222,7 @@ impl<P> Lane<P> {
             batches: 0,
             last_id: None,
             look_again_at: 0,
+            hold: Hold::default(),
             lock_ahead: 0,
             again: Vec::new(),
             paused: false,
@@ -244,7 +259,7 @@ impl<P> Lane<P> {
     /// Number of further units with which the lane would act immediately.
     pub fn wake_at(&self) -> usize {
         match self.under_way.len() {
-            0 => 1,
+            0 => self.hold.enough().unwrap_or(1).saturating_sub(self.queue.len()).max(1),
             1 => self.second_at().saturating_sub(self.queue.len()).max(1),
             _ => limits::BATCH_UNITS_MAX,
         }
@@ -284,9 +299,10 @@ impl<P> Lane<P> {
                     batch.locked += 1;
                 }
             }
-            Event::Answered => {
+            Event::Answered(changes) => {
                 if let Some(batch) = self.under_way.front_mut() {
                     batch.answered += 1;
+                    batch.changes = batch.changes.max(changes);
                 }
             }
             Event::Waits(place) => {
@@ -306,6 +322,11 @@ impl<P> Lane<P> {
                 }
                 self.last_id = xid.or(self.last_id);
                 self.look_again_at = 0;
+                self.send(actions);
+            }
+            Event::CommitTook(took) => self.hold.commit_took(took),
+            Event::HoldOver => {
+                self.hold.over();
                 self.send(actions);
             }
             Event::Failed(failure) => {
@@ -382,6 +403,7 @@ impl<P> Lane<P> {
             return;
         }
         match self.under_way.len() {
+            0 if self.hold.enough().is_some_and(|enough| self.queue.len() < enough) => {}
             0 => self.cut(actions),
             n if n < limits::BATCHES_UNDER_WAY_MAX && self.queue.len() >= self.second_at() => {
                 self.look_again_at = self.queue.len() + self.least();
@@ -394,9 +416,11 @@ impl<P> Lane<P> {
     /// Number of units that the next batch must have. A second batch follows the first one if many units
     /// wait. While the server commits the first batch, it also follows if at least as many units wait as the
     /// first batch has. The server then does not wait for the next batch, and batches do not become smaller.
+    /// If commits take long, only a full batch follows.
     fn least(&self) -> usize {
         match self.under_way.front() {
             None => 1,
+            Some(_) if self.hold.is_worth_it() => limits::BATCH_UNITS_MAX,
             Some(first) if first.xid == Xid::Missing => limits::SECOND_BATCH_UNITS_MIN,
             Some(first) => first.units.len().min(limits::SECOND_BATCH_UNITS_MIN),
         }
@@ -409,6 +433,7 @@ impl<P> Lane<P> {
 
     fn cut(&mut self, actions: &mut Vec<Action<P>>) {
         let Some(units) = self.queue.cut(&self.under_way, self.least()) else { return };
+        self.hold.sent(units.len());
         self.batches += 1;
         let mut batch = Batch::new(self.batches, units, !self.queue.is_empty());
         if self.lock_ahead > 0 {
@@ -423,12 +448,24 @@ impl<P> Lane<P> {
         let Some(batch) = self.under_way.pop_front() else { return };
         self.look_again_at = 0;
         match batch.failure {
+            None if batch.has_written_elsewhere() => {
+                self.send(actions);
+                actions.push(Action::Refuse(batch.units, Refusal::WrittenElsewhere));
+            }
             None => {
                 self.keep_waiting_sessions(&batch, actions);
+                if self.under_way.is_empty() && !self.paused {
+                    let held = self.hold.begin(batch.units.len(), self.queue.len());
+                    actions.extend(held.map(Action::Hold));
+                }
                 // The next batch is sent before the replies of this one. The server works while the gateway
                 // sends the replies.
                 self.send(actions);
                 actions.push(Action::Answer(batch));
+            }
+            Some(Failure::Behind) => {
+                self.give_all_back(batch, actions);
+                self.send(actions);
             }
             Some(failure) => {
                 self.rolled_back(batch, failure, actions);
@@ -504,12 +541,23 @@ impl<P> Lane<P> {
         self.returned.insert(session);
         let key = match failure {
             Failure::Blocked => Some(self.block(row.or_else(|| culprit.key_at_fault()), actions)),
-            Failure::Error | Failure::Stale | Failure::TooSlow => None,
+            Failure::Error | Failure::Stale | Failure::TooSlow | Failure::Behind => None,
         };
         let before = self.refuse_cancelled(before, actions);
         actions.extend(before.into_iter().map(|unit| Action::Alone(unit, None)));
         actions.push(Action::Alone(culprit, key));
         actions.extend(followers.into_iter().chain(later).map(Action::Return));
+    }
+
+    /// No unit of the batch can run in this lane. All go back to their sessions, and so do later units of these sessions.
+    fn give_all_back(&mut self, batch: Batch<P>, actions: &mut Vec<Action<P>>) {
+        let units = self.refuse_cancelled(batch.units, actions);
+        let sessions: Vec<u64> = units.iter().map(|unit| unit.session).collect();
+        self.returned.extend(&sessions);
+        actions.extend(units.into_iter().map(Action::Return));
+        for session in sessions {
+            self.return_followers(session, actions);
+        }
     }
 
     /// All units of a rolled-back batch run again, except cancelled ones.

@@ -15,6 +15,7 @@ impl<P> Lane<P> {
 
     pub(super) fn pause(&mut self, actions: &mut Vec<Action<P>>) {
         self.paused = true;
+        self.hold.cancel();
         self.rest(actions);
     }
 

@@ -10,6 +10,7 @@ mod lexeme;
 mod lexicon;
 mod literals;
 mod scanner;
+mod settings;
 mod shown;
 #[cfg(test)]
 mod tests;

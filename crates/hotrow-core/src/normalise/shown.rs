@@ -1,28 +1,31 @@
 //! A statement's text in a form that other users can see: on one line and without values. It is only
 //! displayed and never run.
 
-/// The text on one line, with `?` in place of strings and numbers and without comments. It has at most
+use super::settings::{Part, Settings};
+
+/// The text on one line, with `?` in place of strings, numbers and values of settings, and without comments. It has at most
 /// `chars_max` characters.
 pub fn without_values(sql: &str, chars_max: usize) -> String {
     let mut out = String::new();
+    let mut settings = Settings::default();
     let mut rest = sql;
     while let Some(c) = rest.chars().next() {
         if out.len() > 4 * chars_max {
             break; // enough, regardless of the number of bytes per character
         }
-        let token = token(rest, &out);
-        match token.kind {
-            Kind::Value => {
-                while token.prefix > 0 && out.ends_with(|c: char| c.is_ascii_alphabetic() || c == '&') {
-                    out.pop();
-                }
-                out.push('?');
-            }
+        let (kind, length) = token(rest);
+        let text = &rest[..length];
+        match kind {
             Kind::Space if out.is_empty() || out.ends_with(' ') => {}
             Kind::Space => out.push(' '),
-            Kind::Text => out.push_str(&rest[..token.length]),
+            Kind::Value => {
+                settings.is_value(Part::Literal);
+                out.push('?');
+            }
+            Kind::Text(part) if settings.is_value(part) => out.push('?'),
+            Kind::Text(_) => out.push_str(text),
         }
-        rest = &rest[token.length.max(c.len_utf8())..];
+        rest = &rest[length.max(c.len_utf8())..];
     }
     let text = out.trim_end().trim_end_matches(';').trim_end();
     if text.chars().count() <= chars_max {
@@ -33,48 +36,48 @@ pub fn without_values(sql: &str, chars_max: usize) -> String {
     cut
 }
 
-enum Kind {
+enum Kind<'a> {
     Value,
     Space,
-    Text,
+    Text(Part<'a>),
 }
 
-struct Token {
-    kind: Kind,
-    length: usize,
-    /// Letters before a string that belong to it: E, B, X, N, U&.
-    prefix: usize,
-}
-
-fn token(rest: &str, before: &str) -> Token {
-    let of = |kind, length| Token { kind, length, prefix: 0 };
+/// The first token of a text and its length.
+fn token(rest: &str) -> (Kind<'_>, usize) {
     let c = rest.chars().next().unwrap_or(' ');
     match c {
-        _ if c.is_whitespace() => of(Kind::Space, rest.len() - rest.trim_start().len()),
-        _ if rest.starts_with("--") => of(Kind::Space, rest.find('\n').unwrap_or(rest.len())),
-        _ if rest.starts_with("/*") => of(Kind::Space, comment(rest)),
-        '\'' => {
-            let prefix = string_prefix(before);
-            let escapes = matches!(prefix, Some("e" | "E"));
-            Token {
-                kind: Kind::Value,
-                length: quoted(rest, '\'', escapes),
-                prefix: prefix.map_or(0, str::len),
-            }
-        }
-        '"' => of(Kind::Text, quoted(rest, '"', false)),
+        _ if c.is_whitespace() => (Kind::Space, rest.len() - rest.trim_start().len()),
+        _ if rest.starts_with("--") => (Kind::Space, rest.find('\n').unwrap_or(rest.len())),
+        _ if rest.starts_with("/*") => (Kind::Space, comment(rest)),
+        '\'' => (Kind::Value, plain_string(rest)),
+        '"' => (Kind::Text(Part::QuotedName), quoted(rest, '"', false)),
         '$' => match dollar_tag(rest) {
             Some(tag) => {
                 let end = rest[tag.len()..].find(tag).map_or(rest.len(), |at| at + 2 * tag.len());
-                of(Kind::Value, end)
+                (Kind::Value, end)
             }
-            None => of(Kind::Text, 1 + digits(&rest[1..])),
+            None => (Kind::Text(Part::Literal), 1 + digits(&rest[1..])),
         },
-        '0'..='9' => of(Kind::Value, number(rest)),
-        '.' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => of(Kind::Value, number(rest)),
-        _ if is_word(c) => of(Kind::Text, rest.find(|c| !is_word(c)).unwrap_or(rest.len())),
-        _ => of(Kind::Text, c.len_utf8()),
+        '0'..='9' => (Kind::Value, number(rest)),
+        '.' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => (Kind::Value, number(rest)),
+        _ if is_word(c) => {
+            let word = &rest[..rest.find(|c| !is_word(c)).unwrap_or(rest.len())];
+            match prefixed_string(rest, word) {
+                Some(length) => (Kind::Value, length),
+                None => (Kind::Text(Part::Word(word)), word.len()),
+            }
+        }
+        _ => (Kind::Text(Part::Sign(c)), c.len_utf8()),
     }
+}
+
+/// The length of a string whose kind is selected by the letters before its quote: `E`, `B`, `X`, `N`, `U&`.
+fn prefixed_string(rest: &str, word: &str) -> Option<usize> {
+    let is = |prefix: &str| word.eq_ignore_ascii_case(prefix);
+    let quote = if is("u") && rest[word.len()..].starts_with("&'") { word.len() + 1 } else { word.len() };
+    let is_prefix = quote > word.len() || ["e", "b", "x", "n"].iter().any(|prefix| is(prefix));
+    let is_string = is_prefix && rest[quote..].starts_with('\'');
+    is_string.then(|| quote + quoted(&rest[quote..], '\'', is("e")))
 }
 
 fn is_word(c: char) -> bool {
@@ -104,11 +107,13 @@ fn number(text: &str) -> usize {
     length.max(1)
 }
 
-/// The letters before a quote that select the kind of string.
-fn string_prefix(before: &str) -> Option<&str> {
-    let word = &before[before.rfind(|c: char| !is_word(c) && c != '&').map_or(0, |at| at + 1)..];
-    let special = ["e", "b", "x", "n", "u&"].iter().any(|prefix| word.eq_ignore_ascii_case(prefix));
-    special.then_some(word)
+/// The length of a string without letters before its quote. Another quote follows a backslash only if the string ends there, or
+/// if it goes on: with `standard_conforming_strings = off`, and in a second line of a string that began with `E`. The text
+/// does not tell these apart, so none of the rest is shown.
+fn plain_string(text: &str) -> usize {
+    let length = quoted(text, '\'', false);
+    let is_in_doubt = length != quoted(text, '\'', true);
+    if is_in_doubt { text.len() } else { length }
 }
 
 /// The length of the quoted part, or of the remaining text if the quote does not end.
@@ -169,10 +174,14 @@ mod tests {
             ("select -- secret\n 1 /* secret /* more */ secret */ , 2", "select ? , ?"),
             ("select \"my 'name\" from \"t1\"", "select \"my 'name\" from \"t1\""),
             ("select 'secret", "select ?"),
+            ("select 'it\\'s secret', 'more secret'", "select ?"),
+            ("select e'a'\n'it\\'s secret' , 1", "select ? ?"),
+            ("select 'a\\\\', 'b\\c', 1", "select ?, ?, ?"),
             ("select $a$secret", "select ?"),
             ("  select\n\n  1  ;  ", "select ?"),
             ("", ""),
             ("select 'ü', name is null", "select ?, name is null"),
+            ("select U&\"d\\0061t\" from t, date'2026-01-01'", "select U&\"d\\0061t\" from t, date?"),
         ] {
             assert_eq!(shown(sql), expected, "{sql}");
         }

@@ -22,6 +22,7 @@ impl<E: Environment> Session<E> {
     /// Runs the earliest unfinished unit alone. If an earlier unit has left a failed transaction open, it runs
     /// in that transaction.
     pub fn begin_alone(&mut self, envelope: E::Envelope) {
+        self.leave_replica();
         let owed = envelope.unit().readies();
         self.alone = Some(Alone { envelope, owed, messages: None });
     }
@@ -68,7 +69,7 @@ impl<E: Environment> Session<E> {
 
     /// The earliest unfinished unit, which a lane has given back, gets these replies of the gateway. `refused` is whether
     /// they are errors: then the unit changes no names.
-    pub fn answer_returned(&mut self, replies: &[u8], refused: bool) {
+    pub(super) fn answer_returned(&mut self, replies: &[u8], refused: bool) {
         if refused {
             self.forget_naming();
         }

@@ -138,16 +138,6 @@ impl<H> Answers<H> {
         Some((self.first, *handed))
     }
 
-    /// Takes any returned unit, after the client has left.
-    pub fn take_any_handed(&mut self) -> Option<(u64, H)> {
-        let index = self.slots.iter().position(|slot| matches!(slot, Slot::Handed(_)))?;
-        let Slot::Handed(handed) = std::mem::replace(&mut self.slots[index], Slot::Waiting) else {
-            return None;
-        };
-        self.handed -= 1;
-        Some((self.first + index as u64, *handed))
-    }
-
     /// The earliest unit is done, and with it the answered units directly after it.
     pub fn finish_front(&mut self) {
         self.slots.pop_front();
@@ -164,11 +154,6 @@ impl<H> Answers<H> {
     /// Whether the earliest unit was returned.
     pub fn is_front_handed(&self) -> bool {
         matches!(self.slots.front(), Some(Slot::Handed(_)))
-    }
-
-    /// Whether a lane has returned a unit that the session has not taken.
-    pub fn has_handed(&self) -> bool {
-        self.handed > 0
     }
 
     /// Number of units without a reply, or with a reply that waits for an earlier one.

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use hotrow_wire::backend::{self, Problem, Status};
-use hotrow_wire::frontend::{self, Named, Parse, tag};
+use hotrow_wire::frontend::{self, ObjectName, Parse, tag};
 
 use super::environment::Stop;
 use super::{Environment, Session};
@@ -15,6 +15,9 @@ use crate::unit::{param, put_command_answer};
 /// One format of results. It is valid for any number of columns, also for none.
 const FORMAT_BYTES: usize = 2;
 
+/// A text that is no statement. It appears in the server's log.
+pub(in crate::session) const FAILING: &[u8] = b"hotrow_has_refused_an_earlier_statement_of_this_transaction";
+
 /// A transaction without a connection.
 pub(super) struct Begun {
     /// The text of its BEGIN.
@@ -23,6 +26,25 @@ pub(super) struct Begun {
     has_portal: bool,
     /// A statement was refused. Only the end of the transaction succeeds.
     has_failed: bool,
+    /// A connection describes statements before the transaction begins there.
+    describes: Describes,
+}
+
+/// A unit that prepares and describes statements before the first one runs. It does not need the transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Describes {
+    /// There is none.
+    Nothing,
+    /// Its messages are sent to the server.
+    Sends,
+    /// The server has not answered it. Until then no other message is sent.
+    Waits,
+}
+
+impl Begun {
+    fn new(text: Bytes, has_portal: bool) -> Self {
+        Begun { text, has_portal, has_failed: false, describes: Describes::Nothing }
+    }
 }
 
 impl<E: Environment> Session<E> {
@@ -43,7 +65,7 @@ impl<E: Environment> Session<E> {
     /// A message of the transaction is refused.
     pub(super) fn fail_begun(&mut self) {
         if let Some(begun) = &mut self.begun {
-            begun.has_failed = true;
+            (begun.has_failed, begun.describes) = (true, Describes::Nothing);
             self.places.clear();
         }
     }
@@ -55,7 +77,8 @@ impl<E: Environment> Session<E> {
         }
     }
 
-    /// Answers a Query that begins a transaction, or ends one without statements. False if the server has to.
+    /// Answers a Query that begins a transaction, ends one without statements, or sets a setting to the value in force. False
+    /// if the server has to.
     pub(super) fn begin_by_query(&mut self, statement: &E::Statement) -> Result<bool, Stop<E>> {
         let Some(tag) = self.change_of(statement, false)? else { return Ok(false) };
         self.remove_name(b"");
@@ -81,13 +104,21 @@ impl<E: Environment> Session<E> {
         Ok(false)
     }
 
-    /// Begins or ends the transaction with this statement. Returns the command's tag, or none if the server has to run
-    /// the statement.
+    /// Begins or ends the transaction with this statement, or sets a setting to the value in force. Returns the command's
+    /// tag, or none if the server has to run the statement.
     fn change_of(
         &mut self,
         statement: &E::Statement,
         has_portal: bool,
     ) -> Result<Option<&'static str>, Stop<E>> {
+        if self.keeps_settings(statement) && self.begun_status() != Status::Failed {
+            self.catch_up()?;
+            self.lanes_done()?;
+            if let Some(begun) = &mut self.begun {
+                begun.has_portal |= has_portal;
+            }
+            return Ok(Some("SET"));
+        }
         let Analysis::Pass(Pass { transaction: Some(change), .. }) = &statement.analysis else {
             return Ok(None);
         };
@@ -95,28 +126,76 @@ impl<E: Environment> Session<E> {
             // A session that listens has its connection's reports from its first message on.
             (Transaction::Begin(tag), None) if self.packs() && self.shared_channels().is_empty() => {
                 self.lanes_done()?;
-                self.begun = Some(Begun { text: statement.text.clone(), has_portal, has_failed: false });
+                self.begun = Some(Begun::new(statement.text.clone(), has_portal));
                 Ok(Some(tag))
             }
             (Transaction::End { commits, chains }, Some(begun)) => {
-                let tag = if *commits && !begun.has_failed { "COMMIT" } else { "ROLLBACK" };
+                let commits = *commits && !begun.has_failed;
                 let text = begun.text.clone();
-                self.begun = chains.then_some(Begun { text, has_portal: false, has_failed: false });
-                Ok(Some(tag))
+                self.begun = chains.then_some(Begun::new(text, false));
+                self.end_of_switches(commits);
+                Ok(Some(if commits { "COMMIT" } else { "ROLLBACK" }))
             }
             _ => Ok(None),
         }
     }
 
-    /// The error for any statement but the transaction's end after a refusal.
+    /// The error for any statement but the transaction's end after a refusal, if the session gets no connection.
     pub(super) fn failure(&self) -> Option<Problem> {
         let message = "current transaction is aborted, commands ignored until end of transaction block";
         (self.begun_status() == Status::Failed).then(|| Problem::error("25P02", message, ""))
     }
 
-    /// Begins the transaction on the connection that the session has got for its first statement.
+    /// Drivers prepare a statement in a unit of its own before they run it for the first time. If this is such a unit, and
+    /// the transaction has no connection, the next one runs the unit without a BEGIN and is given back. So the transaction's
+    /// first statement still waits for its turn.
+    pub(super) fn describe_first(&mut self) {
+        let describes = self.gather.messages().all(|(tag, body)| match tag {
+            tag::PARSE => Parse::read(body).is_ok_and(|parse| !parse.name.is_empty()),
+            tag::DESCRIBE | tag::CLOSE => {
+                ObjectName::read(body).is_ok_and(|named| named.statement && !named.name.is_empty())
+            }
+            _ => false,
+        });
+        let describes = describes && !self.gather.is_empty();
+        if let Some(begun) = self.begun.as_mut().filter(|begun| describes && !begun.has_failed) {
+            begun.describes = Describes::Sends;
+        }
+    }
+
+    /// Such a unit is sent.
+    pub(super) fn described(&mut self) {
+        if let Some(begun) = self.begun.as_mut().filter(|begun| begun.describes == Describes::Sends) {
+            begun.describes = Describes::Waits;
+        }
+    }
+
+    /// Whether the next message waits for the answer to such a unit.
+    pub(super) fn waits_for_description(&self) -> bool {
+        self.begun.as_ref().is_some_and(|begun| begun.describes == Describes::Waits)
+    }
+
+    /// The server has answered such a unit. If it has failed, the transaction begins and fails there too, because only
+    /// the server knows the errors of later messages. Returns the status of the client's transaction.
+    pub(super) fn end_description(&mut self, has_failed: bool) -> Status {
+        if let Some(begun) = &mut self.begun {
+            begun.describes = Describes::Nothing;
+            begun.has_failed |= has_failed;
+        }
+        let status = self.begun_status();
+        if has_failed {
+            self.begin_here();
+        }
+        status
+    }
+
+    /// Begins the transaction on the connection that the session has got for its first statement. If a message of the
+    /// transaction was refused, the transaction fails there too.
     pub(super) fn begin_here(&mut self) {
-        let Some(Begun { text, has_portal, .. }) = self.begun.take() else { return };
+        if self.begun.as_ref().is_some_and(|begun| begun.describes != Describes::Nothing) {
+            return;
+        }
+        let Some(Begun { text, has_portal, has_failed, .. }) = self.begun.take() else { return };
         let out = self.output();
         Parse { name: b"", text: &text, types: &[] }.put(out);
         frontend::put_bind_text(out, b"", std::iter::empty());
@@ -125,12 +204,18 @@ impl<E: Environment> Session<E> {
         self.expected.sent(Message::OwnBegin);
         if !has_portal {
             let out = self.output();
-            Named { statement: false, name: b"" }.put(tag::CLOSE, out);
-            Named { statement: true, name: b"" }.put(tag::CLOSE, out);
+            ObjectName { statement: false, name: b"" }.put(tag::CLOSE, out);
+            ObjectName { statement: true, name: b"" }.put(tag::CLOSE, out);
             self.expected.sent(Message::OwnClose(None));
             self.expected.sent(Message::OwnClose(Some(StatementName::Unnamed)));
         }
-        self.held().status = Status::Transaction;
+        self.held().status = if has_failed { Status::Failed } else { Status::Transaction };
+        if has_failed {
+            let out = self.output();
+            Parse { name: b"", text: FAILING, types: &[] }.put(out);
+            out.extend_from_slice(frontend::SYNC);
+            self.expected.sent(Message::OwnFailure);
+        }
     }
 }
 

@@ -1,15 +1,18 @@
-//! What a session needs from the gateway around it. Nothing here waits: what takes time is a [`Need`].
+//! What a session needs from the gateway around it. Nothing here waits: a step that takes time is a [`Need`].
 
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use hotrow_wire::backend::Problem;
 
-use super::{Answers, Proof, Statement, Verdict};
-use crate::expect::Prepared;
+use super::{Answers, Proof, Statement, TakesOver, Verdict};
+use crate::affinity::LaneId;
+use crate::expect::PreparedStatements;
 use crate::key::{Key, KeyName};
 use crate::normalise::Shape;
-use crate::row_queue::Queue;
+use crate::replica::{Floor, ReadSource};
+use crate::row_queue::QueueId;
+use crate::settings::Settings;
 use crate::unit::Packed;
 
 /// The type of the statements of an environment.
@@ -57,6 +60,10 @@ pub trait Environment: Sized {
     fn with_types(&self, statement: &Self::Statement, types: &Bytes) -> StatementOf<Self>;
     /// Whether the session's pool has settings that its clients have set in their sessions.
     fn has_settings(&self) -> bool;
+    /// These settings.
+    fn settings(&self) -> Settings;
+    /// Whether this setting, whose name is in lower case, is one of them.
+    fn has_setting(&self, name: &str) -> bool;
     /// Whether statements of the pool's clients can be packed.
     fn packs(&self) -> bool;
     /// The catalogue may have changed.
@@ -65,9 +72,15 @@ pub trait Environment: Sized {
     /// An envelope for a unit whose last bytes have just arrived.
     fn envelope(&self, unit: Packed<StatementOf<Self>>) -> Self::Envelope;
     /// The lane for a unit. If `only` is set, no other lane will do.
-    fn assign(&self, unit: &Packed<StatementOf<Self>>, only: Option<usize>) -> Option<usize>;
+    fn assign(&self, unit: &Packed<StatementOf<Self>>, only: Option<LaneId>) -> Option<LaneId>;
+    /// Where a read runs in a session whose reads run on replicas, and whose earlier reads had this floor.
+    fn source(&self, floor: Option<&Floor>, unit: &Packed<StatementOf<Self>>) -> ReadSource;
+    /// The number of the newest connection to a replica.
+    fn newest_connection(&self) -> u64;
+    /// The lane to this replica for a unit.
+    fn assign_replica(&self, replica: usize, unit: &Packed<StatementOf<Self>>) -> Option<LaneId>;
     /// Gives a unit to a lane. `first` is whether no other unit of the session is under way.
-    fn submit(&self, lane: usize, first: bool, envelope: Self::Envelope);
+    fn submit(&self, lane: LaneId, first: bool, envelope: Self::Envelope);
 
     /// Reads or changes the replies to the client.
     fn answers<R>(&self, with: impl FnOnce(&mut Answers<Self::Returned>) -> R) -> R;
@@ -98,6 +111,10 @@ pub trait Environment: Sized {
     fn notifications_up_to(&self, body: &[u8]) -> usize;
     /// Why the session gets no more notifications, if it had to get more.
     fn notifications_end(&self) -> Option<Problem>;
+    /// The session may have missed notifications: it gets no more.
+    fn notifications_lost(&self);
+    /// The shared connection reports these channels no longer to the session, and this number of others.
+    fn channels_ended(&mut self, ended: &[String], left: usize);
 }
 
 /// An upstream connection that a session holds.
@@ -105,9 +122,9 @@ pub trait Connection {
     /// The messages that the server gets next.
     fn output(&mut self) -> &mut BytesMut;
     /// The statements that are prepared there.
-    fn prepared(&self) -> &Prepared;
+    fn prepared(&self) -> &PreparedStatements;
     /// The same, to be changed.
-    fn prepared_mut(&mut self) -> &mut Prepared;
+    fn prepared_mut(&mut self) -> &mut PreparedStatements;
     /// The process ID of its backend.
     fn process_id(&self) -> u32;
     /// Whether its backend may remember sequence values of the session.
@@ -136,6 +153,8 @@ pub trait Envelope<S> {
     fn unit(&self) -> &Packed<Arc<S>>;
     /// Sets the slot of its answer, and whether its success changes names of statements.
     fn address(&mut self, slot: u64, changes_names: bool);
+    /// Sets what a replica must show before the unit runs there.
+    fn set_floor(&mut self, floor: Floor);
 
     /// Whether one of its statements has lost its credit.
     fn has_lost_credit(&self) -> bool
@@ -157,7 +176,7 @@ pub enum Need<E: Environment> {
     /// A connection.
     Connection,
     /// A place in this queue of transactions. If it is that of a row, with the row in words.
-    Turn(Queue, Option<Box<KeyName>>),
+    Turn(QueueId, Option<Box<KeyName>>),
     /// The verdict about this statement.
     Verdict(StatementOf<E>),
     /// The statement of this text is long, and is to be classified on a thread of its own.
@@ -168,6 +187,14 @@ pub enum Need<E: Environment> {
     Prepared(Vec<StatementOf<E>>),
     /// The state that is left on the connection.
     StateLeft,
+    /// The shared connection, or the held one, takes over channels at a marker.
+    TakeOver(TakesOver),
+    /// The pool whose clients have these settings, which the connection has.
+    Move(Settings),
+    /// The settings of its pool on its connection.
+    Restore,
+    /// A replica that has all that is committed on the primary now.
+    Replica,
     /// Everything that was notified before now.
     Notifications,
     /// The session needs its connection no longer. It is reused, or closed.
@@ -214,7 +241,7 @@ impl From<hotrow_wire::Error> for SessionEnd {
 pub(super) enum Stop<E: Environment> {
     /// It is handled again from its beginning when this is there.
     Need(Need<E>),
-    /// What it needs is not there.
+    /// It needs something that is not there.
     Refused(Problem),
     /// The session ends.
     End(SessionEnd),

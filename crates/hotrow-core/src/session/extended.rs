@@ -16,6 +16,7 @@ use super::{
     Environment, LongText, Named, Need, Resolved, Session, Statement, StatementOf, too_many_statements,
 };
 use crate::limits;
+use crate::settings::Reading;
 use crate::unit::gather::{Gather, Gathered, Single};
 use crate::unit::{Packed, Plan};
 
@@ -33,6 +34,7 @@ impl<E: Environment> Session<E> {
             self.gather.clear();
             return Ok(());
         }
+        self.describe_first();
         let problem = self.connect()?;
         self.refuse_gathered(frame, behind, &problem)
     }
@@ -48,7 +50,8 @@ impl<E: Environment> Session<E> {
             _ => self.statement_now(Bind::read(frame.body())?.statement),
         };
         Ok(statement.is_some_and(|statement| {
-            !self.sends_to_lanes() || self.env.passes(&statement) && !statement.begins_empty()
+            let is_answered_here = statement.begins_empty() || self.keeps_settings(&statement);
+            !self.sends_to_lanes() || self.env.passes(&statement) && !is_answered_here
         }))
     }
 
@@ -124,8 +127,9 @@ impl<E: Environment> Session<E> {
         plans: &[PlanOf<E>],
     ) -> Option<BoundStatement<E::Statement>> {
         let name = single.bind.statement;
-        let closes =
-            |closes: &[frontend::Named<'_>]| closes.iter().any(|close| close.statement && close.name == name);
+        let closes = |closes: &[frontend::ObjectName<'_>]| {
+            closes.iter().any(|close| close.statement && close.name == name)
+        };
         // The last change of the name in the unit counts.
         let named = self.expected.names.get(name);
         let mut there = named.map(|named| (named.statement.clone(), named.resolved.clone()));
@@ -171,8 +175,9 @@ impl<E: Environment> Session<E> {
         E: 's,
     {
         let mut changes = Vec::new();
-        let closed =
-            |close: &frontend::Named<'_>| close.statement.then(|| (Bytes::copy_from_slice(close.name), None));
+        let closed = |close: &frontend::ObjectName<'_>| {
+            close.statement.then(|| (Bytes::copy_from_slice(close.name), None))
+        };
         for (single, statement) in statements {
             changes.extend(single.closes.0.iter().filter_map(closed));
             if let Some(parse) = &single.parse {
@@ -197,11 +202,11 @@ impl<E: Environment> Session<E> {
             statement: statement.clone(),
             parsed: self.env.next_parse(),
             resolved: types.map(Resolved::new),
-            only_here: self.reads_otherwise() && !Self::is_read_alike(statement),
+            only_here: self.reading() != Reading::AsPool && !statement.is_read_alike,
         }
     }
 
-    fn close_all(&mut self, closes: &[frontend::Named<'_>]) {
+    fn close_all(&mut self, closes: &[frontend::ObjectName<'_>]) {
         self.append_in_turn(|out| {
             closes.iter().for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
         });

@@ -8,7 +8,8 @@ use hotrow_wire::backend::Status;
 use hotrow_wire::frontend::{self, Bind, Execute, Parse, tag};
 
 use super::environment::Stop;
-use super::statement::own_statement;
+use super::ran::Ran;
+use super::statement::{number_apart, own_statement};
 use super::{
     Connection, Environment, Named, RunOutcome, Sequences, Session, Statement, StatementOf,
     too_many_statements,
@@ -16,6 +17,7 @@ use super::{
 use crate::classify::{Analysis, Effect};
 use crate::expect::{InDoubt, Message, Preparation, RunEffects};
 use crate::limits;
+use crate::settings::Reading;
 use crate::unit::param;
 
 /// The change of a portal's record by a Bind.
@@ -28,7 +30,7 @@ impl<E: Environment> Session<E> {
         if self.expected.skips() && !matches!(frame.tag, tag::SYNC | tag::PASSWORD) {
             return Ok(()); // like the server
         }
-        if !matches!(frame.tag, tag::QUERY | tag::PARSE) {
+        if !matches!(frame.tag, tag::QUERY | tag::PARSE | tag::BIND) {
             self.begin_here();
         }
         if frame.tag != tag::SYNC {
@@ -42,20 +44,22 @@ impl<E: Environment> Session<E> {
             }
             tag::PARSE => return self.forward_parse(frame, Parse::read(body)?),
             tag::BIND => return self.forward_bind(frame, &Bind::read(body)?),
-            tag::DESCRIBE => self.forward_describe(frame, &frontend::Named::read(body)?),
+            tag::DESCRIBE => self.forward_describe(frame, &frontend::ObjectName::read(body)?),
             tag::EXECUTE => self.forward_execute(frame)?,
-            tag::CLOSE => self.forward_close(frame, &frontend::Named::read(body)?),
+            tag::CLOSE => self.forward_close(frame, &frontend::ObjectName::read(body)?),
             tag::SYNC => {
                 self.env.unit_passed();
                 self.output().extend_from_slice(frame.bytes);
                 self.expected.sent(Message::Sync);
                 self.close_shown();
+                self.described();
             }
             tag::FUNCTION_CALL => {
                 let holding = self.held();
                 // It names its function by OID, so its effects are not known.
                 (holding.unproven, holding.may_unlock) = (true, true);
                 holding.held.set_moved_sequence();
+                holding.ran = Ran::Other;
                 self.changes_catalogue = true;
                 self.output().extend_from_slice(frame.bytes);
                 self.expected.sent(Message::FunctionCall);
@@ -72,12 +76,12 @@ impl<E: Environment> Session<E> {
         Ok(())
     }
 
-    fn forward_describe(&mut self, frame: Frame<'_>, described: &frontend::Named<'_>) {
+    fn forward_describe(&mut self, frame: Frame<'_>, described: &frontend::ObjectName<'_>) {
         let named = if described.statement { self.named(described.name) } else { None };
         match named {
             Some(named) => {
                 let name = self.prepare(&named, described.name.is_empty());
-                frontend::Named { statement: true, name: &name }.put(tag::DESCRIBE, self.output());
+                frontend::ObjectName { statement: true, name: &name }.put(tag::DESCRIBE, self.output());
             }
             None => {
                 if described.statement {
@@ -90,12 +94,16 @@ impl<E: Environment> Session<E> {
         self.expected.sent(Message::Describe);
     }
 
-    fn forward_close(&mut self, frame: Frame<'_>, close: &frontend::Named<'_>) {
+    fn forward_close(&mut self, frame: Frame<'_>, close: &frontend::ObjectName<'_>) {
         if close.statement {
             self.hide_own(close.name);
         }
+        let named = if close.statement { self.named(close.name) } else { None };
         self.output().extend_from_slice(frame.bytes);
         self.expected.sent(Message::Close(close.statement.then(|| Bytes::copy_from_slice(close.name))));
+        if let Some(named) = named {
+            self.close_apart(number_apart(named.parsed));
+        }
     }
 
     /// Forwards a Query, whose text is this statement's.
@@ -105,6 +113,13 @@ impl<E: Environment> Session<E> {
         statement: StatementOf<E>,
     ) -> Result<(), Stop<E>> {
         self.before_settings(&statement)?;
+        let begun = self.begun_status();
+        if self.begun.is_some() && self.is_settled() && self.answer_here(&statement, begun)? {
+            self.close_begun_portal();
+            self.remove_name(b"");
+            self.unit_ended = true;
+            return Ok(());
+        }
         self.begin_here();
         let status = self.held().status;
         if self.is_settled() && self.answer_here(&statement, status)? {
@@ -113,7 +128,7 @@ impl<E: Environment> Session<E> {
             if status == Status::Transaction {
                 // A Query closes the unnamed portal, which stays open until then.
                 let out = self.output();
-                frontend::Named { statement: false, name: b"" }.put(tag::CLOSE, out);
+                frontend::ObjectName { statement: false, name: b"" }.put(tag::CLOSE, out);
                 out.extend_from_slice(frontend::FLUSH);
                 self.expected.sent(Message::OwnClose(None));
             }
@@ -146,19 +161,20 @@ impl<E: Environment> Session<E> {
     /// Records the state that a statement may leave behind. False if it must not run, because it would read another
     /// session's sequence values.
     fn record_effect(&mut self, statement: &StatementOf<E>) -> bool {
-        match &statement.analysis {
-            Analysis::SetPack(on) => self.pack = *on,
-            Analysis::ResetPack => self.pack = true,
-            _ => {}
-        }
         statement.count(self.why_passed(statement));
         let effect = Self::effect_of(statement);
         if effect.needs_sequence_state && !effect.touches_sequence && !self.can_read_sequences() {
             return false;
         }
         let proof = self.env.proof(statement);
-        let changes_settings = effect.settings || statement.clears().settings && self.env.has_settings();
+        let changes_settings = !self.keeps_settings(statement)
+            && (effect.settings || statement.clears().settings && self.env.has_settings());
+        self.add_run(statement);
         let changes_channels = self.changes_channels(statement);
+        let reading = self.changes_reading(statement).then_some(match changes_settings || !proof.is_clean {
+            true => Reading::Otherwise,
+            false => Reading::Locally,
+        });
         let moves_sequence = if proof.is_clean { proof.moves_sequence } else { effect.touches_sequence };
         if moves_sequence {
             self.sequences = Sequences::Here;
@@ -166,7 +182,9 @@ impl<E: Environment> Session<E> {
         let holding = self.held();
         holding.unproven |=
             !proof.is_clean || changes_settings || changes_channels || statement.may_deallocate;
-        holding.settings_changed |= effect.settings || statement.clears().settings;
+        if let Some(reading) = reading {
+            holding.reading = holding.reading.max(reading);
+        }
         holding.may_unlock |= statement.unlocks;
         holding.channels_in_doubt |= changes_channels;
         if proof.moves_sequence {
@@ -205,7 +223,7 @@ impl<E: Environment> Session<E> {
             RunOutcome::OwnTransaction
         } else if self.left.pins() {
             RunOutcome::Pinned
-        } else if !self.pack || !self.env.packs() {
+        } else if !self.switches.pack() || !self.env.packs() {
             RunOutcome::SwitchedOff
         } else if !statement.has_credit() {
             RunOutcome::NoCredit
@@ -219,8 +237,9 @@ impl<E: Environment> Session<E> {
         self.before_settings(&statement)?;
         self.begin_here();
         let named = self.newly_named(&statement, None);
-        let (id, parsed) = (statement.id, named.parsed);
-        self.held().prepared_anew.remove(&id);
+        let (number, parsed) = (self.number(&named, &statement), named.parsed);
+        self.left.read_here |= named.only_here;
+        self.held().prepared_anew.remove(&statement.id);
         if !parse.name.is_empty() && self.named(parse.name).is_some() {
             // The server reports this error, after errors in the text.
             self.show(parse.name);
@@ -231,7 +250,7 @@ impl<E: Environment> Session<E> {
             return Err(too_many_statements().into());
         }
         if parse.name.is_empty() {
-            self.put_as_it_is(frame, parse.name, named, Some(Preparation::unnamed(id, parsed)));
+            self.put_as_it_is(frame, parse.name, named, Some(Preparation::unnamed(number, parsed)));
             self.learn_types(parse.name, &statement, b"");
         } else if self.left.prepared {
             // PREPARE may have taken the name. If so, the server reports it.
@@ -242,11 +261,13 @@ impl<E: Environment> Session<E> {
             self.learn_types(parse.name, &statement, &own_name);
         } else {
             // Parsed again even if this connection has the statement, because the client asks whether it is valid now.
-            self.make_room(&statement);
-            Parse { name: &statement.name, ..parse }.put(self.output());
-            let (name, preparation) = (Bytes::copy_from_slice(parse.name), Preparation::named(id, parsed));
+            let own_name = Self::own_name(&statement, number);
+            self.make_room(number, &own_name);
+            Parse { name: &own_name, ..parse }.put(self.output());
+            let (name, preparation) =
+                (Bytes::copy_from_slice(parse.name), Preparation::named(number, parsed));
             self.expected.sent(Message::Parse(name, named, Some(preparation)));
-            self.learn_types(parse.name, &statement, &statement.name);
+            self.learn_types(parse.name, &statement, &own_name);
         }
         Ok(())
     }
@@ -270,6 +291,9 @@ impl<E: Environment> Session<E> {
     /// Whether a message has to wait for the answer to an earlier one, because its meaning or the gateway's record of
     /// it depends on that answer. The answer does not need another message of the client.
     pub(super) fn is_in_doubt(&mut self, frame: Frame<'_>) -> bool {
+        if self.holding.is_some() && self.waits_for_description() {
+            return true;
+        }
         if self.holding.is_none() || self.expected.skips() || self.expected.is_reading_copy() {
             return false;
         }
@@ -299,12 +323,14 @@ impl<E: Environment> Session<E> {
                 let Ok(text) = frontend::query(body) else { return false };
                 let statement = self.simple_statement(text);
                 let mentions = statement.mentions_name().is_some_and(|name| self.is_name_in_doubt(name));
-                return mentions || under_way && statement.waits_for_all();
+                // Before a statement that the gateway answers, only its own messages may be unanswered.
+                let waits = under_way || statement.is_answered_here() && !self.expected.is_in_unit();
+                return mentions || waits && statement.waits_for_all();
             }
             tag::BIND => Bind::read(body).ok().map(|bind| bind.statement),
             tag::PARSE => Parse::read(body).ok().map(|parse| parse.name).filter(|name| !name.is_empty()),
             tag::DESCRIBE => {
-                let described = frontend::Named::read(body).ok();
+                let described = frontend::ObjectName::read(body).ok();
                 described.filter(|described| described.statement).map(|described| described.name)
             }
             tag::EXECUTE => {
@@ -351,6 +377,7 @@ impl<E: Environment> Session<E> {
             Some(named) => {
                 let statement = &named.statement;
                 self.before_settings(statement)?;
+                self.begin_here();
                 if !self.record_effect(statement) {
                     // The server gets a statement that fails, so it and the client agree on the following state.
                     self.fail_sequence_read();
@@ -361,7 +388,7 @@ impl<E: Environment> Session<E> {
                 }
                 record = self.record_of_portal(bind.portal, &named)?;
                 let name = self.prepare(&named, bind.statement.is_empty());
-                match bind.statement.is_empty() {
+                match name.is_empty() {
                     true => self.output().extend_from_slice(frame.bytes),
                     false => bind.put(bind.portal, &name, self.output()),
                 }
@@ -370,6 +397,7 @@ impl<E: Environment> Session<E> {
                 }
             }
             None => {
+                self.begin_here();
                 self.hide_own(bind.statement);
                 self.close_unnamed(bind.statement);
                 self.output().extend_from_slice(frame.bytes);
@@ -409,8 +437,8 @@ impl<E: Environment> Session<E> {
         holding.name_reset |= clears.name;
     }
 
-    /// The record of a portal if its Bind succeeds: its statement, if that may be COPY, concerns names of statements, or
-    /// clears state. None if there is no record to be changed.
+    /// The record of a portal if its Bind succeeds: its statement, if that may be COPY, concerns names of statements,
+    /// savepoints or the gateway's settings, or clears state. None if there is no record to be changed.
     fn record_of_portal(
         &self,
         portal: &[u8],
@@ -420,6 +448,7 @@ impl<E: Environment> Session<E> {
         let clears = statement.clears() != Effect::NONE;
         let needs_record =
             clears || statement.may_copy || statement.takes_all() || statement.mentions_name().is_some();
+        let needs_record = needs_record || !statement.steps().is_empty();
         let portals = self.expected.portals();
         if needs_record && portals >= limits::CLIENT_STATEMENTS_MAX {
             return Err(too_many_statements().into());

@@ -16,7 +16,7 @@ use hotrow_wire::backend::{Notification, Problem, Status};
 use super::environment::Stop;
 use super::release::Holding;
 use super::replies::put_ready;
-use super::takeover::{Due, Share, in_order};
+use super::takeover::{Due, Share, TakesOver, in_order};
 use super::{Connection, Environment, Need, Session, SessionEnd};
 use crate::limits;
 use crate::notifications::{MARKER_CHANNEL, Marker};
@@ -43,15 +43,6 @@ pub(super) struct Listening {
     /// What the held connection has reported before the marker that it has just reported, and the channels that the shared
     /// one reported until then.
     passed: Option<(VecDeque<Due>, BTreeSet<String>)>,
-}
-
-/// What a marker changes.
-#[derive(Debug)]
-pub enum TakesOver {
-    /// After it, the shared connection reports these channels too.
-    Shared(Vec<String>),
-    /// After it, the held connection reports all channels.
-    Held,
 }
 
 impl Listening {
@@ -87,6 +78,13 @@ impl Listening {
             self.due_bytes -= first.len(); // the later ones have it before them
         }
         true
+    }
+
+    /// Returns the channels that the server has not found, which the shared connection reports no longer.
+    pub(super) fn end_channels(&mut self) -> Vec<String> {
+        let ended = std::mem::take(&mut self.ended);
+        self.channels.retain(|channel| !ended.contains(channel));
+        ended.into_iter().collect()
     }
 
     fn take_due(&mut self) -> VecDeque<Due> {
@@ -182,7 +180,7 @@ impl<E: Environment> Session<E> {
     }
 
     /// Whether the server has to be asked for the session's channels.
-    pub fn channels_in_doubt(&self) -> bool {
+    pub(super) fn channels_in_doubt(&self) -> bool {
         self.holding.as_ref().is_some_and(|holding| holding.channels_in_doubt)
     }
 
@@ -205,17 +203,10 @@ impl<E: Environment> Session<E> {
     }
 
     /// The server has found these channels on the held connection. Returns those that only this connection reports.
-    pub fn channels_found(&mut self, found: BTreeSet<String>) -> Vec<String> {
+    pub(super) fn channels_found(&mut self, found: BTreeSet<String>) -> Vec<String> {
         let channels = &self.listening.channels;
         self.listening.ended = channels.difference(&found).cloned().collect();
         found.into_iter().filter(|channel| !channels.contains(channel)).collect()
-    }
-
-    /// Returns the channels that the server has not found, which the shared connection reports no longer.
-    pub fn end_channels(&mut self) -> Vec<String> {
-        let ended = std::mem::take(&mut self.listening.ended);
-        self.listening.channels.retain(|channel| !ended.contains(channel));
-        ended.into_iter().collect()
     }
 
     /// The held connection will report this marker, if there is one.
@@ -276,11 +267,14 @@ impl<E: Environment> Session<E> {
 
     /// Hands over the next notification of the shared connection. False if there is none.
     fn deliver_next(&mut self) -> bool {
-        let body = self.env.next_notification();
-        body.inspect(|body| self.deliver_body(body)).is_some()
+        let Some(body) = self.env.next_notification() else { return false };
+        self.deliver_body(&body);
+        true
     }
 
-    fn deliver_body(&self, body: &[u8]) {
+    fn deliver_body(&mut self, body: &[u8]) {
+        // The client may look for what the notification is about.
+        self.leave_replica();
         let Ok(notification) = Notification::read(body) else { return };
         // The session may have stopped to listen, and then a direct connection would drop it too.
         if str::from_utf8(notification.channel).is_ok_and(|channel| self.listening.channels.contains(channel))

@@ -9,21 +9,27 @@ mod alone;
 mod answers;
 mod begun;
 mod block;
+mod cancel;
 mod environment;
 mod extended;
 mod forward;
+mod handover;
 mod listening;
 mod names;
 mod prepare;
+mod ran;
+mod reads;
 mod release;
 mod replies;
 mod simple;
 mod statement;
 mod submit;
+mod switches;
 mod takeover;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod waiting_call;
 
 use std::collections::VecDeque;
 
@@ -35,24 +41,31 @@ use hotrow_wire::{Frame, split};
 use alone::Alone;
 pub use answers::{Answers, Next};
 use begun::Begun;
+pub use cancel::{CancelState, CancelTarget, WaitsFor};
 use environment::Stop;
 pub use environment::{Connection, Envelope, Environment, LongText, Need, Place, SessionEnd, StatementOf};
+pub use handover::StateLeft;
 use listening::Listening;
-pub use listening::TakesOver;
 use names::Naming;
+use reads::Reads;
 use release::Holding;
-pub use release::StateLeft;
 pub use replies::put_ready;
+pub use simple::wrong_value;
 pub use statement::{
     Named, OWN_NAMES, Pieces, Proof, Resolved, RunOutcome, Statement, StatementInfo, Verdict, statement_name,
 };
+use switches::Switches;
+pub use takeover::TakesOver;
 use turns::Places;
+pub use waiting_call::{CallEnd, CallEvent, CallTimer, cancelled};
 
+use crate::affinity::LaneId;
 use crate::classify::Effect;
 use crate::expect::Expected;
 use crate::lane::LaneKind;
 use crate::limits;
 use crate::normalise::Normaliser;
+use crate::replica::Floor;
 use crate::unit::gather::Gather;
 
 /// Where the session's last sequence values are.
@@ -98,10 +111,11 @@ pub struct Session<E: Environment> {
     alone: Option<Alone<E::Envelope>>,
     /// A statement ran that can change the catalogue, in a transaction whose end is not known yet.
     changes_catalogue: bool,
-    /// The client's own switch `hotrow.pack`.
-    pack: bool,
+    /// The client's own settings `hotrow.pack` and `hotrow.reads`.
+    switches: Switches,
+    reads: Reads,
     /// The lane that has units of this session.
-    lane: Option<(LaneKind, usize)>,
+    lane: Option<(LaneKind, LaneId)>,
     /// A transaction with BEGIN and COMMIT was sent to a lane, and its end may be unknown.
     has_block_under_way: bool,
     /// After an error of the gateway in an extended query: messages up to the next Sync are ignored.
@@ -119,6 +133,8 @@ struct Provided<E: Environment> {
     no_verdict: Option<Problem>,
     /// Why there is no connection.
     no_connection: Option<Problem>,
+    /// The replica for the message's read, or none.
+    replica: Option<Option<Floor>>,
     /// Statements are prepared before settings change.
     prepared: bool,
     /// Long texts up to this offset are classified.
@@ -131,6 +147,7 @@ impl<E: Environment> Default for Provided<E> {
             verdicts: Vec::new(),
             no_verdict: None,
             no_connection: None,
+            replica: None,
             prepared: false,
             classified: 0,
         }
@@ -138,8 +155,8 @@ impl<E: Environment> Default for Provided<E> {
 }
 
 impl<E: Environment> Session<E> {
-    /// A session whose client has received ReadyForQuery, and has this name.
-    pub fn new(env: E, application_name: String) -> Self {
+    /// A session whose client has received ReadyForQuery, and has this name and this value of `hotrow.reads`.
+    pub fn new(env: E, application_name: String, reads_from_replica: bool) -> Self {
         Session {
             env,
             first_name: application_name.clone(),
@@ -159,7 +176,8 @@ impl<E: Environment> Session<E> {
             listening: Listening::default(),
             alone: None,
             changes_catalogue: false,
-            pack: true,
+            switches: Switches::new(reads_from_replica),
+            reads: Reads::default(),
             lane: None,
             has_block_under_way: false,
             skipping: false,
@@ -191,6 +209,7 @@ impl<E: Environment> Session<E> {
 
     /// Handles what comes next. Returns the number of bytes of the client that it has taken.
     fn handle_next(&mut self, input: &[u8], sorts_out: bool) -> Result<usize, Stop<E>> {
+        self.hand_over()?;
         self.wait_for_due()?;
         self.finish_unit()?;
         self.deliver()?;
@@ -302,11 +321,9 @@ impl<E: Environment> Session<E> {
     /// Asks for a connection. Returns the reason if there is none. With a connection the message is forwarded
     /// instead of handled here.
     fn connect(&mut self) -> Result<Problem, Stop<E>> {
-        if let Some(problem) = self.failure() {
-            return Ok(problem);
-        }
         if let Some(problem) = self.provided.no_connection.take() {
-            return Ok(problem);
+            let is_cancelled = problem.code == cancelled().code;
+            return Ok(self.failure().filter(|_| !is_cancelled).unwrap_or(problem));
         }
         self.lanes_done()?;
         Err(Stop::Need(Need::Connection))
@@ -336,14 +353,9 @@ impl<E: Environment> Session<E> {
         self.gather.bytes()
     }
 
-    /// Whether a unit runs on a connection of its own, before all later ones.
-    pub fn runs_alone(&mut self) -> Option<&mut E::Envelope> {
-        self.alone.as_mut().map(|alone| &mut alone.envelope)
-    }
-
     /// Whether the session's statements are packed outside of transactions.
     fn packs(&self) -> bool {
-        self.pack && !self.left.pins() && self.env.packs()
+        self.switches.pack() && !self.left.pins() && self.env.packs()
     }
 
     /// Whether the session may send anything to a lane now.
@@ -370,8 +382,9 @@ impl<E: Environment> Session<E> {
     /// What the console shows of the session: whether it is at work, the status of its transaction, its switch
     /// for packing, and the state that is left on its connection.
     pub fn held_state(&self) -> (bool, Status, bool, Effect) {
-        let status = self.holding.as_ref().map_or(self.begun_status(), |holding| holding.status);
-        (!self.is_settled(), status, self.pack, self.left)
+        let held = self.holding.as_ref().filter(|_| self.begun.is_none());
+        let status = held.map_or(self.begun_status(), |holding| holding.status);
+        (!self.is_settled(), status, self.switches.pack(), self.left)
     }
 }
 

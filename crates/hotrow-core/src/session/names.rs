@@ -101,7 +101,7 @@ impl<E: Environment> Session<E> {
             let name = match tag {
                 tag::PARSE => Parse::read(body).map(|parse| parse.name),
                 tag::BIND => Bind::read(body).map(|bind| bind.statement),
-                tag::DESCRIBE => match frontend::Named::read(body) {
+                tag::DESCRIBE => match frontend::ObjectName::read(body) {
                     Ok(named) if named.statement => Ok(named.name),
                     _ => return false,
                 },

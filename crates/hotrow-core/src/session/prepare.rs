@@ -1,13 +1,19 @@
 //! The names of statements on the connection that a session holds: the gateway's own, under which statements are
 //! prepared when they are first needed, and the client's, where the server has to see them.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use hotrow_wire::frontend::{self, Parse, tag};
 
-use super::statement::own_statement;
+use super::statement::{number_apart, own_statement};
 use super::{Connection, Environment, Named, Session, StatementOf, statement_name};
 use crate::classify::Analysis;
 use crate::expect::{Message, Preparation, RunEffects, StatementName};
+use crate::settings::Reading;
+
+/// Statements that are closed for a new one. More than one, because there can be more than usual for a while.
+const CLOSED_FOR_ONE: usize = 2;
 
 impl<E: Environment> Session<E> {
     /// The effects of the next statement on names. The name that it mentions is created at the server first.
@@ -23,6 +29,7 @@ impl<E: Environment> Session<E> {
             may_copy: statement.may_copy,
             deallocates: name.filter(|_| is_taken).map(Bytes::copy_from_slice),
             deallocates_all: statement.takes_all(),
+            steps: statement.steps().into_owned(),
         }
     }
 
@@ -68,32 +75,95 @@ impl<E: Environment> Session<E> {
 
     /// Closes a statement on the connection. The client does not get the reply.
     pub(super) fn close(&mut self, name: &[u8], place: Option<StatementName>) {
-        frontend::Named { statement: true, name }.put(tag::CLOSE, self.output());
+        frontend::ObjectName { statement: true, name }.put(tag::CLOSE, self.output());
         self.expected.sent(Message::OwnClose(place));
     }
 
     /// Makes sure that the statement is prepared as the client's Parse prepared it. Returns its name on the connection.
     pub(super) fn prepare(&mut self, named: &Named<E::Statement>, unnamed: bool) -> Bytes {
-        let prepared = |statement: &E::Statement, parsed| match unnamed {
-            true => Preparation::unnamed(statement.id, parsed),
-            false => Preparation::named(statement.id, parsed),
-        };
-        let mut statement = named.statement.clone();
-        if self.preparation(prepared(&statement, 0).name) != Some(prepared(&statement, named.parsed)) {
-            statement = self.with_known_types(named);
-        }
-        let name = if unnamed { Bytes::new() } else { statement.name.clone() };
-        let there = self.preparation(prepared(&statement, 0).name);
-        if !there.is_some_and(|there| there.statement == statement.id && there.parsed >= named.parsed) {
-            if !unnamed {
-                self.make_room(&statement);
+        if let Some((place, name)) = self.prepared_as(named, unnamed) {
+            if !named.statement.is_read_alike {
+                self.held().used(match place {
+                    StatementName::Named(number) => number,
+                    StatementName::Unnamed => named.statement.id,
+                });
             }
-            statement.put_parse(&name, self.output());
-            let parsed = self.env.last_parse();
-            self.expected.sent(Message::OwnParse(prepared(&statement, parsed)));
-            self.held().prepared_anew.insert(statement.id);
+            return name;
         }
+        let statement = self.with_known_types(named);
+        let number = self.number(named, &statement);
+        let parsed = self.env.last_parse();
+        let (name, preparation) = match unnamed {
+            true => (Bytes::new(), Preparation::unnamed(number, parsed)),
+            false => (Self::own_name(&statement, number), Preparation::named(number, parsed)),
+        };
+        if !unnamed {
+            self.make_room(number, &name);
+        }
+        statement.put_parse(&name, self.output());
+        self.expected.sent(Message::OwnParse(preparation));
+        self.held().prepared_anew.insert(statement.id);
         name
+    }
+
+    /// Where the connection has the statement as the client's Parse prepared it, and its name there.
+    pub(super) fn prepared_as(
+        &self,
+        named: &Named<E::Statement>,
+        unnamed: bool,
+    ) -> Option<(StatementName, Bytes)> {
+        let is_apart = self.is_apart(named);
+        let there = |number, name: &dyn Fn() -> Bytes, fits: &dyn Fn(u64) -> bool| {
+            let unnamed = unnamed.then_some((StatementName::Unnamed, true));
+            // Before settings changed, it was prepared with a name.
+            let named = (unnamed.is_none() || is_apart).then_some((StatementName::Named(number), false));
+            let place = [unnamed, named].into_iter().flatten().find(|(place, _)| {
+                self.preparation(*place).is_some_and(|there| there.statement == number && fits(there.parsed))
+            });
+            place.map(|(place, is_unnamed)| (place, if is_unnamed { Bytes::new() } else { name() }))
+        };
+        let apart = number_apart(named.parsed);
+        if is_apart && let Some(found) = there(apart, &|| statement_name(apart).into(), &|_| true) {
+            return Some(found);
+        }
+        let statement = &named.statement;
+        if let Some(found) = there(statement.id, &|| statement.name.clone(), &|parsed| parsed == named.parsed)
+        {
+            return Some(found);
+        }
+        let statement = self.with_known_types(named);
+        there(statement.id, &|| statement.name.clone(), &|parsed| parsed >= named.parsed)
+    }
+
+    /// Whether no other session may use the statement that the server has for this name: the server may read its text
+    /// otherwise than on the pool's other connections.
+    fn is_apart(&self, named: &Named<E::Statement>) -> bool {
+        !named.statement.is_read_alike && (named.only_here || self.may_read_otherwise())
+    }
+
+    /// Whether the server may read texts otherwise than on the pool's other connections. A function can have changed the
+    /// settings.
+    fn may_read_otherwise(&self) -> bool {
+        let holding = self.holding.as_ref();
+        holding.is_some_and(|holding| holding.unproven || holding.reading != Reading::AsPool)
+    }
+
+    /// The number under which the statement of a name is prepared now.
+    pub(super) fn number(&self, named: &Named<E::Statement>, statement: &E::Statement) -> u64 {
+        if self.is_apart(named) { number_apart(named.parsed) } else { statement.id }
+    }
+
+    /// The statement's name on the connection under this number.
+    pub(super) fn own_name(statement: &E::Statement, number: u64) -> Bytes {
+        if number == statement.id { statement.name.clone() } else { statement_name(number).into() }
+    }
+
+    /// Closes a statement that was prepared for one name only, if the connection has it.
+    pub(super) fn close_apart(&mut self, number: u64) {
+        let place = StatementName::Named(number);
+        if self.preparation(place).is_some() {
+            self.close(statement_name(number).as_bytes(), Some(place));
+        }
     }
 
     /// The statement with declared types. The server may give undeclared parameters other types than at the client's
@@ -119,18 +189,37 @@ impl<E: Environment> Session<E> {
     /// client's statement on the connection.
     pub(super) fn learn_types(&mut self, name: &[u8], statement: &E::Statement, own_name: &[u8]) {
         if !statement.is_typed {
-            frontend::Named { statement: true, name: own_name }.put(tag::DESCRIBE, self.output());
+            frontend::ObjectName { statement: true, name: own_name }.put(tag::DESCRIBE, self.output());
             self.expected.sent(Message::OwnDescribe(Bytes::copy_from_slice(name)));
         }
     }
 
     /// Closes a statement before it is prepared, because it may exist after a Parse that failed or was skipped. Closes
-    /// another one if there are too many.
-    pub(super) fn make_room(&mut self, statement: &E::Statement) {
-        self.close(&statement.name, Some(StatementName::Named(statement.id)));
+    /// others if there are too many.
+    pub(super) fn make_room(&mut self, number: u64, name: &[u8]) {
+        self.close(name, Some(StatementName::Named(number)));
         let holding = self.holding.as_ref().expect("called only while a connection is held");
-        if let Some(place @ StatementName::Named(oldest)) = self.expected.oldest(holding.held.prepared()) {
-            self.close(statement_name(oldest).as_bytes(), Some(place));
+        let mut oldest = self.expected.oldest(holding.held.prepared()).peekable();
+        if oldest.peek().is_none() {
+            return;
         }
+        let needed =
+            if self.left.read_here || self.may_read_otherwise() { self.needed() } else { BTreeSet::new() };
+        let oldest: Vec<u64> =
+            oldest.filter(|number| !needed.contains(number)).take(CLOSED_FOR_ONE).collect();
+        for number in oldest {
+            self.close(statement_name(number).as_bytes(), Some(StatementName::Named(number)));
+        }
+    }
+
+    /// The statements that cannot be prepared again with the meaning that they have for the client.
+    fn needed(&self) -> BTreeSet<u64> {
+        let is_needed = |named: &&Named<E::Statement>| self.is_apart(named);
+        let named = self.expected.names.values().filter(is_needed);
+        named
+            .flat_map(|named| {
+                [number_apart(named.parsed), named.statement.id, self.with_known_types(named).id]
+            })
+            .collect()
     }
 }

@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use hotrow_wire::backend::{self, Status};
 
 use super::environment::Stop;
+use super::handover::Handover;
+use super::ran::Ran;
 use super::replies::put_ready;
 use super::{Connection, Environment, Named, Need, Resolved, Sequences, Session, Statement, StatementOf};
 use crate::classify::Effect;
 use crate::limits;
-use crate::settings::{self, Settings};
+use crate::settings::Reading;
 
 /// A connection that the session holds, with the state of its work.
 pub(super) struct Holding<E: Environment> {
@@ -35,18 +37,44 @@ pub(super) struct Holding<E: Environment> {
     pub(super) channels_in_doubt: bool,
     /// The statements that the gateway has prepared again after the client had prepared them.
     pub(super) prepared_anew: BTreeSet<u64>,
-    /// Settings have changed in this unit, or the state of the connection is not known since then.
-    pub(super) settings_changed: bool,
+    /// How the server reads texts there.
+    pub(super) reading: Reading,
+    /// The pool's statements that were used while the server read texts otherwise. The server may have read them again.
+    pub(super) read_again: BTreeSet<u64>,
+    /// What has run there.
+    pub(super) ran: Ran<StatementOf<E>>,
     /// The client's name, or all its settings, were reset in this unit.
     pub(super) name_reset: bool,
     /// A ReadyForQuery that the client gets after its name is restored.
     pub(super) delayed_ready: Option<Status>,
+    /// The state that the server has found there, until it is handed over.
+    pub(super) handover: Option<Handover>,
 }
 
 impl<E: Environment> Holding<E> {
     /// Whether so much output waits for the server that the client has to wait too.
     pub(super) fn is_full(&mut self) -> bool {
         self.held.output().len() > limits::UNREAD_BYTES_MAX
+    }
+
+    /// A statement of the pool is used. If the server reads texts otherwise, it may have analysed the statement again.
+    pub(super) fn used(&mut self, statement: u64) {
+        if self.reading != Reading::AsPool {
+            self.read_again.insert(statement);
+        }
+        if self.read_again.len() > limits::CLIENT_STATEMENTS_MAX {
+            let prepared = self.held.prepared();
+            self.read_again.retain(|statement| prepared.has(*statement));
+        }
+    }
+
+    /// The connection is given back: other sessions prepare these statements again before they use them.
+    fn outdate_statements(&mut self) {
+        let prepared = self.held.prepared_mut();
+        for statement in std::mem::take(&mut self.read_again) {
+            prepared.outdate(statement);
+            prepared.forget_unnamed();
+        }
     }
 
     /// Whether the server has reset the client's name, and the present name differs from the name at log-in.
@@ -56,18 +84,10 @@ impl<E: Environment> Holding<E> {
     }
 }
 
-/// What the server says about the state that is left on a connection.
-#[derive(Clone, Copy, Debug)]
-pub struct StateLeft {
-    /// The state.
-    pub effect: Effect,
-    /// Number of statements that are prepared there, if the server has said it.
-    pub prepared: Option<usize>,
-}
-
 impl<E: Environment> Session<E> {
     /// The session has acquired a connection.
     pub fn connected(&mut self, held: E::Connection) {
+        self.set_floor_aside();
         self.deliver_all();
         self.listening.forget_held();
         self.holding = Some(Holding {
@@ -82,9 +102,12 @@ impl<E: Environment> Session<E> {
             may_unlock: false,
             channels_in_doubt: false,
             prepared_anew: BTreeSet::new(),
-            settings_changed: false,
+            reading: Reading::AsPool,
+            read_again: BTreeSet::new(),
+            ran: Ran::Nothing,
             name_reset: false,
             delayed_ready: None,
+            handover: None,
         });
     }
 
@@ -98,6 +121,8 @@ impl<E: Environment> Session<E> {
     /// transaction.
     pub fn disconnect(&mut self) {
         if self.drop_connection().is_some() {
+            self.end_of_switches(false);
+            self.leave_replica();
             self.env.disconnected();
         }
     }
@@ -124,9 +149,11 @@ impl<E: Environment> Session<E> {
         self.holding.as_ref().is_some_and(|holding| holding.message_bytes_left > 0)
     }
 
-    /// Whether the session can end without loss: no connection, or no transaction on it.
+    /// Whether the session can end without loss: it is in no transaction.
     pub fn is_idle(&self) -> bool {
-        self.is_settled() && self.holding.as_ref().is_none_or(|holding| holding.status == Status::Idle)
+        self.is_settled()
+            && self.begun.is_none()
+            && self.holding.as_ref().is_none_or(|holding| holding.status == Status::Idle)
     }
 
     /// After the end of a unit: restores the client's name, and gives the connection back if no state is left.
@@ -144,28 +171,41 @@ impl<E: Environment> Session<E> {
             self.close_shown();
         }
         let is_settled = self.is_settled();
-        let keeps_off = !self.pack && self.env.packs();
+        let keeps_off = !self.switches.pack() && self.env.packs();
+        // A statement of a transaction that the server does not know yet could not be described.
+        let has_failed = self.begun_status() == Status::Failed;
+        if is_settled && self.left.read_here {
+            self.left.read_here = self.expected.names.values().any(|named| named.only_here);
+        }
         let left = self.left;
         let listens = left.listen || !self.shared_channels().is_empty();
         let holding = self.held();
         let is_busy = !is_settled || holding.status != Status::Idle;
         // Only the server knows whether a lock was released, and which settings and channels there are.
-        let in_doubt =
-            Effect { settings: true, listen: true, advisory_lock: holding.may_unlock, ..Effect::NONE };
+        let in_doubt = Effect {
+            settings: true,
+            listen: true,
+            read_here: true,
+            advisory_lock: holding.may_unlock,
+            ..Effect::NONE
+        };
         let asks = !left.without(in_doubt).pins() || listens || holding.channels_in_doubt;
         let is_lost = holding.must_close && !holding.channels_in_doubt;
         if !is_busy && holding.unproven && !is_lost && asks {
             self.unit_ended = true;
             return Err(Stop::Need(Need::StateLeft));
         }
-        if is_busy || left.pins() || keeps_off {
+        if is_busy || left.pins() || keeps_off && !has_failed {
             holding.held.kept_for_long();
+            self.unit_ended = has_failed; // it is given back when nothing is under way
             return Ok(());
         }
         if self.sequences == Sequences::Here {
             self.sequences = Sequences::Elsewhere;
         }
-        let Some(holding) = self.drop_connection() else { return Ok(()) };
+        self.take_floor_up();
+        let Some(mut holding) = self.drop_connection() else { return Ok(()) };
+        holding.outdate_statements();
         Err(Stop::Need(Need::Release { connection: holding.held, reusable: !holding.must_close }))
     }
 
@@ -191,44 +231,50 @@ impl<E: Environment> Session<E> {
     }
 
     /// The state on the connection that the server does not show.
-    pub fn hidden_state(&self) -> Effect {
-        let Effect { unlisted_settings, unknown, .. } = self.left;
-        Effect { unlisted_settings, unknown, ..Effect::NONE }
+    pub(super) fn hidden_state(&self) -> Effect {
+        let Effect { unlisted_settings, unknown, read_here, .. } = self.left;
+        Effect { unlisted_settings, unknown, read_here, ..Effect::NONE }
     }
 
-    /// The state that the server has found on the connection.
-    pub fn state_found(&mut self, state: StateLeft) {
-        self.left = state.effect.union(self.hidden_state());
-        self.left.settings |= self.expected.names.values().any(|named| named.only_here);
-        let holding = self.held();
-        (holding.unproven, holding.may_unlock, holding.channels_in_doubt) = (false, false, false);
-        holding.settings_changed = false;
-        // A function may have deallocated statements of other sessions.
-        holding.must_close |= state.prepared != Some(holding.held.prepared().count());
+    /// A SET has run, and the session has the settings of its pool now. If its setting is one of them, a session of the pool
+    /// can only set it to the value in force with this text. (A setting that is not one of them follows the server's
+    /// configuration, which can change at any time.)
+    pub(super) fn learn_set(&mut self, statement: &StatementOf<E>) {
+        if statement.sets().is_some_and(|name| self.env.has_setting(name)) {
+            self.simple_statement(&statement.text).note_keeps_settings();
+            self.env.extended(&statement.text, b"").note_keeps_settings();
+        }
     }
 
-    /// Whether the session may move to a pool whose clients have these settings. It may not if a statement that it has
-    /// prepared would be read differently there.
-    pub fn may_move(&self, from: &Settings, to: &Settings) -> bool {
-        let mut named = self.expected.names.values();
-        let is_alike = from.read_as(to);
-        named.all(|named| !named.only_here && (is_alike || Self::is_read_alike(&named.statement)))
+    /// Whether a statement sets a setting to the value in force. Within a transaction, an earlier `SET LOCAL` may hide the
+    /// value: after the transaction, the setting has it in any case.
+    pub(super) fn keeps_settings(&self, statement: &E::Statement) -> bool {
+        statement.keeps_settings() && !self.left.settings
     }
 
-    /// Whether a statement means the same under all settings. Texts like SET are read when they run.
-    pub(super) fn is_read_alike(statement: &StatementOf<E>) -> bool {
-        Self::effect_of(statement).settings || settings::is_read_alike(&statement.text)
+    /// One more statement is sent on the connection.
+    pub(super) fn add_run(&mut self, statement: &StatementOf<E>) {
+        self.held().ran.add(statement.clone(), statement.sets());
     }
 
-    /// Whether the session may have other settings than its pool.
-    pub(super) fn reads_otherwise(&self) -> bool {
-        self.holding.as_ref().is_some_and(|holding| holding.settings_changed || self.left.settings)
+    /// How the server reads texts on the connection that the session holds, as far as the texts of statements show.
+    pub(super) fn reading(&self) -> Reading {
+        self.holding.as_ref().map_or(Reading::AsPool, |holding| holding.reading)
     }
 
-    /// A statement that changes settings comes next. The statements whose texts may mean something else afterwards are
-    /// prepared first, if nothing else is under way.
+    /// Whether a statement may change how texts are read.
+    pub(super) fn changes_reading(&self, statement: &StatementOf<E>) -> bool {
+        !self.keeps_settings(statement) && self.may_change_reading(statement)
+    }
+
+    fn may_change_reading(&self, statement: &StatementOf<E>) -> bool {
+        statement.rereads || statement.clears().settings && self.env.has_settings()
+    }
+
+    /// A statement that changes how texts are read comes next. The statements whose texts may mean something else afterwards
+    /// are prepared first, if nothing else is under way.
     pub(super) fn before_settings(&mut self, statement: &StatementOf<E>) -> Result<(), Stop<E>> {
-        let changes = Self::effect_of(statement).settings || statement.clears().settings;
+        let changes = self.changes_reading(statement);
         let Some(holding) = self.holding.as_ref().filter(|_| changes && !self.provided.prepared) else {
             return Ok(());
         };
@@ -236,13 +282,18 @@ impl<E: Environment> Session<E> {
             return Ok(());
         }
         let changes_meaning =
-            |named: &&Named<E::Statement>| !named.only_here && !Self::is_read_alike(&named.statement);
+            |named: &&Named<E::Statement>| !named.only_here && !named.statement.is_read_alike;
         let named = self.expected.names.values().filter(changes_meaning);
         let missing: Vec<_> = named
+            .filter(|named| self.prepared_as(named, false).is_none())
             .map(|named| self.with_known_types(named))
-            .filter(|statement| !holding.held.prepared().has(statement.id))
             .collect();
-        if missing.is_empty() { Ok(()) } else { Err(Stop::Need(Need::Prepared(missing))) }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let prepared = self.held().held.prepared_mut();
+        missing.iter().for_each(|statement| prepared.forget(statement.id));
+        Err(Stop::Need(Need::Prepared(missing)))
     }
 
     /// The statements that could be are prepared.
@@ -253,16 +304,12 @@ impl<E: Environment> Session<E> {
         self.provided.prepared = true;
     }
 
-    /// The server has refused to say which state is left: the session keeps its connection.
-    pub fn state_unknown(&mut self) {
-        self.state_found(StateLeft { effect: Effect { settings: true, ..Effect::NONE }, prepared: None });
-    }
-
     /// The session has moved to another pool of the same user and database, whose clients have its present settings.
     /// Its connection belongs to that pool too. Names of statements keep their meaning. The statements are prepared
     /// again when they are next used, because a setting can change the meaning of names.
-    pub fn moved(&mut self) {
+    pub(super) fn name_anew(&mut self) {
         (self.last_simple, self.last_parsed) = (None, None);
+        self.leave_replica();
         for named in self.expected.names.values_mut() {
             let statement = self.env.with_types(&named.statement, &named.statement.types);
             let resolved = named.resolved.as_ref().map(|resolved| Resolved::new(resolved.types.clone()));
@@ -278,12 +325,12 @@ impl<E: Environment> Session<E> {
     }
 
     /// A unit is over: its cleared state is removed if it has succeeded.
-    pub(super) fn unit_over(&mut self) {
+    pub(super) fn unit_over(&mut self, ends_transaction: bool) {
         let holding = self.held();
         let failed = std::mem::take(&mut holding.failed);
         let clears = std::mem::replace(&mut holding.clears, Effect::NONE);
         let status = holding.status;
-        self.env.unit_answered(status == Status::Idle);
+        self.env.unit_answered(ends_transaction);
         let holding = self.held();
         if let Some(statement) = holding.earning_credit.take()
             && !failed
@@ -296,6 +343,9 @@ impl<E: Environment> Session<E> {
             // Without the other state, the session may be able to move to the pool with its settings.
             let may_move = self.left.settings && self.left != before;
             self.held().unproven |= may_move;
+            if clears.settings && !self.env.has_settings() {
+                self.held().reading = Reading::AsPool;
+            }
             if clears.touches_sequence {
                 self.sequences = Sequences::Untouched;
             }

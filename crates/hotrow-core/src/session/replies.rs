@@ -4,9 +4,11 @@ use bytes::{Bytes, BytesMut};
 use hotrow_wire::backend::{self, Notification, Problem, Report, Status, tag};
 use hotrow_wire::{Frame, HEADER_BYTES, frontend, put_frame, split};
 
+use super::ran::Ran;
 use super::{Connection, Environment, OWN_NAMES, Resolved, Session, SessionEnd, statement_name};
 use crate::expect::Reply;
 use crate::limits;
+use crate::settings::Reading;
 
 /// The handling of a reply.
 enum Passing {
@@ -14,6 +16,8 @@ enum Passing {
     AsItIs,
     /// It is a reply to the gateway.
     Swallowed,
+    /// A ReadyForQuery with another status: the client's transaction has not begun on the connection.
+    Ready(Status),
     /// A notification that the session has sent itself. Clients recognise such notifications by the process ID that
     /// they were told.
     OwnNotification,
@@ -113,6 +117,7 @@ impl<E: Environment> Session<E> {
                         out.extend_from_slice(&input[begin..*taken]);
                         match passing {
                             Passing::AsItIs | Passing::Swallowed => {}
+                            Passing::Ready(status) => put_ready(status, out),
                             Passing::OwnNotification => {
                                 let process_id = self.env.process_id().to_be_bytes();
                                 out.extend_from_slice(&frame.bytes[..HEADER_BYTES]);
@@ -148,19 +153,20 @@ impl<E: Environment> Session<E> {
             let types = frame.body().get(2..).map(Bytes::copy_from_slice);
             named.resolved = types.map(Resolved::new);
         }
+        let step = match frame.tag {
+            tag::COMMAND_COMPLETE => self.expected.step_done(command_tag(frame.body())),
+            _ => None,
+        };
         let holding = self.holding.as_mut().expect("called only while a connection is held");
         match self.expected.received(holding.held.prepared_mut(), frame.tag, frame.body()) {
             Reply::Forward => {}
             Reply::Swallow => return Ok(Passing::Swallowed),
-            Reply::ForwardAndAsk => {
-                let out = holding.held.output();
-                out.extend_from_slice(frontend::SYNC);
-                let nobody = statement_name(0);
-                frontend::Named { statement: true, name: nobody.as_bytes() }.put(frontend::tag::CLOSE, out);
-                out.extend_from_slice(frontend::FLUSH);
-            }
+            Reply::ForwardAndAsk => put_question(holding.held.output()),
             Reply::NotBegun => return Err(not_begun(Report::read(frame.body())?.message)),
             Reply::Unexpected => return Err(unexpected(frame.tag)),
+        }
+        if matches!(frame.tag, tag::ERROR | tag::NOTICE) {
+            holding.ran = Ran::Other;
         }
         let is_own = match frame.tag {
             tag::ERROR => self.handle_error(frame.body(), bound.as_ref())?,
@@ -171,10 +177,12 @@ impl<E: Environment> Session<E> {
             }
             tag::NOTIFICATION => return self.take_notification(frame.body()),
             tag::COMMAND_COMPLETE => {
+                holding.ran.completed(frame.body());
                 holding.name_reset |= matches!(frame.body(), b"DISCARD ALL\0" | b"RESET\0");
                 if matches!(frame.body(), b"COMMIT\0" | b"ROLLBACK\0") {
                     self.places.clear(); // with AND CHAIN the next transaction has begun
                 }
+                self.switches_after(command_tag(frame.body()), step)?;
                 false
             }
             _ => false,
@@ -187,16 +195,10 @@ impl<E: Environment> Session<E> {
             self.env.catalogue_changed();
             self.changes_catalogue = frame.tag != tag::READY || self.held().status != Status::Idle;
         }
-        if frame.tag == tag::READY {
-            self.unit_over();
-            if lost_name {
-                let holding = self.held();
-                holding.delayed_ready = Some(holding.status);
-                return Ok(Passing::Swallowed);
-            }
-            if self.delay_ready() {
-                return Ok(Passing::Swallowed);
-            }
+        if frame.tag == tag::READY
+            && let Some(passing) = self.end_unit(lost_name)
+        {
+            return Ok(passing);
         }
         // The statement was prepared again here and has its present columns, but the client expects the earlier ones.
         let is_wrong_columns = || frame.body().windows(WRONG_COLUMNS.len()).any(|part| part == WRONG_COLUMNS);
@@ -204,7 +206,23 @@ impl<E: Environment> Session<E> {
         if frame.tag == tag::ERROR && is_anew() && is_wrong_columns() {
             return Ok(Passing::ChangedResult);
         }
-        Ok(bound.filter(|name| !name.is_empty()).map_or(Passing::AsItIs, Passing::Mentions))
+        Ok(bound.map_or(Passing::AsItIs, Passing::Mentions))
+    }
+
+    /// A unit is over. Returns how its ReadyForQuery is handled, if the client does not get it unchanged.
+    fn end_unit(&mut self, lost_name: bool) -> Option<Passing> {
+        let holding = self.held();
+        let (status, failed) = (holding.status, holding.failed);
+        if self.waits_for_description() {
+            self.unit_over(false);
+            return Some(Passing::Ready(self.end_description(failed)));
+        }
+        self.unit_over(status == Status::Idle);
+        if lost_name {
+            self.held().delayed_ready = Some(status);
+            return Some(Passing::Swallowed);
+        }
+        self.delay_ready().then_some(Passing::Swallowed)
     }
 
     fn take_notification(&mut self, body: &[u8]) -> Result<Passing, SessionEnd> {
@@ -278,11 +296,24 @@ impl<E: Environment> Session<E> {
         if holding.status != Status::Transaction {
             self.places.clear(); // its locks are released, also if it has failed
         }
-        if holding.status == Status::Idle && is_settled {
+        if holding.status == Status::Idle && is_settled && holding.reading == Reading::Locally {
+            holding.reading = Reading::AsPool;
+        }
+        let (is_idle, failed) = (holding.status == Status::Idle, holding.failed);
+        if is_idle && is_settled {
             self.expected.clear_portals();
+        }
+        // The server does not know a transaction that only the gateway has begun.
+        if is_idle && self.begun.is_none() {
+            self.end_of_switches(!failed);
         }
         Ok(lost_name)
     }
+}
+
+/// The tag in a CommandComplete.
+fn command_tag(body: &[u8]) -> &[u8] {
+    body.strip_suffix(b"\0").unwrap_or(body)
 }
 
 /// The end of a session whose transaction the server could not begin, with this message.
@@ -333,4 +364,12 @@ pub fn put_ready(status: Status, out: &mut BytesMut) {
         Status::Transaction => b"T",
         Status::Failed => b"E",
     });
+}
+
+/// Asks the server which Syncs a COPY has read: a Sync, a Close of a statement that does not exist, and a Flush.
+fn put_question(out: &mut BytesMut) {
+    out.extend_from_slice(frontend::SYNC);
+    let unused = statement_name(0);
+    frontend::ObjectName { statement: true, name: unused.as_bytes() }.put(frontend::tag::CLOSE, out);
+    out.extend_from_slice(frontend::FLUSH);
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use hotrow_wire::backend::{self, Problem, Status};
 use hotrow_wire::{Frame, frontend, put_frame};
 
@@ -10,7 +10,7 @@ use super::environment::Stop;
 use super::replies::put_ready;
 use super::submit::{PlanOf, is_transaction};
 use super::{Environment, Session, SessionEnd, Statement, StatementOf};
-use crate::classify::{Analysis, Effect};
+use crate::classify::{Analysis, Effect, Switch, SwitchChange};
 use crate::limits;
 use crate::normalise::Shape;
 use crate::unit::{Packed, Plan};
@@ -117,27 +117,38 @@ impl<E: Environment> Session<E> {
         if statement.is_answered_here() {
             self.catch_up()?;
         }
+        if status == Status::Failed {
+            return Ok(false); // the server refuses it
+        }
         let command = match &statement.analysis {
-            Analysis::SetPack(on) => {
-                self.pack = *on;
-                "SET"
-            }
-            Analysis::ResetPack => {
-                self.pack = true;
-                "RESET"
-            }
-            Analysis::ShowPack => {
-                self.show_pack(status);
+            // Outside of a transaction it has no effect, and the server warns.
+            Analysis::Set(SwitchChange { is_local: true, .. }) if status == Status::Idle => return Ok(false),
+            Analysis::Set(_) => "SET",
+            Analysis::Reset(_) => "RESET",
+            Analysis::SetWrong(switch) if status == Status::Idle => {
+                let problem = wrong_value(*switch);
+                self.append_in_turn(|out| {
+                    problem.put(out);
+                    put_ready(status, out);
+                });
                 return Ok(true);
             }
-            Analysis::Deallocate(name)
-                if status != Status::Failed && self.expected.names.contains_key(name.as_bytes()) =>
-            {
+            Analysis::Show(switch) => {
+                self.show_switch(*switch, status);
+                return Ok(true);
+            }
+            Analysis::Deallocate(name) if self.expected.names.contains_key(name.as_bytes()) => {
                 self.expected.names.remove(name.as_bytes());
                 "DEALLOCATE"
             }
             _ => return Ok(false),
         };
+        if let Some(change) = statement.switch_change() {
+            self.change_switch(change);
+        }
+        if status == Status::Idle {
+            self.end_of_switches(true);
+        }
         self.append_in_turn(|out| {
             backend::put_command_complete(out, command);
             put_ready(status, out);
@@ -145,21 +156,14 @@ impl<E: Environment> Session<E> {
         Ok(true)
     }
 
-    /// Answers `show hotrow.pack`.
-    fn show_pack(&self, status: Status) {
-        let value = if self.packs() { "on" } else { "off" };
+    /// Answers SHOW of a setting of the gateway.
+    fn show_switch(&self, switch: Switch, status: Status) {
+        let value = switch.shown(match switch {
+            Switch::Pack => self.packs(),
+            Switch::Reads => self.switches.reads_from_replica(),
+        });
         self.append_in_turn(|out| {
-            put_frame(out, backend::tag::ROW_DESCRIPTION, |out| {
-                out.extend_from_slice(b"\0\x01hotrow.pack\0");
-                // No table, no column; text, variable length, no modifier, text format.
-                out.extend_from_slice(&[
-                    0, 0, 0, 0, 0, 0, 0, 0, 0, 25, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0,
-                ]);
-            });
-            put_frame(out, backend::tag::DATA_ROW, |out| {
-                out.extend_from_slice(&[0, 1, 0, 0, 0, value.len() as u8]);
-                out.extend_from_slice(value.as_bytes());
-            });
+            put_shown(switch.name(), value, out);
             backend::put_command_complete(out, "SHOW");
             put_ready(status, out);
         });
@@ -182,11 +186,28 @@ impl<E: Environment> Session<E> {
                 None => statement.effect,
             },
             // The gateway follows its own switch, even if the server answers the client.
-            Analysis::SetPack(_) | Analysis::ResetPack | Analysis::ShowPack | Analysis::Deallocate(_) => {
-                Effect::NONE
-            }
+            Analysis::Set(..)
+            | Analysis::SetWrong(_)
+            | Analysis::Reset(_)
+            | Analysis::Show(_)
+            | Analysis::Deallocate(_) => Effect::NONE,
         }
     }
+}
+
+/// Appends the description and the row of a shown setting.
+pub(super) fn put_shown(name: &str, value: &str, out: &mut BytesMut) {
+    put_frame(out, backend::tag::ROW_DESCRIPTION, |out| {
+        out.extend_from_slice(b"\0\x01");
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\0");
+        // No table, no column; text, variable length, no modifier, text format.
+        out.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 25, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0]);
+    });
+    put_frame(out, backend::tag::DATA_ROW, |out| {
+        out.extend_from_slice(&[0, 1, 0, 0, 0, value.len() as u8]);
+        out.extend_from_slice(value.as_bytes());
+    });
 }
 
 /// Called before an error of the gateway. If the error replaces the beginning of a transaction and the client
@@ -196,6 +217,13 @@ pub(super) fn end_if_begin_failed(begins: bool, behind: &[u8], problem: &Problem
         true => Err(SessionEnd::Problem(Problem { fatal: true, ..problem.clone() })),
         false => Ok(()),
     }
+}
+
+/// The error for a value that a setting of the gateway cannot have.
+pub fn wrong_value(switch: Switch) -> Problem {
+    let (one, other) = (switch.shown(true), switch.shown(false));
+    let message = format!("invalid value for parameter \"{}\"", switch.name());
+    Problem::error("22023", message, format!("Available values: {one}, {other}."))
 }
 
 /// A plan that runs in a lane and returns rows.

@@ -1,13 +1,15 @@
 //! A statement as sessions use it: the facts that follow from its text, and what is known about it at present.
 
+use std::borrow::Cow;
 use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
 use hotrow_wire::frontend::Parse;
 
-use crate::classify::{self, Analysis, Effect, Packing, Pass, Transaction};
+use crate::classify::{self, Analysis, Effect, Packing, Pass, Reason, Step, SwitchChange, Transaction};
 use crate::expect::StatementName;
+use crate::settings;
 use crate::unit::Prepared;
 
 /// The prefix of the gateway's names of statements, before their number.
@@ -17,6 +19,12 @@ pub const OWN_NAMES: &str = "hotrow_";
 pub(super) fn own_statement(name: &[u8]) -> Option<StatementName> {
     let number = str::from_utf8(name.strip_prefix(OWN_NAMES.as_bytes())?).ok()?.parse().ok()?;
     (statement_name(number).as_bytes() == name).then_some(StatementName::Named(number))
+}
+
+/// The number of a statement that is prepared for one name of one client only: for the client's Parse with this number.
+pub(super) fn number_apart(parsed: u64) -> u64 {
+    const APART: u64 = 1 << 63;
+    APART | parsed
 }
 
 /// The name under which a statement is prepared on every upstream connection.
@@ -47,6 +55,10 @@ pub struct StatementInfo<S> {
     pub may_copy: bool,
     /// Whether it may remove prepared statements that it does not name: by one of several statements, or in a DO block.
     pub may_deallocate: bool,
+    /// Whether its text means the same under all settings.
+    pub is_read_alike: bool,
+    /// Whether it may change the settings that decide what later texts mean, as far as its own text shows.
+    pub rereads: bool,
     /// The analysis of its text.
     pub analysis: Analysis,
     /// The state that a candidate may leave behind if it is passed through.
@@ -74,6 +86,10 @@ pub trait Statement: Prepared + Deref<Target = StatementInfo<Self>> + Sized {
     fn parameter_types(&self) -> Option<Bytes>;
     /// Counts a run with this outcome.
     fn count(&self, outcome: RunOutcome);
+    /// Whether it is a SET of a setting to the value that all sessions of its pool have set.
+    fn keeps_settings(&self) -> bool;
+    /// Records that it is one.
+    fn note_keeps_settings(&self);
 
     /// Whether neither it nor one of its pieces is superseded.
     fn is_current(&self) -> bool {
@@ -109,7 +125,7 @@ pub struct Named<S> {
     /// changes.
     pub resolved: Option<Arc<Resolved<S>>>,
     /// The session had other settings than its pool at that Parse, and they may decide what the text means: only the
-    /// connection of that time has the statement.
+    /// connection of that time has the statement, under a name that no other session uses.
     pub only_here: bool,
 }
 
@@ -201,6 +217,8 @@ impl<S> StatementInfo<S> {
             may_unlisten: mentions(&text, b"unlisten"),
             may_copy: mentions(&text, b"copy"),
             may_deallocate: !matches!(analysis, Analysis::Deallocate(_)) && mentions(&text, b"deallocate"),
+            is_read_alike: is_read_alike(&text, &analysis),
+            rereads: rereads(&text, &analysis),
             text,
             types,
             effect: match &analysis {
@@ -239,6 +257,14 @@ impl<S> StatementInfo<S> {
         }
     }
 
+    /// The setting to which it gives a value that depends on its text alone.
+    pub(super) fn sets(&self) -> Option<&str> {
+        match &self.analysis {
+            Analysis::Pass(pass) => pass.sets.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Whether it begins a transaction that the gateway can begin.
     pub(super) fn begins_empty(&self) -> bool {
         matches!(&self.analysis, Analysis::Pass(Pass { transaction: Some(Transaction::Begin(_)), .. }))
@@ -247,6 +273,24 @@ impl<S> StatementInfo<S> {
     /// Whether it is DEALLOCATE ALL, or has the same effect.
     pub fn takes_all(&self) -> bool {
         matches!(&self.analysis, Analysis::Pass(pass) if pass.clears.prepared)
+    }
+
+    /// Its change of a setting of the gateway.
+    pub(super) fn switch_change(&self) -> Option<SwitchChange> {
+        match &self.analysis {
+            Analysis::Set(change) => Some(*change),
+            Analysis::Reset(switch) => Some(SwitchChange { switch: *switch, value: None, is_local: false }),
+            _ => None,
+        }
+    }
+
+    /// What it does to the gateway's settings in its transaction.
+    pub(super) fn steps(&self) -> Cow<'_, [Step]> {
+        match (&self.analysis, self.switch_change()) {
+            (Analysis::Pass(pass), _) => Cow::Borrowed(&pass.steps),
+            (_, Some(change)) => Cow::Owned(vec![Step::Set(change)]),
+            _ => Cow::Borrowed(&[]),
+        }
     }
 
     /// The state that it clears if it succeeds outside a transaction block.
@@ -274,10 +318,37 @@ impl<S> StatementInfo<S> {
     /// Whether it runs only after all earlier statements are answered.
     pub(super) fn waits_for_all(&self) -> bool {
         match &self.analysis {
-            Analysis::Pass(pass) => pass.clears != Effect::NONE,
-            _ => self.is_answered_here(),
+            Analysis::Pass(pass) => pass.clears != Effect::NONE || self.rereads,
+            _ => self.rereads || self.is_answered_here(),
         }
     }
+}
+
+/// Whether a text means the same under all settings. Commands like SET are read when they run.
+fn is_read_alike(text: &[u8], analysis: &Analysis) -> bool {
+    let is_command = match analysis {
+        Analysis::Pass(pass) => is_command(pass),
+        _ => false,
+    };
+    is_command || settings::is_read_alike(text)
+}
+
+/// Whether it is a command about the session or its transaction.
+fn is_command(pass: &Pass) -> bool {
+    matches!(pass.reason, Reason::Session(_) | Reason::Transaction(_))
+}
+
+/// Whether a statement may change the settings that decide what later texts mean, as far as its text shows.
+fn rereads(text: &[u8], analysis: &Analysis) -> bool {
+    let effect = match analysis {
+        Analysis::Pass(pass) if is_command(pass) => return settings::mentions_reading(text),
+        Analysis::Pass(pass) => pass.effect,
+        Analysis::Candidate(candidate) => candidate.effect(),
+        _ => return false,
+    };
+    // The name of the setting can be a parameter. Then the role is in doubt too.
+    let sets = mentions(text, b"set_config") || effect.unknown && mentions(text, b"set");
+    sets && (effect.role || settings::mentions_reading(text))
 }
 
 /// Whether the text runs nothing but the command itself.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::environment::Stop;
 use super::names::Change;
 use super::{Envelope, Environment, Need, Next, Sequences, Session, Statement, StatementOf, Verdict};
+use crate::affinity::LaneId;
 use crate::classify::{Analysis, Boundary, Pass};
 use crate::unit::{Packed, Plan};
 
@@ -84,10 +85,16 @@ impl<E: Environment> Session<E> {
     ) -> Result<(), Stop<E>> {
         self.catch_up()?;
         let kind = unit.kind();
-        let (lane, is_first) = match self.env.answers(|answers| answers.next()) {
+        let next = self.env.answers(|answers| answers.next());
+        let on_replica =
+            if self.switches.reads_from_replica() { self.replica_lane(&unit, next)? } else { None };
+        let (lane, is_first) = match next {
+            Next::First if on_replica.is_some() => (on_replica.map(|(lane, _)| lane), true),
             Next::First => (if unit.must_run_alone() { None } else { self.any_lane(&unit) }, true),
             Next::Follow => match self.lane {
-                Some((under_way, lane)) if under_way == kind && !unit.must_run_alone() => {
+                Some((under_way, lane))
+                    if under_way == kind && lane.replica.is_none() && !unit.must_run_alone() =>
+                {
                     (self.env.assign(&unit, Some(lane)), false)
                 }
                 _ => (None, false),
@@ -96,6 +103,9 @@ impl<E: Environment> Session<E> {
         };
         if lane.is_none() && !is_first {
             self.lanes_done()?;
+        }
+        if on_replica.is_none() {
+            self.leave_replica();
         }
         if unit.touches_sequence() {
             self.sequences = Sequences::Elsewhere;
@@ -111,6 +121,9 @@ impl<E: Environment> Session<E> {
         self.has_block_under_way |= may_stay_open;
         self.env.unit_packed();
         envelope.address(slot, !changes.is_empty());
+        if let Some((_, floor)) = on_replica {
+            envelope.set_floor(floor);
+        }
         self.record_naming(slot, changes);
         self.env.submit(lane, is_first, envelope);
         Ok(())
@@ -118,7 +131,7 @@ impl<E: Environment> Session<E> {
 
     /// A lane for a unit without earlier units of the session under way. None if its rows are under way in
     /// different lanes, or if the session has an open transaction in which the unit has to run.
-    fn any_lane(&self, unit: &Packed<StatementOf<E>>) -> Option<usize> {
+    fn any_lane(&self, unit: &Packed<StatementOf<E>>) -> Option<LaneId> {
         if self.holding.is_some() { None } else { self.env.assign(unit, None) }
     }
 
@@ -128,7 +141,8 @@ impl<E: Environment> Session<E> {
     }
 
     /// Gives the earliest unfinished unit to a lane again.
-    pub fn submit_again(&mut self, envelope: E::Envelope) {
+    pub(super) fn submit_again(&mut self, envelope: E::Envelope) {
+        self.leave_replica();
         let Some(lane) = self.any_lane(envelope.unit()) else { return self.begin_alone(envelope) };
         self.lane = Some((envelope.unit().kind(), lane));
         self.env.submit(lane, true, envelope);

@@ -9,6 +9,15 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use hotrow_wire::backend::Notification;
 
+/// What a marker changes.
+#[derive(Clone, Debug)]
+pub enum TakesOver {
+    /// After it, the shared connection reports these channels too.
+    Shared(Vec<String>),
+    /// After it, the held connection reports all channels.
+    Held,
+}
+
 /// What the client gets from the reports of one channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Share {
@@ -44,12 +53,16 @@ pub(super) fn in_order(held: &VecDeque<Due>, shared: &[Bytes], share: impl Fn(&s
     let first = places.iter().flatten().next().copied().unwrap_or(shared.len());
     let mut order: Vec<Bytes> = (0..first).filter(gets).map(|place| shared[place].clone()).collect();
     let mut next = first;
-    for ((body, is_shared), place) in held.iter().zip(places) {
+    // On a new channel, what was sent before something that the client already has was sent before it began to listen.
+    let has_last =
+        held.iter().zip(&places).rposition(|((_, is_shared), place)| *is_shared && place.is_none());
+    let begin = has_last.map_or(0, |last| last + 1);
+    for (index, ((body, is_shared), place)) in held.iter().zip(places).enumerate() {
         if let Some(place) = place {
             order.extend((next..=place).filter(gets).map(|place| shared[place].clone()));
             next = place + 1;
         }
-        if !is_shared {
+        if !is_shared && index >= begin {
             order.push(body.clone());
         }
     }
@@ -115,5 +128,11 @@ mod tests {
     #[test]
     fn a_new_channel_comes_from_the_held_connection_alone() {
         assert_eq!(merged("n1 n2", "n0 n1 n2"), "n1 n2");
+    }
+
+    #[test]
+    fn a_new_channel_begins_after_what_the_client_already_has() {
+        assert_eq!(merged("n1 k1 n2", ""), "n2");
+        assert_eq!(merged("n1 k1 n2 k2 n3", "k2"), "n2 k2 n3");
     }
 }

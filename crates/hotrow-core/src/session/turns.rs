@@ -9,7 +9,7 @@ use crate::classify::{Analysis, Packing};
 use crate::key::{Key, KeyName, ParamValue};
 use crate::lane::LaneKind;
 use crate::limits;
-use crate::row_queue::Queue;
+use crate::row_queue::QueueId;
 
 /// The places of one transaction. They are given up when they are dropped.
 pub(super) struct Places<P> {
@@ -39,10 +39,15 @@ impl<P> Places<P> {
 
 impl<E: Environment> Session<E> {
     /// The transaction has a place in a queue.
-    pub fn placed(&mut self, queue: Queue, place: E::Place) {
+    pub fn placed(&mut self, queue: QueueId, place: E::Place) {
         match queue {
-            Queue::Row(key) => self.places.rows.push((key, place)),
-            Queue::Beginning(_) => self.places.beginning = Some(place),
+            QueueId::Row(key) => self.places.rows.push((key, place)),
+            QueueId::Beginning(_) => {
+                let place = self.places.beginning.insert(place);
+                if !self.places.rows.is_empty() {
+                    place.met(0); // its first statement works on a row
+                }
+            }
         }
     }
 
@@ -54,7 +59,7 @@ impl<E: Environment> Session<E> {
         param: impl Fn(u16) -> Option<ParamValue<'p>>,
     ) -> Result<(), Stop<E>> {
         let is_first = self.begun_status() == Status::Transaction && self.places.beginning.is_none();
-        if !is_first || !self.pack || self.provided.no_connection.is_some() {
+        if !is_first || !self.switches.pack() || self.provided.no_connection.is_some() {
             return Ok(());
         }
         let verdict = match self.verdict(statement) {
@@ -64,9 +69,9 @@ impl<E: Environment> Session<E> {
         };
         match verdict.as_ref().and_then(|verdict| row_of(verdict, param)) {
             Some((key, name)) if !self.places.has_row(key) => {
-                Err(Stop::Need(Need::Turn(Queue::Row(key), Some(name()))))
+                Err(Stop::Need(Need::Turn(QueueId::Row(key), Some(name()))))
             }
-            _ => Err(Stop::Need(Need::Turn(Queue::Beginning(statement.id), None))),
+            _ => Err(Stop::Need(Need::Turn(QueueId::Beginning(statement.id), None))),
         }
     }
 
@@ -95,8 +100,8 @@ impl<E: Environment> Session<E> {
     }
 }
 
-/// The one row that a statement changes or locks, and a function that puts the row in words. A list of rows has no place
-/// among those of one row.
+/// The one row that a statement changes or locks, and a function that puts the row in words. A list of rows, or the rows of
+/// several statements in WITH, have no place among those of one row.
 fn row_of<'v, 'p: 'v>(
     verdict: &'v Verdict,
     param: impl Fn(u16) -> Option<ParamValue<'p>>,
@@ -106,7 +111,7 @@ fn row_of<'v, 'p: 'v>(
         Verdict::Locks(packing) => packing,
         Verdict::Packed(_) | Verdict::Pass => return None,
     };
-    let spec = packing.key.as_ref().filter(|spec| spec.is_single())?;
+    let spec = packing.key.as_ref().filter(|spec| spec.is_single() && packing.with.is_empty())?;
     #[expect(clippy::redundant_closure, reason = "the parameters live longer than the verdict")]
     let row = spec.rows(|index| param(index))?.pop()?;
     Some((row.key, move || Box::new(KeyName::new(&packing.table, spec, &row))))

@@ -4,12 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use hotrow_wire::frontend::{self, Bind, Named};
+use hotrow_wire::frontend::{self, Bind, ObjectName};
 
 use super::framing::ReplyFraming;
 use super::gather::{Describe, Single};
 use super::{Packed, Run, Step, bind_of, merged};
 use crate::classify::{Boundary, Packing};
+use crate::distribution::UnitNode;
 use crate::key::{Format, Key, KeySpec, ParamValue};
 use crate::lane::{Claim, LaneKind, Merge};
 use crate::limits;
@@ -53,6 +54,9 @@ pub struct UnitBuilder<'o, S> {
     others: Vec<Claim>,
     /// The calls with which the last statement can be merged.
     merge: Option<Merge>,
+    /// The nodes where it can run, and the shards that it changes there.
+    node: UnitNode,
+    shards: Vec<i64>,
     /// The rows of a statement are not known.
     is_unreadable: bool,
     out: &'o mut BytesMut,
@@ -103,6 +107,8 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
             first: None,
             others: Vec::new(),
             merge: None,
+            node: UnitNode::Anywhere,
+            shards: Vec::new(),
             is_unreadable: false,
             out,
         }
@@ -125,10 +131,13 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
             self.out.extend_from_slice(frontend::DESCRIBE_PORTAL);
         }
         self.out.extend_from_slice(frontend::EXECUTE);
-        let rows = Rows::of(packing.key.as_ref(), |index| shape.param(literals.start + usize::from(index)));
+        let param = |index| shape.param(literals.start + usize::from(index));
+        let rows = Rows::of(packing.key.as_ref(), param);
+        let with = rows_of_with(&packing, param);
+        self.locate(&packing, packing.returns_rows, param);
         let bind = if packing.in_key_space { bind_of(&self.out[start..]) } else { None };
         self.merge = merge_of(&packing, &rows, bind);
-        self.add(statement, packing, framing, start, rows);
+        self.add(statement, packing, framing, start, (rows, with));
     }
 
     /// Adds a statement of an extended query.
@@ -144,7 +153,7 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
         let start = self.out.len();
         let name = statement.name();
         let describe_statement =
-            |out: &mut BytesMut| Named { statement: true, name }.put(frontend::tag::DESCRIBE, out);
+            |out: &mut BytesMut| ObjectName { statement: true, name }.put(frontend::tag::DESCRIBE, out);
         if describe == Describe::StatementFirst {
             describe_statement(self.out);
         }
@@ -157,28 +166,67 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
         }
         self.out.extend_from_slice(frontend::EXECUTE);
         let rows = Rows::of(packing.key.as_ref(), |index| param(&single.bind, index));
+        let with = rows_of_with(&packing, |index| param(&single.bind, index));
+        let is_described = packing.returns_rows && describe == Describe::Portal;
+        self.locate(&packing, is_described, |index| param(&single.bind, index));
         // The statement's description comes from its own Describe only.
         let bind = matches!(describe, Describe::No | Describe::Portal).then_some(single.bind);
         self.merge = merge_of(&packing, &rows, bind);
-        self.add(statement, packing, framing, start, rows);
+        self.add(statement, packing, framing, start, (rows, with));
     }
 
-    fn add(&mut self, statement: S, packing: Arc<Packing>, framing: ReplyFraming, start: usize, rows: Rows) {
+    /// Adds a statement with its rows, and those of the other statements in its WITH.
+    fn add(
+        &mut self,
+        statement: S,
+        packing: Arc<Packing>,
+        framing: ReplyFraming,
+        start: usize,
+        (rows, with): (Rows, Vec<Rows>),
+    ) {
         let number = self.steps.iter().filter(|step| matches!(step, Step::Run(_))).count();
-        let claim = |key| Claim {
-            key,
-            statement: u16::try_from(number).unwrap_or(u16::MAX),
-            rows_per_commit: packing.rows_per_commit,
-            in_key_space: packing.in_key_space,
-            lockable: packing.lock_statement.is_some(),
-        };
-        match rows {
-            Rows::One(key) if number == 0 => self.first = key.map(claim),
-            Rows::One(key) => self.others.extend(key.map(claim)),
-            Rows::Several(keys) => self.others.extend(keys.into_iter().map(claim)),
-            Rows::Unreadable => self.is_unreadable = true,
+        for (place, (part, rows)) in packing.parts().zip(std::iter::once(rows).chain(with)).enumerate() {
+            let claim = |key| Claim {
+                key,
+                statement: u16::try_from(number).unwrap_or(u16::MAX),
+                rows_per_commit: part.rows_per_commit,
+                in_key_space: part.in_key_space,
+                lockable: part.lock_statement.is_some(),
+            };
+            match rows {
+                Rows::One(key) if number == 0 && place == 0 => self.first = key.map(claim),
+                Rows::One(key) => self.others.extend(key.map(claim)),
+                Rows::Several(keys) => self.others.extend(keys.into_iter().map(claim)),
+                Rows::Unreadable => self.is_unreadable = true,
+            }
         }
         self.steps.push(Step::Run(Run { statement, packing, frames: start..self.out.len(), framing }));
+    }
+
+    /// Finds the node of a statement's rows. The description of a read of several shards has the table's OID, which differs
+    /// from node to node.
+    fn locate<'p>(
+        &mut self,
+        packing: &'p Packing,
+        is_described: bool,
+        param: impl Fn(u16) -> Option<ParamValue<'p>>,
+    ) {
+        let Some(distribution) = &packing.distribution else {
+            let uses_data = packing.parts().any(|part| part.watch.is_some()) || packing.in_key_space;
+            return self.node = self.node.and(if uses_data { UnitNode::Own } else { UnitNode::Anywhere });
+        };
+        let shards = packing.key.as_ref().and_then(|key| distribution.shards(key, param)).unwrap_or_default();
+        let node = shards.iter().fold(UnitNode::Anywhere, |node, shard| {
+            let is_own = shard.node == distribution.local_node;
+            node.and(if is_own { UnitNode::Own } else { UnitNode::Node(shard.node) })
+        });
+        let is_of_several = shards.windows(2).any(|pair| pair[0].id != pair[1].id);
+        let has_oid = is_described && packing.kind == LaneKind::Read && is_of_several;
+        let is_nowhere = node == UnitNode::Anywhere || has_oid;
+        self.node = self.node.and(if is_nowhere { UnitNode::Nowhere } else { node });
+        if packing.kind == LaneKind::Write {
+            self.shards.extend(shards.iter().map(|shard| shard.id));
+        }
     }
 
     /// The client has requested a reply to the statements so far.
@@ -195,7 +243,7 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
 
     /// The finished unit.
     pub fn finish(self, raw: [&[u8]; 2]) -> Packed<S> {
-        let UnitBuilder { steps, first, others, merge, is_unreadable, out } = self;
+        let UnitBuilder { steps, first, others, merge, node, shards, is_unreadable, out } = self;
         let mut bytes = Vec::with_capacity(out.len() + raw[0].len() + raw[1].len());
         bytes.extend_from_slice(out);
         raw.iter().for_each(|raw| bytes.extend_from_slice(raw));
@@ -204,6 +252,8 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
             rows_per_commit: first.map_or(1, |claim| claim.rows_per_commit),
             merge,
             claims: Box::default(),
+            node,
+            shards: shards.into(),
             is_unreadable: is_unreadable || others.len() > limits::UNIT_ROWS_MAX,
             steps,
             bytes: bytes.into(),
@@ -237,6 +287,11 @@ impl Rows {
             },
         }
     }
+}
+
+/// The rows of the other statements in its WITH.
+fn rows_of_with<'p>(packing: &'p Packing, param: impl Fn(u16) -> Option<ParamValue<'p>> + Copy) -> Vec<Rows> {
+    packing.with.iter().map(|part| Rows::of(part.key.as_ref(), param)).collect()
 }
 
 fn merge_of(packing: &Packing, rows: &Rows, bind: Option<Bind<'_>>) -> Option<Merge> {

@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 use hotrow_wire::backend::{self, tag};
-use hotrow_wire::frontend::Named;
+use hotrow_wire::frontend::ObjectName;
 use hotrow_wire::split;
 
 use super::gather::{Describe, Single};
@@ -35,7 +35,7 @@ pub fn put_command_answer(single: &Single<'_>, tag: &str, out: &mut BytesMut) {
 impl ReplyFraming {
     /// For this statement of an extended query.
     pub(super) fn of(single: &Single<'_>) -> Self {
-        let count = |closes: &[Named<'_>]| u16::try_from(closes.len()).unwrap_or(u16::MAX);
+        let count = |closes: &[ObjectName<'_>]| u16::try_from(closes.len()).unwrap_or(u16::MAX);
         ReplyFraming {
             closes: (count(&single.closes.0), count(&single.closes.1)),
             parse: single.parse.is_some(),

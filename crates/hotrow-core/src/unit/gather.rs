@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use bytes::{Buf, BytesMut};
-use hotrow_wire::frontend::{Bind, Execute, Named, Parse, tag};
+use hotrow_wire::frontend::{Bind, Execute, ObjectName, Parse, tag};
 use hotrow_wire::{Error, Frame, HEADER_BYTES};
 
 use crate::limits;
@@ -23,7 +23,7 @@ const KEPT_BYTES: usize = 4 << 10;
 #[derive(Debug)]
 pub enum Gathered<'a> {
     /// Close messages only. None of the statements and portals needs the server.
-    Closes(Vec<Named<'a>>),
+    Closes(Vec<ObjectName<'a>>),
     /// One statement, bound and executed once.
     Single(Single<'a>),
     /// Several statements, each bound and executed once.
@@ -44,7 +44,7 @@ pub struct Single<'a> {
     /// Maximum number of rows, zero for all. It has no effect on a statement without rows.
     pub rows_max: i32,
     /// Numbers of Close messages before and after the statement.
-    pub closes: (Vec<Named<'a>>, Vec<Named<'a>>),
+    pub closes: (Vec<ObjectName<'a>>, Vec<ObjectName<'a>>),
 }
 
 /// The description that a client requested.
@@ -152,7 +152,7 @@ struct Open<'a> {
     describe: Describe,
     /// Maximum number of rows, zero for all, after an Execute.
     executed: Option<i32>,
-    closes: (Vec<Named<'a>>, Vec<Named<'a>>),
+    closes: (Vec<ObjectName<'a>>, Vec<ObjectName<'a>>),
 }
 
 impl<'a> Open<'a> {
@@ -164,7 +164,7 @@ impl<'a> Open<'a> {
             }
             tag::BIND if self.bind.is_none() => self.bind = Some(Bind::read(body)?),
             tag::DESCRIBE if self.describe == Describe::No && self.executed.is_none() => {
-                let named = Named::read(body)?;
+                let named = ObjectName::read(body)?;
                 let Some(kind) = described(named, self.parse.as_ref(), self.bind.as_ref()) else {
                     return Ok(false);
                 };
@@ -177,8 +177,8 @@ impl<'a> Open<'a> {
                 }
                 self.executed = Some(execute.rows_max);
             }
-            tag::CLOSE if self.executed.is_some() => self.closes.1.push(Named::read(body)?),
-            tag::CLOSE if self.is_closes_only() => self.closes.0.push(Named::read(body)?),
+            tag::CLOSE if self.executed.is_some() => self.closes.1.push(ObjectName::read(body)?),
+            tag::CLOSE if self.is_closes_only() => self.closes.0.push(ObjectName::read(body)?),
             _ => return Ok(false),
         }
         Ok(true)
@@ -205,7 +205,7 @@ impl<'a> Open<'a> {
     }
 }
 
-fn described(named: Named<'_>, parse: Option<&Parse<'_>>, bind: Option<&Bind<'_>>) -> Option<Describe> {
+fn described(named: ObjectName<'_>, parse: Option<&Parse<'_>>, bind: Option<&Bind<'_>>) -> Option<Describe> {
     match (named.statement, parse, bind) {
         (true, Some(parse), None) if parse.name == named.name => Some(Describe::StatementFirst),
         (true, _, Some(bind)) if bind.statement == named.name => Some(Describe::Statement),

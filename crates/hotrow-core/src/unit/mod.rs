@@ -25,6 +25,7 @@ use gather::Describe;
 use merged::Rows;
 
 use crate::classify::{Boundary, LockStatement, Packing, Returns};
+use crate::distribution::UnitNode;
 use crate::key::{Key, KeyName, Row};
 use crate::lane::{Claim, LaneKind, Merge};
 
@@ -39,6 +40,10 @@ pub struct Packed<S> {
     pub merge: Option<Merge>,
     /// The rows for which a unit of several statements or rows contends.
     pub claims: Box<[Claim]>,
+    /// The nodes where it can run.
+    pub node: UnitNode,
+    /// The shards that it changes.
+    pub shards: Box<[i64]>,
     /// The rows of one of its statements are too many or cannot be read.
     is_unreadable: bool,
     steps: Vec<Step<S>>,
@@ -73,6 +78,16 @@ impl<S> Packed<S> {
         if self.runs().any(writes) { LaneKind::Write } else { LaneKind::Read }
     }
 
+    /// Whether it only reads rows by their keys, outside of a transaction and of distributed tables, and a batch can check all
+    /// tables that it relies on.
+    pub fn is_plain_read(&self) -> bool {
+        let is_plain = |step: &Step<S>| match step {
+            Step::Run(run) => run.packing.is_plain_read(),
+            Step::Boundary(..) => false,
+        };
+        !self.is_unreadable && self.steps.iter().all(is_plain)
+    }
+
     /// Whether it advances a sequence whose value the session can read.
     pub fn touches_sequence(&self) -> bool {
         self.runs().any(|run| run.packing.touches_sequence)
@@ -97,10 +112,12 @@ impl<S> Packed<S> {
         self.runs().any(|run| may_wait(&run.packing))
     }
 
-    /// Whether its rows are not known, or it can wait and cannot be sent as a call of the twin. In a lane it
+    /// Whether its rows are not known or on several nodes, or it can wait and cannot be sent as a call of the twin. In a lane it
     /// would hold up all other units.
     pub fn must_run_alone(&self) -> bool {
-        self.is_unreadable || self.may_wait() && self.merge.is_none_or(|merge| merge == Merge::NEVER)
+        self.is_unreadable
+            || self.node == UnitNode::Nowhere
+            || self.may_wait() && self.merge.is_none_or(|merge| merge == Merge::NEVER)
     }
 
     /// Whether its transaction would stay open after a failure, because its COMMIT is not a message of its
@@ -141,7 +158,7 @@ impl<S> Packed<S> {
         Some(Rows::read(bytes, returns, merged::is_lead_binary(&bind), calls))
     }
 
-    /// Whether the row of its only statement can be locked before it runs.
+    /// Whether the row of its only statement can be locked before it runs. Claims say it of several rows.
     pub fn is_lockable(&self) -> bool {
         self.runs().any(|run| run.packing.lock_statement.is_some())
     }
@@ -153,9 +170,10 @@ impl<S> Packed<S> {
         while let Ok(Some(frame)) = split(frames, |_| usize::MAX) {
             if frame.tag == frontend::tag::BIND {
                 let bind = Bind::read(frame.body()).ok()?;
-                let rows = run.packing.key.as_ref()?.rows(|index| param(&bind, index))?;
+                let (part, spec) = run.packing.part_of(key)?;
+                let rows = spec.rows(|index| param(&bind, index))?;
                 let row = rows.into_iter().find(|row| row.key == key);
-                return run.packing.lock_statement.as_ref().zip(row);
+                return part.lock_statement.as_ref().zip(row);
             }
             frames = &frames[frame.bytes.len()..];
         }
@@ -165,20 +183,25 @@ impl<S> Packed<S> {
     /// A row for which it contends, in words. Of a row that cannot be found, the name of the first table.
     pub fn name_of(&self, key: Key) -> Option<KeyName> {
         let found = self.runs().find_map(|run| {
-            let spec = run.packing.key.as_ref().filter(|spec| spec.table == key.table)?;
+            let (part, spec) = run.packing.part_of(key)?;
             let mut frames = self.frames(run);
             while let Ok(Some(frame)) = split(frames, |_| usize::MAX) {
                 if frame.tag == frontend::tag::BIND {
                     let bind = Bind::read(frame.body()).ok()?;
                     let rows = spec.rows(|index| param(&bind, index))?;
                     let row = rows.into_iter().find(|row| row.key == key)?;
-                    return Some(KeyName::new(&run.packing.table, spec, &row));
+                    return Some(KeyName::new(&part.table, spec, &row));
                 }
                 frames = &frames[frame.bytes.len()..];
             }
             None
         });
         found.or_else(|| self.runs().next().map(|run| KeyName::of_table(&run.packing.table)))
+    }
+
+    /// Whether its client has requested the description of a statement, and not only of its result.
+    pub fn describes_statement(&self) -> bool {
+        self.runs().any(|run| matches!(run.framing.describe, Describe::StatementFirst | Describe::Statement))
     }
 
     /// The messages as the client sent them.

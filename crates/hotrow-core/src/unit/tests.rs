@@ -8,6 +8,8 @@ use hotrow_wire::{put_frame, split};
 
 use super::gather::{Gather, Gathered};
 use super::*;
+use crate::classify::Watch;
+use crate::distribution::{Distribution, Shard, UnitNode};
 use crate::key::{KeyColumn, KeySource, KeySpec, ValueForm};
 use crate::normalise::Normaliser;
 
@@ -34,6 +36,8 @@ fn packing(kind: LaneKind, returns_rows: bool) -> Arc<Packing> {
         lock_statement: None,
         in_key_space: false,
         watch: None,
+        distribution: None,
+        with: Box::default(),
         why: String::new(),
     })
 }
@@ -49,10 +53,10 @@ fn messages(tags: &str) -> Gather {
         match tag {
             'P' => frontend::Parse { name: b"", text: b"update t", types: &[] }.put(&mut bytes),
             'B' => frontend::put_bind_text(&mut bytes, b"", [&b"7"[..]].into_iter()),
-            'D' => frontend::Named { statement: true, name: b"" }.put(tag::DESCRIBE, &mut bytes),
-            'd' => frontend::Named { statement: false, name: b"" }.put(tag::DESCRIBE, &mut bytes),
+            'D' => frontend::ObjectName { statement: true, name: b"" }.put(tag::DESCRIBE, &mut bytes),
+            'd' => frontend::ObjectName { statement: false, name: b"" }.put(tag::DESCRIBE, &mut bytes),
             'E' => bytes.extend_from_slice(frontend::EXECUTE),
-            'C' => frontend::Named { statement: true, name: b"old" }.put(tag::CLOSE, &mut bytes),
+            'C' => frontend::ObjectName { statement: true, name: b"old" }.put(tag::CLOSE, &mut bytes),
             other => panic!("no message {other}"),
         }
     }
@@ -181,6 +185,66 @@ fn a_unit_of_several_statements_claims_the_rows_that_it_writes() {
     assert_eq!(unit.keys().count(), 2);
 }
 
+/// A statement on a table with the rows of negative hashes on node 1, and the others on node 2. Node `here` is asked.
+fn distributed(kind: LaneKind, here: i32) -> Plan<Named> {
+    let shard = |id, least, greatest, node| Shard { id, least, greatest, node };
+    let distribution = Distribution {
+        method: 'h',
+        column: "id".to_owned(),
+        type_oid: 20,
+        is_deterministic: true,
+        probe: None,
+        privileges: String::new(),
+        local_node: here,
+        shards: vec![shard(8, i32::MIN, -1, 1), shard(9, 0, i32::MAX, 2)],
+        nodes: Vec::new(),
+        has_lanes: true,
+    };
+    let packing = Packing::clone(&packing(kind, false));
+    Plan::Run(Named, Arc::new(Packing { distribution: Some(Arc::new(distribution)), ..packing }))
+}
+
+#[test]
+fn a_unit_of_a_distributed_table_runs_on_the_node_of_its_rows() {
+    let unit = |texts: &[&str], plan: &dyn Fn() -> Plan<Named>| {
+        let (mut normaliser, mut out) = (Normaliser::new(), BytesMut::new());
+        let mut builder = UnitBuilder::new(&mut out);
+        texts.iter().for_each(|text| builder.simple(plan(), &normaliser.run(text), 0..usize::MAX));
+        let unit = builder.finish([b"", b""]);
+        (unit.node, unit.shards.to_vec(), unit.must_run_alone())
+    };
+    let (one, seven) = ("update t set id = 1", "update t set id = 7"); // both have a negative hash
+    let six = "update t set id = 6"; // its hash is positive
+    let written = || distributed(LaneKind::Write, 0);
+    assert_eq!(unit(&[seven], &written), (UnitNode::Node(1), vec![8], false));
+    assert_eq!(unit(&[six], &written), (UnitNode::Node(2), vec![9], false));
+    assert_eq!(unit(&[one, seven], &written), (UnitNode::Node(1), vec![8, 8], false));
+    assert_eq!(unit(&[seven, six], &written), (UnitNode::Nowhere, vec![8, 9], true));
+    assert_eq!(unit(&["update t set id = 'x'"], &written), (UnitNode::Nowhere, vec![], true), "no number");
+    let read = || distributed(LaneKind::Read, 0);
+    assert_eq!(unit(&[seven], &read), (UnitNode::Node(1), vec![], false), "a read changes no shard");
+    let there = |shards: &[i32]| {
+        let Plan::Run(named, packing) = distributed(LaneKind::Read, 0) else { panic!("a plan to run") };
+        let mut distribution = Distribution::clone(packing.distribution.as_deref().unwrap());
+        distribution.shards.iter_mut().zip(shards).for_each(|(shard, node)| shard.node = *node);
+        let mut packing = Packing { distribution: Some(Arc::new(distribution)), ..Packing::clone(&packing) };
+        let list = KeySource::OneOf(vec![KeySource::Const("7".to_owned()), KeySource::Const("6".to_owned())]);
+        packing.key.as_mut().unwrap().columns[0].source = list;
+        packing.returns_rows = true;
+        Plan::Run(named, Arc::new(packing))
+    };
+    let two_shards_of_one_node = || there(&[1, 1]);
+    assert_eq!(
+        unit(&["select from t"], &two_shards_of_one_node),
+        (UnitNode::Nowhere, vec![], true),
+        "the description of its rows differs from node to node"
+    );
+    assert_eq!(extended("BE", two_shards_of_one_node()).node, UnitNode::Node(1), "it is not described");
+    assert_eq!(extended("BdE", two_shards_of_one_node()).node, UnitNode::Nowhere);
+    let here = || distributed(LaneKind::Write, 1);
+    assert_eq!(unit(&[seven], &here), (UnitNode::Own, vec![8], false), "the pool's server has the shard");
+}
+
 #[test]
 fn one_statement_contends_for_the_row_of_its_parameter() {
     let [seven, also] = ["BE", "PBdE"].map(|tags| extended(tags, write(false)));
@@ -191,4 +255,64 @@ fn one_statement_contends_for_the_row_of_its_parameter() {
     assert!(same.key == seven.key && other.key != seven.key);
     let read = extended("BE", Plan::Run(Named, packing(LaneKind::Read, true)));
     assert_eq!((read.kind(), read.readies()), (LaneKind::Read, 1));
+}
+
+/// A statement whose WITH has another one: `$1` is the row of the other one, `$2` that of the last one.
+fn with_two(locks: [bool; 2], is_read: bool) -> Plan<Named> {
+    let part = |table: u32, param: u16, locks: bool| {
+        let mut part = Packing::clone(&packing(LaneKind::Write, false));
+        let lock = || LockStatement { text: format!("lock {table}"), types: vec![23] };
+        part.table = format!("t{table}");
+        part.lock_statement = locks.then(lock);
+        let key = part.key.as_mut().unwrap();
+        key.table = table;
+        key.columns[0].source = KeySource::Param(param);
+        part
+    };
+    let mut last = part(1, 1, locks[1]);
+    if is_read {
+        last.key = None; // nothing contends for it
+    }
+    last.with = Box::new([part(2, 0, locks[0])]);
+    Plan::Run(Named, Arc::new(last))
+}
+
+#[test]
+fn a_statement_with_with_claims_the_rows_of_all_its_parts() {
+    const TEXT: &str = "with a as (delete from t2 where id = 8) update t1 set n = n where id = 7";
+    let unit = simple(TEXT, with_two([true, false], false));
+    let claims: Vec<_> =
+        unit.claims.iter().map(|claim| (claim.key.table, claim.statement, claim.lockable)).collect();
+    assert_eq!(claims, [(1, 0, false), (2, 0, true)]);
+    assert_eq!((unit.keys().count(), unit.statement_count(), unit.node), (2, 1, UnitNode::Anywhere));
+    assert_eq!(unit.key, unit.claims.iter().map(|claim| claim.key).min());
+    let named = |place: usize| unit.name_of(unit.claims[place].key).map(|name| (name.table, name.values));
+    assert_eq!(named(0), Some(("t1".to_owned(), vec!["7".to_owned()])));
+    assert_eq!(named(1), Some(("t2".to_owned(), vec!["8".to_owned()])));
+    let (lock, row) = unit.lock(0, unit.claims[1].key).unwrap();
+    assert_eq!((&*lock.text, row.values[0].bytes), ("lock 2", &b"8"[..]));
+    assert!(unit.lock(0, unit.claims[0].key).is_none());
+
+    // The same row in another order of the parts, or with one row of several.
+    let only = simple(TEXT, with_two([true, false], true));
+    assert_eq!(only.keys().collect::<Vec<_>>(), [unit.claims[1].key]);
+    let (one, other) =
+        (simple(TEXT, with_two([false, true], false)), simple("select 8, 9", with_two([true; 2], false)));
+    assert_eq!(one.claims[1].key, other.claims[1].key);
+    assert!(one.claims[0].key != other.claims[0].key && one.claims[0].lockable);
+}
+
+#[test]
+fn the_tables_of_a_statement_with_with_bind_it_to_the_server_of_the_pool() {
+    let Plan::Run(named, packing) = with_two([true; 2], true) else { panic!("a plan to run") };
+    let mut packing = Packing::clone(&packing);
+    packing.with[0].watch = Some(Box::new(Watch {
+        name: "t2".to_owned(),
+        oid: 2,
+        fingerprint: String::new(),
+        trigger_functions: Vec::new(),
+        parts: Vec::new(),
+    }));
+    let unit = simple("select 8, 9", Plan::Run(named, Arc::new(packing)));
+    assert_eq!(unit.node, UnitNode::Own);
 }

@@ -1,13 +1,16 @@
 //! The main finding: which of the known situations explains what the sessions wait for. Lesser findings are in `side`.
 
 use hotrow_core::normalise::without_values;
+use hotrow_core::untrusted::{identifier, literal};
 
 use crate::diagnosis::blocking::{Blocked, Blocker, Blocking};
+use crate::diagnosis::hold::Hold;
 use crate::diagnosis::load::{Class, Load};
-use crate::diagnosis::prediction::{Hold, Prediction};
+use crate::diagnosis::prediction::Prediction;
 use crate::diagnosis::rows::{HotRow, RowWaits, Wanted};
-use crate::diagnosis::statements::{self, StatementLoads};
+use crate::diagnosis::statements::StatementLoads;
 use crate::diagnosis::throughput::Throughput;
+use crate::diagnosis::workload::Workload;
 use crate::recording::Recording;
 
 /// Characters of a statement in a finding.
@@ -22,10 +25,14 @@ const ONE_HOLDER: f64 = 1.5;
 /// Sessions that have to wait on average before a wait is worth a finding.
 const WAITING_MIN: f64 = 0.5;
 
-/// A situation.
+/// The part of the active sessions that has to wait for a row, if most of the others wait for the lock manager. Each
+/// release of a lock sends a crowd there.
+const CROWD_MIN: f64 = 0.05;
+
+/// A situation that the doctor recognises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum Situation {
     /// One session blocks the others all the time.
     StuckSession,
     /// Many sessions wait for one row.
@@ -34,7 +41,7 @@ pub enum Kind {
     HotRows,
     /// Many sessions wait for the rows of one page.
     HotPage,
-    /// Many sessions wait for a row whose lock is held while its holder waits for its client.
+    /// Many sessions wait for a row whose lock is held by transactions that wait for their clients.
     HotRowInTransactions,
     /// Foreign keys' checks wait for a row that others lock too strongly.
     ForeignKeyLocks,
@@ -78,7 +85,7 @@ pub enum Severity {
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The situation.
-    pub kind: Kind,
+    pub kind: Situation,
     /// How bad it is.
     pub severity: Severity,
     /// What is wrong.
@@ -101,6 +108,8 @@ pub struct Parts<'p> {
     pub statements: &'p StatementLoads,
     /// Commits, flushes and log.
     pub throughput: &'p Throughput,
+    /// The shape of the load.
+    pub workload: &'p Workload,
     /// The lock of the hottest row.
     pub hold: Option<&'p Hold>,
     /// Values can be shown.
@@ -121,42 +130,28 @@ impl Parts<'_> {
             self.resource(),
         ];
         let mut found: Vec<Finding> = candidates.into_iter().flatten().collect();
-        if found.iter().all(|finding| finding.kind == Kind::Blind) {
+        if found.iter().all(|finding| finding.kind == Situation::Blind) {
             found.push(self.nothing());
         }
         found
     }
 
     /// What the gateway would give in a situation.
-    pub fn prediction(&self, kind: Kind) -> Prediction {
-        let batch_max = self.statements.top.iter().filter_map(|load| {
-            statements::verdict(self.recording, load).and_then(|verdict| verdict.rows_per_commit)
-        });
-        let batch_max = batch_max.max().map(f64::from);
-        match (kind, self.hold, self.rows.rows.first()) {
-            (
-                Kind::HotRow | Kind::HotRows | Kind::HotPage | Kind::HotRowInTransactions | Kind::RowLocks,
-                Some(hold),
-                Some(row),
-            ) => Prediction::of_row(hold, row.waiting, self.statements, batch_max),
-            (Kind::Flush, ..) => Prediction::of_flushes(self.statements),
-            (Kind::StuckSession, ..) => {
+    pub fn prediction(&self, kind: Situation) -> Prediction {
+        match kind {
+            Situation::StuckSession => {
                 Prediction::none("one session blocks the others, and the gateway does not end it")
             }
-            (Kind::ForeignKeyLocks, ..) => Prediction::none(
+            Situation::ForeignKeyLocks => Prediction::none(
                 "the row is locked more strongly than necessary; the statement has to change",
             ),
-            (Kind::SkipLockedQueue, ..) => Prediction::none(
+            Situation::SkipLockedQueue => Prediction::none(
                 "the statements stay as they are; the schema pack's queues are several times as fast (docs/queues.md)",
             ),
-            (Kind::MissingIndex, ..) => Prediction::none("a statement that reads a whole table stays slow"),
-            (Kind::LongSnapshot, ..) => Prediction::none("the gateway does not end a snapshot"),
-            (Kind::Io, ..) => Prediction::none("the gateway does not make reading faster"),
-            (Kind::Cpu, ..) => {
-                Prediction::none("the server computes; the gateway saves only the cost of commits")
-            }
-            (Kind::NothingWrong, ..) => Prediction::none("no sessions wait for rows or commits"),
-            _ => Prediction::none("too little is known for an estimate"),
+            Situation::MissingIndex => Prediction::none("a statement that reads a whole table stays slow"),
+            Situation::LongSnapshot => Prediction::none("the gateway does not end a snapshot"),
+            Situation::Io => Prediction::none("the gateway does not make reading faster"),
+            _ => Prediction::of(self.workload, self.hold.map(|hold| hold.per_second)),
         }
     }
 
@@ -171,12 +166,12 @@ impl Parts<'_> {
                 "The role {role} cannot see what {:.0} sessions of other roles do.",
                 self.load.hidden
             );
-            (text, format!("grant pg_monitor to {role}"))
+            (text, format!("grant pg_monitor to {}", identifier(role)))
         } else {
             let text = "The server does not show what its sessions do: track_activities is off.".to_owned();
             (text, "alter system set track_activities = on; select pg_reload_conf()".to_owned())
         };
-        Some(Finding { kind: Kind::Blind, severity: Severity::Warning, text, next })
+        Some(Finding { kind: Situation::Blind, severity: Severity::Warning, text, next })
     }
 
     /// A blocker of most samples, from the first sample to the last.
@@ -199,14 +194,14 @@ impl Parts<'_> {
                 .prepared
                 .iter()
                 .find(|prepared| Some(&prepared.transaction) == blocker.transaction.as_ref());
-            let gid = prepared.map_or_else(|| "?".to_owned(), |prepared| prepared.gid.replace('\'', "''"));
+            let gid = prepared.map_or_else(|| "?".to_owned(), |prepared| literal(&prepared.gid));
             let age = prepared
                 .map_or_else(String::new, |prepared| format!(", which is {:.0} s old", prepared.age_s));
             return Some(Finding {
-                kind: Kind::StuckSession,
+                kind: Situation::StuckSession,
                 severity: Severity::Critical,
-                text: format!("{waiting:.0} sessions wait for the prepared transaction '{gid}'{age}."),
-                next: format!("commit prepared '{gid}', or rollback prepared '{gid}'"),
+                text: format!("{waiting:.0} sessions wait for the prepared transaction {gid}{age}."),
+                next: format!("commit prepared {gid}, or rollback prepared {gid}"),
             });
         };
         let last = blocked.last.as_ref();
@@ -224,7 +219,7 @@ impl Parts<'_> {
             .map(|statement| self.text(statement))
             .unwrap_or_default();
         Some(Finding {
-            kind: Kind::StuckSession,
+            kind: Situation::StuckSession,
             severity: Severity::Critical,
             text: format!(
                 "{waiting:.0} sessions wait for one session: process {pid} {does}. Its transaction began {age:.1} s ago. Its last \
@@ -239,8 +234,8 @@ impl Parts<'_> {
     fn row_locks(&self) -> Option<Finding> {
         let rows = self.rows;
         if self.stuck_blocker().is_some()
-            || rows.waiting < WAITING_MIN
-            || rows.waiting < 0.2 * self.load.active
+            || rows.waiting < WAITING_MIN.max(CROWD_MIN * self.load.active)
+            || self.workload.waiting < 0.2 * self.load.active
         {
             return None;
         }
@@ -260,12 +255,14 @@ impl Parts<'_> {
         let is_unknown = known.is_empty() && first.is_some();
         let (kind, what) = match (strong.as_slice(), small) {
             // Rows that cannot be told apart have as many holders as there are rows.
-            _ if is_unknown && self.blocking.at_once < ONE_HOLDER => (Kind::HotRow, self.row_name(first?)),
-            _ if is_unknown => (Kind::RowLocks, format!("several rows of {}", first?.table)),
-            ([row, ..], _) if one => (Kind::HotRow, self.row_name(row)),
+            _ if is_unknown && self.blocking.at_once < ONE_HOLDER => {
+                (Situation::HotRow, self.row_name(first?))
+            }
+            _ if is_unknown => (Situation::RowLocks, format!("several rows of {}", first?.table)),
+            ([row, ..], _) if one => (Situation::HotRow, self.row_name(row)),
             ([_, _, ..], _) if together >= 0.6 => {
                 let names: Vec<String> = strong.iter().map(|row| self.row_name(row)).collect();
-                (Kind::HotRows, format!("{} rows: {}", strong.len(), names.join(", ")))
+                (Situation::HotRows, format!("{} rows: {}", strong.len(), names.join(", ")))
             }
             (_, Some((relation, share, pages))) => {
                 let table = self.table_name(relation);
@@ -275,22 +272,23 @@ impl Parts<'_> {
                     "{rows} rows on {pages} of the table {table} ({:.0} % of the waits)",
                     share * 100.0
                 );
-                (Kind::HotPage, what)
+                (Situation::HotPage, what)
             }
-            _ => (Kind::RowLocks, format!("rows of which {} were seen", rows.distinct)),
+            _ => (Situation::RowLocks, format!("rows of which {} were seen", rows.distinct)),
         };
-        let is_client = client >= 0.4 && kind != Kind::HotPage;
-        let kind = if is_client { Kind::HotRowInTransactions } else { kind };
+        let is_client = client >= 0.4 && kind != Situation::HotPage;
+        let kind = if is_client { Situation::HotRowInTransactions } else { kind };
         let next = match kind {
-            Kind::HotRowInTransactions => {
+            Situation::HotRowInTransactions => {
                 "send BEGIN to COMMIT in one message, or move the update of the row to the end of the transaction, or use autocommit"
             }
-            Kind::HotPage => {
+            Situation::HotPage => {
                 "send these updates through the gateway; to spread the rows over pages, set a lower fillfactor and run VACUUM FULL"
             }
             _ => "send these statements through the gateway: hotrow serve --upstream ...",
         };
-        let held = if is_client { " Its lock is held while its holder waits for its client." } else { "" };
+        let held =
+            if is_client { " Transactions hold its lock while they wait for their clients." } else { "" };
         Some(Finding {
             kind,
             severity: Severity::Critical,
@@ -307,7 +305,7 @@ impl Parts<'_> {
     fn foreign_keys(&self, share: f64) -> Finding {
         let name = self.rows.rows.first().map_or_else(|| "a row".to_owned(), |row| self.row_name(row));
         Finding {
-            kind: Kind::ForeignKeyLocks,
+            kind: Situation::ForeignKeyLocks,
             severity: Severity::Critical,
             text: format!(
                 "{:.0} sessions wait for {name}: {:.0} % of them check a foreign key (FOR KEY SHARE), and other transactions lock the \
@@ -334,10 +332,10 @@ impl Parts<'_> {
             |oid| format!("a lock on the table {}", self.table_name(oid)),
         );
         Some(Finding {
-            kind: Kind::TableLocks,
+            kind: Situation::TableLocks,
             severity: Severity::Critical,
             text: format!("{waiting:.0} sessions wait for {what}."),
-            next: "see the lock tree below; run schema changes with a lock_timeout".to_owned(),
+            next: "look at the lock tree below, and run schema changes with a lock_timeout".to_owned(),
         })
     }
 
@@ -347,7 +345,7 @@ impl Parts<'_> {
             return None;
         }
         Some(Finding {
-            kind: Kind::SkipLockedQueue,
+            kind: Situation::SkipLockedQueue,
             severity: Severity::Warning,
             text: format!(
                 "{:.0} % of the active sessions take rows from a queue with SKIP LOCKED. Each of them reads past the rows that the \
@@ -377,7 +375,7 @@ impl Parts<'_> {
         let text = statement
             .map_or_else(String::new, |load| format!(" The statement: {}", self.text(load.statement)));
         Some(Finding {
-            kind: Kind::MissingIndex,
+            kind: Situation::MissingIndex,
             severity: Severity::Critical,
             text: format!(
                 "Statements read the whole table {}: {:.0} times per second, {} rows each time.{text}",
@@ -386,8 +384,9 @@ impl Parts<'_> {
                 scanned / scans.max(1)
             ),
             next: format!(
-                "create index concurrently on {} (the columns of the statement's WHERE)",
-                table.name
+                "create index concurrently on {}.{} (the columns of the statement's WHERE)",
+                identifier(&table.schema),
+                identifier(&table.name)
             ),
         })
     }
@@ -409,7 +408,7 @@ impl Parts<'_> {
                 if self.rows.waiting < WAITING_MIN { " No row is hot." } else { "" }
             );
             return finding(
-                Kind::Flush,
+                Situation::Flush,
                 text,
                 "commit several statements together, or send them through the gateway, which does",
             );
@@ -421,9 +420,9 @@ impl Parts<'_> {
                 io * 100.0
             );
             return finding(
-                Kind::Io,
+                Situation::Io,
                 text,
-                "see the statements below; more memory (shared_buffers), or indexes that read less",
+                "look at the statements below: raise shared_buffers, or create indexes with which they read less",
             );
         }
         if self.load.share(Class::Cpu) + self.load.share(Class::Memory) >= 0.5 {
@@ -432,9 +431,9 @@ impl Parts<'_> {
                 self.load.class(Class::Cpu) + self.load.class(Class::Memory)
             );
             return finding(
-                Kind::Cpu,
+                Situation::Cpu,
                 text,
-                "see the statements below: fewer calls or faster ones, or more cores",
+                "look at the statements below: make fewer or faster calls, or add cores",
             );
         }
         None
@@ -442,7 +441,7 @@ impl Parts<'_> {
 
     fn nothing(&self) -> Finding {
         Finding {
-            kind: Kind::NothingWrong,
+            kind: Situation::NothingWrong,
             severity: Severity::Info,
             text: format!(
                 "Nothing is wrong: {:.1} sessions are active on average, and few of them wait.",

@@ -141,6 +141,16 @@ impl Load {
         self.by_class.get(&class).copied().unwrap_or(0.0)
     }
 
+    /// Average number of sessions with this wait event.
+    pub fn wait(&self, name: &str) -> f64 {
+        self.by_wait.iter().find(|(known, _)| known == name).map_or(0.0, |(_, sessions)| *sessions)
+    }
+
+    /// Average number of sessions that wait for their client within a transaction.
+    pub fn idle_in_transaction(&self) -> f64 {
+        self.wait("idle in transaction")
+    }
+
     /// The share of a class in the active sessions.
     pub fn share(&self, class: Class) -> f64 {
         if self.active > 0.0 { self.class(class) / self.active } else { 0.0 }

@@ -2,24 +2,30 @@
 
 pub mod blocking;
 pub mod findings;
+pub mod hold;
 pub mod load;
+pub mod lock_waits;
 pub mod prediction;
 pub mod rows;
 pub mod side;
 pub mod statements;
 pub mod summary;
 pub mod throughput;
+pub mod workload;
 
 #[cfg(test)]
 mod tests;
 
 use blocking::Blocking;
 use findings::Finding;
+use hold::Hold;
 use load::Load;
-use prediction::{Hold, Prediction};
+use lock_waits::LockWaits;
+use prediction::Prediction;
 use rows::RowWaits;
 use statements::StatementLoads;
 use throughput::Throughput;
+use workload::Workload;
 
 use crate::recording::Recording;
 
@@ -40,6 +46,10 @@ pub struct Diagnosis {
     pub hold: Option<Hold>,
     /// What is wrong, the most important first. Never empty.
     pub findings: Vec<Finding>,
+    /// Long waits for locks.
+    pub lock_waits: Vec<LockWaits>,
+    /// The shape of the load.
+    pub workload: Workload,
     /// What the gateway would give.
     pub prediction: Prediction,
 }
@@ -52,6 +62,14 @@ pub fn diagnose(recording: &Recording, show_keys: bool) -> Diagnosis {
     let statements = StatementLoads::of(recording);
     let throughput = Throughput::of(recording);
     let hold = rows.rows.first().and_then(|row| Hold::of(row, &rows, &blocking, &throughput));
+    let known = workload::Known {
+        load: &load,
+        rows: &rows,
+        blocking: &blocking,
+        statements: &statements,
+        throughput: &throughput,
+    };
+    let workload = Workload::of(recording, &known);
     let parts = findings::Parts {
         recording,
         load: &load,
@@ -59,11 +77,25 @@ pub fn diagnose(recording: &Recording, show_keys: bool) -> Diagnosis {
         blocking: &blocking,
         statements: &statements,
         throughput: &throughput,
+        workload: &workload,
         hold: hold.as_ref(),
         show_keys,
     };
     let mut findings = parts.main();
     findings.extend(side::findings(&parts));
+    let lock_waits = LockWaits::of(recording);
+    findings.extend(lock_waits::findings(&lock_waits, throughput.seconds));
     let prediction = parts.prediction(findings[0].kind);
-    Diagnosis { load, rows, blocking, statements, throughput, hold, findings, prediction }
+    Diagnosis {
+        load,
+        rows,
+        blocking,
+        statements,
+        throughput,
+        hold,
+        findings,
+        lock_waits,
+        workload,
+        prediction,
+    }
 }

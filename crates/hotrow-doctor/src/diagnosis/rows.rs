@@ -66,8 +66,8 @@ pub struct RowWaits {
     pub rows: Vec<HotRow>,
     /// Distinct rows that were seen with waiting sessions.
     pub distinct: usize,
-    /// Tables whose rows the doctor's role cannot read.
-    pub unreadable: Vec<String>,
+    /// Tables whose rows the doctor did not read.
+    pub unread: Vec<Table>,
 }
 
 impl RowWaits {
@@ -126,8 +126,8 @@ impl RowWaits {
     }
 
     fn add_rows(&mut self, recording: &Recording, table: &Table, waiting: f64) {
-        if !table.readable {
-            self.unreadable.push(table.full_name());
+        if !(table.readable && table.trusted) {
+            self.unread.push(table.clone());
         }
         let columns = table.key_columns();
         let key = key_in_use(recording, table);
@@ -136,7 +136,7 @@ impl RowWaits {
             found = changes(recording, table);
         }
         let named = |values: &Vec<Option<String>>| -> Vec<(String, Option<String>)> {
-            let place = |column: &String| columns.iter().position(|(name, _)| name == column);
+            let place = |column: &String| columns.iter().position(|name| name == column);
             let value = |column: &String| place(column).and_then(|place| values.get(place)?.clone());
             key.iter().flat_map(|key| &key.columns).map(|column| (column.clone(), value(column))).collect()
         };

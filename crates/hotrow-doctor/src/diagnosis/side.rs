@@ -1,7 +1,10 @@
 //! Lesser findings: a long snapshot, checkpoints, replication, and what the doctor could not see.
 
+use hotrow_core::untrusted::{identifier, literal};
+
 use crate::counters::TableCounters;
-use crate::diagnosis::findings::{Finding, Kind, Parts, Severity};
+use crate::diagnosis::findings::{Finding, Parts, Severity, Situation};
+use crate::recording::{Lost, Table};
 use crate::sample::Session;
 
 /// Transactions that began after a snapshot before it counts as long.
@@ -15,13 +18,24 @@ const HELD_BYTES: f64 = (1u64 << 30) as f64;
 
 /// The findings beside the main ones.
 pub fn findings(parts: &Parts<'_>) -> Vec<Finding> {
-    let mut found = of_server(parts);
+    let mut found: Vec<Finding> = parts.recording.lost.iter().map(lost).collect();
+    found.extend(of_server(parts));
     found.extend(of_sight(parts));
     found
 }
 
 fn side(severity: Severity, text: String, next: String) -> Finding {
-    Finding { kind: Kind::Side, severity, text, next }
+    Finding { kind: Situation::Side, severity, text, next }
+}
+
+/// The run ended early.
+fn lost(lost: &Lost) -> Finding {
+    let text = format!(
+        "The server closed the doctor's connection {:.1} s after the first sample ({}). The report covers the time before, \
+         without the server's counters.",
+        lost.seconds, lost.message
+    );
+    side(Severity::Warning, text, "see the server's log, and run the doctor again".to_owned())
 }
 
 /// What is wrong beside the sessions' waits.
@@ -41,7 +55,10 @@ fn of_server(parts: &Parts<'_>) -> Vec<Finding> {
     if throughput.deadlocks >= 1.0 {
         found.push(side(
             Severity::Warning,
-            format!("The server broke {:.0} deadlocks during the run.", throughput.deadlocks),
+            format!(
+                "The server resolved {:.0} deadlocks during the run by cancelling a transaction each.",
+                throughput.deadlocks
+            ),
             "lock the rows of a transaction in one order".to_owned(),
         ));
     }
@@ -53,9 +70,9 @@ fn of_server(parts: &Parts<'_>) -> Vec<Finding> {
                     "The replication slot {} holds {:.1} GB of log back{}.",
                     slot.name,
                     slot.held_bytes.unwrap_or(0.0) / 1e9,
-                    if slot.active { "" } else { ", and nothing reads it" }
+                    if slot.active { "" } else { ", and no receiver is connected" }
                 ),
-                format!("start its receiver, or select pg_drop_replication_slot('{}')", slot.name),
+                format!("start its receiver, or select pg_drop_replication_slot({})", literal(&slot.name)),
             ));
         }
     }
@@ -72,16 +89,7 @@ fn of_server(parts: &Parts<'_>) -> Vec<Finding> {
 /// What the doctor could not see.
 fn of_sight(parts: &Parts<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    for table in &parts.rows.unreadable {
-        let role = &parts.recording.abilities.role;
-        found.push(side(
-            Severity::Info,
-            format!(
-                "Rows of {table} are named by their page, because {role} cannot read the table (no SELECT, or row security)."
-            ),
-            format!("grant select on {table} to {role}"),
-        ));
-    }
+    found.extend(parts.rows.unread.iter().map(|table| unread(table, &parts.recording.abilities.role)));
     if parts.load.elsewhere >= 0.5 {
         found.push(side(
             Severity::Info,
@@ -92,7 +100,7 @@ fn of_sight(parts: &Parts<'_>) -> Vec<Finding> {
             "run the doctor with the other database in --upstream".to_owned(),
         ));
     }
-    if parts.recording.after.statements.is_empty() {
+    if parts.recording.after.statements.is_empty() && parts.recording.lost.is_none() {
         found.push(side(
             Severity::Info,
             format!(
@@ -110,6 +118,32 @@ fn of_sight(parts: &Parts<'_>) -> Vec<Finding> {
         ));
     }
     found
+}
+
+/// A table whose rows the doctor did not read.
+fn unread(table: &Table, role: &str) -> Finding {
+    let name = table.full_name();
+    let (text, next) = if table.readable {
+        let text = format!(
+            "Rows of {name} are named by their page, because {role} is a superuser and an owner of the table or its schema is \
+             not. Reading could run this owner's code with all rights."
+        );
+        (text, "run the doctor as a member of pg_monitor that has SELECT on the table".to_owned())
+    } else {
+        let text = format!(
+            "Rows of {name} are named by their page, because {role} cannot read the table safely: no SELECT, row security, or a \
+             server without the setting restrict_nonsystem_relation_kind."
+        );
+        (
+            text,
+            format!(
+                "grant select on {} to {}; or install the server's latest minor release",
+                table.quoted(),
+                identifier(role)
+            ),
+        )
+    };
+    side(Severity::Info, text, next)
 }
 
 impl Parts<'_> {
@@ -164,9 +198,9 @@ impl Parts<'_> {
         } else {
             return None;
         };
-        let vacuum = if self.load.vacuums > 0.0 { " Autovacuum runs in vain." } else { "" };
+        let vacuum = if self.load.vacuums > 0.0 { " Autovacuum runs and cannot remove them." } else { "" };
         Some(Finding {
-            kind: Kind::LongSnapshot,
+            kind: Situation::LongSnapshot,
             severity: Severity::Critical,
             text: format!(
                 "{who} has a snapshot that {} transactions have overtaken. {dead} dead rows of {table} cannot be removed, and every \

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::diagnosis::load::Class;
-use crate::recording::{Recording, Statement, Verdict};
+use crate::recording::{RecordedVerdict, Recording, Statement};
 use crate::sample::Session;
 
 /// Time between the messages of one statement, such as Bind and Execute.
@@ -54,7 +54,7 @@ struct Seen {
 impl StatementLoads {
     /// The statements of a recording.
     pub fn of(recording: &Recording) -> StatementLoads {
-        let interactive = interactive_sessions(recording);
+        let interactive = Interactive::of(recording);
         let mut seen: HashMap<usize, Seen> = HashMap::new();
         let (mut active, mut skip_locked) = (0.0, 0.0);
         for session in clients(recording).filter(|session| session.is_active()) {
@@ -69,7 +69,7 @@ impl StatementLoads {
             seen.samples += 1.0;
             seen.calls.insert(call);
             *seen.classes.entry(Class::of(session)).or_default() += 1;
-            if interactive.contains(&session.pid) && follows_another(session) {
+            if interactive.contains(session) {
                 seen.interactive.insert(call);
             }
         }
@@ -97,7 +97,7 @@ impl StatementLoads {
         for load in all.iter().filter(|_| calls > 0.0) {
             let part = load.calls / calls;
             shares.interactive += part * load.interactive;
-            if verdict(recording, load).is_some_and(Verdict::is_packed) {
+            if verdict(recording, load).is_some_and(RecordedVerdict::is_packed) {
                 shares.packable += part * (1.0 - load.interactive);
             }
         }
@@ -106,7 +106,7 @@ impl StatementLoads {
 }
 
 /// The gateway's decision about a statement.
-pub fn verdict<'r>(recording: &'r Recording, load: &StatementLoad) -> Option<&'r Verdict> {
+pub fn verdict<'r>(recording: &'r Recording, load: &StatementLoad) -> Option<&'r RecordedVerdict> {
     recording.statements.get(load.statement)?.verdict.as_ref()
 }
 
@@ -117,7 +117,7 @@ pub fn clients(recording: &Recording) -> impl Iterator<Item = &Session> {
 
 /// Whether a statement begins or ends a transaction.
 fn is_boundary(statement: &Statement) -> bool {
-    statement.verdict.as_ref().is_some_and(Verdict::is_boundary) || begins_or_ends(&statement.shape)
+    statement.verdict.as_ref().is_some_and(RecordedVerdict::is_boundary) || begins_or_ends(&statement.shape)
 }
 
 fn begins_or_ends(text: &str) -> bool {
@@ -130,28 +130,58 @@ fn begins_or_ends(text: &str) -> bool {
             .any(|known| word.eq_ignore_ascii_case(known))
 }
 
-/// Whether a statement began so long after its transaction that the client sent something else before. The messages of a
-/// single statement begin within a shorter time.
-fn follows_another(session: &Session) -> bool {
-    session.xact_us.zip(session.query_us).is_none_or(|(begun, sent)| begun + MESSAGES_US < sent)
+/// The time from the beginning of a session's transaction to that of its statement, in microseconds.
+fn gap_us(session: &Session) -> Option<i64> {
+    session.xact_us.zip(session.query_us).map(|(begun, sent)| sent - begun)
 }
 
-/// Sessions that were seen between two statements of a transaction, or at its beginning or end as a statement of its
-/// own: their transactions wait for their client.
-fn interactive_sessions(recording: &Recording) -> HashSet<i32> {
-    let boundaries: HashSet<usize> = recording
-        .statements
-        .iter()
-        .enumerate()
-        .filter(|(_, statement)| is_boundary(statement))
-        .map(|(index, _)| index)
-        .collect();
-    let waits = |session: &&Session| {
-        let at_boundary =
-            session.is_active() && session.statement.is_some_and(|statement| boundaries.contains(&statement));
-        session.is_idle_in_transaction() || at_boundary
-    };
-    clients(recording).filter(waits).map(|session| session.pid).collect()
+/// The transactions that wait for their client.
+struct Interactive {
+    /// Sessions that were seen between two statements of a transaction, or at its beginning or end as a statement of its
+    /// own.
+    sessions: HashSet<i32>,
+    /// Statements after which sessions were seen to wait for their client, with the shortest time from BEGIN to the statement.
+    /// Other sessions run the same program: if few samples were taken, many of them were never seen at such a moment.
+    statements: HashMap<usize, i64>,
+}
+
+impl Interactive {
+    /// Sessions that are idle in a transaction, for each sample, below which statements such as BEGIN are those of a
+    /// pipeline.
+    const IDLE_MIN: f64 = 0.02;
+
+    fn of(recording: &Recording) -> Interactive {
+        let idle: Vec<&Session> =
+            clients(recording).filter(|session| session.is_idle_in_transaction()).collect();
+        let is_rare = (idle.len() as f64) < Self::IDLE_MIN * recording.samples.len() as f64;
+        let is_boundary_at = |session: &Session| {
+            let statement = session.statement.and_then(|index| recording.statements.get(index));
+            session.is_active() && statement.is_some_and(is_boundary)
+        };
+        let at_boundary = clients(recording).filter(|session| !is_rare && is_boundary_at(session));
+        let mut statements = HashMap::new();
+        for session in &idle {
+            if let Some(statement) = session.statement {
+                let gap = gap_us(session).unwrap_or(MESSAGES_US).min(MESSAGES_US);
+                let shortest = statements.entry(statement).or_insert(gap);
+                *shortest = gap.min(*shortest);
+            }
+        }
+        Interactive {
+            statements,
+            sessions: idle.iter().copied().chain(at_boundary).map(|session| session.pid).collect(),
+        }
+    }
+
+    /// Whether a session's statement is part of such a transaction: it began so long after its transaction that the client
+    /// sent something else before. The messages of a single statement begin within a shorter time. A client that answers
+    /// faster than that is known by the time from its BEGIN to the same statement.
+    fn contains(&self, session: &Session) -> bool {
+        let shortest = session.statement.and_then(|statement| self.statements.get(&statement));
+        let Some(gap) = gap_us(session) else { return self.sessions.contains(&session.pid) };
+        let is_of_session = self.sessions.contains(&session.pid) && gap > MESSAGES_US;
+        is_of_session || shortest.is_some_and(|shortest| gap >= *shortest)
+    }
 }
 
 fn load(
@@ -204,7 +234,7 @@ mod tests {
             query_us: Some(query_us),
             ..Session::default()
         };
-        let packed = Verdict { name: "packed".into(), ..Verdict::default() };
+        let packed = RecordedVerdict { name: "packed".into(), ..RecordedVerdict::default() };
         let statement = |shape: &str| Statement {
             shape: shape.into(),
             verdict: Some(packed.clone()),
@@ -231,5 +261,57 @@ mod tests {
         let mixed = StatementLoads::of(&recording);
         assert_eq!(mixed.interactive, 0.25, "a statement without BEGIN of the same session");
         assert!((loads.interactive - 1.0 / 3.0).abs() < 1e-9 && (loads.packable - 2.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_client_that_answers_fast_is_known_by_the_time_after_its_begin() {
+        let session = |pid, state: &str, gap| Session {
+            pid,
+            state: Some(state.into()),
+            statement: Some(0),
+            xact_us: Some(0),
+            query_us: Some(gap),
+            ..Session::default()
+        };
+        let sessions =
+            vec![session(1, "idle in transaction", 90), session(2, "active", 110), session(3, "active", 30)];
+        let recording = Recording {
+            samples: vec![Sample { sessions, ..Sample::default() }],
+            statements: vec![Statement { shape: "update t set n = n + 1".into(), ..Statement::default() }],
+            ..Recording::default()
+        };
+        let loads = StatementLoads::of(&recording);
+        assert_eq!(loads.interactive, 0.5, "the messages of a single statement take less time");
+    }
+
+    #[test]
+    fn sessions_that_were_never_seen_idle_run_the_same_transactions() {
+        let packed = RecordedVerdict { name: "packed".into(), ..RecordedVerdict::default() };
+        let statement = |shape: &str| Statement {
+            shape: shape.into(),
+            verdict: Some(packed.clone()),
+            ..Statement::default()
+        };
+        let session = |pid, state: &str, statement, query_us| Session {
+            pid,
+            state: Some(state.into()),
+            statement: Some(statement),
+            xact_us: Some(0),
+            query_us: Some(query_us),
+            ..Session::default()
+        };
+        let recording = |first: Session| Recording {
+            samples: vec![Sample {
+                sessions: vec![first, session(2, "active", 0, 5_000), session(3, "active", 0, 9_000)],
+                ..Sample::default()
+            }],
+            statements: vec![statement("update t set n = n + 1 where id = $1"), statement("begin")],
+            ..Recording::default()
+        };
+        let idle = StatementLoads::of(&recording(session(1, "idle in transaction", 0, 1)));
+        assert_eq!((idle.interactive, idle.packable), (1.0, 0.0));
+        // A pipeline begins with BEGIN too, and its transaction is as old, but no session waits for its client.
+        let pipeline = StatementLoads::of(&recording(session(1, "active", 1, 1)));
+        assert_eq!((pipeline.interactive, pipeline.packable), (0.0, 1.0));
     }
 }

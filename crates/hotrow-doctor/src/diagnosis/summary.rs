@@ -1,7 +1,7 @@
 //! The first five lines of a report, for a person on call.
 
 use crate::diagnosis::Diagnosis;
-use crate::diagnosis::findings::{Finding, Kind};
+use crate::diagnosis::findings::{Finding, Situation};
 use crate::diagnosis::load::{Class, Load};
 use crate::diagnosis::prediction::Prediction;
 use crate::recording::Recording;
@@ -21,7 +21,7 @@ pub fn summary(recording: &Recording, diagnosis: &Diagnosis) -> [String; 5] {
 /// The finding that explains the waits: the first one, unless it says that the doctor is blind.
 pub fn main_finding(diagnosis: &Diagnosis) -> &Finding {
     let findings = &diagnosis.findings;
-    findings.iter().find(|finding| finding.kind != Kind::Blind).unwrap_or(&findings[0])
+    findings.iter().find(|finding| finding.kind != Situation::Blind).unwrap_or(&findings[0])
 }
 
 fn waits(diagnosis: &Diagnosis) -> String {
@@ -35,7 +35,11 @@ fn waits(diagnosis: &Diagnosis) -> String {
     let named: Vec<String> = classes
         .iter()
         .take(4)
-        .map(|(class, sessions)| format!("{} {}{}", amount(*sessions), does(*class), memory(load, *class)))
+        .map(|(class, sessions)| {
+            let sessions = amount(*sessions);
+            let does = does(*class, sessions == "1");
+            format!("{sessions} {does}{}", memory(load, *class))
+        })
         .collect();
     if named.is_empty() {
         return format!("{} sessions, none of them active.", amount(load.sessions));
@@ -50,34 +54,39 @@ fn memory(load: &Load, class: Class) -> String {
     most.filter(|_| class == Class::Memory).map_or_else(String::new, |(wait, _)| format!(" (mostly {wait})"))
 }
 
-fn does(class: Class) -> &'static str {
-    match class {
-        Class::Cpu => "compute",
-        Class::RowLock => "wait for a row",
-        Class::Lock => "wait for another lock",
-        Class::Flush => "wait for the log",
-        Class::Io => "wait for files",
-        Class::Memory => "wait for structures in memory",
-        Class::Client => "are idle in a transaction",
-        Class::Other => "wait for something else",
-    }
+fn does(class: Class, is_one: bool) -> String {
+    let waits_for = match class {
+        Class::Cpu => return if is_one { "computes" } else { "compute" }.to_owned(),
+        Class::Client => return format!("{} idle in a transaction", if is_one { "is" } else { "are" }),
+        Class::RowLock => "a row",
+        Class::Lock => "another lock",
+        Class::Flush => "the log",
+        Class::Io => "files",
+        Class::Memory => "structures in memory",
+        Class::Other => "something else",
+    };
+    format!("{} for {waits_for}", if is_one { "waits" } else { "wait" })
 }
 
 fn holder(diagnosis: &Diagnosis, main: &Finding) -> String {
-    if main.kind == Kind::StuckSession {
-        return "One session, not a crowd: the same session blocks the others in every sample.".to_owned();
+    if main.kind == Situation::StuckSession {
+        let share = diagnosis.blocking.longest().map_or(0.0, |(_, _, share)| share);
+        return format!(
+            "One session is stuck: the same session blocks the others in {:.0} % of the samples.",
+            share * 100.0
+        );
     }
     if diagnosis.rows.waiting < 0.5 {
         return "No session holds a lock that others wait for long.".to_owned();
     }
-    let crowd = format!(
-        "A crowd, not one stuck session: {} transactions held the locks in turn",
+    let turns = format!(
+        "No single session is stuck: {} transactions held the locks one after another",
         diagnosis.blocking.blockers.len()
     );
-    let Some(hold) = &diagnosis.hold else { return format!("{crowd}.") };
+    let Some(hold) = &diagnosis.hold else { return format!("{turns}.") };
     let part = |class: Class| format!("{:.0} %", hold.part(class) * 100.0);
     format!(
-        "{crowd}. The row changes {} times per second, so its lock is held for about {}: {} log flush, {} client, {} execution.",
+        "{turns}. The row changes {} times per second, so its lock is held for about {} each time: {} log flush, {} client, {} execution.",
         amount(hold.per_second),
         milliseconds(hold.ms),
         part(Class::Flush),
@@ -95,7 +104,7 @@ fn calls(recording: &Recording, diagnosis: &Diagnosis) -> String {
         return format!("The gateway's verdict on the calls is not known: {why}.");
     }
     format!(
-        "{:.0} % of the calls are packable as they are; {:.0} % sit in transactions that wait for their client.",
+        "{:.0} % of the calls can be packed as they are; {:.0} % are in transactions that wait for their client.",
         statements.packable * 100.0,
         statements.interactive * 100.0
     )
@@ -109,21 +118,30 @@ fn gateway(diagnosis: &Diagnosis, main: &Finding) -> String {
             .today
             .map_or_else(String::new, |rate| format!(" of {} per second", amount(rate)));
         return format!(
-            "Through the gateway: about {} to {} times today's rate{today}.",
+            "The gateway would give about {} to {} times today's rate{today}.",
             factor(*low),
             factor(*high)
         );
     }
-    let why = assumptions.first().map_or("", String::as_str);
     match main.kind {
-        Kind::NothingWrong => "The gateway would not change much now.".to_owned(),
-        Kind::HotRowInTransactions => {
+        Situation::HotRowInTransactions => {
             "The gateway would help little with these transactions as they are, because their clients hold the lock.".to_owned()
         }
-        Kind::HotRow | Kind::HotRows | Kind::HotPage | Kind::RowLocks => {
+        Situation::HotRow | Situation::HotRows | Situation::HotPage | Situation::RowLocks => {
             "The gateway would help little with these statements as they are: see their verdicts below.".to_owned()
         }
-        _ => format!("The gateway would not help here: {why}."),
+        Situation::NothingWrong | Situation::Cpu | Situation::Side | Situation::Blind if low == high => format!(
+            "There is no prediction of what the gateway would give: {}.",
+            assumptions.first().map_or("", String::as_str)
+        ),
+        Situation::NothingWrong | Situation::Flush | Situation::Cpu | Situation::TableLocks | Situation::Side | Situation::Blind => format!(
+            "The gateway would not change much now: about {} to {} times today's rate.",
+            factor(*low),
+            factor(*high)
+        ),
+        _ => {
+            format!("The gateway would not help here: {}.", assumptions.first().map_or("", String::as_str))
+        }
     }
 }
 
@@ -159,6 +177,14 @@ fn milliseconds(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_session_waits_and_several_wait() {
+        let texts =
+            [(Class::RowLock, true), (Class::RowLock, false), (Class::Client, true), (Class::Cpu, true)];
+        let texts = texts.map(|(class, is_one)| does(class, is_one));
+        assert_eq!(texts, ["waits for a row", "wait for a row", "is idle in a transaction", "computes"]);
+    }
 
     #[test]
     fn numbers_have_few_digits_and_groups() {

@@ -9,11 +9,13 @@ use std::collections::BTreeMap;
 use hotrow_core::normalise::without_values;
 use serde::Serialize;
 
-use crate::diagnosis::findings::{Kind, Severity};
+use crate::diagnosis::findings::{Severity, Situation};
 use crate::diagnosis::load::Class;
+use crate::diagnosis::lock_waits::LockWaits;
 use crate::diagnosis::rows::HotRow;
 use crate::diagnosis::statements::{StatementLoad, verdict};
 use crate::diagnosis::throughput::Throughput;
+use crate::diagnosis::workload::Workload;
 use crate::diagnosis::{Diagnosis, summary};
 use crate::recording::Recording;
 
@@ -51,10 +53,14 @@ pub struct Report {
     pub statements: Vec<Statement>,
     /// Work per second.
     pub throughput: Rates,
+    /// Long waits for locks, by type.
+    pub lock_waits: Vec<LockWaits>,
     /// Replication slots and standbys.
     pub replication: Vec<Receiver>,
     /// What the gateway would give.
     pub prediction: Prediction,
+    /// The shape of the load.
+    pub workload: Workload,
 }
 
 /// The server.
@@ -70,7 +76,7 @@ pub struct Server {
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     /// The situation.
-    pub kind: Kind,
+    pub kind: Situation,
     /// How bad it is.
     pub severity: Severity,
     /// What is wrong.
@@ -229,7 +235,9 @@ impl Report {
             hot_rows: diagnosis.rows.rows.iter().map(|row| shown.row(row)).collect(),
             lock_tree: shown.tree(diagnosis),
             statements: diagnosis.statements.top.iter().map(|load| shown.statement(load)).collect(),
+            workload: diagnosis.workload.clone(),
             throughput: rates(&diagnosis.throughput),
+            lock_waits: diagnosis.lock_waits.clone(),
             replication: receivers(recording),
             prediction: Prediction {
                 low: round(prediction.low),
@@ -285,8 +293,7 @@ impl Shown<'_> {
             interactive: round(load.interactive),
             waits: load.waits.map(Class::name),
             verdict: if verdict.name.is_empty() { "unknown".to_owned() } else { verdict.name },
-            // Reasons can quote the statement.
-            reason: without_values(&verdict.reason, TEXT_CHARS),
+            reason: verdict.reason.chars().take(TEXT_CHARS).collect(),
             remedy: verdict.remedy,
         }
     }

@@ -1,6 +1,8 @@
 //! The report for a terminal.
 
-use std::fmt::Write;
+use std::fmt::Display;
+
+use hotrow_core::untrusted::visible;
 
 use crate::diagnosis::findings::Severity;
 use crate::diagnosis::summary::amount;
@@ -9,19 +11,33 @@ use crate::report::{Report, chart};
 /// Rows of each table.
 const ROWS: usize = 10;
 
+/// The lines of the report. Each can contain names and texts of the server's users, which cannot leave their line.
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, line: impl Display) {
+        self.0.push_str(&visible(&line.to_string()));
+        self.0.push('\n');
+    }
+
+    /// Begins a part of the report.
+    fn part(&mut self, title: impl Display) {
+        self.add("");
+        self.add(title);
+    }
+}
+
 /// The report as text.
 pub fn text(report: &Report) -> String {
-    let mut text = String::new();
-    for line in &report.summary {
-        let _ = writeln!(text, "{line}");
-    }
+    let mut text = Lines(String::new());
+    report.summary.iter().for_each(|line| text.add(line));
     findings(&mut text, report);
-    let _ = writeln!(
-        text,
-        "\nSessions over {:.0} seconds, on average by what they do ({} samples):\n",
+    text.part(format_args!(
+        "Sessions over {:.0} seconds, on average by what they do ({} samples):",
         report.seconds, report.samples
-    );
-    text.push_str(&chart::terminal(&report.sessions.over_time));
+    ));
+    text.add("");
+    chart::terminal(&report.sessions.over_time).lines().for_each(|line| text.add(line));
     waits(&mut text, report);
     rows(&mut text, report);
     tree(&mut text, report);
@@ -29,42 +45,43 @@ pub fn text(report: &Report) -> String {
     throughput(&mut text, report);
     prediction(&mut text, report);
     let server = &report.server;
-    let _ = writeln!(
-        text,
-        "\nPostgreSQL {}, database {}. The doctor's statements took {:.1} % of one core.",
+    text.part(format_args!(
+        "PostgreSQL {}, database {}. The doctor's statements took {:.1} % of one core.",
         server.version,
         server.database,
         report.cost * 100.0
-    );
-    text
+    ));
+    text.0
 }
 
-fn findings(text: &mut String, report: &Report) {
-    text.push_str("\nFindings\n");
+fn findings(text: &mut Lines, report: &Report) {
+    text.part("Findings");
     for finding in &report.findings {
         let mark = match finding.severity {
             Severity::Critical => "!!",
             Severity::Warning => "! ",
             Severity::Info => "- ",
         };
-        let _ = writeln!(text, "  {mark} {}\n     next: {}", finding.text, finding.next);
+        text.add(format_args!("  {mark} {}", finding.text));
+        text.add(format_args!("     next: {}", finding.next));
     }
 }
 
-fn waits(text: &mut String, report: &Report) {
+fn waits(text: &mut Lines, report: &Report) {
     let mut waits: Vec<_> = report.sessions.by_wait.iter().collect();
     waits.sort_by(|left, right| right.1.total_cmp(left.1));
-    text.push_str("\nWaits, in average sessions\n");
+    text.part("Waits, in average sessions");
     for (wait, sessions) in waits.into_iter().take(ROWS) {
-        let _ = writeln!(text, "  {sessions:>8.2}  {wait}");
+        text.add(format_args!("  {sessions:>8.2}  {wait}"));
     }
 }
 
-fn rows(text: &mut String, report: &Report) {
+fn rows(text: &mut Lines, report: &Report) {
     if report.hot_rows.is_empty() {
         return;
     }
-    text.push_str("\nRows that sessions wait for\n  waiting  share  row\n");
+    text.part("Rows that sessions wait for");
+    text.add("  waiting  share  row");
     for row in report.hot_rows.iter().take(ROWS) {
         let key: Vec<String> = row
             .key
@@ -72,71 +89,68 @@ fn rows(text: &mut String, report: &Report) {
             .map(|(column, value)| format!("{column} = {}", value.as_deref().unwrap_or("?")))
             .collect();
         let key = if key.is_empty() { String::new() } else { format!(" ({})", key.join(", ")) };
-        let _ = writeln!(
-            text,
+        text.add(format_args!(
             "  {:>7.1}  {:>4.0}%  {}{key}, page {}",
             row.waiting,
             row.share * 100.0,
             row.table,
             row.page
-        );
+        ));
     }
     if report.hot_rows.iter().any(|row| row.key.values().any(Option::is_none)) {
-        text.push_str("  --show-keys shows the values of the keys.\n");
+        text.add("  --show-keys shows the values of the keys.");
     }
 }
 
-fn tree(text: &mut String, report: &Report) {
+fn tree(text: &mut Lines, report: &Report) {
     if report.lock_tree.is_empty() {
         return;
     }
-    text.push_str("\nLock tree at the worst moment: each session waits for the one above it\n");
+    text.part("Lock tree at the worst moment: each session waits for the one above it");
     for line in report.lock_tree.iter().take(ROWS) {
         let pid = line.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
         let indent = "  ".repeat(line.depth.min(10));
         let statement: String = line.statement.chars().take(90).collect();
-        let _ = writeln!(text, "  {indent}{pid} ({}) {statement}", line.does);
+        text.add(format_args!("  {indent}{pid} ({}) {statement}", line.does));
     }
     if report.lock_tree.len() > ROWS {
-        let _ = writeln!(text, "  and {} more", report.lock_tree.len() - ROWS);
+        text.add(format_args!("  and {} more", report.lock_tree.len() - ROWS));
     }
 }
 
-fn statements(text: &mut String, report: &Report) {
+fn statements(text: &mut Lines, report: &Report) {
     if report.statements.is_empty() {
         return;
     }
-    text.push_str("\nStatements, with the gateway's verdict\n");
+    text.part("Statements, with the gateway's verdict");
     for statement in report.statements.iter().take(ROWS) {
         let calls = if statement.counted { "calls" } else { "calls seen" };
         let waits = statement.waits.map_or_else(String::new, |waits| format!(", mostly {waits}"));
-        let _ = writeln!(
-            text,
+        text.add(format_args!(
             "  {:.1} sessions, {} {calls}{waits}: {}",
             statement.active,
             amount(statement.calls),
             statement.text
-        );
-        let _ = writeln!(text, "      {}: {}", statement.verdict, statement.reason);
+        ));
+        text.add(format_args!("      {}: {}", statement.verdict, statement.reason));
         if let Some(remedy) = &statement.remedy {
-            let _ = writeln!(text, "      instead: {remedy}");
+            text.add(format_args!("      instead: {remedy}"));
         }
         if statement.interactive >= 0.05 {
-            let _ = writeln!(
-                text,
-                "      {:.0} % of its calls sit in transactions that wait for their client",
+            text.add(format_args!(
+                "      {:.0} % of its calls are in transactions that wait for their client",
                 statement.interactive * 100.0
-            );
+            ));
         }
     }
 }
 
-fn throughput(text: &mut String, report: &Report) {
+fn throughput(text: &mut Lines, report: &Report) {
     let rates = &report.throughput;
-    text.push_str("\nWork per second\n");
+    text.part("Work per second");
     let mut line = |name: &str, value: Option<f64>| {
         if let Some(value) = value {
-            let _ = writeln!(text, "  {name:<34} {:>12}", amount(value));
+            text.add(format_args!("  {name:<34} {:>12}", amount(value)));
         }
     };
     line("statements", rates.statements);
@@ -145,32 +159,30 @@ fn throughput(text: &mut String, report: &Report) {
     line("log flushes", rates.flushes);
     line("log, in bytes", rates.wal_bytes);
     if let Some(flushes) = rates.flushes_per_write {
-        let _ = writeln!(text, "  {:<34} {flushes:>12.2}", "flushes per writing transaction");
+        text.add(format_args!("  {:<34} {flushes:>12.2}", "flushes per writing transaction"));
     }
     if let Some(bytes) = rates.wal_bytes_per_write {
-        let _ = writeln!(text, "  {:<34} {:>12}", "bytes of log per such transaction", amount(bytes));
+        text.add(format_args!("  {:<34} {:>12}", "bytes of log per such transaction", amount(bytes)));
     }
     if let Some(ms) = rates.flush_ms {
-        let _ = writeln!(text, "  {:<34} {ms:>12.2}", "time of a flush, in ms");
+        text.add(format_args!("  {:<34} {ms:>12.2}", "time of a flush, in ms"));
     }
     for receiver in &report.replication {
         let behind = receiver.behind_bytes.map_or_else(|| "?".to_owned(), amount);
-        let _ = writeln!(
-            text,
+        text.add(format_args!(
             "  {} {} ({}): {behind} bytes behind",
             receiver.kind, receiver.name, receiver.state
-        );
+        ));
     }
 }
 
-fn prediction(text: &mut String, report: &Report) {
+fn prediction(text: &mut Lines, report: &Report) {
     let prediction = &report.prediction;
-    let _ = writeln!(
-        text,
-        "\nThe gateway would give {:.1} to {:.1} times today's rate. Assumptions:",
+    text.part(format_args!(
+        "The gateway would give {:.1} to {:.1} times today's rate. Assumptions:",
         prediction.low, prediction.high
-    );
+    ));
     for assumption in &prediction.assumptions {
-        let _ = writeln!(text, "  - {assumption}");
+        text.add(format_args!("  - {assumption}"));
     }
 }

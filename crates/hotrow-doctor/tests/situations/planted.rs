@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use hotrow_doctor::diagnosis::findings::Kind;
+use hotrow_doctor::diagnosis::findings::Situation;
 use hotrow_doctor::{Args, Recording, Report, diagnose};
 use hotrow_testkit::{config, connect, new_database, server, until, value};
 use tokio::sync::oneshot;
@@ -132,15 +132,64 @@ impl Planted {
         self
     }
 
-    /// Runs the doctor and checks its first finding and its report.
-    pub fn must_be_named(self, kind: Kind, check: impl Fn(&Named)) {
-        let long = std::env::var("HOTROW_DOCTOR_SECONDS").ok().map(|seconds| seconds.parse().unwrap());
-        let (seconds, runs) = long.map_or((3, 1), |seconds| (seconds, 5));
+    /// Clients that run this statement for row 7 until the situation ends. The statement's text has no value.
+    pub fn loads(self, count: usize, text: String) -> Self {
+        let text: &'static str = text.leak();
+        self.clients(count, async move |_, client| {
+            let update = client.prepare(text).await?;
+            loop {
+                client.execute(&update, &[&7]).await?;
+            }
+        })
+    }
+
+    /// Runs a statement in the situation's database.
+    pub fn run(&self, text: &str) {
+        self.runtime.block_on(self.administrator.batch_execute(text)).unwrap();
+    }
+
+    /// Calls of a function by sessions of the doctor that have ended.
+    pub fn calls(&self, function: &str) -> u64 {
+        self.held.lock().unwrap().clear();
+        let count = async |text: &str| value(&self.administrator, text).await;
+        self.runtime.block_on(async {
+            let sessions = "select count(*) from pg_stat_activity where datname = current_database()
+                and application_name = 'hotrow doctor'";
+            until("the doctor's sessions have ended", async || count(sessions).await == "0").await;
+            let calls = format!(
+                "select coalesce(sum(calls), 0) from pg_stat_user_functions where funcname = '{function}'"
+            );
+            count(&calls).await.parse().unwrap()
+        })
+    }
+
+    /// Runs the doctor once and checks its first finding and its report.
+    pub fn examine(&self, kind: Situation, check: impl Fn(&Named)) {
+        self.examine_for(3, kind, check);
+    }
+
+    /// The same, for so many seconds at most.
+    pub fn examine_for(&self, seconds: u32, kind: Situation, check: impl Fn(&Named)) {
+        self.wait_for_load();
+        let recording = self.record(seconds);
+        let report = Named(Report::new(&recording, &diagnose(&recording, true), true));
+        assert_eq!(report.findings[0].kind, kind, "{}", hotrow_doctor::report::text::text(&report));
+        check(&report);
+    }
+
+    fn wait_for_load(&self) {
         self.runtime.block_on(until("all clients have sent a statement", async || {
             let text = "select count(*) from pg_stat_activity where datname = current_database()
                 and application_name = 'planted' and backend_start < query_start";
             value(&self.administrator, text).await == self.waits_for.to_string()
         }));
+    }
+
+    /// Runs the doctor and checks its first finding and its report.
+    pub fn must_be_named(self, kind: Situation, check: impl Fn(&Named)) {
+        let long = std::env::var("HOTROW_DOCTOR_SECONDS").ok().map(|seconds| seconds.parse().unwrap());
+        let (seconds, runs) = long.map_or((3, 1), |seconds| (seconds, 5));
+        self.wait_for_load();
         for run in 1..=runs {
             let recording = self.record(seconds);
             let diagnosis = diagnose(&recording, true);

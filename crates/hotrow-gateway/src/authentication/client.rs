@@ -1,11 +1,12 @@
 //! One client's log-in: carries the messages between the client and `hotrow-auth`, which decides.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::{Buf, BytesMut};
 use hotrow_auth::{
-    AuthMessage, Certificate, Credential, Exchange, LoginAttempt, LoginContext, Method, Proven, Refusal,
-    Rule, Step,
+    Account, AuthMessage, Certificate, Credential, Exchange, LoginAttempt, LoginContext, Method, Proven,
+    Rejection, Rule, Step,
 };
 use hotrow_core::limits;
 use hotrow_wire::authentication::{self, Request};
@@ -15,6 +16,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::Authentication;
 use crate::config::Config;
+use crate::config::routes::Route;
 use crate::metrics::METRICS;
 use crate::net::peer::Peer;
 use crate::net::{ReadHalf, WriteHalf};
@@ -32,6 +34,8 @@ pub struct LoginRequest<'a> {
     pub database: &'a str,
     /// Whether that is the console.
     pub console: bool,
+    /// Where the clients of the database get to. Its server is asked for secrets.
+    pub route: &'a Route,
 }
 
 /// The connection to the client.
@@ -58,22 +62,23 @@ pub enum LoginFailure {
 
 impl Authentication {
     /// Asks a client for the proof that the access file demands. Returns the credential to log in at the server as this
-    /// user.
+    /// user, or as the user that the database's table sets.
     pub async fn authenticate(
         &self,
         config: &Config,
         request: LoginRequest<'_>,
         channel: Channel<'_>,
     ) -> Result<Credential, LoginFailure> {
+        let lists = self.lists.load_full();
         if request.peer.internal {
-            return Ok(config.upstream.credential());
+            let forced = forced_credential(request.route, &lists.accounts);
+            return Ok(forced.unwrap_or_else(|| request.route.server.upstream.credential()));
         }
         let method = self.rule(request)?;
-        let lists = self.lists.load_full();
         let account = match method {
             Method::Trust | Method::Cert | Method::Reject => lists.accounts.get(request.user).cloned(),
             Method::ScramSha256 | Method::Md5 | Method::Password => self
-                .account(config, request.user)
+                .account(config, &request.route.server, request.user)
                 .await
                 .map_err(|error| LoginFailure::Refused(log_in_problem(&held::Error::Upstream(error))))?,
         };
@@ -93,7 +98,10 @@ impl Authentication {
             None => Proven::Nothing,
             Some((ask, exchange)) => self.converse(request, channel, ask, exchange).await?,
         };
-        let server = &config.upstream;
+        let server = &request.route.server.upstream;
+        if let Some(credential) = forced_credential(request.route, &lists.accounts) {
+            return Ok(credential);
+        }
         let is_own_user = request.user == server.user || method == Method::Trust;
         let fallback = server.password.clone().filter(|_| is_own_user);
         Ok(Credential::new(account.as_deref(), proven, fallback))
@@ -101,7 +109,7 @@ impl Authentication {
 
     /// The method of the access file's rule for this client.
     fn rule(&self, request: LoginRequest<'_>) -> Result<Method, LoginFailure> {
-        let LoginRequest { peer, user, database, console } = request;
+        let LoginRequest { peer, user, database, console, .. } = request;
         let asking = LoginAttempt {
             address: peer.address.map(|address| address.ip()),
             tls: peer.tls.is_some(),
@@ -172,12 +180,21 @@ impl Authentication {
         };
         answer.map_err(|refusal| {
             METRICS.log_ins_failed.inc();
-            self.query.forget(request.user);
+            self.query(&request.route.server).forget(request.user);
             let address = request.peer.address.map_or("[local]".to_owned(), |address| address.to_string());
             tracing::info!(user = request.user, address, %refusal, "a client failed to authenticate");
             LoginFailure::Refused(problem(&refusal))
         })
     }
+}
+
+/// The credential of the user that the database's table sets, if it sets one: with the table's password, else with the
+/// secret in users_file.
+fn forced_credential(route: &Route, accounts: &HashMap<String, Arc<Account>>) -> Option<Credential> {
+    let user = route.forced_user()?;
+    let password = route.password();
+    let account = accounts.get(user).filter(|_| password.is_none());
+    Some(Credential::new(account.map(Arc::as_ref), Proven::Nothing, password))
 }
 
 const HBA_HINT: &str = "The gateway's access file decides: change hba_file and reload. Without hba_file, only clients on this machine are admitted.";
@@ -186,11 +203,11 @@ fn refuse(code: &'static str, message: impl Into<String>, hint: &str) -> LoginFa
     LoginFailure::Refused(Problem::fatal(code, message, hint))
 }
 
-fn problem(refusal: &Refusal) -> Problem {
+fn problem(refusal: &Rejection) -> Problem {
     let code = match refusal {
-        Refusal::Protocol(_) | Refusal::Malformed(_) => "08P01",
-        Refusal::Empty | Refusal::Wrong(_) => "28P01",
-        Refusal::Downgrade | Refusal::OtherConnection => "28000",
+        Rejection::Protocol(_) | Rejection::Malformed(_) => "08P01",
+        Rejection::Empty | Rejection::Wrong(_) => "28P01",
+        Rejection::Downgrade | Rejection::OtherConnection => "28000",
     };
     Problem::fatal(code, refusal.to_string(), "")
 }

@@ -16,7 +16,9 @@ use hotrow_core::limits;
 use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
+use crate::config::routes::Server;
 use crate::config::{Config, Listen};
+use crate::lock::Lock;
 use crate::server::upstream;
 use query::AuthQuery;
 
@@ -24,7 +26,8 @@ use query::AuthQuery;
 #[derive(Debug)]
 pub struct Authentication {
     lists: ArcSwap<Lists>,
-    query: AuthQuery,
+    /// By the server's number.
+    queries: Lock<HashMap<u64, Arc<AuthQuery>>>,
     key: ProcessKey,
     /// Limits the number of passwords hashed at once. Clients that guess passwords then cannot use up the processors.
     hashing: Semaphore,
@@ -109,7 +112,7 @@ impl Authentication {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Authentication {
             lists: ArcSwap::from_pointee(lists),
-            query: AuthQuery::default(),
+            queries: Lock::default(),
             key,
             hashing: Semaphore::new(cores),
         })
@@ -121,23 +124,34 @@ impl Authentication {
         Lists::read(config, &self.key, &self.lists.load().accounts)
     }
 
-    /// Puts files in force that were read again.
+    /// Puts files in force that were read again. The servers are asked again for all secrets.
     pub fn replace(&self, lists: Lists) {
         self.lists.store(Arc::new(lists));
-        self.query.forget_all();
+        self.queries.lock().clear();
     }
 
     /// The account of a user: from users_file, else from the server.
-    async fn account(&self, config: &Config, user: &str) -> Result<Option<Arc<Account>>, upstream::Error> {
+    async fn account(
+        &self,
+        config: &Config,
+        server: &Server,
+        user: &str,
+    ) -> Result<Option<Arc<Account>>, upstream::Error> {
         if let Some(account) = self.lists.load().accounts.get(user) {
             return Ok(Some(account.clone()));
         }
-        self.query.account(config, &self.key, user).await
+        self.query(server).account(config, &server.upstream, &self.key, user).await
     }
 
-    /// Closes the connection for auth_query if it has been unused for this long.
+    /// The secrets of a server. Users of one name can have other secrets at another server.
+    fn query(&self, server: &Server) -> Arc<AuthQuery> {
+        self.queries.lock().entry(server.id).or_default().clone()
+    }
+
+    /// Closes connections for auth_query that have been unused for this long.
     pub fn close_unused(&self, age: std::time::Duration) {
-        self.query.close_unused(age);
+        let queries: Vec<_> = self.queries.lock().values().cloned().collect();
+        queries.iter().for_each(|query| query.close_unused(age));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Secrets from the server: queried over one connection, one user at a time, and cached for a few seconds.
+//! Secrets from one server: queried over one connection, one user at a time, and cached for a few seconds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use hotrow_auth::{Account, ProcessKey, Secret};
 use hotrow_core::limits;
 use zeroize::Zeroize;
 
-use crate::config::Config;
+use crate::config::{Config, UpstreamConfig};
 use crate::lock::Lock;
 use crate::server::held::connect_with_retries;
 use crate::server::login::Login;
-use crate::server::upstream::{Error, Upstream};
+use crate::server::upstream::{Error, Upstream as Connection};
 
 /// The query's connection and its recent answers.
 #[derive(Debug, Default)]
 pub struct AuthQuery {
     answers: Lock<HashMap<String, Answer>>,
-    connection: tokio::sync::Mutex<Option<(Upstream, Instant)>>,
+    connection: tokio::sync::Mutex<Option<(Connection, Instant)>>,
     complained: Lock<Option<Instant>>,
 }
 
@@ -33,6 +33,7 @@ impl AuthQuery {
     pub async fn account(
         &self,
         config: &Config,
+        server: &UpstreamConfig,
         key: &ProcessKey,
         user: &str,
     ) -> Result<Option<Arc<Account>>, Error> {
@@ -50,7 +51,7 @@ impl AuthQuery {
         let open = connection.take().and_then(|(mut open, _)| open.is_quiet().then_some(open));
         let mut upstream = match open {
             Some(upstream) => upstream,
-            None => connect(config).await?,
+            None => connect(server, config.server_wait).await?,
         };
         // The connection is put back only after a complete answer, because a client may leave before.
         let secret = match upstream.query(&config.auth_query, &[user]).await {
@@ -94,11 +95,6 @@ impl AuthQuery {
         self.answers.lock().remove(user);
     }
 
-    /// Queries the server again for all users.
-    pub fn forget_all(&self) {
-        self.answers.lock().clear();
-    }
-
     /// Closes the connection if it has been unused for this long.
     pub fn close_unused(&self, age: Duration) {
         if let Ok(mut connection) = self.connection.try_lock() {
@@ -129,12 +125,11 @@ impl Answer {
     }
 }
 
-async fn connect(config: &Config) -> Result<Upstream, Error> {
-    let server = &config.upstream;
+async fn connect(server: &UpstreamConfig, patience: Duration) -> Result<Connection, Error> {
     let pairs =
         [("user", &*server.user), ("database", &server.database), ("application_name", "hotrow auth")];
     let parameters = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    connect_with_retries(config, &parameters, &Login::new(&server.user, server.credential())).await
+    connect_with_retries(server, patience, &parameters, &Login::new(&server.user, server.credential())).await
 }
 
 /// The second column of the row whose first column is this user.

@@ -60,6 +60,25 @@ impl Hosts {
         Ok(Hosts { addresses, read_write, are_local, last: Arc::default(), outage: Arc::default() })
     }
 
+    /// The only host of a node of a distributed database. It must be a primary.
+    pub fn of_node(address: Address) -> Self {
+        let are_local = is_local(&address);
+        let addresses = vec![address];
+        Hosts { addresses, read_write: true, are_local, last: Arc::default(), outage: Arc::default() }
+    }
+
+    /// Each host on its own.
+    pub fn each(&self) -> impl Iterator<Item = Hosts> {
+        let alone = |address: &Address| Hosts {
+            addresses: vec![address.clone()],
+            read_write: false,
+            are_local: is_local(address),
+            last: Arc::default(),
+            outage: Arc::default(),
+        };
+        self.addresses.iter().map(alone)
+    }
+
     /// All hosts in the order in which to try them: the one that served last, then the others as they were named.
     pub fn in_turn(&self) -> impl Iterator<Item = &Address> {
         let last = self.last.load(Relaxed);

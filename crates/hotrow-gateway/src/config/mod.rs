@@ -3,6 +3,7 @@
 pub mod conninfo;
 mod hosts;
 mod pool_table;
+pub mod routes;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,17 +11,18 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hosts::Hosts;
+pub use hosts::Hosts;
 use hotrow_auth::{Credential, Password, Proven};
 use hotrow_core::{console, limits};
 pub use pool_table::PoolTable;
+use routes::{Route, Routes};
 use tokio_postgres::config::ChannelBinding;
 
 use crate::net::tls;
 
 /// The server behind the gateway.
 #[derive(Clone, Debug)]
-pub struct Upstream {
+pub struct UpstreamConfig {
     /// The addresses of its hosts, one of which is the primary.
     pub hosts: Hosts,
     /// The user of the gateway's own commands. The password belongs to this user.
@@ -69,19 +71,48 @@ pub enum UpstreamError {
     /// It asks for a standby.
     #[error("target_session_attrs=read-only can't be used: the gateway writes; use any or read-write")]
     ReadOnly,
+    /// It names more replicas than the gateway reads from.
+    #[error("replicas names {0} hosts, and the gateway reads from at most {max}", max = limits::REPLICAS_MAX)]
+    Replicas(usize),
+    /// It asks for a primary among the replicas.
+    #[error(
+        "replicas asks for target_session_attrs=read-write: name standbys only, and the primary in upstream"
+    )]
+    ReplicasWrite,
     /// Its TLS parameters are wrong.
     #[error("TLS with the upstream: {0}")]
     Tls(#[from] tls::Error),
 }
 
-impl Upstream {
+impl UpstreamConfig {
+    /// The replicas that a URL or keyword string names, with one host each. Users and databases are those of clients.
+    pub fn replicas(text: &str) -> Result<Vec<UpstreamConfig>, UpstreamError> {
+        let all: UpstreamConfig = text.parse()?;
+        if all.hosts.read_write {
+            return Err(UpstreamError::ReplicasWrite);
+        }
+        let replicas: Vec<_> =
+            all.hosts.each().map(|hosts| UpstreamConfig { hosts, ..all.clone() }).collect();
+        match replicas.len() {
+            0..=limits::REPLICAS_MAX => Ok(replicas),
+            count => Err(UpstreamError::Replicas(count)),
+        }
+    }
+
+    /// Takes over the certificates that `newer` has read, if it names the same.
+    fn renew(&mut self, newer: &Self) {
+        if let Some(tls) = &mut self.tls {
+            *tls = tls.renewed(newer.tls.as_ref());
+        }
+    }
+
     /// The credential of the gateway's own log-in, and of clients that connect without a proof.
     pub fn credential(&self) -> Credential {
         Credential::new(None, Proven::Nothing, self.password.clone())
     }
 }
 
-impl FromStr for Upstream {
+impl FromStr for UpstreamConfig {
     type Err = UpstreamError;
 
     /// Parses the URL and reads the certificates that it names.
@@ -98,7 +129,7 @@ impl FromStr for Upstream {
         let hosts = Hosts::new(&config)?;
         let tls = tls::Client::load(&parameters, hosts.in_turn())?;
         let user = config.get_user().map_or_else(current_user, str::to_owned);
-        Ok(Upstream {
+        Ok(UpstreamConfig {
             hosts,
             database: config.get_dbname().unwrap_or(&user).to_owned(),
             user,
@@ -136,7 +167,7 @@ pub enum Listen {
 
 /// Why the gateway cannot listen on an address.
 #[derive(Debug, thiserror::Error)]
-pub enum ListenError {
+pub enum ListenAddressError {
     /// It is not an address.
     #[error(
         "{0:?} is neither HOST:PORT nor the path of a Unix socket; write for example 127.0.0.1:6432 or /run/hotrow/.s.PGSQL.6432"
@@ -145,14 +176,14 @@ pub enum ListenError {
 }
 
 impl FromStr for Listen {
-    type Err = ListenError;
+    type Err = ListenAddressError;
 
-    fn from_str(text: &str) -> Result<Self, ListenError> {
+    fn from_str(text: &str) -> Result<Self, ListenAddressError> {
         if text.starts_with('/') {
             return Ok(Listen::Unix(PathBuf::from(text)));
         }
         let text = text.replace("localhost:", "127.0.0.1:");
-        let address = SocketAddr::from_str(&text).map_err(|_| ListenError::Syntax(text.clone()))?;
+        let address = SocketAddr::from_str(&text).map_err(|_| ListenAddressError::Syntax(text.clone()))?;
         Ok(Listen::Tcp(address))
     }
 }
@@ -175,14 +206,21 @@ pub struct Shown {
 /// All settings of the gateway.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The server.
-    pub upstream: Upstream,
+    /// The server of the clients that this configuration is for. In the gateway's own configuration it is the server of
+    /// the gateway's own log-ins.
+    pub upstream: UpstreamConfig,
+    /// The databases that clients can connect to, and their servers.
+    pub routes: Arc<Routes>,
+    /// The replicas of `upstream`, with one host each.
+    pub replicas: Vec<UpstreamConfig>,
     /// Where clients connect.
     pub listen: Vec<Listen>,
     /// TLS for clients; none means that the gateway declines it.
     pub tls: Option<Arc<tls::Server>>,
     /// Whether units are packed.
     pub pack: bool,
+    /// Whether statements on tables that Citus distributes run in lanes to nodes.
+    pub citus_lanes: bool,
     /// Number of lanes for writes of one pool, and of lanes for reads.
     pub lanes: usize,
     /// Largest number of clients at once.
@@ -201,6 +239,10 @@ pub struct Config {
     pub drain_timeout: Duration,
     /// Longest estimated wait in a lane. A unit that would wait longer is rejected.
     pub queue_wait: Duration,
+    /// Longest lag of a replica that serves reads.
+    pub replica_lag_max: Duration,
+    /// Longest wait of a read for a replica that has the session's last commit.
+    pub replica_wait: Duration,
     /// How long facts of the catalogue stay valid.
     pub catalogue_age: Duration,
     /// Largest message of a client, in bytes.
@@ -222,14 +264,29 @@ pub struct Config {
 }
 
 impl Config {
-    /// The configuration for a user in a database: the first matching table is in force.
-    pub fn of(&self, database: &str, user: &str) -> Config {
+    /// The configuration for a user of this server in a database with this name: the first matching table is in force.
+    pub fn of(&self, route: &Route, database: &str, user: &str) -> Config {
         let mut config = self.clone();
+        // A route that a reload has removed still serves the clients that it has.
+        let server = &self.routes.current(route).map_or(route, |now| now).server;
+        (config.upstream, config.replicas) = (server.upstream.clone(), server.replicas.clone());
         if let Some(table) = self.tables.iter().find(|table| table.fits(database, user)) {
             table.apply(&mut config);
             config.table = Some(table.clone());
         }
         config
+    }
+
+    /// The same for a node of a distributed database at this address.
+    pub fn at(mut self, address: crate::net::Address) -> Config {
+        self.upstream.hosts = Hosts::of_node(address);
+        self
+    }
+
+    /// The same for one of the replicas.
+    pub fn of_replica(mut self, index: usize) -> Config {
+        self.upstream = self.replicas[index].clone();
+        self
     }
 
     /// The console access of a user, if any.
@@ -238,12 +295,20 @@ impl Config {
     }
 
     /// The defaults of [`limits`] for this server and these addresses.
-    pub fn new(upstream: Upstream, listen: Vec<Listen>) -> Self {
+    pub fn new(upstream: UpstreamConfig, listen: Vec<Listen>) -> Self {
+        Config::with_routes(Routes::single(upstream, Vec::new()), listen)
+    }
+
+    /// The same for these servers.
+    pub fn with_routes(routes: Routes, listen: Vec<Listen>) -> Self {
         Config {
-            upstream,
+            upstream: routes.first().server.upstream.clone(),
+            replicas: routes.first().server.replicas.clone(),
+            routes: Arc::new(routes),
             listen,
             tls: None,
             pack: true,
+            citus_lanes: false,
             lanes: limits::LANES,
             clients_max: limits::CLIENTS_MAX,
             held_connections_max: limits::HELD_CONNECTIONS_MAX,
@@ -253,6 +318,8 @@ impl Config {
             server_wait: Duration::from_millis(limits::SERVER_WAIT_MS),
             drain_timeout: Duration::from_millis(limits::DRAIN_TIMEOUT_MS),
             queue_wait: Duration::from_millis(limits::QUEUE_WAIT_MS),
+            replica_lag_max: Duration::from_millis(limits::REPLICA_LAG_MAX_MS),
+            replica_wait: Duration::from_millis(limits::REPLICA_WAIT_MS),
             catalogue_age: Duration::from_millis(limits::CATALOGUE_AGE_MS),
             message_bytes_max: limits::MESSAGE_BYTES_MAX,
             hba_file: None,
@@ -278,20 +345,20 @@ mod tests {
 
     #[test]
     fn urls_and_keyword_strings() {
-        let url: Upstream = "postgres://ann:pw@db:6000/shop".parse().unwrap();
+        let url: UpstreamConfig = "postgres://ann:pw@db:6000/shop".parse().unwrap();
         assert_eq!(url.hosts.to_string(), "db:6000");
         assert_eq!((url.user.as_str(), url.database.as_str()), ("ann", "shop"));
         assert_eq!(url.password.as_ref().map(Password::bytes), Some(&b"pw"[..]));
         assert!(!format!("{url:?}").contains("pw"));
-        let socket: Upstream = "host=/run/postgresql user=ann".parse().unwrap();
+        let socket: UpstreamConfig = "host=/run/postgresql user=ann".parse().unwrap();
         assert_eq!(socket.hosts.to_string(), "/run/postgresql/.s.PGSQL.5432");
         assert_eq!(socket.database, "ann");
-        assert!("mysql://x".parse::<Upstream>().is_err());
+        assert!("mysql://x".parse::<UpstreamConfig>().is_err());
     }
 
     #[test]
     fn tls_is_requested_as_by_libpq() {
-        let asks = |text: &str| text.parse::<Upstream>().map(|upstream| upstream.tls.is_some());
+        let asks = |text: &str| text.parse::<UpstreamConfig>().map(|upstream| upstream.tls.is_some());
         assert!(asks("postgres://a/x").unwrap(), "prefer is the default");
         assert!(asks("postgres://a/x?sslmode=require").unwrap());
         assert!(!asks("host=a sslmode=disable").unwrap());
@@ -319,6 +386,6 @@ mod tests {
         assert!("localhost:6432".parse::<Listen>().is_ok());
         assert_eq!("/tmp/s".parse::<Listen>().unwrap(), Listen::Unix("/tmp/s".into()));
         assert!("0.0.0.0:6432".parse::<Listen>().is_ok(), "the access file is checked at the start");
-        assert!(matches!("6432".parse::<Listen>(), Err(ListenError::Syntax(_))));
+        assert!(matches!("6432".parse::<Listen>(), Err(ListenAddressError::Syntax(_))));
     }
 }

@@ -11,15 +11,15 @@ use hotrow_wire::startup::Packet;
 use tokio::time::Instant;
 
 use crate::authentication::client::{Channel, LoginFailure, LoginRequest};
+use crate::config::routes::Route;
 use crate::front::opening::{self, Opened, send_away};
 use crate::front::start_up::StartUp;
 use crate::lane::Mailbox;
-use crate::metrics::{METRICS, Refusal};
+use crate::metrics::{METRICS, RefusalReason};
 use crate::net::peer::Peer;
 use crate::net::{ReadHalf, WriteHalf};
 use crate::operator::console::{self, Operator};
 use crate::pool::directory::NoPool;
-use crate::pool::identity::Identity;
 use crate::pool::pools::{Full, PoolUse};
 use crate::server::held;
 use crate::server::upstream;
@@ -44,27 +44,33 @@ pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf,
             negotiate(minor, &parameters, &mut out);
             let channel = Channel { read: &mut read, write: &write, input: &mut input, out: &mut out };
             let start = StartUp::new(&parameters);
-            let credential =
-                tokio::time::timeout_at(deadline, Box::pin(authenticate(&shared, &peer, &start, channel)))
-                    .await;
+            let route = shared.config().routes.find(&start.database).cloned();
+            let log_in = Box::pin(authenticate(&shared, &peer, &start, route.as_deref(), channel));
+            let credential = tokio::time::timeout_at(deadline, log_in).await;
             let log_in = match credential {
                 Ok(Ok(_)) if start.console && !peer.internal => {
                     let operator = Operator { user: start.user, is_local: peer.is_local() };
                     if let Some(problem) = operator.refusal(&shared) {
-                        METRICS.refusals.add(Refusal::Other, 1);
+                        METRICS.refusals.add(RefusalReason::Other, 1);
                         return send_away(&write, &problem).await;
                     }
                     return Box::pin(console::serve(shared, operator, (read, write, input), out)).await;
                 }
-                Ok(Ok(credential)) => Box::pin(open(&shared, &start, credential)).await,
+                Ok(Ok(credential)) => match route {
+                    Some(route) => Box::pin(open(&shared, &start, route, credential)).await,
+                    None => {
+                        METRICS.refusals.add(RefusalReason::Other, 1);
+                        Err(Refused::Problem(no_database(&start.database)))
+                    }
+                },
                 Ok(Err(LoginFailure::Refused(problem))) => {
-                    METRICS.refusals.add(Refusal::Other, 1);
+                    METRICS.refusals.add(RefusalReason::Other, 1);
                     Err(Refused::Problem(problem))
                 }
                 Ok(Err(LoginFailure::Left)) | Err(_) => return,
             };
             match log_in {
-                Ok((used, name)) => begin(shared, used, (name, peer), out, (read, write, input)).await,
+                Ok((used, named)) => begin(shared, used, named, peer, out, (read, write, input)).await,
                 Err(Refused::Problem(problem)) => {
                     send_away(&write, &problem).await;
                 }
@@ -105,6 +111,7 @@ async fn authenticate(
     shared: &Shared,
     peer: &Peer,
     start: &StartUp,
+    route: Option<&Route>,
     channel: Channel<'_>,
 ) -> Result<Credential, LoginFailure> {
     let refuse =
@@ -117,27 +124,31 @@ async fn authenticate(
         let hint = "Connect to the server itself for replication.";
         return refuse("0A000", "replication connections don't go through the gateway", hint);
     }
-    let request = LoginRequest { peer, user: &start.user, database: &start.database, console: start.console };
-    shared.authentication.authenticate(&shared.config(), request, channel).await
+    let config = shared.config();
+    // A client of an unknown database is told so after it has logged in, so strangers learn no names.
+    let route = route.unwrap_or(config.routes.first());
+    let (user, database, console) = (&*start.user, &*start.database, start.console);
+    let request = LoginRequest { peer, user, database, console, route };
+    shared.authentication.authenticate(&config, request, channel).await
 }
 
-/// The pool of a client that has logged in, and the client's name.
+/// The pool of a client that has logged in, the client's name, and whether its point reads run on replicas.
 async fn open(
     shared: &Shared,
     start: &StartUp,
+    route: Arc<Route>,
     credential: Credential,
-) -> Result<(PoolUse, String), Refused> {
-    let mut parameters = start.parameters.clone();
-    shared.directory.put_settings(&mut parameters);
-    let identity = Identity::new(&parameters);
+) -> Result<(PoolUse, (String, bool)), Refused> {
+    let reads_from_replica = start.reads_from_replica().map_err(Refused::Problem)?;
+    let identity = shared.directory.identity(route, &start.parameters);
     let role = identity.user().to_owned();
     let refused = |error| match error {
         NoPool::Full(full) => {
-            METRICS.refusals.add(Refusal::TooManyPools, 1);
+            METRICS.refusals.add(RefusalReason::TooManyPools, 1);
             Refused::Problem(no_room(&full, &role))
         }
         NoPool::Error(held::Error::Upstream(upstream::Error::Refused { code, message, frame })) => {
-            tracing::warn!(code, message, "the server refused the gateway's log-in for a client");
+            tracing::warn!(code, reason = message, "the server refused the gateway's log-in for a client");
             Refused::Frame(frame)
         }
         NoPool::Error(error) => Refused::Problem(crate::session::problems::log_in_problem(&error)),
@@ -145,7 +156,16 @@ async fn open(
     let used = shared.directory.pool(identity, credential).await.map_err(refused)?;
     let name = used.pool().client_name(start.application_name.clone()).await;
     let name = name.map_err(|error| refused(NoPool::Error(error)))?;
-    Ok((used, name))
+    Ok((used, (name, reads_from_replica)))
+}
+
+/// The error for a client of a database that no table of the settings names.
+fn no_database(name: &str) -> Problem {
+    Problem::fatal(
+        "3D000",
+        format!("database \"{name}\" is not in the gateway's settings"),
+        "Add a [[database]] table with this name to the gateway's settings and reload, or one with name = \"*\" for all databases of a server.",
+    )
 }
 
 /// The error for a client whose pool cannot be opened beside those in use.
@@ -173,7 +193,8 @@ fn no_room(full: &Full, role: &str) -> Problem {
 async fn begin(
     shared: Arc<Shared>,
     used: PoolUse,
-    (application_name, peer): (String, Peer),
+    (application_name, reads_from_replica): (String, bool),
+    peer: Peer,
     mut out: BytesMut,
     (read, write, input): (ReadHalf, WriteHalf, BytesMut),
 ) {
@@ -181,7 +202,7 @@ async fn begin(
     let member = match shared.directory.join(&pool) {
         Ok(member) => member,
         Err((most, whose)) => {
-            METRICS.refusals.add(Refusal::TooManyClients, 1);
+            METRICS.refusals.add(RefusalReason::TooManyClients, 1);
             let message = format!("sorry, too many clients already: {whose} may have {most}");
             let hint = "Disconnect clients, or raise clients_max in the [[pool]] table.";
             return send_away(&write, &Problem::fatal("53300", message, hint)).await;
@@ -215,6 +236,7 @@ async fn begin(
         read,
         input,
         application_name,
+        reads_from_replica,
         reported_settings,
         stop: shared.stopping(),
     };

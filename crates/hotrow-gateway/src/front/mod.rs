@@ -20,10 +20,10 @@ use crate::config::{Config, Listen};
 use crate::front::handshake::serve_client;
 use crate::front::opening::send_away;
 use crate::front::sockets::{InheritedSocket, Listener, Sockets};
-use crate::metrics::{METRICS, Refusal};
+use crate::metrics::{METRICS, RefusalReason};
 use crate::net::peer::Peer;
 use crate::net::{self, Address, ReadHalf, WriteHalf};
-use crate::operator::view::{self, Values, View};
+use crate::operator::view::{self, Totals, Values, View};
 use crate::session::problems::stopping;
 use crate::session::stop::Stage;
 use crate::shared::Shared;
@@ -172,6 +172,11 @@ pub struct InternalClients {
 }
 
 impl InternalClients {
+    /// The gateway's numbers since its start. Cheap enough for every second.
+    pub fn totals(&self) -> Totals {
+        Totals::now()
+    }
+
     /// The state of the gateway, for a page.
     pub async fn view(&self, values: Values) -> View {
         view::view(&self.shared, values).await
@@ -239,7 +244,7 @@ fn admit(shared: &Arc<Shared>, (read, write): (ReadHalf, WriteHalf), peer: Peer)
             });
         }
         None => {
-            METRICS.refusals.add(Refusal::TooManyClients, 1);
+            METRICS.refusals.add(RefusalReason::TooManyClients, 1);
             let clients_max = shared.config().clients_max;
             tokio::spawn(async move {
                 let message = format!("sorry, too many clients already: the gateway takes {clients_max}");

@@ -1,9 +1,11 @@
 //! A client's start-up packet, read as PostgreSQL reads it: the user, the database, the client's name, and the
 //! parameters for the server.
 
+use hotrow_core::classify::Switch;
+use hotrow_core::console;
 use hotrow_core::limits::IDENTIFIER_BYTES_MAX;
-
-use crate::operator::console;
+use hotrow_core::session;
+use hotrow_wire::backend::Problem;
 
 /// A client's start-up parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub struct StartUp {
     pub console: bool,
     /// The client's name for itself, if the packet has one.
     pub application_name: Option<String>,
+    /// The value of `hotrow.reads`, if the packet has one. The server does not get it.
+    pub reads: Option<String>,
     /// User, database and settings for the server, without the client's name.
     pub parameters: Vec<(String, String)>,
 }
@@ -30,17 +34,74 @@ impl StartUp {
         let named = get("database").filter(|database| !database.is_empty());
         let console = named.as_deref() == Some(console::DATABASE);
         let database = named.unwrap_or_else(|| user.clone());
-        let (mut application_name, mut others) = (None, Vec::new());
+        let (mut application_name, mut reads, mut others) = (None, None, Vec::new());
         for (name, value) in parameters {
             if name.eq_ignore_ascii_case("application_name") {
                 application_name = Some(value.clone());
+            } else if name.eq_ignore_ascii_case(Switch::Reads.name()) {
+                reads = Some(value.clone());
+            } else if name == "options" {
+                let (options, in_options) = without_reads(value);
+                reads = reads.or(in_options);
+                if !options.is_empty() {
+                    others.push((name.clone(), options));
+                }
             } else if !matches!(name.as_str(), "user" | "database") {
                 others.push((name.clone(), value.clone()));
             }
         }
         others.push(("user".to_owned(), user.clone()));
         others.push(("database".to_owned(), database.clone()));
-        StartUp { user, database, console, application_name, parameters: others }
+        StartUp { user, database, console, application_name, reads, parameters: others }
+    }
+
+    /// Whether point reads run on replicas. Fails for a value that the setting cannot have.
+    pub fn reads_from_replica(&self) -> Result<bool, Problem> {
+        let Some(value) = &self.reads else { return Ok(false) };
+        Switch::Reads
+            .value(value)
+            .ok_or_else(|| Problem { fatal: true, ..session::wrong_value(Switch::Reads) })
+    }
+}
+
+/// The options without `hotrow.reads`, and its value: `-c NAME=VALUE`, `-cNAME=VALUE` or `--NAME=VALUE`, separated by
+/// whitespace that no backslash precedes.
+fn without_reads(options: &str) -> (String, Option<String>) {
+    let mut words: Vec<String> = Vec::new();
+    let (mut is_open, mut is_escaped) = (false, false);
+    for character in options.chars() {
+        if character.is_ascii_whitespace() && !is_escaped {
+            is_open = false;
+            continue;
+        }
+        if !std::mem::replace(&mut is_open, true) {
+            words.push(String::new());
+        }
+        is_escaped = character == '\\' && !is_escaped;
+        words.last_mut().expect("a word is open").push(character);
+    }
+    let value = |word: &str| {
+        let (name, value) = word.split_once('=')?;
+        name.eq_ignore_ascii_case(Switch::Reads.name()).then(|| value.to_owned())
+    };
+    let (mut kept, mut found) = (Vec::new(), None);
+    let mut words = words.into_iter().peekable();
+    while let Some(word) = words.next() {
+        let own = word.strip_prefix("--").or(word.strip_prefix("-c").filter(|rest| !rest.is_empty()));
+        if let Some(value) = own.and_then(value) {
+            found = Some(value);
+        } else if word == "-c"
+            && let Some(value) = words.peek().and_then(|next| value(next))
+        {
+            words.next();
+            found = Some(value);
+        } else {
+            kept.push(word);
+        }
+    }
+    match found {
+        Some(_) => (kept.join(" "), found),
+        None => (options.to_owned(), None),
     }
 }
 
@@ -66,6 +127,26 @@ mod tests {
             let parameters =
                 [("user", "ann"), ("database", "ann")].map(|(a, b)| (a.to_owned(), b.to_owned()));
             assert_eq!(start_up.parameters, parameters);
+        }
+    }
+
+    #[test]
+    fn the_setting_for_reads_stays_in_the_gateway() {
+        for (name, value, reads, rest) in [
+            ("hotrow.reads", "replica", Some("replica"), None),
+            ("options", "-c hotrow.reads=replica", Some("replica"), None),
+            ("options", "-chotrow.reads=primary -c work_mem=1MB", Some("primary"), Some("-c work_mem=1MB")),
+            ("options", " --Hotrow.Reads=x  -c a.b=c\\ d", Some("x"), Some("-c a.b=c\\ d")),
+            ("options", "-c x.y=\\ hotrow.reads=replica", None, Some("-c x.y=\\ hotrow.reads=replica")),
+            ("options", "-c  work_mem=1MB", None, Some("-c  work_mem=1MB")),
+            ("options", "-c", None, Some("-c")),
+        ] {
+            let start_up = start_up(&[("user", "ann"), (name, value)]);
+            assert_eq!(start_up.reads.as_deref(), reads, "{value}");
+            let options = start_up.parameters.iter().find(|(name, _)| name == "options");
+            assert_eq!(options.map(|(_, value)| value.as_str()), rest, "{value}");
+            assert!(start_up.parameters.iter().all(|(name, _)| name != "hotrow.reads"));
+            assert_eq!(start_up.reads_from_replica().is_err(), reads == Some("x"), "{value}");
         }
     }
 

@@ -2,22 +2,25 @@
 //! catalogue rolls the batch back. The lane decides what happens to its units.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use hotrow_core::classify::{self, Watch};
 use hotrow_core::lane::{Batch, LaneKind};
 use hotrow_core::limits;
 use hotrow_wire::backend;
-use hotrow_wire::frontend::{self, Named, Parse, Value, tag};
+use hotrow_wire::frontend::{self, ObjectName, Parse, Value, tag};
 
+use super::context::LaneContext;
 use super::message::{Envelope, Run};
 
 /// The name of the last statement of every batch of writes, and of each batch of reads that relies on a table.
 const END: &[u8] = b"hotrow_end_of_batch";
 /// The name of the statement that compares a table's fingerprint.
 const FINGERPRINT: &[u8] = b"hotrow_table_fingerprint";
-/// The type of the time of the last statement's analysis.
-const TIMESTAMPTZ: [u8; 4] = 1184_u32.to_be_bytes();
+/// The types of the last statement's parameters: the time of its analysis (`timestamptz`), and the shards (`int8[]`).
+const TYPES: [u8; 8] = [0, 0, 0x04, 0xa0, 0, 0, 0x03, 0xf8];
 /// The error of both statements if the catalogue has changed.
 const DIVISION_BY_ZERO: &[u8] = b"22012";
 const NO_STATEMENT: &[u8] = b"26000";
@@ -38,6 +41,34 @@ pub struct CatalogueCheck {
     analysed: Option<Bytes>,
     /// The mark that the last statement sets.
     mark: Option<String>,
+    /// Whether batches use distributed tables.
+    is_distributed: bool,
+}
+
+/// A table as a run relies on it: on the pool's server, or on a node of a distributed database.
+enum Relied<'r> {
+    Own(&'r Watch),
+    Node(Arc<Watch>),
+}
+
+impl Deref for Relied<'_> {
+    type Target = Watch;
+
+    fn deref(&self) -> &Watch {
+        match self {
+            Relied::Own(watch) => watch,
+            Relied::Node(watch) => watch,
+        }
+    }
+}
+
+impl<'r> Relied<'r> {
+    /// The tables of a run. Those of statements with WITH are on the pool's server.
+    fn of(run: &'r Run, node: Option<i32>) -> impl Iterator<Item = Self> {
+        let there = node.and_then(|node| run.statement.watch_at(node)).map(Relied::Node);
+        let parts = run.packing.parts().filter(move |_| node.is_none());
+        parts.filter_map(|part| part.watch.as_deref().map(Relied::Own)).chain(there)
+    }
 }
 
 /// The end of a batch.
@@ -47,6 +78,10 @@ pub struct BatchEnd {
     pub checks: usize,
     /// Whether there is a last statement.
     pub is_there: bool,
+    /// Whether the batch has a BEGIN and a COMMIT of its own.
+    pub in_block: bool,
+    /// Whether it begins with a check of what the replica shows.
+    pub on_replica: bool,
     /// Its set of tables.
     generation: u64,
 }
@@ -73,27 +108,31 @@ impl CatalogueCheck {
         self.mark.is_some()
     }
 
-    /// Puts the end of this batch. Returns it with the number of statements that it prepares.
+    /// Puts the end of this batch, which changes these shards. Returns it with the number of statements that it prepares.
     pub fn put(
         &mut self,
         batch: &Batch<Envelope>,
         kind: LaneKind,
-        epoch: u64,
+        context: &LaneContext,
+        shards: Option<&str>,
         out: &mut BytesMut,
     ) -> (BatchEnd, usize) {
-        self.keep_up_with(epoch);
-        let is_needed = self.admit(batch, kind);
+        self.keep_up_with(context.database.catalogue_epoch());
+        let on_replica = context.replica.is_some();
+        let is_needed = self.admit(batch, kind, context, shards.is_some());
         if !is_needed {
-            return (BatchEnd::default(), 0);
+            return (BatchEnd { on_replica, ..BatchEnd::default() }, 0);
         }
         let is_new = self.prepared != Some(self.generation);
         if is_new {
             self.analysed = None;
             self.prepared = Some(self.generation);
-            let end = classify::end_of_batch(self.watches.values(), self.mark.as_deref());
+            let end =
+                classify::end_of_batch(self.watches.values(), self.mark.as_deref(), self.is_distributed);
             let fingerprint = include_str!("../../sql/table_fingerprint.sql");
-            for (name, text, types) in [(FINGERPRINT, fingerprint, &[][..]), (END, &end, &TIMESTAMPTZ)] {
-                Named { statement: true, name }.put(tag::CLOSE, out);
+            let types = if self.is_distributed { &TYPES[..] } else { &TYPES[..4] };
+            for (name, text, types) in [(FINGERPRINT, fingerprint, &[][..]), (END, &end, types)] {
+                ObjectName { statement: true, name }.put(tag::CLOSE, out);
                 Parse { name, text: text.as_bytes(), types }.put(out);
             }
         }
@@ -108,23 +147,47 @@ impl CatalogueCheck {
         }
         // The ID as text, the time of analysis in the server's own format.
         let analysed = Value { binary: true, bytes: self.analysed.as_deref() };
-        frontend::put_bind_values(out, END, &[analysed], &[0, 1, 0, 0]);
+        let changed = Value { binary: false, bytes: Some(shards.unwrap_or("{}").as_bytes()) };
+        let values = [analysed, changed];
+        let values = if self.is_distributed { &values[..] } else { &values[..1] };
+        frontend::put_bind_values(out, END, values, &[0, 1, 0, 0]);
         out.extend_from_slice(frontend::EXECUTE);
-        (BatchEnd { checks, is_there: true, generation: self.generation }, if is_new { 2 } else { 0 })
+        (
+            BatchEnd {
+                checks,
+                is_there: true,
+                in_block: shards.is_some(),
+                on_replica,
+                generation: self.generation,
+            },
+            if is_new { 2 } else { 0 },
+        )
     }
 
     /// Adds the tables that a batch relies on. Returns whether the batch has to be checked.
-    fn admit(&mut self, batch: &Batch<Envelope>, kind: LaneKind) -> bool {
-        // Parameter types that the client has declared cannot change.
-        let counts = |run: &&Run| kind == LaneKind::Write || !run.statement.is_typed;
+    fn admit(
+        &mut self,
+        batch: &Batch<Envelope>,
+        kind: LaneKind,
+        context: &LaneContext,
+        is_distributed: bool,
+    ) -> bool {
+        if is_distributed && !self.is_distributed {
+            self.is_distributed = true;
+            self.generation += 1;
+        }
+        // Parameter types that the client has declared cannot change. A replica may show an earlier state of the catalogue
+        // than the one for which the statement was judged.
+        let always = kind == LaneKind::Write || context.replica.is_some();
+        let counts = |run: &&Run| always || !run.statement.is_typed;
         let runs = || batch.units.iter().flat_map(|unit| unit.payload.unit.runs());
-        let watches = || runs().filter(counts).filter_map(|run| run.packing.watch.as_deref());
-        let added = watches().filter(|watch| self.watches.get(&watch.name) != Some(*watch)).count();
+        let watches = || runs().filter(counts).flat_map(|run| Relied::of(run, context.node));
+        let added = watches().filter(|watch| self.watches.get(&watch.name) != Some(&**watch)).count();
         if added > 0 {
             if self.watches.len() + added > limits::LANE_TABLES_MAX {
                 self.watches.clear(); // this batch's own tables are added next, even if they exceed the limit
             }
-            self.watches.extend(watches().map(|watch| (watch.name.clone(), watch.clone())));
+            self.watches.extend(watches().map(|watch| (watch.name.clone(), Watch::clone(&watch))));
             self.generation += 1;
         }
         kind == LaneKind::Write || watches().next().is_some()
@@ -186,4 +249,14 @@ impl CatalogueCheck {
             }
         }
     }
+}
+
+/// The shards that a batch changes, each once, as an array in text format. None if it changes none.
+pub fn shards(batch: &Batch<Envelope>) -> Option<String> {
+    let mut shards: Vec<i64> =
+        batch.units.iter().flat_map(|unit| unit.payload.unit.shards.iter().copied()).collect();
+    shards.sort_unstable();
+    shards.dedup();
+    let numbers: Vec<String> = shards.iter().map(ToString::to_string).collect();
+    (!numbers.is_empty()).then(|| format!("{{{}}}", numbers.join(",")))
 }

@@ -11,10 +11,11 @@ use hotrow_core::lane::{Doubt, LaneKind, Outcome};
 use hotrow_core::limits;
 use hotrow_core::witness::{self, Continuity, Log, Mark, Question, Server, XactStatus};
 
-use super::context::{LaneContext, OWN};
+use super::context::{LaneContext, LaneReplica, OWN};
 use super::writer::Writer;
 use crate::metrics::{GaugeGuard, METRICS};
 use crate::server::pack::{self, OPEN_MARK};
+use crate::server::replica;
 use crate::server::upstream::{Error, Rows, Upstream};
 
 /// An event on the connection.
@@ -48,6 +49,8 @@ pub struct LaneConnection {
     /// Since when a connection is missing.
     without_since: Option<Instant>,
     pause: Duration,
+    /// The number of the connection, if it is one to a replica.
+    number: u64,
 }
 
 type Connecting = Pin<Box<dyn Future<Output = Result<(Upstream, Option<Server>), Error>> + Send>>;
@@ -71,7 +74,13 @@ impl LaneConnection {
             server: None,
             without_since: None,
             pause: Duration::ZERO,
+            number: 0,
         }
+    }
+
+    /// The number of the connection, if it is one to a replica.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// The connection while it is up.
@@ -152,9 +161,13 @@ impl LaneConnection {
                         self.context.config().server_wait
                     };
                     let waited = self.without_since.map_or(Duration::ZERO, |since| since.elapsed());
-                    let give_up = waited > patience;
+                    // The primary can run what waits for a replica.
+                    let give_up = waited > patience || self.context.replica.is_some();
                     // The loss of the server is reported once for all lanes.
-                    if give_up {
+                    if let Some(LaneReplica { replicas, index }) = &self.context.replica {
+                        tracing::debug!(%error, lane = self.index, replica = index, "no connection for a lane to a replica");
+                        replicas.ask_soon(*index, true);
+                    } else if give_up {
                         tracing::warn!(%error, lane = self.index, "no connection for a lane: its clients get an error");
                     } else {
                         tracing::debug!(%error, lane = self.index, "no connection for a lane: retrying");
@@ -194,6 +207,9 @@ impl LaneConnection {
     fn up(&mut self, upstream: Upstream, server: Option<Server>) {
         self.without_since = None;
         self.pause = Duration::ZERO;
+        if self.context.replica.is_some() {
+            self.number = replica::number_connection();
+        }
         self.state = State::Up { upstream: Box::new(upstream), server, _gauge: METRICS.lanes.enter() };
     }
 
@@ -239,6 +255,13 @@ async fn make(
     if !context.settings.is_empty() {
         upstream.set_settings(&context.settings, &name).await?;
     }
+    if let Some(LaneReplica { replicas, index }) = &context.replica {
+        let present = upstream.query_catalogue(include_str!("../../sql/replica_settings.sql"), &[]).await?;
+        if !replicas.has_settings(*index, &present) {
+            let why = "its settings are not known to be those of the primary, or its address leads to several servers";
+            return Err(Error::Protocol(why.to_owned()));
+        }
+    }
     let mut server = match kind {
         LaneKind::Write => identify(&mut upstream).await?,
         LaneKind::Read => None,
@@ -247,7 +270,7 @@ async fn make(
         server.mark = find_mark(&mut upstream, &context, mark, in_doubt).await?;
     }
     let timeout = context.statement_timeout().as_millis().to_string();
-    upstream.query(include_str!("../../sql/lane_statement_timeout.sql"), &[&timeout]).await?;
+    upstream.query(include_str!("../../sql/lane_settings.sql"), &[&timeout]).await?;
     Ok((upstream, server))
 }
 

@@ -19,10 +19,20 @@ use crate::lock::Lock;
 use crate::metrics::Traffic;
 use crate::server::database::DatabaseState;
 use crate::server::login::Login;
+use crate::server::replica::Replicas;
 use crate::statements::Statements;
 
 /// Settings that a lane sets itself.
 pub(super) const OWN: [&str; 2] = ["idle_session_timeout", "lock_timeout"];
+
+/// A replica to which lanes connect.
+#[derive(Debug)]
+pub struct LaneReplica {
+    /// All replicas of the pool's server.
+    pub replicas: Arc<Replicas>,
+    /// Its index among them.
+    pub index: usize,
+}
 
 /// What the lanes of one pool share.
 #[derive(Debug)]
@@ -32,11 +42,15 @@ pub struct LaneContext {
     /// The settings that they get after the log-in.
     pub settings: Settings,
     /// The log-in at the server.
-    pub login: Login,
+    pub login: Arc<Login>,
     /// The pool's statements.
     pub statements: Statements,
     /// The state of the database.
     pub database: Arc<DatabaseState>,
+    /// The node of a distributed database to which the lanes connect, if it is another server than the pool's.
+    pub node: Option<i32>,
+    /// The replica to which the lanes connect, if they do not connect to the primary.
+    pub replica: Option<LaneReplica>,
     /// The numbers of the pool's database and user.
     pub traffic: Arc<Traffic>,
     /// Notified when the server's settings differ from the known ones.
@@ -54,7 +68,7 @@ impl LaneContext {
     pub fn new(
         config: Arc<Config>,
         (parameters, settings): (&[(String, String)], &Settings),
-        login: Login,
+        login: Arc<Login>,
         database: Arc<DatabaseState>,
         server: ServerSettings,
         traffic: Arc<Traffic>,
@@ -66,6 +80,8 @@ impl LaneContext {
             login,
             statements: Statements::default(),
             database,
+            node: None,
+            replica: None,
             traffic,
             settings_changed: Notify::new(),
             config: ArcSwap::new(config),
@@ -76,6 +92,16 @@ impl LaneContext {
         };
         context.decide_packing();
         context
+    }
+
+    /// For lanes to this node of a distributed database.
+    pub fn of_node(self, node: i32) -> Self {
+        LaneContext { node: Some(node), ..self }
+    }
+
+    /// For lanes to this replica.
+    pub fn of_replica(self, replicas: Arc<Replicas>, index: usize) -> Self {
+        LaneContext { replica: Some(LaneReplica { replicas, index }), ..self }
     }
 
     /// The configuration in force. It may change while the caller waits.

@@ -41,12 +41,19 @@ impl Task {
         self.totals.batches += 1;
         self.totals.units += answered;
         METRICS.batches.inc();
+        if self.kind == LaneKind::Read {
+            METRICS.read_batches.inc();
+        }
         let traffic = &self.context.traffic;
         traffic.batches.inc();
         let (single, metric, own) = match self.kind {
             LaneKind::Write => (&METRICS.packed_microseconds, &METRICS.packed, &traffic.packed),
             LaneKind::Read => (&METRICS.read_microseconds, &METRICS.packed_reads, &traffic.packed_reads),
         };
+        if let Some(replica) = &self.context.replica {
+            METRICS.replica_reads.add(answered);
+            replica.replicas.all()[replica.index].reads.add(answered);
+        }
         metric.add(answered);
         own.add(answered);
         let mut times = (single.tally(), METRICS.merged_microseconds.tally());

@@ -7,6 +7,7 @@ use std::time::Instant;
 use bytes::BytesMut;
 use hotrow_core::key::Key;
 use hotrow_core::lane::{LaneKind, Unit};
+use hotrow_core::replica::Floor;
 use hotrow_core::session::RunOutcome;
 use hotrow_core::unit::{self, put_refusals};
 use hotrow_core::waiting::NotificationCount;
@@ -46,10 +47,10 @@ pub struct Envelope {
     pub deadline: Option<Instant>,
     /// The count of notifications when a call that may wait was given to a lane.
     pub mark: Option<NotificationCount>,
-    /// How many cancel requests its session had when it was sent.
-    pub cancels: u64,
     /// Whether its success adds or removes names of statements.
     pub changes_names: bool,
+    /// What a replica must show before it runs there.
+    pub floor: Option<Floor>,
     /// While it runs alone: keeps its key blocked in its lane until it is dropped.
     pub blocks: Option<oneshot::Sender<()>>,
 }
@@ -65,8 +66,8 @@ impl Envelope {
             since: came,
             deadline: None,
             mark: None,
-            cancels: 0,
             changes_names: false,
+            floor: None,
             blocks: None,
         }
     }
@@ -128,6 +129,8 @@ pub enum Message {
     Renew(oneshot::Sender<()>),
     /// End the pause.
     Resume,
+    /// The server does not answer: close the connection as if it were lost.
+    Abandon,
     /// Report the lane's state.
     Snapshot {
         /// What it includes besides the lane's own state.

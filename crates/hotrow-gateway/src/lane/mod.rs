@@ -5,6 +5,7 @@ mod catalogue_check;
 mod connect;
 mod context;
 mod counting;
+mod hold_timer;
 mod hot_keys;
 mod idle_timer;
 mod inbox;
@@ -12,6 +13,7 @@ mod mailbox;
 mod merged;
 mod message;
 mod pausing;
+mod refusals;
 mod replies;
 mod slow;
 mod snapshot;
@@ -36,6 +38,7 @@ pub use snapshot::{Detail, LaneSnapshot};
 use crate::lane::catalogue_check::{BatchEnd, CheckFailure};
 use crate::lane::connect::{LaneConnection, Progress};
 use crate::lane::counting::WaitingUnits;
+use crate::lane::hold_timer::HoldTimer;
 use crate::lane::hot_keys::LaneKeys;
 use crate::lane::idle_timer::IdleTimer;
 use crate::lane::pausing::Pausing;
@@ -43,7 +46,7 @@ use crate::lane::replies::{Replies, ReplyEvent};
 use crate::lane::slow::SlowTimer;
 use crate::lane::snapshot::LaneTotals;
 use crate::lane::writer::Writer;
-use crate::metrics::{self, METRICS, microseconds};
+use crate::metrics::{METRICS, microseconds};
 
 /// Runs a lane for as long as the process lives.
 pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox: Arc<Inbox>) {
@@ -68,6 +71,7 @@ pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox:
         done: None,
         executed: None,
         slow_timer: SlowTimer::default(),
+        hold_timer: HoldTimer::default(),
         runs_outdated: false,
         waiting: WaitingUnits::default(),
     };
@@ -93,7 +97,7 @@ struct Task {
     writer: Writer,
     replies: Replies,
     /// Replies for batches that are complete or in doubt.
-    answers: VecDeque<replies::Answers>,
+    answers: VecDeque<replies::BatchReplies>,
     /// Mailboxes that have new answers and have to be flushed.
     touched: Vec<Arc<Mailbox>>,
     messages: Vec<Message>,
@@ -106,6 +110,7 @@ struct Task {
     /// When the server had executed the earliest batch of writes, before its commit.
     executed: Option<Instant>,
     slow_timer: SlowTimer,
+    hold_timer: HoldTimer,
     /// A batch has run a statement of the time before a definition changed.
     runs_outdated: bool,
     waiting: WaitingUnits,
@@ -143,6 +148,7 @@ impl Task {
             () = self.inbox.woken() => {}
             () = self.idle_timer.expired(), if is_idle => self.close(),
             () = self.slow_timer.expired(), if works && !self.slow_timer.is_slow() => self.batch_is_slow(),
+            () = self.hold_timer.expired(), if self.hold_timer.runs() => self.end_hold(),
             () = self.pausing.time_to_look() => self.expire(),
         }
     }
@@ -155,14 +161,25 @@ impl Task {
         self.step(Event::Lost);
     }
 
+    /// The time for which the next batch is held back is over.
+    fn end_hold(&mut self) {
+        self.hold_timer.stop();
+        self.take_messages();
+        self.step(Event::HoldOver);
+    }
+
     fn take_messages(&mut self) {
+        if self.hold_timer.is_over() {
+            self.hold_timer.stop();
+            self.core.step(Event::HoldOver, &mut self.actions);
+        }
         let mut messages = std::mem::take(&mut self.messages);
         self.inbox.take(&mut messages);
         for message in messages.drain(..) {
             let event = match message {
                 // The queue limit does not apply to a call that has already waited: rejecting it would break its wait.
                 Message::Unit(unit) if unit.payload.deadline.is_none() && self.would_wait_too_long() => {
-                    self.refuse(vec![unit], Refusal::QueueFull);
+                    self.actions.push(Action::Refuse(vec![unit], Refusal::QueueFull));
                     continue;
                 }
                 Message::Unit(unit) => Event::Submit(unit),
@@ -182,6 +199,13 @@ impl Task {
                 }
                 Message::Resume => {
                     self.resume();
+                    continue;
+                }
+                Message::Abandon => {
+                    if self.connection.upstream().is_some() {
+                        self.connection.close();
+                        self.lost();
+                    }
                     continue;
                 }
                 Message::Snapshot { detail, answer } => {
@@ -230,6 +254,7 @@ impl Task {
         self.writer.reset(None);
         self.slow_batch_over();
         self.executed = None;
+        self.ask_replica_soon(true);
         self.step(Event::Lost);
     }
 
@@ -266,10 +291,10 @@ impl Task {
         match event {
             ReplyEvent::Prepared => self.writer.prepared(self.connection.upstream()),
             ReplyEvent::Locked => self.core.step(Event::Locked, &mut self.actions),
-            ReplyEvent::Answered => {
+            ReplyEvent::Answered(changes) => {
                 self.find_waiting_calls();
                 self.return_overfull();
-                self.core.step(Event::Answered, &mut self.actions);
+                self.core.step(Event::Answered(changes), &mut self.actions);
             }
             ReplyEvent::End(row) => match self.writer.catalogue_check.passed(end, &row) {
                 Ok(xid) => {
@@ -290,6 +315,8 @@ impl Task {
                 }
                 let failure = match broken {
                     CheckFailure::Recheck => Failure::Stale,
+                    // The replica shows another state of the catalogue than the primary.
+                    CheckFailure::Changed if self.context.replica.is_some() => Failure::Behind,
                     CheckFailure::Changed => {
                         tracing::info!(
                             lane = self.index,
@@ -304,6 +331,11 @@ impl Task {
                 };
                 self.core.step(Event::Failed(failure), &mut self.actions);
             }
+            ReplyEvent::Failed(Failure::Behind) => {
+                self.writer.replica_check_failed();
+                self.ask_replica_soon(false);
+                self.core.step(Event::Failed(Failure::Behind), &mut self.actions);
+            }
             ReplyEvent::Failed(failure) => self.core.step(Event::Failed(failure), &mut self.actions),
             ReplyEvent::Ready(answers) => {
                 // Functions may change settings while they run. The values at the end count.
@@ -313,6 +345,9 @@ impl Task {
                 self.answers.push_back(answers);
                 self.slow_batch_over();
                 self.slow_timer.restart(Instant::now()); // the next batch, if there is one
+                if let Some(executed) = self.executed {
+                    self.core.step(Event::CommitTook(executed.elapsed()), &mut self.actions);
+                }
                 self.step(Event::Ready);
                 self.executed = None;
             }
@@ -326,11 +361,18 @@ impl Task {
                 Action::Connect => self.connection.connect(self.core.in_doubt()),
                 Action::Write(number) => self.write(number),
                 Action::Answer(batch) => self.answer(batch),
+                Action::Alone(unit, _) if self.context.replica.is_some() => self.failed_on_replica(unit),
                 Action::Alone(unit, key) => self.alone(unit, key),
                 Action::Return(unit) => self.return_unit(unit, Returned::Resubmit),
+                Action::Refuse(units, refusal)
+                    if self.context.replica.is_some() && refusal != Refusal::Cancelled =>
+                {
+                    units.into_iter().for_each(|unit| self.return_unit(unit, Returned::Resubmit));
+                }
                 Action::Refuse(units, refusal) => self.refuse(units, refusal),
                 Action::Resolve(doubt) => self.connection.resolve(doubt),
                 Action::Disconnect => self.connection.close(),
+                Action::Hold(time) => self.hold_timer.start(time),
             }
         }
         self.actions = actions;
@@ -343,8 +385,10 @@ impl Task {
 
     fn write(&mut self, number: u64) {
         let Some(batch) = self.core.batch(number) else { return };
+        let number_of_connection = self.connection.number();
         let Some(upstream) = self.connection.upstream() else { return };
         let now = Instant::now();
+        self.hold_timer.stop();
         self.idle_timer.restart(now);
         if self.core.under_way().len() == 1 {
             self.slow_timer.restart(now);
@@ -354,7 +398,7 @@ impl Task {
         // Such a statement was judged before a definition changed. Its left-over state ends with the connection.
         let is_outdated = |packed: &Envelope| packed.unit.runs().any(|run| run.statement.is_superseded());
         let runs_outdated = batch.units.iter().any(|unit| is_outdated(&unit.payload));
-        self.writer.put(batch, self.kind, now, &self.context, upstream);
+        self.writer.put(batch, self.kind, (now, number_of_connection), &self.context, upstream);
         if self.writer.flush(upstream).is_ok() {
             self.report_written();
         } // reading the connection shows the error again
@@ -392,6 +436,7 @@ impl Task {
             payload.unit.claims = claims;
             payload
         });
+        let on_replica = self.context.replica.is_some();
         let mut first = 0;
         for (owed, is_merged, call) in calls {
             let places = first..first + owed;
@@ -414,7 +459,9 @@ impl Task {
                 continue;
             }
             packed.unit.runs().for_each(|run| {
-                if too_slow {
+                if too_slow && on_replica {
+                    run.statement.keep_off_replicas();
+                } else if too_slow {
                     run.statement.failed()
                 } else {
                     run.statement.succeeded()
@@ -430,6 +477,19 @@ impl Task {
         if measures {
             self.core.measured(Envelope::is_unmeasured);
         }
+    }
+
+    /// The replica is asked at once how far it is, and left out before if its connection is lost.
+    fn ask_replica_soon(&self, is_lost: bool) {
+        if let Some(replica) = &self.context.replica {
+            replica.replicas.ask_soon(replica.index, is_lost);
+        }
+    }
+
+    /// A unit has failed on a replica. Its session runs it on the primary, which shows whether the fault is the unit's.
+    fn failed_on_replica(&mut self, unit: Unit<Envelope>) {
+        unit.payload.unit.runs().for_each(|run| run.statement.keep_off_replicas());
+        self.return_unit(unit, Returned::Resubmit);
     }
 
     fn alone(&mut self, unit: Unit<Envelope>, key: Option<hotrow_core::key::Key>) {
@@ -471,26 +531,6 @@ impl Task {
             self.core.step(Event::Gone(mailbox.session), &mut self.actions);
         }
     }
-
-    fn refuse(&mut self, units: Vec<Unit<Envelope>>, refusal: Refusal) {
-        let problem = problem(refusal);
-        if refusal == Refusal::OutcomeUnknown {
-            METRICS.unknown.add(units.len() as u64);
-            tracing::error!(
-                lane = self.index,
-                units = units.len(),
-                "a connection was lost during a commit, and the outcome is unknown"
-            );
-        } else {
-            METRICS.refusals.add(reason(refusal), units.len() as u64);
-        }
-        self.context.release(self.kind, self.index, units.iter());
-        for unit in units {
-            if unit.payload.refuse(&problem) {
-                self.touched.push(unit.payload.mailbox);
-            }
-        }
-    }
 }
 
 /// The error for a client that has waited too long during a pause.
@@ -500,43 +540,4 @@ pub fn paused(outcome: &str, retry: &str) -> Problem {
         "{retry} An operator ends the pause with RESUME; server_wait_ms limits how long clients wait."
     );
     Problem::error("57P03", message, hint)
-}
-
-/// The metric's reason.
-fn reason(refusal: Refusal) -> metrics::Refusal {
-    match refusal {
-        Refusal::NotSent | Refusal::OutcomeUnknown => metrics::Refusal::NoServer,
-        Refusal::QueueFull => metrics::Refusal::QueueFull,
-        Refusal::Paused => metrics::Refusal::Paused,
-        Refusal::Cancelled => metrics::Refusal::Cancelled,
-    }
-}
-
-fn problem(refusal: Refusal) -> Problem {
-    match refusal {
-        Refusal::OutcomeUnknown => Problem::error(
-            "08007",
-            "the connection to the server was lost during the commit, and the outcome is unknown",
-            "The statement was executed once or not at all. Check before you send it again.",
-        ),
-        Refusal::NotSent => Problem::error(
-            "57P03",
-            "the server can't be reached; the statement was not executed",
-            "It is safe to send the statement again. server_wait_ms limits how long it waits for the server.",
-        ),
-        Refusal::Paused => {
-            paused("the statement was not executed", "It is safe to send the statement again.")
-        }
-        Refusal::QueueFull => Problem::error(
-            "53000",
-            "too many statements wait in the lane, or it is too slow for them; the statement was not executed",
-            "It is safe to send the statement again. Send fewer statements at once, or raise queue_wait_ms.",
-        ),
-        Refusal::Cancelled => cancelled(),
-    }
-}
-
-/// PostgreSQL's error for a cancelled statement.
-pub fn cancelled() -> Problem {
-    Problem::error("57014", "canceling statement due to user request", "")
 }

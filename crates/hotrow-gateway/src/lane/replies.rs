@@ -3,13 +3,16 @@
 use std::ops::Range;
 
 use bytes::{Buf, Bytes, BytesMut};
-use hotrow_core::lane::{Batch, Failure, LaneKind};
+use hotrow_core::lane::{Batch, Changes, Failure, LaneKind};
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, Report, tag};
 use hotrow_wire::{Error, HEADER_BYTES, split};
 
 use super::catalogue_check::BatchEnd;
 use super::message::Envelope;
+
+/// The command tag of a COMMIT that has committed. The tag of one that has rolled back is ROLLBACK.
+const COMMIT: &[u8] = b"COMMIT\0";
 
 /// An event in the replies.
 #[derive(Debug)]
@@ -18,8 +21,8 @@ pub enum ReplyEvent {
     Prepared,
     /// One more row is locked before the batch's own statements.
     Locked,
-    /// One more call is answered.
-    Answered,
+    /// One more call is answered, with these changes.
+    Answered(Changes),
     /// The last statement's row: the transaction's ID, and the time of the statement's analysis.
     End(Bytes),
     /// The next unit, or the commit, has failed.
@@ -27,12 +30,12 @@ pub enum ReplyEvent {
     /// The check at the batch's end has failed with this code.
     CheckFailed([u8; 5]),
     /// The batch is over.
-    Ready(Answers),
+    Ready(BatchReplies),
 }
 
 /// The replies for the units of one batch.
 #[derive(Debug, Default)]
-pub struct Answers {
+pub struct BatchReplies {
     /// The batch's number.
     pub number: u64,
     /// The replies to the commit: notices.
@@ -42,7 +45,7 @@ pub struct Answers {
     ends: Vec<(usize, bool)>,
 }
 
-impl Answers {
+impl BatchReplies {
     /// Bytes of the calls answered so far.
     pub fn len(&self) -> usize {
         self.bytes.len()
@@ -76,12 +79,15 @@ impl Answers {
 /// The replies to the batch that is being answered.
 #[derive(Debug, Default)]
 pub struct Replies {
-    current: Answers,
+    current: BatchReplies,
     commit: BytesMut,
     /// The unit that is being answered has lost a row that was too large.
     oversized: bool,
     /// Bytes of that row still to come.
     skip: usize,
+    /// The server has answered the batch's own BEGIN or the check of a replica, and what came before its own COMMIT.
+    has_begun: bool,
+    is_at_commit: bool,
     /// Number of answered statements at the batch's end.
     ended: usize,
     /// Their last row.
@@ -97,14 +103,14 @@ impl Replies {
     }
 
     /// The connection is lost: returns the replies to the batch that was being answered.
-    pub fn cut_off(&mut self, number: Option<u64>) -> Option<Answers> {
+    pub fn cut_off(&mut self, number: Option<u64>) -> Option<BatchReplies> {
         let mut answers = std::mem::take(self).current;
         answers.number = number?;
         Some(answers)
     }
 
     /// The replies to the batch that is being answered.
-    pub fn current(&mut self) -> &mut Answers {
+    pub fn current(&mut self) -> &mut BatchReplies {
         &mut self.current
     }
 
@@ -199,7 +205,15 @@ impl Replies {
     ) -> Result<Option<ReplyEvent>, Error> {
         let of_units = self.current.ends.len() < batch.call_count;
         let is_ahead = batch.locked < batch.ahead.len();
+        let is_at_begin = (end.in_block || end.on_replica) && !self.has_begun;
         match kind {
+            tag::COMMAND_COMPLETE if is_at_begin => self.has_begun = true,
+            tag::BIND_COMPLETE | tag::DATA_ROW if is_at_begin => {}
+            // The server can end a transaction without an error to report.
+            tag::COMMAND_COMPLETE if self.is_at_commit => {
+                let is_undone = body != COMMIT && batch.failure.is_none();
+                return Ok(is_undone.then_some(ReplyEvent::Failed(Failure::Error)));
+            }
             tag::COMMAND_COMPLETE if is_ahead => return Ok(Some(ReplyEvent::Locked)),
             tag::BIND_COMPLETE | tag::DATA_ROW if is_ahead => {}
             tag::PARSE_COMPLETE => return Ok(Some(ReplyEvent::Prepared)),
@@ -209,7 +223,9 @@ impl Replies {
             tag::COMMAND_COMPLETE | tag::EMPTY_QUERY if of_units => {
                 self.current.bytes.extend_from_slice(bytes);
                 self.current.ends.push((self.current.bytes.len(), !std::mem::take(&mut self.oversized)));
-                return Ok(Some(ReplyEvent::Answered));
+                // Only a batch in a block has distributed tables, whose rows could be on another server.
+                let changes = if end.in_block { Changes::of_distributed(body) } else { Changes::None };
+                return Ok(Some(ReplyEvent::Answered(changes)));
             }
             tag::COMMAND_COMPLETE => {
                 self.ended += 1;
@@ -217,12 +233,20 @@ impl Replies {
                 return Ok(is_last.then(|| ReplyEvent::End(std::mem::take(&mut self.row))));
             }
             tag::DATA_ROW if !of_units => self.row = Bytes::copy_from_slice(body),
+            tag::ERROR if end.on_replica && (is_at_begin || is_of_the_moment(body)?) => {
+                let failed = self.failed(body, false)?;
+                return Ok(failed.map(|_| ReplyEvent::Failed(Failure::Behind)));
+            }
             tag::ERROR => {
                 let is_end = !of_units && end.is_there && self.ended <= end.checks;
                 return self.failed(body, is_end);
             }
+            tag::READY if end.in_block && !self.is_at_commit => {
+                self.is_at_commit = true;
+            }
             tag::READY => {
                 backend::status(body)?;
+                (self.has_begun, self.is_at_commit) = (false, false);
                 let mut answers = std::mem::take(&mut self.current);
                 answers.commit = self.commit.split().freeze();
                 self.ended = 0;
@@ -244,6 +268,7 @@ impl Replies {
             tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server closes a lane's connection");
             return Ok(None);
         }
+        tracing::trace!(message = %String::from_utf8_lossy(report.message), "a batch has failed");
         if is_end && let Ok(code) = report.code.try_into() {
             return Ok(Some(ReplyEvent::CheckFailed(code)));
         }
@@ -252,5 +277,63 @@ impl Replies {
             b"57014" => Failure::TooSlow,
             _ => Failure::Error,
         })))
+    }
+}
+
+/// Whether an error of a replica says nothing about the statement: it waited for the replay of the log, or was ended for it.
+fn is_of_the_moment(body: &[u8]) -> Result<bool, Error> {
+    Ok(matches!(Report::read(body)?.code, b"40001" | b"40P01" | b"55P03" | b"57014"))
+}
+
+#[cfg(test)]
+mod tests {
+    use hotrow_core::lane::Xid;
+    use hotrow_core::session::put_ready;
+    use hotrow_wire::backend::{Status, put_command_complete};
+    use hotrow_wire::put_frame;
+
+    use super::*;
+
+    /// The events in the replies to a batch of one call, with a BEGIN and a COMMIT of its own.
+    fn events(tags: [&str; 4], failure: Option<Failure>) -> Vec<String> {
+        let batch = Batch {
+            number: 1,
+            units: Vec::new(),
+            others_wait: false,
+            call_count: 1,
+            ahead: Vec::new(),
+            locked: 0,
+            answered: 0,
+            waits: Vec::new(),
+            changes: Changes::None,
+            xid: Xid::Missing,
+            failure,
+            written: true,
+        };
+        let mut end = BatchEnd::default();
+        (end.is_there, end.in_block) = (true, true);
+        let mut input = BytesMut::new();
+        for (place, command) in tags.into_iter().enumerate() {
+            put_frame(&mut input, tag::BIND_COMPLETE, |_| {});
+            put_command_complete(&mut input, command);
+            if place >= 2 {
+                put_ready(Status::Idle, &mut input);
+            }
+        }
+        let (mut replies, mut events) = (Replies::default(), Vec::new());
+        while let Some(event) = replies.next(&mut input, &batch, end, LaneKind::Write).unwrap() {
+            let event = format!("{event:?}");
+            events.push(event.split(['(', ' ']).next().unwrap_or_default().to_owned());
+        }
+        events
+    }
+
+    #[test]
+    fn a_commit_that_has_rolled_back_without_an_error_has_failed() {
+        let tags = |commit| ["BEGIN", "UPDATE 1", "SELECT 1", commit];
+        assert_eq!(events(tags("COMMIT"), None), ["Answered", "End", "Ready"]);
+        assert_eq!(events(tags("ROLLBACK"), None), ["Answered", "End", "Failed", "Ready"]);
+        let known = events(tags("ROLLBACK"), Some(Failure::Error));
+        assert_eq!(known, ["Answered", "End", "Ready"], "the error was reported before");
     }
 }

@@ -24,7 +24,11 @@ pub enum Detail {
 pub struct LaneSnapshot {
     /// Whether it is for writes or for reads.
     pub kind: LaneKind,
-    /// Its index among the lanes of its kind.
+    /// The node of a distributed database to which it connects, if it is not the pool's server.
+    pub node: Option<i32>,
+    /// The replica to which it connects, if it does not connect to the primary.
+    pub replica: Option<String>,
+    /// Its index among the lanes of its kind there.
     pub index: usize,
     /// The state of its connection.
     pub connection: &'static str,
@@ -38,6 +42,8 @@ pub struct LaneSnapshot {
     pub batches_under_way: usize,
     /// Units in them.
     pub units_under_way: usize,
+    /// Units in batches whose statements are all answered, so that only the commit is missing.
+    pub units_committing: usize,
     /// The time that one unit takes.
     pub pace: Duration,
     /// Its totals so far.
@@ -86,12 +92,18 @@ impl Task {
         let under_way = self.core.under_way();
         LaneSnapshot {
             kind: self.kind,
+            node: self.context.node,
+            replica: (self.context.replica.as_ref())
+                .map(|replica| replica.replicas.all()[replica.index].hosts.to_string()),
             index: self.index,
             connection: self.core.connection(),
             queued: self.core.queued(),
             parked: self.core.parked(),
             batches_under_way: under_way.len(),
             units_under_way: under_way.iter().map(|batch| batch.units.len()).sum(),
+            units_committing: (under_way.iter().filter(|batch| batch.is_committing()))
+                .map(|batch| batch.units.len())
+                .sum(),
             pace: self.pace.wait(1),
             done: self.totals,
             parked_sessions,

@@ -10,7 +10,7 @@ use hotrow_core::session::Envelope as _;
 
 use super::Task;
 use super::message::Envelope;
-use super::replies::Answers;
+use super::replies::BatchReplies;
 
 impl Task {
     /// A call of the earliest batch was answered. If it completes a read whose answer has no room, the answer is
@@ -67,7 +67,7 @@ impl Task {
     }
 
     /// The earliest batch is done. Sessions whose clients then have too much to read get back their waiting units.
-    pub(super) fn return_unread(&mut self, answers: &Answers) {
+    pub(super) fn return_unread(&mut self, answers: &BatchReplies) {
         if answers.len() <= limits::SESSION_BUFFER_BYTES {
             return;
         }

@@ -1,5 +1,5 @@
 //! Writes batches on a lane's connection: prepares missing statements, and puts one Sync at the end. Knows exactly
-//! which batches the operating system has taken completely.
+//! which batches the server can commit with the bytes that the operating system has taken.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,11 +8,12 @@ use std::time::Instant;
 use bytes::BytesMut;
 use hotrow_core::key::{Format, Row};
 use hotrow_core::lane::{Batch, LaneKind, Unit};
+use hotrow_core::replica::{Floor, Position};
 use hotrow_core::session::statement_name;
 use hotrow_core::unit::merged;
-use hotrow_wire::frontend::{self, Named, Value, tag};
+use hotrow_wire::frontend::{self, ObjectName, Parse, Value, tag};
 
-use super::catalogue_check::{BatchEnd, CatalogueCheck};
+use super::catalogue_check::{BatchEnd, CatalogueCheck, shards};
 use super::context::LaneContext;
 use super::message::Envelope;
 use crate::server::upstream::Upstream;
@@ -21,14 +22,15 @@ use crate::statements::{Statement, Statements};
 /// The number that stands for the statements of the gateway at a batch's end.
 const END: u64 = 0;
 
+/// The name of the first statement of every batch on a replica.
+const REPLICA_CHECK: &[u8] = b"hotrow_replica_check";
+/// The type of its parameter: `pg_lsn`.
+const PG_LSN_AND_INT8: [u8; 8] = [0, 0, 0x0c, 0x94, 0, 0, 0, 20];
+
 /// Bytes and statements that were put on the connection and are not done.
 #[derive(Debug, Default)]
 pub struct Writer {
-    /// Bytes put so far, and bytes that the system has taken.
-    put: u64,
-    taken: u64,
-    /// Where each batch ends.
-    ends: VecDeque<(u64, u64)>,
+    sent: SentBytes,
     /// Statements whose ParseComplete is missing, with their batch, in order.
     parses: VecDeque<(u64, u64)>,
     /// Statements to be closed with the next batch.
@@ -38,6 +40,32 @@ pub struct Writer {
     /// The tables that batches rely on, and the ends of the batches under way.
     pub catalogue_check: CatalogueCheck,
     batch_ends: VecDeque<(u64, BatchEnd)>,
+    /// The check at the beginning of a batch on a replica is prepared.
+    checks_replica: bool,
+}
+
+/// Bytes that were put on the connection, and those that the system has taken.
+#[derive(Debug, Default)]
+struct SentBytes {
+    put: u64,
+    taken: u64,
+    /// The place of each batch from which the server can commit it.
+    commits: VecDeque<(u64, u64)>,
+}
+
+impl SentBytes {
+    /// A batch of this many bytes was put. Without these first ones the server does not commit it.
+    fn put(&mut self, batch: u64, needed: usize, bytes: usize) {
+        self.commits.push_back((batch, self.put + needed as u64));
+        self.put += bytes as u64;
+    }
+
+    /// The next batch that the server can commit with the bytes that the system has taken.
+    fn committable(&mut self) -> Option<u64> {
+        let (number, _) = *self.commits.front().filter(|(_, place)| *place <= self.taken)?;
+        self.commits.pop_front();
+        Some(number)
+    }
 }
 
 impl Writer {
@@ -51,13 +79,20 @@ impl Writer {
         &mut self,
         batch: &Batch<Envelope>,
         kind: LaneKind,
-        now: Instant,
+        (now, connection): (Instant, u64),
         context: &LaneContext,
         upstream: &mut Upstream,
     ) {
         let before = upstream.output.len();
         for statement in self.closes.drain(..) {
             put_close(statement_name(statement).as_bytes(), &mut upstream.output);
+        }
+        let shards = shards(batch);
+        if shards.is_some() {
+            self.put_command("begin", batch.number, &mut upstream.output);
+        }
+        if context.replica.is_some() {
+            self.put_replica_check(batch, connection, &mut upstream.output);
         }
         for (key, unit, statement) in &batch.ahead {
             if let Some((ahead, row)) = batch.units[*unit].payload.unit.lock(*statement, *key) {
@@ -78,7 +113,7 @@ impl Writer {
             }
         }
         let (end, parses) =
-            self.catalogue_check.put(batch, kind, context.database.catalogue_epoch(), &mut upstream.output);
+            self.catalogue_check.put(batch, kind, context, shards.as_deref(), &mut upstream.output);
         self.parses.extend(std::iter::repeat_n((batch.number, END), parses));
         self.batch_ends.push_back((batch.number, end));
         if kind == LaneKind::Write {
@@ -86,9 +121,51 @@ impl Writer {
             upstream.output.extend_from_slice(frontend::FLUSH);
         }
         upstream.output.extend_from_slice(frontend::SYNC);
-        self.put += (upstream.output.len() - before) as u64;
-        self.ends.push_back((batch.number, self.put));
+        // An implicit transaction needs its Sync. A COMMIT runs before the Sync after it has arrived.
+        let needed = upstream.output.len() - before;
+        if end.in_block {
+            // After a failure, this COMMIT rolls back. It is outside of the messages that the server then skips.
+            self.put_command("commit", batch.number, &mut upstream.output);
+            upstream.output.extend_from_slice(frontend::SYNC);
+        }
+        self.sent.put(batch.number, needed, upstream.output.len() - before);
         self.since.push_back((batch.number, now));
+    }
+
+    /// BEGIN or COMMIT. Citus takes the messages up to a Sync for one transaction only if there is a BEGIN. Without it, a
+    /// statement whose shard has moved to another node would be committed there at once.
+    fn put_command(&mut self, text: &str, batch: u64, out: &mut BytesMut) {
+        Parse { name: b"", text: text.as_bytes(), types: &[] }.put(out);
+        self.parses.push_back((batch, END));
+        frontend::put_bind_text(out, b"", std::iter::empty());
+        out.extend_from_slice(frontend::EXECUTE);
+    }
+
+    /// The check that the replica shows what the units have to see. It fails for certain if this connection may be one to a
+    /// later life of the replica than the one that a session has read from, and the server lets it fail if the replica's address
+    /// led to another server.
+    fn put_replica_check(&mut self, batch: &Batch<Envelope>, connection: u64, out: &mut BytesMut) {
+        if !self.checks_replica {
+            self.checks_replica = true;
+            ObjectName { statement: true, name: REPLICA_CHECK }.put(tag::CLOSE, out);
+            let text = include_str!("../../sql/replica_check.sql");
+            Parse { name: REPLICA_CHECK, text: text.as_bytes(), types: &PG_LSN_AND_INT8 }.put(out);
+            self.parses.push_back((batch.number, END));
+        }
+        let floors = || batch.units.iter().map(|unit| unit.payload.floor);
+        let started = floors().flatten().map(|floor| floor.started).next().unwrap_or_default();
+        let allows = |floor: Floor| floor.allows(connection) && floor.started == started;
+        let is_allowed = floors().all(|floor| floor.is_some_and(allows));
+        let position = floors().flatten().map(|floor| floor.position).max();
+        let position = position.filter(|_| is_allowed).unwrap_or(Position(u64::MAX));
+        let values = [position.to_string(), started.to_string()];
+        frontend::put_bind_text(out, REPLICA_CHECK, values.iter().map(String::as_bytes));
+        out.extend_from_slice(frontend::EXECUTE);
+    }
+
+    /// A check of what the replica shows has failed, perhaps because it is not prepared.
+    pub fn replica_check_failed(&mut self) {
+        self.checks_replica = false;
     }
 
     fn prepare(&mut self, statement: &Statement, batch: u64, upstream: &mut Upstream) {
@@ -125,15 +202,13 @@ impl Writer {
     pub fn flush(&mut self, upstream: &mut Upstream) -> io::Result<()> {
         let before = upstream.output.len();
         let result = upstream.write.try_drain(&mut upstream.output);
-        self.taken += (before - upstream.output.len()) as u64;
+        self.sent.taken += (before - upstream.output.len()) as u64;
         result.map(|_| ())
     }
 
-    /// The next batch that the system has taken completely.
+    /// The next batch that the server can commit, because the system has taken its last bytes.
     pub fn written(&mut self) -> Option<u64> {
-        let (number, _) = *self.ends.front().filter(|(_, end)| *end <= self.taken)?;
-        self.ends.pop_front();
-        Some(number)
+        self.sent.committable()
     }
 
     /// The earliest Parse was answered.
@@ -185,5 +260,25 @@ fn put_lock(statement: &[u8], row: &Row<'_>, out: &mut BytesMut) {
 }
 
 fn put_close(name: &[u8], out: &mut BytesMut) {
-    Named { statement: true, name }.put(tag::CLOSE, out);
+    ObjectName { statement: true, name }.put(tag::CLOSE, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_whose_commit_is_sent_in_part_counts_as_sent() {
+        let mut sent = SentBytes::default();
+        sent.put(1, 100, 140); // a COMMIT of 40 bytes follows
+        sent.put(2, 50, 50);
+        sent.taken = 99;
+        assert_eq!(sent.committable(), None);
+        sent.taken = 100;
+        assert_eq!(sent.committable(), Some(1), "the rest of the COMMIT may be taken without its Sync");
+        sent.taken = 189;
+        assert_eq!(sent.committable(), None);
+        sent.taken = 190;
+        assert_eq!((sent.committable(), sent.committable()), (Some(2), None));
+    }
 }

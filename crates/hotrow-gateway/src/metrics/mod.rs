@@ -1,5 +1,6 @@
 //! The gateway's metrics, and their text for Prometheus. No label has unbounded values.
 
+mod lags;
 mod refusals;
 mod text;
 mod traffic;
@@ -10,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use hotrow_core::session::RunOutcome;
 
-pub use refusals::{Refusal, Refusals};
+pub use lags::{Lag, ReplicaLags};
+pub use refusals::{RefusalReason, Refusals};
 pub use traffic::{Traffic, TrafficByClients};
 
 /// A number that only grows.
@@ -105,6 +107,11 @@ impl<const N: usize> Histogram<N> {
         self.sum.add(value);
     }
 
+    /// The counts of the buckets, the lowest first.
+    pub fn counts(&self) -> [u64; N] {
+        self.buckets.each_ref().map(Counter::get)
+    }
+
     /// Adds counts that one task has gathered.
     pub fn add(&self, tally: &Tally<N>) {
         let counts = self.buckets.iter().zip(tally.buckets);
@@ -148,6 +155,14 @@ pub struct Metrics {
     pub packed: Counter,
     /// Units answered from a batch of reads.
     pub packed_reads: Counter,
+    /// Units among them that a replica has answered.
+    pub replica_reads: Counter,
+    /// Reads that the primary ran because no replica served, or none was far enough.
+    pub replica_fallbacks: Counter,
+    /// Searches of sessions for a replica that shows the primary's present state.
+    pub replica_searches: Counter,
+    /// The lags of replicas.
+    pub replica_lags: ReplicaLags,
     /// Calls that became part of a merged call.
     pub merged: Counter,
     /// Units run on a connection of their own session.
@@ -170,6 +185,8 @@ pub struct Metrics {
     pub unknown: Counter,
     /// Batches committed.
     pub batches: Counter,
+    /// Batches of reads among them.
+    pub read_batches: Counter,
     /// Batches rolled back because a unit failed.
     pub rolled_back: Counter,
     /// Connections of lanes that were lost.
@@ -225,6 +242,10 @@ impl Metrics {
         Metrics {
             packed: Counter::new(),
             packed_reads: Counter::new(),
+            replica_reads: Counter::new(),
+            replica_fallbacks: Counter::new(),
+            replica_searches: Counter::new(),
+            replica_lags: ReplicaLags::new(),
             merged: Counter::new(),
             passed_through: Counter::new(),
             failed: Counter::new(),
@@ -236,6 +257,7 @@ impl Metrics {
             log_ins_failed: Counter::new(),
             unknown: Counter::new(),
             batches: Counter::new(),
+            read_batches: Counter::new(),
             rolled_back: Counter::new(),
             lost: Counter::new(),
             notifications: Counter::new(),

@@ -9,7 +9,7 @@ use crate::lock::Lock;
 
 /// Why a client or a unit was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum RefusalReason {
     /// `clients_max` clients are connected, of the gateway or of a `[[pool]]` table.
     TooManyClients,
     /// All combinations of user, database and settings are in use.
@@ -30,50 +30,50 @@ pub enum Refusal {
     Other,
 }
 
-impl Refusal {
+impl RefusalReason {
     /// All reasons.
-    pub const ALL: [Refusal; 9] = [
-        Refusal::TooManyClients,
-        Refusal::TooManyPools,
-        Refusal::NoFreeConnection,
-        Refusal::QueueFull,
-        Refusal::NoServer,
-        Refusal::Paused,
-        Refusal::Cancelled,
-        Refusal::SlowReader,
-        Refusal::Other,
+    pub const ALL: [RefusalReason; 9] = [
+        RefusalReason::TooManyClients,
+        RefusalReason::TooManyPools,
+        RefusalReason::NoFreeConnection,
+        RefusalReason::QueueFull,
+        RefusalReason::NoServer,
+        RefusalReason::Paused,
+        RefusalReason::Cancelled,
+        RefusalReason::SlowReader,
+        RefusalReason::Other,
     ];
 
     /// The label.
     pub fn label(self) -> &'static str {
         match self {
-            Refusal::TooManyClients => "too_many_clients",
-            Refusal::TooManyPools => "too_many_pools",
-            Refusal::NoFreeConnection => "no_free_connection",
-            Refusal::QueueFull => "queue_full",
-            Refusal::NoServer => "no_server",
-            Refusal::Paused => "paused",
-            Refusal::Cancelled => "cancelled",
-            Refusal::SlowReader => "slow_reader",
-            Refusal::Other => "other",
+            RefusalReason::TooManyClients => "too_many_clients",
+            RefusalReason::TooManyPools => "too_many_pools",
+            RefusalReason::NoFreeConnection => "no_free_connection",
+            RefusalReason::QueueFull => "queue_full",
+            RefusalReason::NoServer => "no_server",
+            RefusalReason::Paused => "paused",
+            RefusalReason::Cancelled => "cancelled",
+            RefusalReason::SlowReader => "slow_reader",
+            RefusalReason::Other => "other",
         }
     }
 }
 
 /// The numbers of refusals.
 #[derive(Debug)]
-pub struct Refusals([(Counter, Lock<Repeated>); Refusal::ALL.len()]);
+pub struct Refusals([(Counter, Lock<Repeated>); RefusalReason::ALL.len()]);
 
 impl Refusals {
     pub(super) const fn new() -> Self {
-        Refusals([const { (Counter::new(), Lock::new(Repeated::NEW)) }; Refusal::ALL.len()])
+        Refusals([const { (Counter::new(), Lock::new(Repeated::NEW)) }; RefusalReason::ALL.len()])
     }
 
     /// Counts refusals, and logs them unless the last line about this reason is recent.
-    pub fn add(&self, reason: Refusal, count: u64) {
+    pub fn add(&self, reason: RefusalReason, count: u64) {
         let (counter, log) = &self.0[reason as usize];
         counter.add(count);
-        if reason == Refusal::Cancelled {
+        if reason == RefusalReason::Cancelled {
             return; // the client has asked for it
         }
         let count = log.lock().note(count, milliseconds_since_start(Instant::now()));
@@ -83,12 +83,12 @@ impl Refusals {
     }
 
     /// The number of refusals for this reason.
-    pub fn of(&self, reason: Refusal) -> u64 {
+    pub fn of(&self, reason: RefusalReason) -> u64 {
         self.0[reason as usize].0.get()
     }
 
     /// All refusals.
     pub fn total(&self) -> u64 {
-        Refusal::ALL.into_iter().map(|reason| self.of(reason)).sum()
+        RefusalReason::ALL.into_iter().map(|reason| self.of(reason)).sum()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Counter, Gauge, Histogram, Metrics, Refusal, RunOutcome, Traffic};
+use super::{Counter, Gauge, Histogram, Metrics, RefusalReason, RunOutcome, Traffic};
 
 /// Why statements were not packed: the columns of SHOW STATEMENTS.
 const NOT_PACKED: [(RunOutcome, &str); 10] = [
@@ -45,6 +45,21 @@ impl Metrics {
         let counters = [
             ("packed_units_total", "Writing units committed in a batch.", &self.packed),
             ("packed_reads_total", "Point reads answered from a batch.", &self.packed_reads),
+            (
+                "replica_reads_total",
+                "Point reads among them that a replica has answered.",
+                &self.replica_reads,
+            ),
+            (
+                "replica_fallbacks_total",
+                "Reads for a replica that the primary ran, because no replica served or was far enough.",
+                &self.replica_fallbacks,
+            ),
+            (
+                "replica_searches_total",
+                "Searches for a replica that shows the primary's present state, before reads of sessions that have worked there.",
+                &self.replica_searches,
+            ),
             ("merged_units_total", "Function calls that became part of a merged call.", &self.merged),
             (
                 "passed_through_units_total",
@@ -118,7 +133,7 @@ impl Metrics {
 
     fn by_label(&self, out: &mut String) {
         head(out, "refused_by_reason_total", "Units and clients that were refused, by reason.", "counter");
-        for reason in Refusal::ALL {
+        for reason in RefusalReason::ALL {
             let label = format!("{{reason=\"{}\"}}", reason.label());
             line(out, "refused_by_reason_total", &label, self.refusals.of(reason));
         }
@@ -127,6 +142,7 @@ impl Metrics {
         for (outcome, reason) in NOT_PACKED {
             line(out, name, &format!("{{reason=\"{reason}\"}}"), self.outcomes[outcome as usize].get());
         }
+        self.replicas(out);
         let all = self.traffic.all();
         let name = "client_units_total";
         head(out, name, "Units by database, user and way.", "counter");
@@ -157,6 +173,25 @@ impl Metrics {
         for ((database, user), traffic) in &all {
             let seconds = traffic.wait_microseconds.get() as f64 / 1e6;
             line(out, name, &format!("{{{}}}", clients(database, user)), seconds);
+        }
+    }
+
+    /// Without replicas, these metrics are absent.
+    fn replicas(&self, out: &mut String) {
+        let lags = self.replica_lags.all();
+        if lags.is_empty() {
+            return;
+        }
+        let label = |replica: &str| format!("{{replica=\"{}\"}}", escaped(replica));
+        let name = "replica_lag_seconds";
+        head(out, name, "How far a replica was behind the primary when it was last asked.", "gauge");
+        for (replica, lag) in &lags {
+            line(out, name, &label(replica), lag.milliseconds as f64 / 1e3);
+        }
+        let name = "replica_lag_bytes";
+        head(out, name, "The same in bytes of the primary's log.", "gauge");
+        for (replica, lag) in &lags {
+            line(out, name, &label(replica), lag.bytes);
         }
     }
 
@@ -222,8 +257,12 @@ fn line(out: &mut String, name: &str, labels: &str, value: impl std::fmt::Displa
 
 /// The labels for a database and a user. Names can have any characters.
 fn clients(database: &str, user: &str) -> String {
-    let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     format!("database=\"{}\",user=\"{}\"", escaped(database), escaped(user))
+}
+
+/// The value of a label.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use hotrow_core::classify::{self, Analysis, Boundary, Decision, Pass, Piece, Rea
 use hotrow_core::key::KeySource;
 use hotrow_core::lane::LaneKind;
 use hotrow_core::limits;
-use hotrow_core::normalise::{Literal, Normaliser};
+use hotrow_core::normalise::{self, Literal, Normaliser};
 use hotrow_wire::frontend::{self, Parse};
 
 use crate::config::Config;
@@ -37,6 +37,17 @@ pub enum Error {
         /// The server's SQLSTATE.
         code: String,
     },
+}
+
+impl Error {
+    /// The error with the server's SQLSTATE in place of its message, which can contain a constant of the statement.
+    pub fn without_values(&self) -> String {
+        match self {
+            Self::Server(held::Error::Upstream(upstream::Error::Refused { code, .. }))
+            | Self::Rejected { code, .. } => format!("the server refuses the statement ({code})"),
+            Self::Server(_) => self.to_string(),
+        }
+    }
 }
 
 impl From<upstream::Error> for Error {
@@ -91,11 +102,12 @@ pub async fn explain(config: Config, sql: &str) -> Result<String, Error> {
 /// A pool of the upstream URL's user and database. It has no clients.
 async fn open(mut config: Config) -> Result<Arc<Pool>, Error> {
     config.server_wait = Duration::ZERO; // a person waits for the answer: a server that is away is an error at once
+    config.citus_lanes = true; // the explanation says that the setting is needed
     let user = ("user".to_owned(), config.upstream.user.clone());
     let database = ("database".to_owned(), config.upstream.database.clone());
     let held = Arc::new(HeldConnections::new(&config));
     let credential = config.upstream.credential();
-    let identity = Identity::new(&[user, database]);
+    let identity = Identity::new(config.routes.first().clone(), &[user, database]);
     Ok(Pool::open(Arc::new(config), held, Arc::default(), identity, credential).await?)
 }
 
@@ -181,7 +193,9 @@ impl Ruling {
             Decision::Packed(packing) => packing,
             Decision::Pass { reason, .. } => return Self::passed(reason, false),
         };
-        let columns = packing.key.iter().flat_map(|key| &key.columns);
+        // Of several statements in WITH, one with a key.
+        let part = packing.parts().find(|part| part.key.is_some()).unwrap_or(packing);
+        let columns = part.key.iter().flat_map(|key| &key.columns);
         let parameter = |source: &KeySource| match source {
             KeySource::Param(index) => Some(*index),
             _ => None,
@@ -193,7 +207,7 @@ impl Ruling {
             reason: packing.why.clone(),
             remedy: None,
             key: columns.map(|column| (column.name.clone(), parameter(&column.source))).collect(),
-            rows_per_commit: Some(packing.rows_per_commit),
+            rows_per_commit: Some(part.rows_per_commit),
             is_boundary: false,
         }
     }
@@ -235,7 +249,15 @@ async fn explain_one(
     let values: Vec<String> =
         literals.iter().map(|literal| String::from_utf8_lossy(literal.value).into_owned()).collect();
     let explanation = classify::explain(&analysis, decision.as_ref(), &values);
-    Ok(Explained { analysis, decision, text: format!("shape: {shape}\n{explanation}") })
+    Ok(Explained { analysis, decision, text: format!("shape: {}\n{explanation}", shown(shape)) })
+}
+
+/// The shape as `SHOW STATEMENTS` shows it. The gateway takes no literals out of a text of several statements, so each of
+/// them can have literals here.
+fn shown(statement: &str) -> String {
+    let mut normaliser = Normaliser::new();
+    let shape = normaliser.run(statement).shape;
+    normalise::without_values(shape, shape.chars().count())
 }
 
 /// Lets the server parse the statement without running it: a syntax error or a missing table is no question of packing.
@@ -288,4 +310,28 @@ fn unit(statements: &[Explained]) -> String {
             ),
             None => statement.text.clone(),
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn an_error_without_values_repeats_no_message_of_the_server() {
+        let (code, message) =
+            ("22008".to_owned(), "date/time field value out of range: \"31.12.26\"".to_owned());
+        let rejected = Error::Rejected {
+            statement: "select 1".to_owned(),
+            message: message.clone(),
+            code: code.clone(),
+        };
+        let refused = Error::from(upstream::Error::Refused { code, message, frame: Bytes::new() });
+        for error in [rejected, refused] {
+            assert!(error.to_string().contains("31.12.26"));
+            assert_eq!(error.without_values(), "the server refuses the statement (22008)");
+        }
+        assert!(Error::Server(held::Error::Paused).without_values().contains("paused"));
+    }
 }

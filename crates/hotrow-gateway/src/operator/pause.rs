@@ -60,7 +60,13 @@ impl Shared {
 
     /// Resumes a database, or all.
     pub fn resume(&self, database: Option<&str>) -> Result<(), NotInUse> {
-        let pools = self.pools_of(database)?;
+        let pools = match self.pools_of(database) {
+            // All clients have left during the pause.
+            Err(NotInUse) if database.is_some_and(|name| self.directory.databases.is_paused(name)) => {
+                Vec::new()
+            }
+            pools => pools?,
+        };
         self.directory.databases.set_paused(database, false);
         pools.iter().filter(|pool| !pool.database_state().is_paused()).for_each(|pool| pool.resume());
         tracing::info!(database = database.unwrap_or("(all)"), "resumed");
@@ -75,19 +81,28 @@ impl Shared {
             pool.database_state().retire_connections();
             pool.close_idle();
         }
-        for pool in &pools {
-            if !pool.database_state().is_paused()
-                && let Err(error) = pool.ask_again().await
-            {
-                tracing::warn!(%error, clients = pool.identity.describe(), "the server could not be asked again");
-            }
+        let listeners = self.directory.listeners.renew(database);
+        // Each pool for itself, because its server may be unreachable.
+        let renewing: Vec<_> = pools.into_iter().map(|pool| tokio::spawn(renew(pool))).collect();
+        for renewed in renewing {
+            let _ = renewed.await; // it fails only when the process ends
         }
-        let mut closing: Vec<_> = pools.iter().flat_map(|pool| pool.renew()).collect();
-        closing.extend(self.directory.listeners.renew(database));
-        for closed in closing {
-            let _ = closed.await; // a lane that has ended has no connection
+        for closed in listeners {
+            let _ = closed.await; // a listener that has ended has no connection
         }
         Ok(())
+    }
+}
+
+/// Asks the server again for the settings of a pool, and makes its lanes log in again.
+async fn renew(pool: Arc<Pool>) {
+    if !pool.database_state().is_paused()
+        && let Err(error) = pool.ask_again().await
+    {
+        tracing::warn!(%error, clients = pool.identity.describe(), "the server could not be asked again");
+    }
+    for closed in pool.renew() {
+        let _ = closed.await; // a lane that has ended has no connection
     }
 }
 

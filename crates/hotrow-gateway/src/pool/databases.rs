@@ -1,10 +1,12 @@
 //! The states of all databases, and which of them an operator has paused.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 
 use hotrow_core::limits;
 
+use crate::config::routes::Route;
 use crate::lock::Lock;
 use crate::server::database::DatabaseState;
 
@@ -18,43 +20,78 @@ pub struct Databases {
 struct State {
     /// Databases that are first used during the pause are paused too.
     all_paused: bool,
-    databases: HashMap<String, Weak<DatabaseState>>,
+    /// The names that are paused by themselves. A pause lasts until it is ended, although all clients may leave and a reload
+    /// may give the name another server.
+    paused: BTreeSet<String>,
+    /// By the route's number and the name. A name has a second route while clients of a removed one finish.
+    databases: HashMap<(u64, String), Weak<DatabaseState>>,
+    /// The epochs of the catalogues, by the hosts of the server and the database's name there: several names, and the route
+    /// before a reload, can stand for one database.
+    catalogues: HashMap<(String, String), Weak<AtomicU64>>,
 }
 
 impl State {
     fn matching(&self, database: Option<&str>) -> impl Iterator<Item = Arc<DatabaseState>> {
         let wanted = move |name: &str| database.is_none_or(|database| database == name);
-        self.databases.iter().filter(move |(name, _)| wanted(name)).filter_map(|(_, state)| state.upgrade())
+        self.databases
+            .iter()
+            .filter(move |((_, name), _)| wanted(name))
+            .filter_map(|(_, state)| state.upgrade())
+    }
+
+    fn catalogue(&mut self, hosts: String, database: &str) -> Arc<AtomicU64> {
+        let place = (hosts, database.to_owned());
+        if let Some(known) = self.catalogues.get(&place).and_then(Weak::upgrade) {
+            return known;
+        }
+        self.catalogues.retain(|_, known| known.strong_count() > 0);
+        let new = Arc::default();
+        self.catalogues.insert(place, Arc::downgrade(&new));
+        new
     }
 }
 
 impl Databases {
     /// The state of a database.
-    pub fn of(&self, database: &str) -> Arc<DatabaseState> {
+    pub fn of(&self, route: &Route, database: &str) -> Arc<DatabaseState> {
+        let key = (route.id(), database.to_owned());
         let mut state = self.state.lock();
-        if let Some(found) = state.databases.get(database).and_then(Weak::upgrade) {
+        if let Some(found) = state.databases.get(&key).and_then(Weak::upgrade) {
             return found;
         }
         if state.databases.len() >= limits::POOLS_MAX {
             state.databases.retain(|_, state| state.strong_count() > 0);
         }
-        let new = Arc::new(DatabaseState::default());
-        if state.all_paused {
+        let catalogue = state.catalogue(route.server.upstream.hosts.to_string(), route.database(database));
+        let new = Arc::new(DatabaseState::new(catalogue));
+        if state.all_paused || state.paused.contains(database) {
             new.pause();
         }
-        state.databases.insert(database.to_owned(), Arc::downgrade(&new));
+        state.databases.insert(key, Arc::downgrade(&new));
         new
     }
 
     /// Pauses or resumes a database, or all.
     pub fn set_paused(&self, database: Option<&str>, paused: bool) {
         let mut state = self.state.lock();
-        if database.is_none() {
-            state.all_paused = paused;
+        match database {
+            None => {
+                state.all_paused = paused;
+                state.paused.clear();
+            }
+            Some(name) => {
+                state.paused.remove(name);
+                state.paused.extend(paused.then(|| name.to_owned()));
+            }
         }
         for one in state.matching(database) {
             if paused { one.pause() } else { one.resume() }
         }
+    }
+
+    /// Whether an operator has paused this database by its name.
+    pub fn is_paused(&self, database: &str) -> bool {
+        self.state.lock().paused.contains(database)
     }
 
     /// Number of connections in use, of a database or of all.

@@ -1,5 +1,6 @@
 //! All pools of the gateway, and what is needed to open one: the configuration, the held connections, the databases.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,10 +10,12 @@ use hotrow_core::limits;
 use hotrow_core::settings::Settings;
 
 use crate::config::Config;
+use crate::config::routes::Route;
 use crate::lock::Lock;
 use crate::pool::databases::Databases;
 use crate::pool::identity::Identity;
 use crate::pool::listener::Listeners;
+use crate::pool::lock_holders::LockHolders;
 use crate::pool::pools::{Full, PoolUse, Pools};
 use crate::pool::{Member, Pool, log_ins};
 use crate::server::held::{self, HeldConnection, HeldConnections};
@@ -21,7 +24,8 @@ use crate::server::login::Login;
 /// The pools.
 pub struct Directory {
     config: ArcSwap<Config>,
-    held: Arc<HeldConnections>,
+    /// The connections of sessions, by the server's number.
+    held: Lock<HashMap<u64, Arc<HeldConnections>>>,
     pools: Pools,
     /// Held while a client is admitted to a pool.
     joining: Lock<()>,
@@ -29,6 +33,8 @@ pub struct Directory {
     pub databases: Databases,
     /// The connections that listen for clients.
     pub listeners: Listeners,
+    /// Answers about the holders of rows, for the console.
+    pub lock_holders: LockHolders,
 }
 
 /// Why a client gets no pool.
@@ -44,12 +50,13 @@ impl Directory {
     /// Without open pools.
     pub fn new(config: Config) -> Self {
         Directory {
-            held: Arc::new(HeldConnections::new(&config)),
+            held: Lock::default(),
             config: ArcSwap::from_pointee(config),
             pools: Pools::default(),
             joining: Lock::default(),
             databases: Databases::default(),
             listeners: Listeners::default(),
+            lock_holders: LockHolders::default(),
         }
     }
 
@@ -58,12 +65,25 @@ impl Directory {
         self.config.load_full()
     }
 
-    /// Puts another configuration in force.
+    /// Puts another configuration in force. Pools of removed or changed databases serve the clients that they have.
     pub fn set_config(&self, config: Config) {
-        self.held.resize(&config);
         let config = Arc::new(config);
         self.config.store(config.clone());
+        self.held.lock().values().for_each(|held| held.resize(&config));
+        self.pools.close_removed(&config.routes);
         self.pools().iter().for_each(|pool| pool.reload(&config));
+        let is_needed = |id: &u64, held: &Arc<HeldConnections>| {
+            config.routes.has_server(*id) || Arc::strong_count(held) > 1
+        };
+        self.held.lock().retain(|id, held| is_needed(id, held));
+    }
+
+    /// The connections of a server. Each server has bounds of its own, so sessions that wait for one server do not keep
+    /// other sessions from another.
+    fn held_of(&self, route: &Route) -> Arc<HeldConnections> {
+        let config = self.config.load();
+        let new = || Arc::new(HeldConnections::new(&config));
+        self.held.lock().entry(route.server.id).or_insert_with(new).clone()
     }
 
     /// The open pools.
@@ -73,7 +93,9 @@ impl Directory {
 
     /// Closes connections that have been unused for this long, and unused pools.
     pub fn close_unused(&self, age: Duration) {
-        self.held.close_unused(age);
+        for held in self.held.lock().values() {
+            held.close_unused(age);
+        }
         self.pools.close_unused(Duration::from_millis(limits::POOL_IDLE_MS));
     }
 
@@ -90,8 +112,9 @@ impl Directory {
 
     async fn pool_of(&self, identity: Identity, credential: Credential) -> Result<PoolUse, NoPool> {
         let config = self.config_of(&identity);
-        let database = self.databases.of(identity.database());
-        let opening = Pool::open(config, self.held.clone(), database, identity.clone(), credential.clone());
+        let (route, held) = (identity.route(), self.held_of(identity.route()));
+        let database = self.databases.of(route, identity.database());
+        let opening = Pool::open(config, held, database, identity.clone(), credential.clone());
         let used = self.use_or_open(&identity, opening).await?;
         used.pool().context.login.renew(credential);
         used.pool().log_in().await.map_err(NoPool::Error)?;
@@ -111,7 +134,8 @@ impl Directory {
             let server = log_ins::ask(&mut held.upstream).await?;
             let login = Login::new(identity.user(), pool.context.login.credential());
             let (config, database) = (self.config_of(&identity), pool.database_state().clone());
-            Ok(Pool::start(config, self.held.clone(), database, identity.clone(), login, server))
+            let held = self.held_of(identity.route());
+            Ok(Pool::start(config, held, database, identity.clone(), login, server))
         };
         self.use_or_open(&identity, opening).await
     }
@@ -143,14 +167,15 @@ impl Directory {
     }
 
     fn config_of(&self, identity: &Identity) -> Arc<Config> {
-        Arc::new(self.config.load().of(identity.database(), identity.user()))
+        Arc::new(self.config.load().of(identity.route(), identity.database(), identity.user()))
     }
 
-    /// Adds the settings of the matching `[[pool]]` table for a client with these start-up parameters.
-    pub fn put_settings(&self, parameters: &mut Vec<(String, String)>) {
-        let identity = Identity::new(parameters);
-        if let Some(table) = &self.config_of(&identity).table {
-            table.put_settings(parameters);
+    /// The identity of a client with these start-up parameters, with the settings of the matching `[[pool]]` table.
+    pub fn identity(&self, route: Arc<Route>, parameters: &[(String, String)]) -> Identity {
+        let identity = Identity::new(route, parameters);
+        match &self.config_of(&identity).table {
+            Some(table) => identity.with_table(table),
+            None => identity,
         }
     }
 

@@ -1,27 +1,54 @@
-//! Which clients the server cannot tell apart: they share a pool.
+//! Which clients a server cannot tell apart: they share a pool.
+
+use std::sync::Arc;
 
 use hotrow_core::settings::Settings;
 
-/// The start-up parameters without the application's name, and the settings that clients have changed since. Clients with
-/// equal ones are the same to the server.
+use crate::config::PoolTable;
+use crate::config::routes::Route;
+
+/// The server, the start-up parameters without the application's name, and the settings that clients have changed since.
+/// Clients with equal ones are the same to the server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
+    route: Arc<Route>,
+    /// The database's name for the clients.
+    database: String,
     parameters: Vec<(String, String)>,
     settings: Settings,
 }
 
 impl Identity {
-    /// From a client's start-up parameters, including user and database, in any order.
-    pub fn new(parameters: &[(String, String)]) -> Self {
+    /// From a client's start-up parameters, including user and database, in any order. The route decides which user and
+    /// database they are at the server.
+    pub fn new(route: Arc<Route>, parameters: &[(String, String)]) -> Self {
         let mut parameters: Vec<_> =
             parameters.iter().filter(|(name, _)| !name.starts_with("_pq_.")).cloned().collect();
+        let mut database = String::new();
+        for (name, value) in &mut parameters {
+            match (name.as_str(), route.forced_user()) {
+                ("database", _) => {
+                    database.clone_from(value);
+                    route.database(&database).clone_into(value);
+                }
+                ("user", Some(user)) => user.clone_into(value),
+                _ => {}
+            }
+        }
         parameters.sort();
-        Identity { parameters, settings: Settings::default() }
+        Identity { route, database, parameters, settings: Settings::default() }
+    }
+
+    /// The same with more start-up parameters of a `[[pool]]` table.
+    pub fn with_table(mut self, table: &PoolTable) -> Self {
+        table.put_settings(&mut self.parameters);
+        self.parameters.sort();
+        self
     }
 
     /// The same with other settings.
     pub fn with_settings(&self, settings: Settings) -> Self {
-        Identity { parameters: self.parameters.clone(), settings }
+        Identity { settings, ..self.clone() }
     }
 
     /// The same without `client_encoding` if its value is UTF-8: half of the drivers send it, and the others get UTF-8
@@ -32,7 +59,7 @@ impl Identity {
             value.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
         let others = self.parameters.iter().filter(|(name, _)| name != "client_encoding");
         matches!(letters.as_str(), "utf8" | "unicode")
-            .then(|| Identity { parameters: others.cloned().collect(), settings: self.settings.clone() })
+            .then(|| Identity { parameters: others.cloned().collect(), ..self.clone() })
     }
 
     /// The start-up parameters for the server.
@@ -49,13 +76,23 @@ impl Identity {
         self.parameters.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value)
     }
 
-    /// The user that logs in.
+    /// Where its clients get to.
+    pub fn route(&self) -> &Arc<Route> {
+        &self.route
+    }
+
+    /// The user that logs in at the server.
     pub fn user(&self) -> &str {
         self.get("user")
     }
 
-    /// The database.
+    /// The database's name for the clients.
     pub fn database(&self) -> &str {
+        &self.database
+    }
+
+    /// The database's name at the server.
+    pub fn database_there(&self) -> &str {
         self.get("database")
     }
 

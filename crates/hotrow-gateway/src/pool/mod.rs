@@ -5,9 +5,13 @@ mod catalogue;
 pub mod databases;
 pub mod directory;
 pub mod identity;
+mod lanes;
 pub mod listener;
+mod lock_holders;
 mod log_ins;
+mod nodes;
 pub mod pools;
+mod replicas;
 pub mod waiting;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -16,15 +20,16 @@ use std::time::Instant;
 
 use hotrow_auth::Credential;
 use hotrow_core::admission::ServerSettings;
+use hotrow_core::affinity::LaneId;
 use hotrow_core::classify::{self, Analysis, Candidate, Decision};
-use hotrow_core::lane::{LaneKind, Unit};
+use hotrow_core::lane::Unit;
 use hotrow_core::limits;
 use hotrow_core::session::{Statement as _, Verdict};
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::config::Config;
-use crate::lane::{self, Detail, Envelope, Inbox, LaneContext, LaneSnapshot, Message};
+use crate::lane::{Detail, Envelope, LaneContext, LaneSnapshot, Message};
 use crate::lock::Lock;
 use crate::metrics::METRICS;
 use crate::server::database::DatabaseState;
@@ -34,7 +39,10 @@ use crate::server::permits::Permit;
 use crate::server::upstream;
 use crate::statements::{CachedVerdict, Statement, VerdictRecord, WhyNot};
 use identity::Identity;
+use lanes::Lanes;
+use nodes::Nodes;
 use pools::UseCount;
+use replicas::PoolReplicas;
 use waiting::WaitingCalls;
 
 /// A pool.
@@ -46,6 +54,11 @@ pub struct Pool {
     pub identity: Identity,
     /// The state that its lanes share.
     pub context: Arc<LaneContext>,
+    lanes: Lanes,
+    /// The nodes of its database, if that is distributed.
+    nodes: Nodes,
+    /// The replicas of its server.
+    pub replicas: PoolReplicas,
     /// Calls that found nothing and wait.
     pub waiting: WaitingCalls,
     held: Arc<HeldConnections>,
@@ -62,8 +75,6 @@ pub struct Pool {
     pub uses: UseCount,
     /// The tasks that run as long as it is open.
     tasks: OnceLock<Vec<AbortHandle>>,
-    writes: Vec<Arc<Inbox>>,
-    reads: Vec<Arc<Inbox>>,
 }
 
 /// A client of a pool until it is dropped.
@@ -106,21 +117,23 @@ impl Pool {
     ) -> Arc<Self> {
         let id = IDS.fetch_add(1, Relaxed);
         let logged_in = Lock::new((Instant::now(), database.catalogue_epoch()));
-        let inboxes = || (0..config.lanes).map(|_| Arc::default()).collect();
-        let (writes, reads) = (inboxes(), inboxes());
         let beginning = (identity.parameters(), identity.settings());
         let traffic = METRICS.traffic.of(identity.database(), identity.user());
-        let context = LaneContext::new(config, beginning, login, database, server, traffic);
+        let context = LaneContext::new(config, beginning, Arc::new(login), database, server, traffic);
         tracing::info!(
             pool = id,
             clients = identity.describe(),
             unpackable = context.unpackable(),
             "pool opened"
         );
+        let context = Arc::new(context);
         let pool = Arc::new(Pool {
             id,
             identity,
-            context: Arc::new(context),
+            lanes: Lanes::start(context.clone()),
+            nodes: Nodes::default(),
+            replicas: PoolReplicas::new(&context.config()),
+            context,
             waiting: WaitingCalls::default(),
             held,
             logged_in,
@@ -130,20 +143,12 @@ impl Pool {
             clients: AtomicUsize::new(0),
             uses: UseCount::default(),
             tasks: OnceLock::new(),
-            writes,
-            reads,
         });
-        let mut tasks = vec![
+        let tasks = vec![
             tokio::spawn(waiting::listen(pool.clone())).abort_handle(),
             tokio::spawn(log_ins::follow_log_ins(pool.clone())).abort_handle(),
             tokio::spawn(log_ins::follow_settings(pool.clone())).abort_handle(),
         ];
-        for kind in [LaneKind::Write, LaneKind::Read] {
-            for (index, inbox) in pool.lanes(kind).iter().enumerate() {
-                let lane = lane::run(pool.context.clone(), kind, index, inbox.clone());
-                tasks.push(tokio::spawn(lane).abort_handle());
-            }
-        }
         pool.tasks.set(tasks).expect("a pool is opened once");
         pool
     }
@@ -151,6 +156,9 @@ impl Pool {
     /// Ends its tasks.
     pub fn end(&self) {
         self.tasks.get().into_iter().flatten().for_each(AbortHandle::abort);
+        self.lanes.end();
+        self.nodes.all().iter().for_each(|node| node.lanes.end());
+        self.replicas.end();
         self.close_idle();
     }
 
@@ -181,7 +189,10 @@ impl Pool {
 
     /// Puts another configuration in force. Facts of the catalogue are queried again.
     pub fn reload(&self, config: &Config) {
-        self.context.set_config(config.of(self.identity.database(), self.identity.user()));
+        let config = config.of(self.identity.route(), self.identity.database(), self.identity.user());
+        self.nodes.all().iter().for_each(|node| node.set_config(&config));
+        self.replicas.set_config(&config);
+        self.context.set_config(config);
         self.catalogue_changed();
     }
 
@@ -209,7 +220,7 @@ impl Pool {
 
     /// Number of lanes of each kind.
     pub fn lanes_count(&self) -> usize {
-        self.writes.len()
+        self.lanes.count()
     }
 
     /// The state of its database.
@@ -222,9 +233,11 @@ impl Pool {
         self.held.idle_backends(self.id)
     }
 
-    /// Closes its idle connections.
+    /// Closes its idle connections, also those on which nodes and the primary are asked.
     pub fn close_idle(&self) {
         self.held.close_idle(self.id);
+        self.nodes.forget_questions();
+        self.replicas.close_question();
     }
 
     /// Pauses the lanes and the listener; new units wait. Each receiver reports that a connection is closed.
@@ -236,6 +249,7 @@ impl Pool {
 
     /// Makes the lanes and the listener log in again. Each receiver reports that an old connection is closed.
     pub fn renew(&self) -> Vec<oneshot::Receiver<()>> {
+        self.replicas.doubt_settings();
         let mut closing = self.ask_lanes(Message::Renew);
         closing.push(self.waiting.close(false));
         closing
@@ -243,16 +257,10 @@ impl Pool {
 
     /// Sends every lane a message with a channel for the answer.
     fn ask_lanes<T>(&self, message: impl Fn(oneshot::Sender<T>) -> Message) -> Vec<oneshot::Receiver<T>> {
-        let ask = |inbox: &Arc<Inbox>| {
-            let (answer, receiver) = oneshot::channel();
-            inbox.send(message(answer));
-            receiver
-        };
-        self.inboxes().map(ask).collect()
-    }
-
-    fn inboxes(&self) -> impl Iterator<Item = &Arc<Inbox>> {
-        self.writes.iter().chain(&self.reads)
+        let mut answers = self.lanes.ask(&message);
+        answers.extend(self.nodes.all().iter().flat_map(|node| node.lanes.ask(&message)));
+        answers.extend(self.replicas.all_lanes().flat_map(|lanes| lanes.ask(&message)));
+        answers
     }
 
     /// Asks all lanes for their state.
@@ -279,15 +287,8 @@ impl Pool {
         Ok(())
     }
 
-    fn lanes(&self, kind: LaneKind) -> &[Arc<Inbox>] {
-        match kind {
-            LaneKind::Write => &self.writes,
-            LaneKind::Read => &self.reads,
-        }
-    }
-
     /// Gives a unit to its lane.
-    pub fn submit(&self, lane: usize, session: u64, first: bool, mut sent: Envelope) {
+    pub fn submit(&self, lane: LaneId, session: u64, first: bool, mut sent: Envelope) {
         let packed = &mut sent.unit;
         let may_wait = packed.may_wait();
         if may_wait {
@@ -313,14 +314,17 @@ impl Pool {
             too_slow: false,
             payload: sent,
         };
-        self.lanes(kind)[lane].send(Message::Unit(unit));
+        let node = lane.node.and_then(|id| self.nodes.get(id));
+        let replica = lane.replica.and_then(|index| self.replicas.lanes(index));
+        let lanes = node.as_ref().map(|node| &node.lanes).or(replica).unwrap_or(&self.lanes);
+        lanes.submit(kind, lane.index, unit);
     }
 
     /// Sends every lane a message.
     pub fn send_all(&self, message: impl Fn() -> Message) {
-        for inbox in self.inboxes() {
-            inbox.send(message());
-        }
+        self.lanes.send_all(&message);
+        self.nodes.all().iter().for_each(|node| node.lanes.send_all(&message));
+        self.replicas.all_lanes().for_each(|lanes| lanes.send_all(&message));
     }
 
     /// A connection for a session to hold.
@@ -436,7 +440,7 @@ impl Pool {
                 let (pool, statement) = (self.clone(), statement.clone());
                 tokio::spawn(async move {
                     if let Analysis::Candidate(candidate) = &statement.analysis
-                        && let Err(error) = pool.ask(&statement, candidate, epoch).await
+                        && let Err(error) = pool.ask_everywhere(&statement, candidate, epoch).await
                     {
                         tracing::debug!(%error, "the catalogue could not be asked again");
                     }
@@ -489,8 +493,20 @@ impl Pool {
         let _one_at_a_time = statement.deciding.lock().await;
         match statement.known(epoch, self.config().catalogue_age) {
             CachedVerdict::Fresh(verdict) | CachedVerdict::Ageing(verdict) => Ok(verdict),
-            CachedVerdict::Missing => self.ask(statement, candidate, epoch).await,
+            CachedVerdict::Missing => self.ask_everywhere(statement, candidate, epoch).await,
         }
+    }
+
+    /// Asks the server, and the nodes where the statement has run.
+    async fn ask_everywhere(
+        self: &Arc<Self>,
+        statement: &Arc<Statement>,
+        candidate: &Candidate,
+        epoch: u64,
+    ) -> Result<Verdict, held::Error> {
+        let verdict = self.ask(statement, candidate, epoch).await?;
+        self.ask_nodes_again(statement, epoch).await;
+        Ok(verdict)
     }
 
     async fn ask(

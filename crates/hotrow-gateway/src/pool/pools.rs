@@ -1,4 +1,4 @@
-//! The open pools, found by identity and limited in all and for each role. An unused pool is closed for a new one, or
+//! The open pools, found by identity and limited for each server and each role there. An unused pool is closed for a new one, or
 //! after a while.
 
 use std::collections::HashMap;
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use hotrow_core::limits;
 use tokio::sync::OnceCell;
 
+use crate::config::routes::Routes;
 use crate::lock::Lock;
 use crate::pool::Pool;
 use crate::pool::identity::Identity;
@@ -24,9 +25,9 @@ pub struct Pools {
 /// Why no pool can be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// All pools are in use.
+    /// All pools of the server are in use.
     All,
-    /// All pools that the role may have are in use.
+    /// All pools that the role may have at the server are in use.
     Role,
 }
 
@@ -76,20 +77,21 @@ impl Pools {
         if let Some(cell) = cells.get(identity) {
             return Ok(cell.clone());
         }
-        let of_role = cells.keys().filter(|other| other.user() == identity.user()).count();
+        // Clients of a server that does not answer must not take the room of those of another.
+        let is_there = |other: &Identity| other.route().server.id == identity.route().server.id;
+        let is_of_role = |other: &Identity| other.user() == identity.user() && is_there(other);
         // Clients that change settings leave room for those that log in.
         if !identity.settings().is_empty() {
-            let is_one = |other: &Identity| other.user() == identity.user() && !other.settings().is_empty();
+            let is_one = |other: &Identity| is_of_role(other) && !other.settings().is_empty();
             if cells.keys().filter(|other| is_one(other)).count() >= limits::POOLS_WITH_SETTINGS_PER_ROLE_MAX
             {
                 evict(&mut cells, is_one).then_some(()).ok_or(Full::Role)?;
             }
         }
-        if of_role >= limits::POOLS_PER_ROLE_MAX {
-            let closes = evict(&mut cells, |other| other.user() == identity.user());
-            closes.then_some(()).ok_or(Full::Role)?;
-        } else if cells.len() >= limits::POOLS_MAX {
-            evict(&mut cells, |_| true).then_some(()).ok_or(Full::All)?;
+        if cells.keys().filter(|other| is_of_role(other)).count() >= limits::POOLS_PER_ROLE_MAX {
+            evict(&mut cells, is_of_role).then_some(()).ok_or(Full::Role)?;
+        } else if cells.keys().filter(|other| is_there(other)).count() >= limits::POOLS_MAX {
+            evict(&mut cells, is_there).then_some(()).ok_or(Full::All)?;
         }
         Ok(cells.entry(identity.clone()).or_default().clone())
     }
@@ -104,11 +106,20 @@ impl Pools {
 
     /// Closes pools that have been unused for this long.
     pub fn close_unused(&self, age: Duration) {
+        self.close_where(|_, since| since.elapsed() >= age);
+    }
+
+    /// Closes unused pools of routes that a reload has removed or changed.
+    pub fn close_removed(&self, routes: &Routes) {
+        self.close_where(|identity, _| !routes.has(identity.route()));
+    }
+
+    fn close_where(&self, wanted: impl Fn(&Identity, Instant) -> bool) {
         let mut cells = self.cells.lock();
-        let is_old = |cell: &Cell| unused(cell).is_some_and(|since| since.elapsed() >= age);
-        let old: Vec<_> =
-            cells.iter().filter(|(_, cell)| is_old(cell)).map(|(identity, _)| identity.clone()).collect();
-        old.iter().for_each(|identity| close(&mut cells, identity));
+        let closes =
+            |(identity, cell): &(&Identity, &Cell)| unused(cell).is_some_and(|since| wanted(identity, since));
+        let closing: Vec<_> = cells.iter().filter(closes).map(|(identity, _)| identity.clone()).collect();
+        closing.iter().for_each(|identity| close(&mut cells, identity));
     }
 }
 
@@ -119,6 +130,7 @@ fn unused(cell: &Cell) -> Option<Instant> {
 }
 
 /// Closes the pool that has been unused for longest among those that match. False if there is none.
+#[expect(clippy::mutable_key_type, reason = "a route is compared by its number, which never changes")]
 fn evict(cells: &mut HashMap<Identity, Cell>, wanted: impl Fn(&Identity) -> bool) -> bool {
     let candidates = cells.iter().filter(|(identity, _)| wanted(identity));
     let unused = candidates.filter_map(|(identity, cell)| Some((unused(cell)?, identity)));
@@ -129,6 +141,7 @@ fn evict(cells: &mut HashMap<Identity, Cell>, wanted: impl Fn(&Identity) -> bool
     true
 }
 
+#[expect(clippy::mutable_key_type, reason = "a route is compared by its number, which never changes")]
 fn close(cells: &mut HashMap<Identity, Cell>, identity: &Identity) {
     if let Some(pool) = cells.remove(identity).and_then(|cell| cell.get().cloned()) {
         tracing::info!(pool = pool.id, clients = pool.identity.describe(), "pool closed: it is unused");

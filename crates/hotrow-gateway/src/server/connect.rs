@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use hotrow_core::expect::Prepared;
+use hotrow_core::expect::PreparedStatements;
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, tag};
 use hotrow_wire::startup;
@@ -20,7 +20,7 @@ impl Upstream {
     /// Connects and logs in with these start-up parameters, to the first reachable host. It must be a primary if the
     /// configuration or the caller requires one.
     pub async fn connect(
-        server: &config::Upstream,
+        server: &config::UpstreamConfig,
         parameters: &[(String, String)],
         login: &Login,
         primary: bool,
@@ -45,7 +45,7 @@ impl Upstream {
     }
 
     async fn log_in(
-        server: &config::Upstream,
+        server: &config::UpstreamConfig,
         address: &Address,
         parameters: &[(String, String)],
         login: &Login,
@@ -59,7 +59,7 @@ impl Upstream {
             output: BytesMut::new(),
             notifications: BytesMut::new(),
             parameters: Vec::new(),
-            prepared: Prepared::default(),
+            prepared: PreparedStatements::default(),
             process_id: 0,
             secret: Bytes::new(),
             address: Arc::new(address.clone()),
@@ -111,7 +111,7 @@ impl Upstream {
 }
 
 /// A new connection, under TLS if both sides agree, without any message sent.
-pub async fn open(server: &config::Upstream, address: &Address) -> Result<Secured, Error> {
+pub async fn open(server: &config::UpstreamConfig, address: &Address) -> Result<Secured, Error> {
     let connect =
         async || net::connect(address).await.map_err(|error| Error::Io { address: address.clone(), error });
     let (read, write) = connect().await?;
@@ -129,7 +129,20 @@ pub async fn open(server: &config::Upstream, address: &Address) -> Result<Secure
 
 /// Asks the server to cancel a backend's statement. Returns when the server has closed the connection.
 pub async fn cancel(
-    server: &config::Upstream,
+    server: &config::UpstreamConfig,
+    address: &Address,
+    process_id: u32,
+    secret: &[u8],
+) -> Result<(), Error> {
+    let limit = std::time::Duration::from_millis(limits::CONNECT_TIMEOUT_MS);
+    match tokio::time::timeout(limit, send_cancel(server, address, process_id, secret)).await {
+        Ok(sent) => sent,
+        Err(_) => Err(Error::Timeout { address: address.clone() }),
+    }
+}
+
+async fn send_cancel(
+    server: &config::UpstreamConfig,
     address: &Address,
     process_id: u32,
     secret: &[u8],

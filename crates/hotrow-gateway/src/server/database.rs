@@ -16,8 +16,8 @@ pub struct DatabaseState {
     users: AtomicUsize,
     /// Counts requests to replace connections.
     generation: AtomicU64,
-    /// Counts possible changes of the catalogue.
-    catalogue: AtomicU64,
+    /// Counts possible changes of the catalogue. Shared by all names of the database.
+    catalogue: Arc<AtomicU64>,
     /// The rows on which transactions of clients work.
     pub rows: Arc<Rows>,
 }
@@ -30,6 +30,11 @@ pub struct DatabaseUse {
 }
 
 impl DatabaseState {
+    /// Of a database with this catalogue.
+    pub fn new(catalogue: Arc<AtomicU64>) -> Self {
+        DatabaseState { catalogue, ..DatabaseState::default() }
+    }
+
     /// Whether an operator has paused it.
     pub fn is_paused(&self) -> bool {
         self.paused.load(SeqCst)

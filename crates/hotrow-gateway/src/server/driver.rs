@@ -36,7 +36,7 @@ pub enum Error {
 /// Connects to the server of this URL: the first reachable host, or the first primary if one is required. If the
 /// connection is lost, the query under way reports the error.
 pub async fn connect(url: &str) -> Result<Client, Error> {
-    let server: config::Upstream = url.parse()?;
+    let server: config::UpstreamConfig = url.parse()?;
     let (rest, _) = conninfo::split(url, &tls::client::TLS_PARAMETERS);
     let mut config: Config = rest.parse()?;
     config.user(&server.user).dbname(&server.database);

@@ -1,4 +1,4 @@
-//! Upstream connections that sessions hold for a while: reused, made, waited for, given back, and closed when idle. The
+//! Connections to one server that sessions hold for a while: reused, made, waited for, given back, and closed when idle. The
 //! session decides what is sent on them.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use hotrow_core::notifications;
 use hotrow_core::settings::Settings;
 use hotrow_wire::frontend;
 
-use crate::config::{Config, PoolTable};
+use crate::config::{self, Config, PoolTable};
 use crate::lock::Lock;
 use crate::metrics::{GaugeGuard, METRICS};
 use crate::server::database::{DatabaseState, DatabaseUse};
@@ -19,7 +19,7 @@ use crate::server::login::Login;
 use crate::server::permits::{Permit, Permits};
 use crate::server::upstream::{self, Upstream};
 
-/// The connections of all pools.
+/// The connections of all pools of a server.
 #[derive(Debug)]
 pub struct HeldConnections {
     /// One permit for each connection in use.
@@ -124,6 +124,13 @@ pub enum Error {
     /// The server gave no connection.
     #[error(transparent)]
     Upstream(#[from] upstream::Error),
+}
+
+impl Error {
+    /// Whether the caller has waited for a connection in vain.
+    pub fn is_wait(&self) -> bool {
+        !matches!(self, Error::Upstream(upstream::Error::Refused { .. }))
+    }
 }
 
 impl HeldConnections {
@@ -347,15 +354,16 @@ fn cores() -> usize {
 
 /// Connects, and retries while a server restarts or fails over: nothing was sent yet that could be lost.
 pub async fn connect_with_retries(
-    config: &Config,
+    server: &config::UpstreamConfig,
+    patience: Duration,
     parameters: &[(String, String)],
     login: &Login,
 ) -> Result<Upstream, upstream::Error> {
     let since = Instant::now();
     let mut pause = Duration::from_millis(limits::RECONNECT_MIN_MS);
     loop {
-        match Upstream::connect(&config.upstream, parameters, login, false).await {
-            Err(error) if error.is_retryable() && since.elapsed() + pause < config.server_wait => {
+        match Upstream::connect(server, parameters, login, false).await {
+            Err(error) if error.is_retryable() && since.elapsed() + pause < patience => {
                 tracing::debug!(%error, "the server is unavailable: retrying");
             }
             done => return done,
@@ -379,7 +387,8 @@ impl OpenConnection {
         Beginning { parameters, settings, login }: Beginning<'_>,
         generation: u64,
     ) -> Result<Box<Self>, upstream::Error> {
-        let mut upstream = connect_with_retries(config, parameters, login).await?;
+        let mut upstream =
+            connect_with_retries(&config.upstream, config.server_wait, parameters, login).await?;
         let application_name = upstream.at_log_in("application_name").map(str::to_owned);
         if !settings.is_empty() {
             upstream.set_settings(settings, application_name.as_deref().unwrap_or_default()).await?;
@@ -485,7 +494,7 @@ impl OpenConnection {
         self.upstream.at_log_in("application_name").unwrap_or_default()
     }
 
-    /// Listens to these channels of the session too. What it reports by then is not kept.
+    /// Listens to these channels of the session too. Notifications that arrive by then are not kept.
     pub async fn listen<'a>(
         &mut self,
         channels: impl Iterator<Item = &'a str>,

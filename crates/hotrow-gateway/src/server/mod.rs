@@ -7,5 +7,6 @@ pub mod held;
 pub mod login;
 pub mod pack;
 pub mod permits;
+pub mod replica;
 pub mod rows;
 pub mod upstream;

@@ -6,6 +6,14 @@ use crate::server::upstream::{Error, Upstream};
 /// file describes its parameters. It must run before any function of the pack is called.
 pub const PACK_TRUSTED: &str = include_str!("../../sql/pack_trusted.sql");
 
+/// A query for the functions of an array that do not exist or that the role that asks cannot execute.
+pub const MISSING_FUNCTIONS: &str = include_str!("../../sql/missing_functions.sql");
+
+/// Whether this is a statement that the gateway's HTTP server sends on its own, not for a request to the API.
+pub fn is_own(statement: &[u8]) -> bool {
+    [PACK_TRUSTED, MISSING_FUNCTIONS].iter().any(|own| own.as_bytes() == statement)
+}
+
 /// A function of the pack that the gateway calls: its name and the types of its parameters.
 pub type PackFunction = [&'static str; 2];
 /// `hotrow.keep()`
@@ -16,6 +24,8 @@ pub const LIST_QUEUES: PackFunction = ["list_queues", "25 23"];
 pub const OPEN_MARK: PackFunction = ["open_mark", ""];
 /// `hotrow.merge_rules(text[])`
 pub const MERGE_RULES: PackFunction = ["merge_rules", "1009"];
+/// `hotrow.distribution_of(text)`, which only a distributed pack has
+pub const DISTRIBUTION_OF: PackFunction = ["distribution_of", "25"];
 
 /// Whether the role of this connection may run the pack's code and call this function. A role that cannot read the
 /// catalogue trusts no function.

@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use hotrow_core::admission::RowPatience;
 use hotrow_core::key::{Key, KeyName};
-use hotrow_core::row_queue::{Place, Queue, RowQueues};
+use hotrow_core::row_queue::{Meeting, QueueId, RowQueues, Turn};
 use hotrow_core::session;
 use tokio::sync::oneshot;
 
 use crate::hot_keys::{KeyCounts, KeySnapshot};
 use crate::lock::Lock;
-use crate::metrics::METRICS;
+use crate::metrics::{METRICS, microseconds};
 
 /// The rows of a database on which transactions of clients work.
 #[derive(Debug, Default)]
@@ -31,10 +31,12 @@ struct Waiting {
 #[derive(Debug)]
 pub struct RowPlace {
     rows: Arc<Rows>,
-    queue: Queue,
+    queue: QueueId,
     name: Option<Box<KeyName>>,
     /// When the transaction began to wait or to work.
     since: Instant,
+    /// When it began to work.
+    works_since: Instant,
     /// The largest number of other transactions that it has met on a row.
     others: Option<usize>,
 }
@@ -43,7 +45,7 @@ pub struct RowPlace {
 #[derive(Debug)]
 pub struct RowWait {
     rows: Arc<Rows>,
-    queue: Queue,
+    queue: QueueId,
     name: Option<Box<KeyName>>,
     since: Instant,
     ticket: u64,
@@ -54,15 +56,15 @@ pub struct RowWait {
 
 impl Rows {
     /// A place in this queue, or a wait for one. A row has a name.
-    pub fn join(self: &Arc<Self>, queue: Queue, name: Option<Box<KeyName>>) -> Result<RowPlace, RowWait> {
+    pub fn join(self: &Arc<Self>, queue: QueueId, name: Option<Box<KeyName>>) -> Result<RowPlace, RowWait> {
         let mut waiting = self.0.lock();
         let (rows, since) = (self.clone(), Instant::now());
         match waiting.queues.join(queue) {
-            Place::Works => Ok(RowPlace { rows, queue, name, since, others: None }),
-            Place::Waits { ticket, ended } => {
+            Turn::Works => Ok(RowPlace { rows, queue, name, since, works_since: since, others: None }),
+            Turn::Waits { ticket, ended } => {
                 let (wakes, woken) = oneshot::channel();
                 waiting.wakers.insert(ticket, wakes);
-                if let Queue::Row(key) = queue
+                if let QueueId::Row(key) = queue
                     && let Some(name) = name.as_deref().filter(|_| !waiting.counts.is_named(&key))
                 {
                     waiting.counts.name(key, name.clone());
@@ -75,8 +77,9 @@ impl Rows {
     /// A transaction at the server comes to this row. Returns its place, and the number of others that work on the row.
     pub fn come_to(self: &Arc<Self>, row: Key, name: Box<KeyName>) -> (RowPlace, usize) {
         let others = self.0.lock().queues.come_to(row);
-        let (queue, name) = (Queue::Row(row), Some(name));
-        (RowPlace { rows: self.clone(), queue, name, since: Instant::now(), others: None }, others)
+        let (queue, name) = (QueueId::Row(row), Some(name));
+        let since = Instant::now();
+        (RowPlace { rows: self.clone(), queue, name, since, works_since: since, others: None }, others)
     }
 
     /// The rows with the most transactions, and those for which transactions wait.
@@ -99,7 +102,7 @@ impl Waiting {
 
     /// Counts a transaction that has worked on a row and has ended.
     fn count(&mut self, place: &mut RowPlace) {
-        let Queue::Row(key) = place.queue else { return };
+        let QueueId::Row(key) = place.queue else { return };
         self.ended += 1;
         let now = Instant::now();
         let time = std::iter::once(now.saturating_duration_since(place.since));
@@ -111,8 +114,8 @@ impl Waiting {
     }
 
     /// A transaction has ended: it is the next one's turn.
-    fn leave(&mut self, queue: Queue, others: Option<usize>) {
-        for ticket in self.queues.leave(queue, others) {
+    fn leave(&mut self, queue: QueueId, meeting: Meeting) {
+        for ticket in self.queues.leave(queue, meeting) {
             self.wake(ticket);
         }
     }
@@ -145,7 +148,14 @@ impl RowWait {
         }
         self.is_over = true;
         let (rows, name) = (self.rows.clone(), self.name.take());
-        RowPlace { rows, queue: self.queue, name, since: self.since, others: None }
+        RowPlace {
+            rows,
+            queue: self.queue,
+            name,
+            since: self.since,
+            works_since: Instant::now(),
+            others: None,
+        }
     }
 }
 
@@ -157,7 +167,7 @@ impl Drop for RowWait {
         let mut rows = self.rows.0.lock();
         match rows.wakers.remove(&self.ticket) {
             Some(_) => rows.queues.give_up(self.queue, self.ticket),
-            None => rows.leave(self.queue, None), // its turn has come, unnoticed
+            None => rows.leave(self.queue, Meeting::NoRow(0)), // its turn has come, unnoticed
         }
     }
 }
@@ -167,12 +177,19 @@ impl Drop for RowPlace {
         let rows = self.rows.clone();
         let mut rows = rows.0.lock();
         rows.count(self);
-        rows.leave(self.queue, self.others);
+        let meeting = match self.others {
+            None => Meeting::NoRow(microseconds(self.works_since.elapsed())),
+            Some(others) => Meeting::Others(others),
+        };
+        rows.leave(self.queue, meeting);
     }
 }
 
 impl session::Place for RowPlace {
     fn met(&mut self, others: usize) {
+        if self.others.is_none() {
+            self.rows.0.lock().queues.has_row(self.queue, microseconds(self.works_since.elapsed()));
+        }
         self.others = self.others.max(Some(others));
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::{Buf, Bytes, BytesMut};
-use hotrow_core::expect::Prepared;
+use hotrow_core::expect::PreparedStatements;
 use hotrow_core::limits;
 use hotrow_core::settings::Settings;
 use hotrow_wire::backend::{self, Report, tag};
@@ -128,7 +128,7 @@ pub struct Upstream {
     /// The settings that the server reports, but the client's name at log-in.
     pub parameters: Vec<(String, String)>,
     /// The statements that are prepared on it.
-    pub prepared: Prepared,
+    pub prepared: PreparedStatements,
     /// For cancel requests: the backend's process ID.
     pub process_id: u32,
     /// For cancel requests: the backend's secret.
@@ -164,8 +164,9 @@ impl Upstream {
         self.query(text, values).await
     }
 
-    /// Prepares a statement. False if the server refuses it.
+    /// Prepares a statement in the place of an earlier one. False if the server refuses it.
     pub async fn prepare(&mut self, name: &[u8], text: &[u8], types: &[u8]) -> Result<bool, Error> {
+        frontend::ObjectName { statement: true, name }.put(frontend::tag::CLOSE, &mut self.output);
         frontend::Parse { name, text, types }.put(&mut self.output);
         self.output.extend_from_slice(frontend::SYNC);
         self.flush().await?;
@@ -224,7 +225,7 @@ impl Upstream {
     pub async fn describe(&mut self, text: &[u8], types: &[u8]) -> Result<Option<Bytes>, Error> {
         frontend::Parse { name: b"", text, types }.put(&mut self.output);
         self.prepared.forget_unnamed();
-        frontend::Named { statement: true, name: b"" }.put(frontend::tag::DESCRIBE, &mut self.output);
+        frontend::ObjectName { statement: true, name: b"" }.put(frontend::tag::DESCRIBE, &mut self.output);
         self.output.extend_from_slice(frontend::SYNC);
         self.flush().await?;
         let mut description = BytesMut::new();

@@ -21,6 +21,8 @@ pub struct SessionActivity {
     since: AtomicU64,
     packed: AtomicU64,
     passed: AtomicU64,
+    /// Units among the packed ones that went to replicas.
+    on_replicas: AtomicU64,
     received: AtomicU64,
     /// When the unit that is passed through arrived, in microseconds since the first use of the clock. 0 if there is
     /// none.
@@ -37,8 +39,9 @@ const SWITCHED_OFF: u32 = 1 << 3;
 /// The first of the bits for left-over state on the connection, in the order of [`PINS`].
 const FIRST_PIN: u32 = 4;
 type IsLeft = fn(Effect) -> bool;
-const PINS: [(IsLeft, &str); 8] = [
+const PINS: [(IsLeft, &str); 9] = [
     (|left| left.settings, "SET"),
+    (|left| left.read_here, "statement read after SET"),
     (|left| left.role, "SET ROLE"),
     (|left| left.temporary, "temporary table"),
     (|left| left.prepared, "PREPARE"),
@@ -85,6 +88,16 @@ impl SessionActivity {
     /// Counts a unit that goes to a lane.
     pub fn count_packed(&self) {
         self.packed.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a unit that goes to a replica.
+    pub fn count_on_replica(&self) {
+        self.on_replicas.fetch_add(1, Relaxed);
+    }
+
+    /// Units that went to replicas so far.
+    pub fn on_replicas(&self) -> u64 {
+        self.on_replicas.load(Relaxed)
     }
 
     /// Counts a unit that is passed through.

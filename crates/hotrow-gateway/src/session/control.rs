@@ -1,10 +1,13 @@
-//! Cancel requests: checks their keys and forwards them.
+//! Cancel requests: checks their keys and carries them. `hotrow_core::session::CancelState` decides where they go.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
 
 use bytes::Bytes;
+use hotrow_core::limits;
+use hotrow_core::session::{CancelState, CancelTarget, WaitsFor};
 use tokio::sync::Notify;
 
 use crate::lane::{Mailbox, Message};
@@ -30,28 +33,13 @@ pub struct Control {
     pub peer: Peer,
     /// The session's activity.
     pub activity: SessionActivity,
-    target: Lock<CancelTarget>,
-    /// Counts cancel requests that were sent to lanes.
-    cancels: AtomicU64,
-    /// Notifies a waiting session that it is cancelled.
-    cancelled: TaskNotify,
-    /// Held while a cancel request is sent to the server.
+    cancel: Lock<CancelState<BackendKey>>,
+    /// Notifies the session's task that its wait is cancelled, or that a cancel request has arrived.
+    changed: TaskNotify,
+    /// Held while a cancel request is sent to the server, so a client cannot make many at once.
     sending: tokio::sync::Mutex<()>,
-    /// Whether a cancel request is being sent.
-    is_cancelling: AtomicBool,
     /// An operator disconnects the client.
     is_killed: AtomicBool,
-}
-
-/// Where a session's work is for a cancel request.
-#[derive(Debug)]
-enum CancelTarget {
-    /// In lanes, if the session has work.
-    Lanes,
-    /// The session waits: the reason, and whether it was cancelled.
-    Waiting(&'static str, bool),
-    /// At a backend.
-    Backend(BackendKey),
 }
 
 /// The backend that works for a session.
@@ -80,53 +68,66 @@ impl Control {
         *self.pool.lock() = pool;
     }
 
-    /// Sets the backend that works for the session. Returns whether the session was cancelled while it waited.
-    pub fn set_target(&self, target: Option<BackendKey>) -> bool {
-        let target = target.map_or(CancelTarget::Lanes, CancelTarget::Backend);
-        matches!(std::mem::replace(&mut *self.target.lock(), target), CancelTarget::Waiting(_, true))
+    /// A backend is there for the session. False if the session's work was cancelled before.
+    pub fn works(&self, backend: BackendKey) -> bool {
+        let unit = self.earliest();
+        self.cancel.lock().works(backend, unit)
     }
 
-    /// Notes that no backend works for the session any more. The session calls it before it gives its connection back.
-    /// Otherwise a cancel request under way could hit the next user of the connection.
-    pub async fn clear_target(&self) {
-        self.set_target(None);
-        // The target was changed under the lock. A task that read the target before has set this flag before.
-        if self.is_cancelling.load(Relaxed) {
-            let _sent = self.sending.lock().await;
+    /// The backend that the session has left for a query of the gateway works for the session again.
+    pub fn returns(&self, backend: BackendKey) {
+        self.cancel.lock().returns(backend);
+    }
+
+    /// The session has lost its backend.
+    pub fn disconnected(&self) {
+        self.cancel.lock().leaves();
+    }
+
+    /// The session leaves its backend. Returns when no cancel request is on its way there.
+    pub async fn leave(&self) {
+        while !self.cancel.lock().leaves() {
+            self.changed.notified().await;
         }
     }
 
-    /// Notes that the session waits for this reason, and has no units in lanes.
-    pub fn set_waiting(&self, what: &'static str) {
-        *self.target.lock() = CancelTarget::Waiting(what, false);
+    /// The session begins to wait.
+    pub fn waits(&self, waits_for: WaitsFor) {
+        let unit = self.earliest();
+        self.cancel.lock().waits(waits_for, unit);
     }
 
-    /// Number of cancel requests for the session's units in lanes.
-    pub fn cancels(&self) -> u64 {
-        self.cancels.load(Relaxed)
+    /// The session waits no longer. Returns whether its wait was cancelled.
+    pub fn wait_over(&self) -> bool {
+        self.cancel.lock().wait_over()
     }
 
     /// Returns when the session is cancelled while it waits.
     pub async fn cancelled_waiting(&self) {
-        while !matches!(*self.target.lock(), CancelTarget::Waiting(_, true)) {
-            self.cancelled.notified().await;
+        while !self.cancel.lock().is_cancelled() {
+            self.changed.notified().await;
         }
+    }
+
+    /// Whether a cancel request came for this unit, which a lane has given back.
+    pub fn is_meant(&self, slot: u64) -> bool {
+        self.cancel.lock().is_meant(Some(slot))
+    }
+
+    /// The slot of the earliest unit without an answer.
+    fn earliest(&self) -> Option<u64> {
+        let (first, last) = self.mailbox.answers(|answers| answers.slots());
+        last.map(|_| first)
     }
 
     /// The process ID of the backend that works for the session. None while the session waits for one.
     pub fn backend(&self) -> Option<u32> {
-        match &*self.target.lock() {
-            CancelTarget::Backend(target) => Some(target.process_id),
-            CancelTarget::Lanes | CancelTarget::Waiting(..) => None,
-        }
+        self.cancel.lock().backend().map(|backend| backend.process_id)
     }
 
-    /// Why the session waits, if it does.
-    pub fn waiting(&self) -> Option<&'static str> {
-        match &*self.target.lock() {
-            CancelTarget::Waiting(what, _) => Some(what),
-            CancelTarget::Lanes | CancelTarget::Backend(_) => None,
-        }
+    /// What the session waits for, if it does.
+    pub fn waits_for(&self) -> Option<WaitsFor> {
+        self.cancel.lock().waits_for()
     }
 
     /// Whether an operator disconnects the client.
@@ -134,45 +135,60 @@ impl Control {
         self.is_killed.load(Relaxed)
     }
 
-    /// Disconnects the client. Its statement is cancelled, so the session does not wait for its end.
+    /// Disconnects the client. Its statement is cancelled at the server too, wherever it is.
     pub fn kill(self: &Arc<Self>) {
-        self.is_killed.store(true, Relaxed);
-        self.mailbox.task_notify.notify();
         let control = self.clone();
-        tokio::spawn(async move { control.cancel().await });
+        tokio::spawn(async move {
+            // Cancel requests of the client that cannot be sent do not hold an operator up.
+            let patience = Duration::from_millis(limits::CONNECT_TIMEOUT_MS);
+            let _sending = tokio::time::timeout(patience, control.sending.lock()).await;
+            let target = control.request(true);
+            control.mailbox.task_notify.notify();
+            control.carry(target).await;
+        });
     }
 
     async fn cancel(&self) {
         let _sending = self.sending.lock().await;
-        self.is_cancelling.store(true, Relaxed);
-        self.forward_cancel().await;
-        self.is_cancelling.store(false, Relaxed);
+        let target = self.request(false);
+        self.carry(target).await;
     }
 
-    async fn forward_cancel(&self) {
-        let target = match &mut *self.target.lock() {
+    /// The session of a killed client ends after the request knows its target. If it ended before, nothing would tell where
+    /// its work is, and the work would go on.
+    fn request(&self, kill: bool) -> CancelTarget<BackendKey> {
+        let earliest = self.earliest();
+        let mut cancel = self.cancel.lock();
+        self.is_killed.fetch_or(kill, Relaxed);
+        cancel.request(earliest)
+    }
+
+    async fn carry(&self, target: CancelTarget<BackendKey>) {
+        let backend = match target {
+            CancelTarget::Session => return self.changed.notify(),
             CancelTarget::Lanes => {
-                // under the lock, so a session that begins to wait sees it
-                self.cancels.fetch_add(1, Relaxed);
-                None
+                return self.pool().send_all(|| Message::Cancel(self.mailbox.session));
             }
-            CancelTarget::Waiting(_, cancelled) => {
-                *cancelled = true;
-                return self.cancelled.notify();
-            }
-            CancelTarget::Backend(target) => Some(target.clone()),
+            CancelTarget::Backend(backend) => backend,
         };
-        match target {
-            Some(target) => {
-                let pool = self.pool();
-                let config = pool.config();
-                let BackendKey { process_id, secret, address } = target;
-                if let Err(error) = connect::cancel(&config.upstream, &address, process_id, &secret).await {
-                    tracing::warn!(%error, session = self.mailbox.session, "a cancel request could not be sent");
-                }
-            }
-            None => self.pool().send_all(|| Message::Cancel(self.mailbox.session)),
+        let _request = Request(self);
+        let pool = self.pool();
+        let config = pool.config();
+        let BackendKey { process_id, secret, address } = backend;
+        let sent = connect::cancel(&config.upstream, &address, process_id, &secret).await;
+        if let Err(error) = sent {
+            tracing::warn!(%error, session = self.mailbox.session, "a cancel request could not be sent");
         }
+    }
+}
+
+/// A cancel request on its way to a backend, until it is dropped.
+struct Request<'c>(&'c Control);
+
+impl Drop for Request<'_> {
+    fn drop(&mut self) {
+        self.0.cancel.lock().arrived();
+        self.0.changed.notify();
     }
 }
 
@@ -217,11 +233,9 @@ impl Controls {
             pool: Lock::new(pool),
             peer,
             activity: SessionActivity::new(name),
-            target: Lock::new(CancelTarget::Lanes),
-            cancels: AtomicU64::new(0),
-            cancelled: TaskNotify::default(),
+            cancel: Lock::default(),
+            changed: TaskNotify::default(),
             sending: tokio::sync::Mutex::new(()),
-            is_cancelling: AtomicBool::new(false),
             is_killed: AtomicBool::new(false),
         });
         sessions.insert(process_id, control.clone());

@@ -4,17 +4,21 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
-use hotrow_core::expect::Prepared;
+use hotrow_core::affinity::LaneId;
+use hotrow_core::expect::PreparedStatements;
 use hotrow_core::key::{Key, KeyName};
 use hotrow_core::normalise::Shape;
+use hotrow_core::replica::{Floor, ReadSource};
 use hotrow_core::session::{self, Answers, Proof, Verdict};
+use hotrow_core::settings::Settings;
 use hotrow_wire::backend::Problem;
 
 use crate::lane::{Envelope, Mailbox, Packed, Returned};
 use crate::metrics::{METRICS, microseconds};
 use crate::pool::Pool;
-use crate::pool::listener::NotificationInbox;
+use crate::pool::listener::{self, Subscription};
 use crate::server::held::{HeldConnection, OpenConnection};
+use crate::server::replica::newest_connection;
 use crate::server::rows::RowPlace;
 use crate::session::control::Control;
 use crate::statements::Statement;
@@ -29,8 +33,8 @@ pub struct Environment {
     pub control: Arc<Control>,
     /// When the last bytes of the client arrived.
     pub since: Instant,
-    /// Its notifications, while it listens without a connection of its own.
-    pub inbox: Option<Arc<NotificationInbox>>,
+    /// Its share of the connection that listens for the clients of its role.
+    pub subscription: Option<Arc<Subscription>>,
 }
 
 impl session::Environment for Environment {
@@ -100,20 +104,39 @@ impl session::Environment for Environment {
         !self.pool.identity.settings().is_empty()
     }
 
+    fn settings(&self) -> Settings {
+        self.pool.identity.settings().clone()
+    }
+
+    fn has_setting(&self, name: &str) -> bool {
+        self.pool.identity.settings().contains(name)
+    }
+
     fn catalogue_changed(&self) {
         self.pool.catalogue_changed();
     }
 
     fn envelope(&self, unit: Packed) -> Envelope {
-        let cancels = self.control.cancels();
-        Envelope { cancels, ..Envelope::new(unit, self.mailbox.clone(), self.since) }
+        Envelope::new(unit, self.mailbox.clone(), self.since)
     }
 
-    fn assign(&self, unit: &Packed, only: Option<usize>) -> Option<usize> {
-        self.pool.context.assign(unit, only)
+    fn assign(&self, unit: &Packed, only: Option<LaneId>) -> Option<LaneId> {
+        self.pool.assign(unit, only)
     }
 
-    fn submit(&self, lane: usize, first: bool, envelope: Envelope) {
+    fn source(&self, floor: Option<&Floor>, unit: &Packed) -> ReadSource {
+        self.pool.read_source(floor, unit)
+    }
+
+    fn newest_connection(&self) -> u64 {
+        newest_connection()
+    }
+
+    fn assign_replica(&self, replica: usize, unit: &Packed) -> Option<LaneId> {
+        self.pool.assign_replica(replica, unit).inspect(|_| self.control.activity.count_on_replica())
+    }
+
+    fn submit(&self, lane: LaneId, first: bool, envelope: Envelope) {
         self.pool.submit(lane, self.mailbox.session, first, envelope);
     }
 
@@ -169,19 +192,35 @@ impl session::Environment for Environment {
     }
 
     fn disconnected(&self) {
-        self.control.set_target(None);
+        self.control.disconnected();
     }
 
     fn next_notification(&self) -> Option<Bytes> {
-        self.inbox.as_ref()?.pop()
+        self.subscription.as_ref()?.inbox.pop()
     }
 
     fn notifications_up_to(&self, body: &[u8]) -> usize {
-        self.inbox.as_ref().map_or(0, |inbox| inbox.count_up_to(body))
+        self.subscription.as_ref().map_or(0, |subscription| subscription.inbox.count_up_to(body))
     }
 
     fn notifications_end(&self) -> Option<Problem> {
-        self.inbox.as_ref()?.ended()
+        self.subscription.as_ref()?.inbox.ended()
+    }
+
+    fn notifications_lost(&self) {
+        if let Some(subscription) = &self.subscription {
+            subscription.inbox.end(&listener::lost());
+        }
+    }
+
+    fn channels_ended(&mut self, ended: &[String], left: usize) {
+        if let Some(subscription) = &self.subscription {
+            subscription.remove(ended);
+        }
+        self.control.activity.set_channels(left);
+        if left == 0 {
+            self.subscription = None;
+        }
     }
 }
 
@@ -190,11 +229,11 @@ impl session::Connection for HeldConnection {
         &mut self.upstream.output
     }
 
-    fn prepared(&self) -> &Prepared {
+    fn prepared(&self) -> &PreparedStatements {
         &self.upstream.prepared
     }
 
-    fn prepared_mut(&mut self) -> &mut Prepared {
+    fn prepared_mut(&mut self) -> &mut PreparedStatements {
         &mut self.upstream.prepared
     }
 
@@ -235,5 +274,9 @@ impl session::Envelope<Statement> for Envelope {
     fn address(&mut self, slot: u64, changes_names: bool) {
         self.slot = slot;
         self.changes_names = changes_names;
+    }
+
+    fn set_floor(&mut self, floor: Floor) {
+        self.floor = Some(floor);
     }
 }

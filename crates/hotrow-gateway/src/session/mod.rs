@@ -28,14 +28,12 @@ use crate::lane::{Backlog, Mailbox, Message};
 use crate::net::ReadHalf;
 use crate::net::budget::Reservation;
 use crate::pool::directory::Directory;
-use crate::pool::listener::Subscription;
 use crate::pool::pools::PoolUse;
 use crate::pool::{Member, Pool};
 use crate::session::control::Control;
 use crate::session::environment::Environment;
 use crate::session::problems::{killed, stopping};
 use crate::session::stop::{Stage, Stop};
-pub use waiting_call::CALL_WAITS;
 
 /// What a session needs.
 type Need = session::Need<Environment>;
@@ -49,8 +47,6 @@ pub struct SessionTask {
     directory: Arc<Directory>,
     mailbox: Arc<Mailbox>,
     control: Arc<Control>,
-    /// Its share of the connection that listens for the clients of its role.
-    subscription: Option<Subscription>,
     read: ReadHalf,
     input: BytesMut,
     budget: Reservation,
@@ -86,6 +82,8 @@ pub struct Start {
     pub input: BytesMut,
     /// The client's name.
     pub application_name: String,
+    /// Whether its point reads run on replicas.
+    pub reads_from_replica: bool,
     /// The server's settings that the client was told.
     pub reported_settings: Arc<ServerSettings>,
     /// Whether the gateway stops. The mailbox wakes the session when this changes.
@@ -102,16 +100,15 @@ impl SessionTask {
             mailbox: mailbox.clone(),
             control: control.clone(),
             since: Instant::now(),
-            inbox: None,
+            subscription: None,
         };
         SessionTask {
-            session: Session::new(environment, start.application_name),
+            session: Session::new(environment, start.application_name, start.reads_from_replica),
             pool,
             membership,
             directory: start.directory,
             mailbox,
             control,
-            subscription: None,
             read: start.read,
             input: start.input,
             budget: Reservation::default(),

@@ -1,7 +1,7 @@
 //! A session's notifications: what it has on its connection is handed over to the connection that all sessions of its
 //! role share, so a session that only listens holds none. `hotrow_core::session` decides when the client gets them.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hotrow_core::limits;
@@ -17,7 +17,7 @@ use crate::server::upstream;
 impl SessionTask {
     /// Waits until everything that was notified before has arrived.
     pub(super) async fn catch_up(&mut self) -> Result<(), SessionEnd> {
-        if let Some(subscription) = &self.subscription {
+        if let Some(subscription) = &self.session.env.subscription {
             subscription.catch_up().await;
         }
         self.session.caught_up();
@@ -27,57 +27,18 @@ impl SessionTask {
     /// Prepares a connection for a session that listens: its statements find the channels there.
     pub(super) async fn listen_on(&mut self, held: &mut HeldConnection) -> Result<(), upstream::Error> {
         held.listen(self.session.shared_channels().iter().map(String::as_str)).await?;
-        if let Some(subscription) = &self.subscription {
+        if let Some(subscription) = &self.session.env.subscription {
             subscription.catch_up().await;
         }
         held.upstream.notifications.clear(); // the shared connection reports them too
         Ok(())
     }
 
-    /// The server has found these channels on the session's connection. Hands them over to the shared connection. False
-    /// if the session has to keep its connection for them.
-    pub(super) async fn share(&mut self, found: BTreeSet<String>) -> Result<bool, held::Error> {
-        let Some(held) = self.session.connection() else { return Ok(true) };
-        held.listens |= !found.is_empty();
-        // The shared connection speaks UTF-8.
-        let speaks_utf8 = held.upstream.speaks_utf8();
-        let listens = !found.is_empty();
-        let was_shared = !self.session.shared_channels().is_empty();
-        let in_doubt = self.session.channels_in_doubt() && was_shared;
-        let added = self.session.channels_found(found);
-        let is_shared = match speaks_utf8 {
-            true if added.is_empty() && !in_doubt => true,
-            true => self.take_over(TakesOver::Shared(added)).await?,
-            false => !listens,
-        };
-        // Only one connection that reports all channels shows their order.
-        if was_shared && !(is_shared && speaks_utf8) && !self.take_over(TakesOver::Held).await? {
-            self.end_notifications();
-        }
-        let ended = self.session.end_channels();
-        if let Some(subscription) = &self.subscription {
-            subscription.remove(&ended);
-        }
-        let count = self.session.shared_channels().len();
-        self.control.activity.set_channels(count);
-        if count == 0 {
-            self.session.env.inbox = None;
-            self.subscription = None;
-        }
-        Ok(is_shared)
-    }
-
     /// Another connection takes over. Both listen for a moment, and a marker shows where. False if it does not.
-    async fn take_over(&mut self, takes_over: TakesOver) -> Result<bool, held::Error> {
+    pub(super) async fn take_over(&mut self, takes_over: TakesOver) -> Result<bool, held::Error> {
         let Some(held) = self.session.connection() else { return Ok(false) };
         held.listen([MARKER_CHANNEL].into_iter()).await?;
-        if self.subscription.is_none() {
-            let inbox = NotificationInbox::new(self.mailbox.clone());
-            let listener = self.directory.listeners.of(&self.pool);
-            self.session.env.inbox = Some(inbox.clone());
-            self.subscription = Some(Subscription::new(listener, self.mailbox.session, inbox));
-        }
-        let Some(subscription) = &self.subscription else { return Ok(false) };
+        let subscription = self.subscription();
         let channels = match &takes_over {
             TakesOver::Shared(channels) => channels.clone(),
             TakesOver::Held => Vec::new(),
@@ -91,19 +52,20 @@ impl SessionTask {
             self.session.taken_over(&marker);
         } else {
             tracing::debug!("a session's channels stay where they are, because there is no marker");
-            if let Some(subscription) = &self.subscription {
-                subscription.remove(&channels);
-            }
+            subscription.remove(&channels);
         }
         self.end_marking().await?;
         Ok(is_over)
     }
 
-    /// It is not known which notifications the client misses: it is told.
-    fn end_notifications(&self) {
-        if let Some(inbox) = &self.session.env.inbox {
-            inbox.end(&listener::lost());
-        }
+    /// The session's share of the connection that listens for the clients of its role.
+    fn subscription(&mut self) -> Arc<Subscription> {
+        let new = || {
+            let inbox = NotificationInbox::new(self.mailbox.clone());
+            let listener = self.directory.listeners.of(&self.pool);
+            Arc::new(Subscription::new(listener, self.mailbox.session, inbox))
+        };
+        self.session.env.subscription.get_or_insert_with(new).clone()
     }
 
     async fn end_marking(&mut self) -> Result<(), held::Error> {

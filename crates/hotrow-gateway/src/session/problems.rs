@@ -2,7 +2,7 @@
 
 use hotrow_wire::backend::Problem;
 
-use crate::metrics::{METRICS, Refusal};
+use crate::metrics::{METRICS, RefusalReason};
 use crate::server::{held, upstream};
 
 /// The error for a client that gets no connection.
@@ -54,11 +54,11 @@ fn because(error: &held::Error, fatal: bool, outcome: &str, retry: &str) -> Prob
     Problem { fatal, code, message, hint: hint.to_owned() }
 }
 
-fn refusal(error: &held::Error) -> Refusal {
+fn refusal(error: &held::Error) -> RefusalReason {
     match error {
-        held::Error::AllInUse(_) | held::Error::TableConnectionsInUse(..) => Refusal::NoFreeConnection,
-        held::Error::Paused => Refusal::Paused,
-        held::Error::NoLogIn(_) | held::Error::Upstream(_) => Refusal::NoServer,
+        held::Error::AllInUse(_) | held::Error::TableConnectionsInUse(..) => RefusalReason::NoFreeConnection,
+        held::Error::Paused => RefusalReason::Paused,
+        held::Error::NoLogIn(_) | held::Error::Upstream(_) => RefusalReason::NoServer,
     }
 }
 

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use hotrow_core::key::KeyName;
 use hotrow_core::limits;
-use hotrow_core::row_queue::Queue;
-use hotrow_core::session::SessionEnd;
+use hotrow_core::row_queue::QueueId;
+use hotrow_core::session::{SessionEnd, WaitsFor, cancelled};
 use hotrow_wire::backend::Problem;
 use tokio::sync::oneshot;
 
 use super::{Need, SessionTask};
-use crate::lane::{Envelope, Returned, Unblock, cancelled};
+use crate::lane::{Envelope, Returned, Unblock};
 use crate::metrics::{METRICS, Traffic, microseconds};
 use crate::server::held::{self, HeldConnection};
 use crate::server::rows::{RowPlace, RowWait};
@@ -29,15 +29,12 @@ impl SessionTask {
             Need::Connection => self.provide_connection().await,
             Need::Turn(queue, name) => self.provide_turn(queue, name).await,
             // The futures are boxed, so sessions that do not need them, idle ones above all, have no memory for them.
-            Need::Verdict(statement) => {
-                let verdict = Box::pin(self.pool.verdict(&statement)).await;
-                let verdict = verdict.map_err(|error| no_connection(&error, false));
-                if verdict.is_err() {
-                    self.read_now().await;
-                }
-                self.session.decided(statement, verdict);
-            }
+            Need::Verdict(statement) => self.provide_verdict(statement).await,
             Need::Classified(text) => Box::pin(self.classify(text)).await,
+            Need::Replica => {
+                let found = Box::pin(self.pool.find_replica()).await;
+                self.session.replica_found(found);
+            }
             Need::Notifications => Box::pin(self.catch_up()).await?,
             Need::Prepared(statements) => {
                 let prepared =
@@ -64,8 +61,9 @@ impl SessionTask {
                     }
                 }
             }
-            Need::StateLeft => {
-                match Box::pin(self.without_cancels(async |task| task.query_state_left().await)).await {
+            Need::StateLeft | Need::TakeOver(_) | Need::Move(_) | Need::Restore => {
+                let handed = Box::pin(self.without_cancels(async |task| task.hand_over(need).await));
+                match handed.await {
                     Ok(()) => {}
                     // For example, the client has set a very short timeout.
                     Err(held::Error::Upstream(upstream::Error::Refused { .. })) => {
@@ -74,16 +72,31 @@ impl SessionTask {
                     // The session's settings may be lost with the connection.
                     Err(_) => self.session.server_gone()?,
                 }
-                self.relay_received()?;
+                if !self.session.hands_over() {
+                    self.relay_received()?;
+                }
             }
             Need::Release { connection, reusable } => {
-                self.control.clear_target().await;
+                self.control.leave().await;
                 if reusable {
                     self.pool.give_back(connection);
                 }
             }
         }
         Ok(())
+    }
+
+    async fn provide_verdict(&mut self, statement: Arc<Statement>) {
+        let verdict = Box::pin(self.pool.verdict(&statement)).await;
+        let has_connections = !matches!(&verdict, Err(error) if error.is_wait());
+        let verdict = verdict.map_err(|error| no_connection(&error, false));
+        if let Err(problem) = &verdict {
+            self.read_now().await;
+            if !has_connections {
+                self.session.no_connection(problem.clone()); // the statement has waited for one long enough
+            }
+        }
+        self.session.decided(statement, verdict);
     }
 
     /// Handles everything up to the next event, without more messages of the client.
@@ -107,7 +120,7 @@ impl SessionTask {
         if let Some(held) = self.pool.try_take(self.session.application_name(), None) {
             return self.acquired(held).await;
         }
-        self.control.set_waiting("waits for a connection");
+        self.control.waits(WaitsFor::Connection);
         let _wait = ServerWait { since: Instant::now(), traffic: self.pool.context.traffic.clone() };
         if let Some(turn) = self.pool.turn().await
             && let Some(held) = self.pool.try_take(self.session.application_name(), Some(turn))
@@ -118,7 +131,7 @@ impl SessionTask {
     }
 
     /// Most transactions work at once. Others wait in a boxed future.
-    async fn provide_turn(&mut self, queue: Queue, name: Option<Box<KeyName>>) {
+    async fn provide_turn(&mut self, queue: QueueId, name: Option<Box<KeyName>>) {
         let place = match self.pool.database_state().rows.join(queue, name) {
             Ok(place) => place,
             Err(waiting) => match Box::pin(self.wait_for_row(waiting)).await {
@@ -130,14 +143,14 @@ impl SessionTask {
     }
 
     async fn wait_for_row(&mut self, waiting: RowWait) -> Result<RowPlace, Problem> {
-        self.control.set_waiting("waits for a row");
+        self.control.waits(WaitsFor::Row);
         let patience = self.pool.server_settings().row_patience();
         let place = tokio::select! {
             biased;
             place = waiting.place(patience) => Ok(place),
             () = self.control.cancelled_waiting() => Err(cancelled()),
         };
-        match self.control.set_target(None) {
+        match self.control.wait_over() {
             true => Err(cancelled()),
             false => place,
         }
@@ -160,11 +173,11 @@ impl SessionTask {
 
     /// Runs a query of the gateway on the session's connection. A cancel request of the client is not for this query.
     async fn without_cancels<R>(&mut self, query: impl AsyncFnOnce(&mut Self) -> R) -> R {
-        self.control.clear_target().await;
+        self.control.leave().await;
         let result = query(self).await;
         if let Some(held) = self.session.connection() {
-            let target = backend_key(held);
-            self.control.set_target(Some(target));
+            let backend = backend_key(held);
+            self.control.returns(backend);
         }
         result
     }
@@ -175,13 +188,12 @@ impl SessionTask {
             && let Err(error) = Box::pin(self.listen_on(&mut held)).await
         {
             let problem = no_connection(&error.into(), false);
-            self.control.set_target(None);
+            self.control.wait_over();
             return self.refuse_connection(problem).await;
         }
-        if !self.control.set_target(Some(backend_key(&held))) {
+        if self.control.works(backend_key(&held)) {
             return self.session.connected(held);
         }
-        self.control.clear_target().await;
         self.pool.give_back(held);
         self.refuse_connection(cancelled()).await;
     }
@@ -197,7 +209,7 @@ impl SessionTask {
         match taken {
             Ok(held) => self.acquired(held).await,
             Err(problem) => {
-                self.control.set_target(None);
+                self.control.wait_over();
                 self.refuse_connection(problem).await;
             }
         }
@@ -225,8 +237,8 @@ impl SessionTask {
     pub(super) async fn next_from_lanes(&mut self) -> Result<(), SessionEnd> {
         let _ = self.try_write(); // the client gets its answers even if later units still wait
         self.mailbox.watch(true);
-        if let Some((_, returned)) = self.mailbox.answers(|answers| answers.take_handed()) {
-            self.handle_returned(returned).await?;
+        if let Some((slot, returned)) = self.mailbox.answers(|answers| answers.take_handed()) {
+            self.handle_returned(slot, returned).await?;
         } else if self.mailbox.pending() > 0 {
             self.mailbox.task_notify.notified().await;
         }
@@ -235,13 +247,16 @@ impl SessionTask {
     }
 
     /// Handles a unit that a lane has given back. It is the earliest unfinished unit.
-    async fn handle_returned(&mut self, returned: Returned) -> Result<(), SessionEnd> {
+    async fn handle_returned(&mut self, slot: u64, returned: Returned) -> Result<(), SessionEnd> {
         self.has_returned_units = true;
         match returned {
             Returned::Resubmit(envelope) => {
                 // the lane may have given it back because the client does not read
                 self.wait_for_room().await?;
-                self.session.resubmit(envelope);
+                match self.control.is_meant(slot) {
+                    true => self.session.refuse_returned(&envelope, &cancelled()),
+                    false => self.session.resubmit(envelope),
+                }
             }
             Returned::Wait(envelope, wait) => Box::pin(self.wait_with_call(envelope, wait)).await?,
             Returned::RunAlone(mut envelope, unblock) => {

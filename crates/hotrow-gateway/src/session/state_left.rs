@@ -9,39 +9,50 @@ use hotrow_core::notifications::MARKER_CHANNEL;
 use hotrow_core::session::StateLeft;
 use hotrow_core::settings::{self, Settings};
 
-use super::SessionTask;
+use super::{Need, SessionTask};
 use crate::pool::Member;
 use crate::server::held;
 use crate::server::upstream::Rows;
 
 impl SessionTask {
-    /// Queries the server for state that is left on the connection, and restores the settings of the pool. If the
-    /// session has other settings, it moves to the pool with these.
-    pub(super) async fn query_state_left(&mut self) -> Result<(), held::Error> {
+    /// Queries the server for state that is left on the connection, or hands it over.
+    pub(super) async fn hand_over(&mut self, need: Need) -> Result<(), held::Error> {
+        match need {
+            Need::TakeOver(takes_over) => {
+                let is_over = self.take_over(takes_over).await?;
+                self.session.took_over(is_over);
+            }
+            Need::Move(settings) => {
+                let is_moved = self.move_to_pool_with(settings).await;
+                self.session.moved(is_moved);
+            }
+            Need::Restore => {
+                let Some(held) = self.session.connection() else { return Ok(()) };
+                held.set_settings(self.pool.identity.settings()).await?;
+                self.session.restored();
+            }
+            _ => self.query_state_left().await?,
+        }
+        Ok(())
+    }
+
+    async fn query_state_left(&mut self) -> Result<(), held::Error> {
         let _ = self.try_write(); // the client gets its answer now; reading it shows an error
         let first_role = self.pool.first_role();
         let Some(held) = self.session.connection() else { return Ok(()) };
         let text = include_str!("../../sql/left_behind.sql");
         let rows = held.upstream.query(text, &[self.pool.identity.user(), &first_role]).await?;
-        let mut effect = effect(&rows);
-        effect.listen = match self.channels(&rows) {
-            Some(channels) => !self.share(channels).await?,
-            None => true,
-        };
-        let is_pinned = effect.pins() || self.session.hidden_state().pins();
+        let channels = self.channels(&rows);
         let Some(held) = self.session.connection() else { return Ok(()) };
-        let settings = field(&rows, 0).and_then(Settings::read);
-        let is_changed = settings.as_ref() != Some(self.pool.identity.settings());
-        match settings.filter(|_| !is_pinned) {
-            None => effect.settings = is_changed,
-            Some(settings) if is_changed => {
-                effect.settings = !self.session.may_move(self.pool.identity.settings(), &settings)
-                    || !self.move_to_pool_with(settings).await;
-            }
-            Some(settings) => held.set_settings(&settings).await?,
-        }
-        let prepared = field(&rows, 7).and_then(|count| count.parse().ok());
-        self.session.state_found(StateLeft { effect, prepared });
+        held.listens |= channels.as_ref().is_some_and(|channels| !channels.is_empty());
+        let found = StateLeft {
+            effect: effect(&rows),
+            channels,
+            speaks_utf8: held.upstream.speaks_utf8(),
+            settings: field(&rows, 0).and_then(Settings::read),
+            prepared: field(&rows, 7).and_then(|count| count.parse().ok()),
+        };
+        self.session.state_found(found);
         Ok(())
     }
 
@@ -85,7 +96,6 @@ impl SessionTask {
         let member = Member::of(&pool);
         self.membership = (used, member);
         self.pool = pool;
-        self.session.moved();
         true
     }
 }

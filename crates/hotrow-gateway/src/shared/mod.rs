@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 use crate::authentication::{self, Authentication};
 use crate::config::Config;
+use crate::config::routes::Routes;
 use crate::pool::Pool;
 use crate::pool::directory::Directory;
 use crate::server::permits::{Permit, Permits};
@@ -53,12 +54,14 @@ impl Shared {
         })
     }
 
-    /// Puts another configuration in force. The server and the addresses stay as they were.
+    /// Puts another configuration in force. The addresses stay as they were, and so does `upstream`.
     pub fn reload(&self, config: Config) {
         let before = self.config();
-        let mut upstream = before.upstream.clone();
-        upstream.tls = upstream.tls.map(|tls| tls.renewed(config.upstream.tls.as_ref()));
-        let mut config = Config { upstream, listen: before.listen.clone(), ..config };
+        let routes = Routes::clone(&config.routes).replacing(&before.routes);
+        let server = routes.first().server.clone();
+        let (upstream, replicas) = (server.upstream.clone(), server.replicas.clone());
+        let (routes, listen) = (Arc::new(routes), before.listen.clone());
+        let mut config = Config { upstream, replicas, routes, listen, ..config };
         for one in config.shown.iter_mut().filter(|one| one.needs_restart) {
             let same = before.shown.iter().find(|other| other.name == one.name);
             same.into_iter().for_each(|same| one.value.clone_from(&same.value));

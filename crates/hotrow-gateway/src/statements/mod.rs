@@ -3,14 +3,17 @@
 
 mod cache;
 pub mod counts;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use hotrow_core::classify::{self, Analysis, Candidate, LockStatement, Merging, Pass, Reason};
+use hotrow_core::classify::{self, Analysis, Candidate, LockStatement, Merging, Pass, Reason, Watch};
+use hotrow_core::limits;
 use hotrow_core::normalise::{self, Shape};
 use hotrow_core::session::{self, Pieces, Proof, RunOutcome, Statement as _, StatementInfo, Verdict};
 use hotrow_core::unit::Prepared;
@@ -32,8 +35,14 @@ pub struct Statement {
     credit: AtomicI32,
     superseded: AtomicBool,
     proof: Lock<Option<(Proof, u64, Instant)>>,
+    /// What is known of it on the nodes of a distributed database.
+    nodes: Lock<Vec<NodeRecord>>,
     /// The types of its parameters and its columns, as the server described them when the verdict was made.
     pub description: OnceLock<Bytes>,
+    /// How often the primary runs it before it may run on a replica again.
+    off_replicas: AtomicU32,
+    /// It is a SET to the value that all sessions of the pool have set.
+    keeps_settings: AtomicBool,
     /// Counts of its runs by outcome.
     pub counts: Arc<Counts>,
 }
@@ -57,6 +66,31 @@ impl VerdictRecord {
     pub fn now(verdict: Verdict, why_not: Option<WhyNot>, state: u64, epoch: u64) -> Self {
         VerdictRecord { verdict, why_not, state, epoch, at: Instant::now(), is_asked_again: false }
     }
+}
+
+/// What is known of a statement on a node of a distributed database.
+#[derive(Clone, Debug)]
+pub struct NodeRecord {
+    /// The node.
+    pub node: i32,
+    /// It can run in the node's lanes.
+    pub runs_there: bool,
+    /// The table there when it last could, if it uses one.
+    pub watch: Option<Arc<Watch>>,
+    /// The catalogue's epoch when the node was asked.
+    pub epoch: u64,
+    /// When the node should be asked again, and how long the answer is valid.
+    pub again: Instant,
+    pub valid: Instant,
+}
+
+/// Whether a statement can run in the lanes of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeState {
+    /// It can.
+    pub runs_there: bool,
+    /// The node should be asked again.
+    pub is_ageing: bool,
 }
 
 /// Why a statement is passed through.
@@ -124,6 +158,9 @@ const FIRST_USER_OID: u32 = 16_384;
 
 static IDS: AtomicU64 = AtomicU64::new(1);
 
+/// The number of the last Parse of a client. Connections move between pools, so all pools count together.
+static PARSES: AtomicU64 = AtomicU64::new(0);
+
 impl Deref for Statement {
     type Target = StatementInfo<Statement>;
 
@@ -170,6 +207,14 @@ impl session::Statement for Statement {
     fn count(&self, outcome: RunOutcome) {
         self.counts.add(outcome);
     }
+
+    fn keeps_settings(&self) -> bool {
+        self.keeps_settings.load(Relaxed)
+    }
+
+    fn note_keeps_settings(&self) {
+        self.keeps_settings.store(true, Relaxed);
+    }
 }
 
 impl Statement {
@@ -181,7 +226,10 @@ impl Statement {
             credit: AtomicI32::new(CREDIT_MAX),
             superseded: AtomicBool::new(false),
             proof: Lock::new(None),
+            nodes: Lock::default(),
             description: OnceLock::new(),
+            off_replicas: AtomicU32::new(0),
+            keeps_settings: AtomicBool::new(false),
             counts: Arc::default(),
         }
     }
@@ -195,11 +243,11 @@ impl Statement {
         statement
     }
 
-    /// The parameter types that the client has declared. If an argument of a call is an expression, the types that the
-    /// server has given the parameters.
+    /// The parameter types that the client has declared. If they do not suffice, the types that the server has given the
+    /// parameters.
     pub fn known_types(&self, candidate: &Candidate) -> Vec<u32> {
         let oid = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_be_bytes);
-        let described = self.parameter_types().filter(|_| candidate.has_computed_argument());
+        let described = self.parameter_types().filter(|_| candidate.needs_description());
         described.unwrap_or_else(|| self.types.clone()).chunks_exact(4).map(oid).collect()
     }
 
@@ -252,6 +300,43 @@ impl Statement {
         })
     }
 
+    /// Whether it can run in the lanes of this node, in this epoch of the catalogue.
+    pub fn at_node(&self, node: i32, epoch: u64) -> NodeState {
+        let nodes = self.nodes.lock();
+        let known = nodes.iter().find(|known| known.node == node && known.epoch == epoch);
+        known.map_or(NodeState { runs_there: false, is_ageing: true }, |known| {
+            let now = Instant::now();
+            NodeState { runs_there: known.runs_there && now < known.valid, is_ageing: now >= known.again }
+        })
+    }
+
+    /// The nodes where it can run, or could.
+    pub fn nodes(&self) -> Vec<i32> {
+        let nodes = self.nodes.lock();
+        nodes
+            .iter()
+            .filter(|known| known.runs_there || known.watch.is_some())
+            .map(|known| known.node)
+            .collect()
+    }
+
+    /// The table on which it relies on this node.
+    pub fn watch_at(&self, node: i32) -> Option<Arc<Watch>> {
+        self.nodes.lock().iter().find(|known| known.node == node)?.watch.clone()
+    }
+
+    /// Notes what is known of it on a node. A unit on its way to the node still finds the table that it relies on.
+    pub fn note_node(&self, record: NodeRecord) {
+        let mut nodes = self.nodes.lock();
+        match nodes.iter_mut().find(|known| known.node == record.node) {
+            None => nodes.push(record),
+            Some(known) => {
+                let watch = record.watch.or(known.watch.take());
+                *known = NodeRecord { watch, ..record };
+            }
+        }
+    }
+
     /// The state that it is known to leave behind, and whether the catalogue should be queried about it.
     pub fn proof(&self, epoch: u64, age_max: Duration) -> (Proof, bool) {
         match *self.proof.lock() {
@@ -298,6 +383,21 @@ impl Statement {
         self.credit.fetch_min(CREDIT_OF_SLOW, Relaxed);
     }
 
+    /// Notes that it has failed or was slow on a replica, for example because its table is unlogged. The primary runs it the
+    /// next times.
+    pub fn keep_off_replicas(&self) {
+        self.off_replicas.store(limits::OFF_REPLICAS, Relaxed);
+    }
+
+    /// Whether it may run on a replica now.
+    pub fn may_use_replicas(&self) -> bool {
+        let left = self.off_replicas.load(Relaxed);
+        if left > 0 {
+            self.off_replicas.store(left - 1, Relaxed);
+        }
+        left == 0
+    }
+
     /// Excludes it from packing for ever.
     pub fn exclude(&self) {
         self.credit.store(i32::MIN / 2, Relaxed);
@@ -309,18 +409,17 @@ impl Statement {
 pub struct Statements {
     simple: Lock<Generations>,
     extended: Lock<Generations>,
-    parses: AtomicU64,
 }
 
 impl Statements {
     /// The number of a client's new Parse.
     pub fn next_parse(&self) -> u64 {
-        1 + self.parses.fetch_add(1, Relaxed)
+        1 + PARSES.fetch_add(1, Relaxed)
     }
 
     /// The number of the last Parse of a client.
     pub fn last_parse(&self) -> u64 {
-        self.parses.load(Relaxed)
+        PARSES.load(Relaxed)
     }
 
     /// The statement of a simple query's shape.
@@ -382,9 +481,9 @@ impl Statements {
     pub fn supersede(&self, statement: &Statement) {
         statement.superseded.store(true, Relaxed);
         if let Some(packing) = statement.packing() {
-            let with_it = packing.lock_statement.as_ref().map(|ahead| self.ahead(ahead));
-            let with_it =
-                with_it.into_iter().chain(packing.merging.as_ref().map(|merging| self.merged(merging)));
+            let locks = packing.parts().filter_map(|part| part.lock_statement.as_ref());
+            let with_it = locks.map(|ahead| self.ahead(ahead));
+            let with_it = with_it.chain(packing.merging.as_ref().map(|merging| self.merged(merging)));
             with_it.for_each(|statement| statement.superseded.store(true, Relaxed));
         }
     }
@@ -427,81 +526,4 @@ fn info(text: Bytes, types: Bytes, analysis: Analysis) -> StatementInfo<Statemen
 
 fn extended_key(text: &[u8], types: &[u8]) -> Vec<u8> {
     [text, b"\0", types].concat()
-}
-
-#[cfg(test)]
-mod tests {
-    use hotrow_core::normalise::Normaliser;
-
-    use hotrow_core::limits;
-
-    use super::*;
-
-    #[test]
-    fn every_text_of_one_shape_is_one_statement() {
-        let statements = Statements::default();
-        let mut normaliser = Normaliser::new();
-        let one = statements.simple(&normaliser.run("update t set a = 1 where id = 5"));
-        let other = statements.simple(&normaliser.run("update t set a = 2 where id = 67;"));
-        let third = statements.simple(&normaliser.run("update t set a = 2 where id = 'x'"));
-        assert_eq!(one.id, other.id);
-        assert_ne!(one.id, third.id);
-        assert_eq!(one.types, [0, 0, 0, 23, 0, 0, 0, 23][..]);
-    }
-
-    #[test]
-    fn the_cache_is_bounded_and_keeps_used_statements() {
-        let statements = Statements::default();
-        let kept = statements.extended(b"select 0", b"").id;
-        for i in 1..limits::SHAPES_MAX * 3 {
-            statements.extended(format!("select {i}").as_bytes(), b"");
-            if i % 1000 == 0 {
-                assert_eq!(statements.extended(b"select 0", b"").id, kept);
-            }
-        }
-        let cache = statements.extended.lock();
-        assert!(cache.young.len() <= limits::SHAPES_MAX && cache.old.len() <= limits::SHAPES_MAX);
-    }
-
-    #[test]
-    fn parameters_of_user_types_are_not_packed() {
-        let statements = Statements::default();
-        assert!(statements.extended(b"select $1", &23u32.to_be_bytes()).has_credit());
-        assert!(!statements.extended(b"select $1", &16_385u32.to_be_bytes()).has_credit());
-    }
-
-    #[test]
-    fn a_statement_that_took_too_long_is_tried_again_after_a_thousand_runs() {
-        let statement = Statements::default().extended(b"select 1", b"");
-        statement.was_too_slow();
-        for _ in 0..1_000 {
-            assert!(!statement.has_credit());
-            statement.succeeded();
-        }
-        statement.succeeded();
-        assert!(statement.has_credit());
-        statement.exclude();
-        statement.was_too_slow();
-        assert!(
-            statement.explain().is_some_and(|explained| explained.verdict == "passed"),
-            "the statement stays excluded"
-        );
-    }
-
-    #[test]
-    fn a_statement_that_fails_often_loses_its_credit_and_earns_it_back() {
-        let statement = Statements::default().extended(b"insert into t values ($1)", b"");
-        for _ in 0..100 {
-            (0..9).for_each(|_| statement.succeeded());
-            statement.failed();
-            assert!(statement.has_credit(), "one failure in ten does not exclude the statement");
-        }
-        (0..40).for_each(|_| statement.failed());
-        assert!(!statement.has_credit());
-        (0..1000).for_each(|_| statement.succeeded());
-        assert!(statement.has_credit());
-        statement.exclude();
-        (0..1000).for_each(|_| statement.succeeded());
-        assert!(!statement.has_credit());
-    }
 }

@@ -3,14 +3,15 @@
 use axum::http::Method;
 use serde::Deserialize;
 
-use crate::answer::Answered;
+use crate::answer::{Answer, Answered};
 use crate::clients::{Call, Effect, Key, Sessions, one, values};
-use crate::input::{IdempotencyKey, Input, Keyed, Name};
+use crate::input::{IdempotencyKey, Input, Keyed, Name, Page, Query};
 use crate::routes::Routes;
 
 const CREATE: Call =
     Call { sql: include_str!("../../sql/counters/create_counter.sql"), effect: Effect::Writes };
 const READ: Call = Call { sql: include_str!("../../sql/counters/counter.sql"), effect: Effect::Reads };
+const LIST: Call = Call { sql: include_str!("../../sql/counters/list_counters.sql"), effect: Effect::Reads };
 const INCREMENT: Call =
     Call { sql: include_str!("../../sql/counters/increment.sql"), effect: Effect::Merged };
 const DRAIN: Call = Call { sql: include_str!("../../sql/counters/drain.sql"), effect: Effect::Merged };
@@ -20,6 +21,7 @@ pub fn routes(routes: Routes) -> Routes {
     routes
         .with_key(Method::POST, "/v1/counters/{counter}/increment", increment)
         .with_key(Method::POST, "/v1/counters/{counter}/drain", drain)
+        .without_key(Method::GET, "/v1/counters", list)
         .without_key(Method::PUT, "/v1/counters/{counter}", create)
         .without_key(Method::GET, "/v1/counters/{counter}", read)
 }
@@ -70,4 +72,9 @@ pub async fn increment(clients: Sessions, Name(counter): Name, Keyed(key, by): K
 /// `POST /v1/counters/{counter}/drain`
 pub async fn drain(clients: Sessions, Name(counter): Name, IdempotencyKey(key): IdempotencyKey) -> Answered {
     one(&clients, DRAIN, Key::of(&counter), values![counter, key]).await
+}
+
+/// `GET /v1/counters`
+pub async fn list(clients: Sessions, Query(page): Query<Page>) -> Answered {
+    Ok(Answer::Rows("counters", clients.rows(LIST, Key::of("counters"), page.values()).await?))
 }

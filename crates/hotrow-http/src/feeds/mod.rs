@@ -20,10 +20,12 @@ const UNREAD: Call = Call { sql: include_str!("../../sql/feeds/unread.sql"), eff
 const MARK_READ: Call =
     Call { sql: include_str!("../../sql/feeds/mark_read_up_to.sql"), effect: Effect::Writes };
 const PAST: Call = Call { sql: include_str!("../../sql/feeds/past.sql"), effect: Effect::Reads };
+const STATS: Call = Call { sql: include_str!("../../sql/feeds/feed_stats.sql"), effect: Effect::Reads };
 
 /// The routes of feeds.
 pub fn routes(routes: Routes) -> Routes {
     routes
+        .without_key(Method::GET, "/v1/feeds", stats)
         .with_key(Method::POST, "/v1/users/{user}/posts", post)
         .with_key(Method::POST, "/v1/users/{user}/inbox", push)
         .with_key(Method::GET, "/v1/users/{user}/inbox", past)
@@ -163,4 +165,9 @@ pub async fn past(clients: Sessions, User(user): User, Query(page): Query<Page>)
 
 async fn messages(clients: Sessions, call: Call, user: i64, values: Vec<Value>) -> Answered {
     Ok(Answer::Rows("messages", clients.rows(call, Key::of(&user), values).await?))
+}
+
+/// `GET /v1/feeds`
+pub async fn stats(clients: Sessions) -> Answered {
+    one(&clients, STATS, Key::of("feeds"), values![]).await
 }

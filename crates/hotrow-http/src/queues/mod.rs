@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::answer::{Answer, Answered};
 use crate::clients::{Call, Effect, Key, Sessions, one, values};
-use crate::input::{Input, Name, Query, Text};
+use crate::input::{Input, Name, Page, Query, Text};
 use crate::routes::Routes;
 use crate::seconds::Pause;
 
@@ -58,14 +58,6 @@ pub struct NewQueue {
     order_by: Option<Text>,
 }
 
-/// The page of the queues.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Page {
-    after: Option<Text>,
-    max: Option<i32>,
-}
-
 /// The dead letters to redrive.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -97,9 +89,7 @@ pub async fn stats(clients: Sessions, Name(queue): Name) -> Answered {
 
 /// `GET /v1/queues`
 pub async fn list(clients: Sessions, Query(page): Query<Page>) -> Answered {
-    let after = page.after.map_or_else(String::new, |Text(after)| after);
-    let values = values![after, page.max.unwrap_or(100)];
-    Ok(Answer::Rows("queues", clients.rows(LIST, Key::of("queues"), values).await?))
+    Ok(Answer::Rows("queues", clients.rows(LIST, Key::of("queues"), page.values()).await?))
 }
 
 /// `DELETE /v1/queues/{queue}`

@@ -92,7 +92,7 @@ impl Clients {
         let receipts: Vec<i64> =
             orders.iter().filter_map(|order| order.try_get("receipt").ok().flatten()).collect();
         if !receipts.is_empty() && self.share(GIVE_BACK, key, values![queue, receipts]).await.is_err() {
-            tracing::debug!("orders that nobody waited for any more stay leased until their lease ends");
+            tracing::debug!("a client has left: the orders taken for it stay leased until their lease ends");
         }
     }
 }

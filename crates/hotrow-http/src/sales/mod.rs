@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::answer::{Answer, Answered};
 use crate::clients::{Call, Effect, Key, Sessions, one, values};
-use crate::input::{Input, Keyed, Name};
+use crate::input::{Input, Keyed, Name, Page, Query};
 use crate::problem::{Kind, Problem};
 use crate::routes::Routes;
 use crate::sales::reservations::Quantity;
@@ -17,6 +17,7 @@ use crate::time::Time;
 
 const CREATE: Call = Call { sql: include_str!("../../sql/sales/create_sale.sql"), effect: Effect::Writes };
 const READ: Call = Call { sql: include_str!("../../sql/sales/sale.sql"), effect: Effect::Reads };
+const LIST: Call = Call { sql: include_str!("../../sql/sales/list_sales.sql"), effect: Effect::Reads };
 const RESERVE: Call = Call { sql: include_str!("../../sql/sales/reserve.sql"), effect: Effect::Merged };
 const RESTOCK: Call = Call { sql: include_str!("../../sql/sales/restock.sql"), effect: Effect::Writes };
 
@@ -26,6 +27,7 @@ pub fn routes(routes: Routes) -> Routes {
         .with_key(Method::POST, "/v1/sales/{item}/reservations", reserve)
         .with_key(Method::POST, "/v1/sales/{item}/restock", restock)
         .with_key(Method::POST, "/v1/reservations", reservations::reserve_all)
+        .without_key(Method::GET, "/v1/sales", list)
         .without_key(Method::PUT, "/v1/sales/{item}", create)
         .without_key(Method::GET, "/v1/sales/{item}", read)
         .without_key(Method::POST, "/v1/reservations/{id}/confirm", reservations::confirm)
@@ -82,4 +84,9 @@ pub async fn reserve(clients: Sessions, Name(item): Name, Keyed(key, reserve): K
 /// `POST /v1/sales/{item}/restock`
 pub async fn restock(clients: Sessions, Name(item): Name, Keyed(key, restock): Keyed<Restock>) -> Answered {
     one(&clients, RESTOCK, Key::of(&item), values![item, restock.quantity.0, key]).await
+}
+
+/// `GET /v1/sales`
+pub async fn list(clients: Sessions, Query(page): Query<Page>) -> Answered {
+    Ok(Answer::Rows("sales", clients.rows(LIST, Key::of("sales"), page.values()).await?))
 }

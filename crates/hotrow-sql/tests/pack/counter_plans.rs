@@ -29,7 +29,7 @@ end $$";
 
 /// Calls, and the most rows that each may read: a few for each row that it needs. A connection that is new to a log counter
 /// folds the commands after its last snapshot.
-const CALLS: [(&str, i64); 16] = [
+const CALLS: [(&str, i64); 17] = [
     ("increment('many')", 10),
     ("increment('c7')", 10),
     ("increment('c1001')", 10),
@@ -41,6 +41,7 @@ const CALLS: [(&str, i64); 16] = [
     ("drain('c8', gen_random_uuid())", 10),
     ("drain_batch('{c8,c9,c10}')", 40),
     ("counter('many')", 10),
+    ("list_counters('c2', 3)", 40),
     ("counter('log')", 1100),
     ("increment('log')", 1100),
     ("increment('log')", 10),
@@ -51,5 +52,6 @@ const CALLS: [(&str, i64); 16] = [
 #[test]
 fn calls_read_only_their_own_rows_for_any_statistics() {
     let left = ("select version from hotrow.counter('many')", "2504");
-    Plans { planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: &CALLS, left }.check();
+    Plans { area: "counters", planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: &CALLS, left }
+        .check();
 }

@@ -108,3 +108,23 @@ fn a_function_with_the_tables_name_is_still_a_function() {
     assert_eq!(session.value("select hotrow.counter('a')"), "(1,1)");
     assert_eq!(session.value("select hotrow.sale('x')"), "(x,1,0,0,,,,)");
 }
+
+#[test]
+fn counters_are_listed_in_pages() {
+    let (_database, session) = check(
+        "create_counter('b', 'ledger', 0, 9) -> created
+        create_counter('a', 'log') -> created
+        increment('a', 5) -> 5 1 ok
+        increment('c', 7) -> 7 1 ok
+        list_counters('', 0) -> 22023
+        list_counters('', 1001) -> 22023
+        list_counters(max => null) -> 22004",
+    );
+    let list = "select counter, strategy, minimum, maximum, value, version, changed_at is null from";
+    let page = |call: &str| session.ask(&format!("{list} {call}")).unwrap();
+    assert_eq!(
+        page("hotrow.list_counters()"),
+        ["a log - - 5 1 f", "b ledger 0 9 0 0 t", "c ledger - - 7 1 f"]
+    );
+    assert_eq!(page("hotrow.list_counters('a', 1)"), ["b ledger 0 9 0 0 t"]);
+}

@@ -22,7 +22,7 @@ const PLANNED_ON_NOTHING: &str = "do $$ begin for i in 1 .. 8 loop
 end loop; end $$";
 
 /// Calls, and the most rows that each may read: a few for each row that it needs.
-const CALLS: [(&str, i64); 18] = [
+const CALLS: [(&str, i64); 19] = [
     ("post(3, 'x')", 250),
     ("post_batch('{3,4,5}', '{x,y,z}')", 750),
     ("push(1001, 7, 'x')", 10),
@@ -32,6 +32,7 @@ const CALLS: [(&str, i64); 18] = [
     ("consume(1001, 20, 'author')", 20),
     ("consume_batch('{1002,1003}')", 40),
     ("peek(1004)", 20),
+    ("feed_stats()", 2100),
     ("unread(1004)", 10),
     ("past(1004)", 10),
     ("mark_read_up_to(1004, 1)", 20),
@@ -46,5 +47,6 @@ const CALLS: [(&str, i64); 18] = [
 #[test]
 fn calls_read_only_their_own_rows_for_any_statistics() {
     let left = ("select count(*) from hotrow.inbox_entry where post_id > 0 and user_id >= 1000", "200");
-    Plans { planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: &CALLS, left }.check();
+    Plans { area: "feeds", planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: &CALLS, left }
+        .check();
 }

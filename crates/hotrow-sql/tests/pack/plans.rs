@@ -5,6 +5,7 @@ use crate::server::Database;
 
 /// The calls of one area of the pack, and their set-up.
 pub struct Plans<'a> {
+    pub area: &'a str,
     /// Calls each function often enough to make its plan the cached one, for rows outside the crowd.
     pub planned_on_nothing: &'a str,
     /// Many rows.
@@ -24,6 +25,19 @@ const STATISTICS: [&str; 4] = [
 
 impl Plans<'_> {
     pub fn check(&self) {
+        let is_called = |name: &str| {
+            self.calls
+                .iter()
+                .any(|(call, _)| call.strip_prefix(name).is_some_and(|rest| rest.starts_with('(')))
+        };
+        // A function with a batch twin is a batch of one.
+        let of_area = hotrow_sql::functions().iter().filter(|function| function.area == self.area);
+        let names = of_area.map(|function| &function.name);
+        let forgotten: Vec<_> = names.filter(|name| !is_called(name)).collect();
+        assert!(
+            forgotten.is_empty(),
+            "no call of these functions is checked: {forgotten:?}; add them to CALLS"
+        );
         let mut wrong = Vec::new();
         for statistics in STATISTICS {
             let database = Database::migrated();

@@ -70,7 +70,7 @@ begin
 end $$";
 
 /// Calls, and the most rows that each may read: a few for each row that it needs.
-const CALLS: [(&str, i64); 51] = [
+const CALLS: [(&str, i64); 54] = [
     ("enqueue('plain', '00000000-0000-4000-8001-000000001001')", 20),
     ("enqueue('plain', '00000000-0000-4000-8001-000000000500')", 20),
     ("enqueue('plain', '00000000-0000-4000-8001-000000001002', priority => 1)", 20),
@@ -128,6 +128,9 @@ const CALLS: [(&str, i64); 51] = [
     ("queue_stats('grouped')", 500),
     ("list_queues()", 700),
     ("pause('big')", 60),
+    ("resume('big')", 60),
+    ("create_queue('new')", 20),
+    ("drop_queue('new')", 20),
     // All calls but the first move all open orders, and read each order about four times.
     ("rotate_queues()", 2000),
     ("rotate_queues()", 20000),
@@ -138,5 +141,6 @@ const CALLS: [(&str, i64); 51] = [
 #[test]
 fn calls_read_only_their_own_rows_for_any_statistics() {
     let left = ("select processed || ' ' || dead from hotrow.queue_stats('big')", "406 99");
-    Plans { planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: &CALLS, left }.check();
+    Plans { area: "queues", planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: &CALLS, left }
+        .check();
 }

@@ -26,6 +26,22 @@ fn refusals_come_in_the_stated_order() {
 }
 
 #[test]
+fn sales_are_listed_in_pages() {
+    check(
+        "create_sale('b', 4) -> created
+        create_sale('a', 3, 2) -> created
+        create_sale('C', 5) -> created
+        reserve('b', 'ann', 3) -> reserved #1 1
+        list_sales() -> C 5 0 0 - - - - | a 3 0 0 2 - - - | b 1 3 0 - - - -
+        list_sales('C', 1) -> a 3 0 0 2 - - -
+        list_sales('b') -> nothing
+        list_sales('', 0) -> 22023
+        list_sales('', 1001) -> 22023
+        list_sales(null) -> 22004",
+    );
+}
+
+#[test]
 fn a_batch_is_judged_in_call_order_across_items() {
     let (_database, session) = check(
         "create_sale('y', 4) -> created

@@ -15,6 +15,8 @@ use nix::unistd::Pid;
 use super::error::Error;
 
 const READY: &str = "hotrow: listening on ";
+/// The line before it, if the gateway serves the operations page.
+const PAGE: &str = "hotrow: serving HTTP on ";
 const START_LIMIT: Duration = Duration::from_secs(15);
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 /// The last lines of the gateway's log explain why it failed.
@@ -22,23 +24,34 @@ const KEPT_LINES: usize = 5;
 
 type Address = (String, u16);
 
+/// The addresses of a gateway that listens.
+#[derive(Debug, Default)]
+struct Addresses {
+    clients: Address,
+    page: Option<String>,
+}
+
 /// A running gateway. Dropping this stops it.
 pub struct Gateway {
     child: Child,
-    /// Receives the address when the gateway listens, and ends with the gateway's standard output.
-    ready: Receiver<Address>,
+    /// Receives the addresses when the gateway listens, and ends with the gateway's standard output.
+    ready: Receiver<Addresses>,
     complaints: Complaints,
-    address: Address,
+    addresses: Addresses,
 }
 
 impl Gateway {
-    /// Starts this program as a gateway in front of `upstream`, on a free port.
-    pub fn in_front_of(upstream: &str) -> Result<Self, Error> {
+    /// Starts this program as a gateway in front of `upstream`, on a free port, with the operations page on another one if it
+    /// is wanted.
+    pub fn in_front_of(upstream: &str, with_page: bool) -> Result<Self, Error> {
         let program =
             std::env::current_exe().map_err(|error| Error::Gateway { detail: error.to_string() })?;
         let mut command = Command::new(program);
         // In the environment: every user of the machine can read a command line and the password in it.
         command.args(["serve", "--listen", "127.0.0.1:0"]).env("HOTROW_UPSTREAM", upstream);
+        if with_page {
+            command.args(["--http", "127.0.0.1:0", "--http-show-values", "true"]);
+        }
         Self::start(command)
     }
 
@@ -47,11 +60,11 @@ impl Gateway {
         // In a process group of its own: Ctrl-C reaches the demo only, which then stops the gateway in order.
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().map_err(|error| Error::Gateway { detail: error.to_string() })?;
-        let ready = await_address(child.stdout.take());
+        let ready = await_addresses(child.stdout.take());
         let complaints = Complaints::of(child.stderr.take());
-        let mut gateway = Self { child, ready, complaints, address: Address::default() };
+        let mut gateway = Self { child, ready, complaints, addresses: Addresses::default() };
 
-        gateway.address = gateway.ready.recv_timeout(START_LIMIT).map_err(|error| Error::Gateway {
+        gateway.addresses = gateway.ready.recv_timeout(START_LIMIT).map_err(|error| Error::Gateway {
             detail: match error {
                 RecvTimeoutError::Timeout => format!("it does not listen after {} s", START_LIMIT.as_secs()),
                 RecvTimeoutError::Disconnected => gateway.complaints.all(),
@@ -62,7 +75,13 @@ impl Gateway {
 
     /// The address that it listens on.
     pub fn address(&self) -> (&str, u16) {
-        (&self.address.0, self.address.1)
+        let (host, port) = &self.addresses.clients;
+        (host, *port)
+    }
+
+    /// The URL of the operations page, if there is one.
+    pub fn page(&self) -> Option<String> {
+        self.addresses.page.as_ref().map(|address| format!("http://{address}/"))
     }
 
     /// The last lines of its log.
@@ -98,12 +117,15 @@ fn address(line: &str) -> Option<Address> {
     Some((host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?))
 }
 
-fn await_address(stdout: Option<impl Read + Send + 'static>) -> Receiver<Address> {
+fn await_addresses(stdout: Option<impl Read + Send + 'static>) -> Receiver<Addresses> {
     let (found, ready) = channel();
+    let mut page = None;
     read_lines(stdout, move |line| {
-        if let Some(address) = address(&line) {
+        if let Some(address) = line.strip_prefix(PAGE) {
+            page = Some(address.trim().to_owned());
+        } else if let Some(clients) = address(&line) {
             // There is no receiver after the gateway is dropped.
-            let _ = found.send(address);
+            let _ = found.send(Addresses { clients, page: page.take() });
         }
     });
     ready
@@ -165,9 +187,11 @@ mod tests {
     #[test]
     fn waits_until_the_gateway_listens_and_stops_it() {
         let gateway = Gateway::start(shell(
-            "echo starting; echo 'hotrow: listening on 127.0.0.1:6432'; exec sleep 600",
+            "echo starting; echo 'hotrow: serving HTTP on 127.0.0.1:8080'; echo 'hotrow: listening on 127.0.0.1:6432'; \
+            exec sleep 600",
         ))
         .unwrap();
+        assert_eq!(gateway.page().as_deref(), Some("http://127.0.0.1:8080/"));
         assert_eq!(gateway.address(), ("127.0.0.1", 6432));
         let pid = pid(&gateway.child);
         drop(gateway);

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `stage` | server, gateway and connection: set up before the sale, removed after it |
 //! | `gateway` | this program as a gateway in its own process |
+//! | `browser` | opens the operations page |
 //! | `sale` | the table, and the comparison of its row with the answers |
 //! | `round` | one round on one side, and its figures |
 //! | `buyers` | the load: many connections in one thread |
@@ -16,6 +17,7 @@
 //! | `signals` | Ctrl-C and other signals to stop |
 //! | `error` | the errors |
 
+mod browser;
 mod buyers;
 mod connection;
 mod error;
@@ -79,6 +81,12 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u16).range(1..=500))]
     buyers: u16,
 
+    /// Serve the gateway's operations page while the demo runs, and open it in a browser if there is one
+    ///
+    /// More rounds give more time to look at it: hotrow demo --page --rounds 20
+    #[arg(long, conflicts_with = "json")]
+    page: bool,
+
     /// Print one JSON document only
     #[arg(long)]
     json: bool,
@@ -109,7 +117,7 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
 async fn show(args: &Args, view: &mut View) -> Result<Report, Error> {
     let mut stop = StopSignals::listen()?;
     view.say(&format!("\n  A flash sale: {} concurrent buyers, one item, one row\n", args.buyers))?;
-    let mut stage = stop.or(Stage::set(args.upstream.as_deref(), view)).await?;
+    let mut stage = stop.or(Stage::set(args.upstream.as_deref(), args.page, view)).await?;
     let outcome = stop.or(sell(args, &mut stage, view)).await.map_err(|error| stage.explained(error));
     view.busy("removing server and gateway");
     let cleared = stage.clear().await;
@@ -121,6 +129,9 @@ async fn show(args: &Args, view: &mut View) -> Result<Report, Error> {
 async fn sell(args: &Args, stage: &mut Stage, view: &mut View) -> Result<Report, Error> {
     stage.sale.open().await?;
     view.say(&introduction(stage, view.layout()))?;
+    if let Some(url) = stage.page() {
+        browser::open(&url);
+    }
     let plans = plans(args);
     view.table_begins(&plans)?;
     let mut rounds = Vec::with_capacity(plans.len());
@@ -170,6 +181,9 @@ fn introduction(stage: &Stage, layout: Layout) -> String {
         ("build", build(report::BUILD)),
         ("purchase", purchase_sql().to_owned()),
     ];
+    if let Some(url) = stage.page() {
+        entries.insert(3, ("page", format!("{url}, until the demo ends")));
+    }
     if !stage.private() {
         entries.insert(1, ("schema", "hotrow_demo, dropped at the end".to_owned()));
     }

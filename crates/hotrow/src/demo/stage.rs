@@ -26,7 +26,7 @@ pub struct Stage {
 
 impl Stage {
     /// Starts a private server, or uses the server at `upstream`, and starts a gateway in front of it.
-    pub async fn set(upstream: Option<&str>, view: &View) -> Result<Self, Error> {
+    pub async fn set(upstream: Option<&str>, with_page: bool, view: &View) -> Result<Self, Error> {
         let (server, url) = match upstream {
             Some(url) => (None, url.to_owned()),
             None => {
@@ -45,7 +45,7 @@ impl Stage {
         let sale = Sale::connect(&config, &direct).await?;
         let facts = sale.server().await?;
         view.busy("starting the gateway");
-        let gateway = spawn_blocking(move || Gateway::in_front_of(&url)).await??;
+        let gateway = spawn_blocking(move || Gateway::in_front_of(&url, with_page)).await??;
         Ok(Self { gateway, sale, server, direct, facts })
     }
 
@@ -58,6 +58,11 @@ impl Stage {
                 self.direct.at(host, port)
             }
         }
+    }
+
+    /// The URL of the gateway's operations page, if there is one.
+    pub fn page(&self) -> Option<String> {
+        self.gateway.page()
     }
 
     /// Adds the last lines of the gateway's log to an error that the gateway may have caused.

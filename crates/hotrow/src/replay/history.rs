@@ -51,18 +51,55 @@ pub async fn connect(upstream: &str) -> Result<Client, Error> {
     }
 }
 
-/// Begins a transaction with one snapshot for all queries. The locks come before the snapshot: a partition of the history that
-/// is truncated later would be empty in the snapshot too. The locks block only truncation.
-pub async fn begin(client: &mut Client) -> Result<Transaction<'_>, Error> {
-    let builder = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
-    let transaction = builder.start().await?;
-    transaction.batch_execute(include_str!("../../sql/history_lock.sql")).await?;
-    Ok(transaction)
+/// The schema of the pack's own tables.
+pub const OWN: &str = "hotrow";
+
+/// One snapshot of the pack, or of one shard of a distributed pack.
+pub struct Snapshot<'c> {
+    /// The transaction that reads it.
+    pub transaction: Transaction<'c>,
+    schema: String,
 }
 
-/// Whether the history has every command since the beginning.
-pub async fn whole(transaction: &Transaction<'_>) -> Result<bool, Error> {
-    Ok(transaction.query_one(include_str!("../../sql/history_whole.sql"), &[]).await?.get(0))
+impl<'c> Snapshot<'c> {
+    /// Begins a transaction with one snapshot for all queries. The locks come before the snapshot: a partition of the history
+    /// that is truncated later would be empty in the snapshot too. The locks block only truncation. They do not reach the node
+    /// of a shard, so a reader of a shard compares the parts.
+    pub async fn begin(client: &'c mut Client, schema: &str) -> Result<Self, Error> {
+        let builder =
+            client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
+        let snapshot = Snapshot { transaction: builder.start().await?, schema: schema.to_owned() };
+        if schema == OWN {
+            snapshot.transaction.batch_execute(include_str!("../../sql/history_lock.sql")).await?;
+        }
+        Ok(snapshot)
+    }
+
+    /// A statement about this schema.
+    pub fn text(&self, statement: &str) -> String {
+        statement.replace("hotrow.", &format!("{}.", self.schema))
+    }
+
+    /// The parts of the rings that are written to.
+    pub async fn parts(&self) -> Result<(i16, i16), Error> {
+        let row = self.transaction.query_one(&self.text(include_str!("../../sql/parts.sql")), &[]).await?;
+        Ok((row.get(0), row.get(1)))
+    }
+
+    /// Whether the history has every command since the beginning.
+    pub async fn whole(&self) -> Result<bool, Error> {
+        let text = self.text(include_str!("../../sql/history_whole.sql"));
+        Ok(self.transaction.query_one(&text, &[]).await?.get(0))
+    }
+}
+
+/// The schema that has a counter.
+pub async fn schema_of(client: &Client, counter: &str) -> Result<String, Error> {
+    if hotrow_sql::shards(client).await?.is_none() {
+        return Ok(OWN.to_owned());
+    }
+    let row = client.query_one("select hotrow.shard_of($1)", &[&counter]).await?;
+    Ok(hotrow_sql::shard_schema(row.get(0)))
 }
 
 /// A part of the histories.
@@ -88,8 +125,9 @@ pub struct History {
 
 impl History {
     /// Starts the query.
-    pub async fn open(transaction: &Transaction<'_>, range: Range<'_>) -> Result<Self, Error> {
-        let statement = transaction.prepare(include_str!("../../sql/history.sql")).await?;
+    pub async fn open(snapshot: &Snapshot<'_>, range: Range<'_>) -> Result<Self, Error> {
+        let transaction = &snapshot.transaction;
+        let statement = transaction.prepare(&snapshot.text(include_str!("../../sql/history.sql"))).await?;
         let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
             [&range.counter, &range.after, &range.upto];
         Ok(Self { rows: Box::pin(transaction.query_raw(&statement, parameters).await?) })

@@ -8,9 +8,11 @@ use super::Settings;
 /// What each variable of this program begins with.
 const PREFIX: &str = "HOTROW_";
 /// Variables that are no settings of the gateway: those of other commands, of the examples and of the tests.
-const OTHERS: [&str; 8] = [
+const OTHERS: [&str; 10] = [
     "HOTROW_CONFIG",
     "HOTROW_PREDECESSOR",
+    "HOTROW_CITUS_BIN",
+    "HOTROW_CITUS_SECONDS",
     "HOTROW_PG_BIN",
     "HOTROW_MAVEN_URL",
     "HOTROW_URL",

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use hotrow_core::untrusted::visible;
+use tokio_postgres::Row;
+
 /// The number of contradictions that are shown; more are only counted.
 const LINES: usize = 20;
 
@@ -16,7 +19,25 @@ pub struct Report {
 impl Report {
     /// Adds a number of checked rows.
     pub fn checked(&mut self, what: &'static str, count: u64) {
-        self.checked.push((what, count));
+        match self.checked.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, sum)) => *sum += count,
+            None => self.checked.push((what, count)),
+        }
+    }
+
+    /// Adds the numbers in a row.
+    pub fn count(&mut self, counts: &Row, kinds: &[&'static str]) {
+        for (column, what) in kinds.iter().enumerate() {
+            self.checked(what, counts.get::<_, i64>(column).unsigned_abs());
+        }
+    }
+
+    /// Adds the report about another part.
+    pub fn add(&mut self, other: Report) {
+        other.checked.into_iter().for_each(|(what, count)| self.checked(what, count));
+        self.wrong += other.wrong;
+        let room = LINES.saturating_sub(self.findings.len());
+        self.findings.extend(other.findings.into_iter().take(room));
     }
 
     /// Adds a contradiction.
@@ -43,7 +64,7 @@ impl fmt::Display for Report {
         }
         writeln!(f, "\nWrong: {}", self.wrong)?;
         for finding in &self.findings {
-            writeln!(f, "  {finding}")?;
+            writeln!(f, "  {}", visible(finding))?;
         }
         match self.wrong - self.findings.len() as u64 {
             0 => Ok(()),

@@ -40,6 +40,12 @@ async fn explain_shows_how_a_unit_runs_and_fails_for_statements_that_the_server_
         &["packed as one unit", "BEGIN\nanswered by the gateway", "COMMIT\nanswered", "id = 7\n"],
     );
     assert!(!unit.contains("passed through"), "{unit}");
+    assert_contains(&unit, &["shape: update explained set stock = $1 where id = $2\n"]);
+    let with_setting = explain("set local my.tenant to acme; delete from explained where id = 4711");
+    assert_contains(
+        &with_setting,
+        &["shape: set local my.tenant to ?\n", "shape: delete from explained where id = $1\n"],
+    );
     assert_contains(&explain("update explained set stock = 1 where id = 7"), &["key       id = 7\n"]);
     assert_contains(&explain("update explained set stock = 1 where id = $1"), &["key       id = $1\n"]);
     assert_contains(

@@ -1,8 +1,9 @@
 //! SHOW KEYS names the hottest rows and who holds a blocked one. Values are shown to administrators only.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
-use hotrow_testkit::{connect, until, value};
+use hotrow_testkit::{Gateway, config, connect, new_database, server, until, value};
 use tokio_postgres::Client;
 
 use crate::Stage;
@@ -25,13 +26,35 @@ async fn reader(stage: &Stage) -> Client {
 }
 
 #[tokio::test]
+async fn readers_see_no_values_of_settings_and_no_constants_in_reasons() {
+    let stage = Stage::new("", &[]).await;
+    let (console, reader) = (stage.console().await, reader(&stage).await);
+    let client = connect(stage.gateway.config().options("-c my.tenant=secret")).await;
+    client.batch_execute("set search_path to secret, public").await.unwrap();
+    client.batch_execute("select 1").await.unwrap();
+    client.batch_execute("select n from t where id = 1 'secret'").await.unwrap_err();
+    let all = async |console: &Client, topic: &str| -> String {
+        let rows = hotrow_testkit::rows(console, &format!("show {topic}")).await.unwrap();
+        format!("{rows:?}")
+    };
+    assert!(all(&console, "pool_settings").await.contains("my.tenant=secret search_path=secret, public"));
+    assert!(all(&reader, "pool_settings").await.contains("options=? search_path=?"));
+    for topic in ["pool_settings", "statements", "clients", "pools", "units", "lanes", "stats", "servers"] {
+        let shown = all(&reader, topic).await;
+        assert!(!shown.contains("secret"), "{topic}: {shown}");
+    }
+}
+
+#[tokio::test]
 async fn the_hottest_key_comes_first_with_its_rates_and_times() {
     // On a busy machine, no unit leaves its lane because it takes long.
     let stage = Stage::new("lanes = 1\nlane_lock_timeout_ms = 20000\n", &[]).await;
     let (console, client) = (stage.console().await, stage.client().await);
     client.simple_query("update t set n = n + 1 where id = 2").await.unwrap();
     assert!(keys(&console).await.is_empty(), "one unit makes no hot key");
-    let rows = futures_util::future::join_all((0..20).map(|_| client.execute(UPDATE, &[]))).await;
+    // A Parse is passed through, and statements that follow it at once are passed through on its connection.
+    let update = client.prepare(UPDATE).await.unwrap();
+    let rows = futures_util::future::join_all((0..20).map(|_| client.execute(&update, &[]))).await;
     assert!(rows.into_iter().all(|row| row.unwrap() == 1));
     for _ in 0..2 {
         client.simple_query("update t set n = n + 1 where id = 2").await.unwrap();
@@ -54,8 +77,15 @@ async fn the_hottest_key_comes_first_with_its_rates_and_times() {
     let read = seen.iter().find(|key| key["kind"] == "read").unwrap();
     assert_eq!((read["key"].as_str(), read["commits_saved"].as_str()), ("id = 1", "0"), "{read:?}");
 
-    let hidden = keys(&reader(&stage).await).await;
+    let reader = reader(&stage).await;
+    let hidden = keys(&reader).await;
     assert_eq!(hidden[0]["key"], "id = ?", "readers see no values");
+    let labels = |keys: &[HashMap<String, String>]| -> Vec<(String, String)> {
+        keys.iter().map(|key| (key["kind"].clone(), key["label"].clone())).collect()
+    };
+    assert_eq!(labels(&hidden), labels(&seen), "they see the labels that administrators see");
+    assert!(hot["label"].len() == 6 && hot["label"] != other["label"], "{seen:#?}");
+    assert_eq!(hot["label"], read["label"], "one row has one label");
 }
 
 #[tokio::test]
@@ -86,6 +116,59 @@ async fn a_blocked_key_comes_first_with_the_backend_that_holds_its_row() {
         update.await.unwrap();
     }
     assert!(keys(&console).await.iter().all(|key| key["blockers"].is_empty() && key["parked"] == "0"));
+}
+
+#[tokio::test]
+async fn readers_of_blocked_keys_share_one_connection_to_the_server() {
+    let (database, direct) = new_database().await;
+    direct
+        .batch_execute("create table t (id int primary key, n int); insert into t values (1, 0)")
+        .await
+        .unwrap();
+    let gateway = Gateway::in_front_of(&server().url(), &["--lanes", "1"]);
+    let console = connect(gateway.config().dbname("hotrow")).await;
+    let clients = [0, 1, 2].map(async |_| connect(gateway.config().dbname(&database)).await);
+    let clients = futures_util::future::join_all(clients).await;
+    for _ in 0..3 {
+        clients[0].simple_query(UPDATE).await.unwrap();
+    }
+    direct.batch_execute("begin; update t set n = 4711 where id = 1").await.unwrap();
+    let waiting: Vec<_> = clients
+        .into_iter()
+        .map(|client| tokio::spawn(async move { client.simple_query(UPDATE).await.unwrap() }))
+        .collect();
+    until("the server says who holds the row", || async {
+        keys(&console).await.first().is_some_and(|key| !key["blockers"].is_empty())
+    })
+    .await;
+    let observer = connect(config(server().port()).dbname(&database)).await;
+    // The statistics of a database count its sessions, also those that have ended.
+    let sessions = async || -> u64 {
+        until("no question is under way", || async {
+            let asking = "select count(*) from pg_stat_activity
+                where datname = current_database() and application_name = 'hotrow console'";
+            value(&observer, asking).await == "0"
+        })
+        .await;
+        let sessions = "select sessions from pg_stat_database where datname = current_database()";
+        value(&observer, sessions).await.parse().unwrap()
+    };
+    let (before, begun) = (sessions().await, Instant::now());
+    let readers = (0..20).map(async |_| connect(gateway.config().user("ann").dbname("hotrow")).await);
+    let readers = futures_util::future::join_all(readers).await;
+    let looks = readers.iter().map(async |reader| {
+        for _ in 0..20 {
+            let key = keys(reader).await.swap_remove(0);
+            assert!(key["blockers"].contains("idle in transaction"), "{key:?}");
+        }
+    });
+    futures_util::future::join_all(looks).await;
+    let opened = sessions().await - before;
+    assert!(opened <= begun.elapsed().as_secs() + 5, "{opened} connections for 400 looks");
+    direct.batch_execute("rollback").await.unwrap();
+    for update in waiting {
+        update.await.unwrap();
+    }
 }
 
 #[tokio::test]

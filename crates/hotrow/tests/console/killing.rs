@@ -93,3 +93,30 @@ async fn kill_disconnects_all_clients_of_a_database_and_new_ones_wait_for_resume
     console.simple_query("resume postgres").await.unwrap();
     assert_eq!(late.await.unwrap(), "0", "the transaction was rolled back");
 }
+
+#[tokio::test]
+async fn the_statement_of_a_killed_client_ends_at_the_server() {
+    let stage = Stage::new("", &[]).await;
+    let console = stage.console().await;
+    for turn in 0..20 {
+        let client = stage.client().await;
+        let id = process_id(&client, &console).await;
+        let sleep = format!("select pg_sleep(600), 'killed {turn}'");
+        let running = "select count(*) from pg_stat_activity where state = 'active' and query like ";
+        let running = format!("{running} 'select pg_sleep(600), ''killed {turn}%'");
+        let kill = async {
+            until("its statement runs", || async { value(&stage.direct, &running).await == "1" }).await;
+            match turn % 2 {
+                0 => console.simple_query(&format!("kill_client {id}")).await.unwrap(),
+                _ => console.simple_query("kill postgres").await.unwrap(),
+            };
+        };
+        let (statement, ()) = tokio::join!(client.simple_query(&sleep), kill);
+        statement.unwrap_err();
+        until("its statement has ended", || async { value(&stage.direct, &running).await == "0" }).await;
+        is_disconnected(&client).await;
+        if turn % 2 == 1 {
+            console.simple_query("resume postgres").await.unwrap();
+        }
+    }
+}

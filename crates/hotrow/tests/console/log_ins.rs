@@ -147,3 +147,20 @@ async fn a_role_at_its_connection_limit_shares_the_existing_connections() {
     value(&other, UPDATE).await;
     value(&client, UPDATE).await;
 }
+
+#[tokio::test]
+async fn a_name_cannot_leave_its_line_of_the_log() {
+    let stage = Stage::new("", &[]).await;
+    let name = "x\"\n2026-11-24T19:10:00.000000Z  WARN forged\u{1b}[2J";
+    try_connect(stage.gateway.config().user(name)).await.err().unwrap();
+    try_connect(stage.gateway.config().dbname(name)).await.err().unwrap();
+    let log = || stage.gateway.log();
+    until("both refusals are in the log", async || log().matches("refused the gateway").count() == 2).await;
+    let log = log();
+    assert!(
+        log.lines().filter(|line| line.contains("forged")).all(|line| line.contains(" hotrow_gateway::")),
+        "{log}"
+    );
+    assert!(log.contains(r"\n2026-11-24T19:10:00.000000Z  WARN forged\u{1b}[2J"), "{log}");
+    assert!(!log.contains('\u{1b}'), "{log:?}");
+}

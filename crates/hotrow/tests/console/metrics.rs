@@ -1,10 +1,10 @@
 //! Metrics by database, user, way and reason, the data behind a page, and the log's lines about the server and refusals.
 
-use hotrow_gateway::config::{Config, Upstream};
+use hotrow_gateway::config::{Config, UpstreamConfig};
 use hotrow_gateway::view::Values;
 use hotrow_gateway::{Gateway, Sockets};
 use hotrow_postgres::PrivateServer;
-use hotrow_testkit::{config, connect, sqlstate, try_connect, until, value};
+use hotrow_testkit::{PATIENT_LANES, config, connect, sqlstate, try_connect, until, value};
 use serde_json::Value;
 
 use crate::Stage;
@@ -21,7 +21,7 @@ fn metric(stage: &Stage, line: &str) -> f64 {
 
 #[tokio::test]
 async fn units_are_counted_by_database_user_way_and_reason() {
-    let stage = Stage::new("", &[]).await;
+    let stage = Stage::new("", &PATIENT_LANES).await;
     let client = stage.client().await;
     for _ in 0..3 {
         client.simple_query(UPDATE).await.unwrap();
@@ -71,7 +71,7 @@ async fn waiting_units_are_counted_while_they_wait() {
 
 #[tokio::test]
 async fn refusals_are_counted_by_reason_and_logged_once_in_an_interval() {
-    let stage = Stage::new("held_connections_max = 1\nheld_wait_ms = 1\n", &[]).await;
+    let stage = Stage::new("held_connections_max = 1\nheld_wait_ms = 300\n", &[]).await;
     let (holds, client) = (stage.client().await, stage.client().await);
     holds.batch_execute("begin; select count(*) from t").await.unwrap();
     for _ in 0..5 {
@@ -119,7 +119,7 @@ async fn the_data_of_a_page_are_serialisable_and_hide_values_unless_they_are_all
         .batch_execute("create table t (id int primary key, n int); insert into t values (4711, 0)")
         .await
         .unwrap();
-    let upstream: Upstream = hotrow_testkit::server().url().parse().unwrap();
+    let upstream: UpstreamConfig = hotrow_testkit::server().url().parse().unwrap();
     let config = Config::new(upstream, vec!["127.0.0.1:0".parse().unwrap()]);
     let gateway = Gateway::start(config, &mut Sockets::inherited().unwrap()).await.unwrap();
     let inside = gateway.internal_clients();

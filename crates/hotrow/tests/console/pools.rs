@@ -53,7 +53,7 @@ async fn a_table_limits_all_clients_that_it_matches_and_no_others() {
 async fn held_connections_are_limited_in_addition_to_the_gateways_limit() {
     let stage = Stage::new("", &[]).await;
     let (ann, anns) = role(&stage, "ann").await;
-    let settings = format!("[[pool]]\nuser = \"{ann}\"\nheld_connections_max = 1\nheld_wait_ms = 50\n");
+    let settings = format!("[[pool]]\nuser = \"{ann}\"\nheld_connections_max = 1\nheld_wait_ms = 1000\n");
     stage.reload(&settings).await;
     let (one, two, other) = (connect(&anns).await, connect(&anns).await, stage.client().await);
     one.batch_execute("begin; select 1").await.unwrap();

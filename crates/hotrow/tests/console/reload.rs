@@ -20,7 +20,7 @@ async fn reloaded_settings_apply_to_connected_clients() {
 
 #[tokio::test]
 async fn limits_grow_and_shrink_while_they_are_used() {
-    let stage = Stage::new("clients_max = 2\nheld_connections_max = 1\nheld_wait_ms = 50\n", &[]).await;
+    let stage = Stage::new("clients_max = 2\nheld_connections_max = 1\nheld_wait_ms = 1000\n", &[]).await;
     let config = stage.gateway.config_in(&stage.schema);
     let (one, two) = (stage.client().await, stage.client().await);
     let refused = try_connect(&config).await.err().unwrap();
@@ -28,11 +28,11 @@ async fn limits_grow_and_shrink_while_they_are_used() {
     one.batch_execute("begin; select 1").await.unwrap();
     let busy = two.batch_execute("begin; select 1").await.unwrap_err();
     assert_eq!(sqlstate(&busy), "53300", "{busy:?}");
-    stage.reload("clients_max = 3\nheld_connections_max = 2\nheld_wait_ms = 50\n").await;
+    stage.reload("clients_max = 3\nheld_connections_max = 2\nheld_wait_ms = 20000\n").await;
     two.batch_execute("begin; select 1").await.unwrap();
     let three = stage.client().await;
     assert_eq!(sqlstate(&try_connect(&config).await.err().unwrap()), "53300");
-    stage.reload("clients_max = 1\nheld_connections_max = 1\nheld_wait_ms = 50\n").await;
+    stage.reload("clients_max = 1\nheld_connections_max = 1\nheld_wait_ms = 1000\n").await;
     one.batch_execute("commit").await.unwrap();
     assert_eq!(
         sqlstate(&one.batch_execute("begin; select 1").await.unwrap_err()),

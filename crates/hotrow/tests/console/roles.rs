@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
-use hotrow_testkit::{Gateway, config, connect, sqlstate, until, value};
+use hotrow_testkit::{Gateway, PATIENT_LANES, config, connect, sqlstate, until, value};
 use tokio_postgres::Client;
 
 use crate::Stage;
@@ -26,7 +26,7 @@ async fn role(stage: &Stage, name: &str, more: &str) -> (String, Client) {
 
 #[tokio::test]
 async fn search_path_and_timezone_apply_in_lanes() {
-    let stage = Stage::new("", &[]).await;
+    let stage = Stage::new("", &PATIENT_LANES).await;
     stage.direct.batch_execute("create table at (id int primary key, t timestamptz)").await.unwrap();
     let (_, client) = role(&stage, "far", "alter role $role set timezone = 'Asia/Tokyo'").await;
     assert!(stage.packs(&client).await);
@@ -39,7 +39,7 @@ async fn search_path_and_timezone_apply_in_lanes() {
 
 #[tokio::test]
 async fn a_read_only_role_gets_the_error_of_a_direct_connection() {
-    let stage = Stage::new("", &[]).await;
+    let stage = Stage::new("", &PATIENT_LANES).await;
     let (name, client) =
         role(&stage, "reader", "alter role $role set default_transaction_read_only = on").await;
     let direct = connect(config(hotrow_testkit::server().port()).user(&name)).await;
@@ -176,7 +176,7 @@ async fn settings_of_a_database_apply_and_those_of_a_role_override_them() {
                alter role bob in database postgres set timezone = 'Asia/Kathmandu'; grant all on at to ann, bob";
     direct.batch_execute(sql).await.unwrap();
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", server.port());
-    let gateway = Gateway::in_front_of(&url, &[]);
+    let gateway = Gateway::in_front_of(&url, &PATIENT_LANES);
     for (user, id, offset) in [("ann", 1, "+09"), ("bob", 2, "+05:45")] {
         let client = connect(gateway.config().user(user)).await;
         let insert = format!("insert into at values ({id}, '2020-01-01 09:00:00') returning t");

@@ -35,7 +35,8 @@ async fn an_unknown_command_gets_the_list_of_commands_and_the_session_continues(
             assert_eq!(sqlstate(&error), "42601", "{text}");
             let hint = error.as_db_error().unwrap().hint().unwrap();
             assert!(
-                hint.contains("SHOW KEYS | CLIENTS | LANES | UNITS | STATEMENTS") && hint.contains("PAUSE"),
+                hint.contains("SHOW KEYS | CLIENTS | LANES | REPLICAS | UNITS | STATEMENTS")
+                    && hint.contains("PAUSE"),
                 "{hint}"
             );
         }

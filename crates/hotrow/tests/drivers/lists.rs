@@ -1,12 +1,10 @@
 //! Statements that name several rows by a list of keys: packed with the answers of a direct connection, and locked ahead
 //! one by one after an outsider's lock.
 
-use std::time::Duration;
-
 use futures_util::future::join_all;
 use hotrow_core::limits;
 use hotrow_testkit::raw::{query, tags};
-use hotrow_testkit::{connect, value};
+use hotrow_testkit::{connect, until, value};
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::stage::{Stage, once, step};
@@ -73,11 +71,11 @@ async fn rows_of_lists_are_locked_ahead_in_every_format() {
     };
     stage.direct.batch_execute("begin; update t set n = n where id = 4").await.unwrap();
     let release = async {
-        tokio::time::sleep(Duration::from_millis(400)).await;
+        let met = async || stage.gateway.metric("blocked_units_total") > 0;
+        until("a unit meets the lock", met).await;
         stage.direct.batch_execute("commit").await.unwrap();
     };
     tokio::join!(round(), release);
-    assert!(stage.gateway.metric("blocked_units_total") > 0, "no unit met the lock");
     let before = stage.packed();
     round().await;
     assert_eq!(stage.packed() - before, 18);

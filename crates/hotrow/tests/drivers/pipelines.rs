@@ -3,7 +3,7 @@
 
 use futures_util::future::join_all;
 use hotrow_testkit::raw::{Raw, bind, execute, parse, sync, tags};
-use hotrow_testkit::{Gateway, connect, new_schema, sqlstate, value};
+use hotrow_testkit::{Gateway, PATIENT_LANES, connect, new_schema, sqlstate, value};
 
 const TABLE: &str = "create table t (id int primary key, n int not null check (n >= 0));
     insert into t select id, 0 from generate_series(1, 10) id";
@@ -12,7 +12,7 @@ const TABLE: &str = "create table t (id int primary key, n int not null check (n
 async fn a_row_counts_its_pipelined_updates_in_order() {
     let (schema, direct) = new_schema().await;
     direct.batch_execute(TABLE).await.unwrap();
-    let gateway = Gateway::start(&[]);
+    let gateway = Gateway::start(&PATIENT_LANES);
     let client = connect(&gateway.config_in(&schema)).await;
     let update = client.prepare("update t set n = n + 1 where id = $1 returning n").await.unwrap();
     let answers = join_all((0..500).map(|_| client.query_one(&update, &[&1]))).await;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::{SinkExt, TryStreamExt, pin_mut};
 use hotrow_core::limits;
-use hotrow_testkit::{Gateway, connect, new_schema, sqlstate, until, value};
+use hotrow_testkit::{Gateway, PATIENT_LANES, connect, new_schema, sqlstate, until, value};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, NoTls};
 
@@ -17,7 +17,7 @@ async fn through(options: &[&str]) -> (Gateway, String, Client, Client) {
 
 #[tokio::test]
 async fn prepared_statements_take_and_give_binary_values() {
-    let (gateway, _, direct, client) = through(&[]).await;
+    let (gateway, _, direct, client) = through(&PATIENT_LANES).await;
     let table = "create table t (id bigint primary key, small smallint, float8 float8, label text, raw bytea,
         flag bool, at timestamptz, list int[])";
     direct.batch_execute(table).await.unwrap();

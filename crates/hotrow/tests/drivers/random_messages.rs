@@ -142,8 +142,24 @@ async fn random_messages_get_the_replies_of_a_direct_connection() {
         }
         let (through, directly) = (replies.pop().unwrap(), replies.pop().unwrap());
         assert_eq!(tags(&through.0), tags(&directly.0), "seed {seed}: {}", shown(&pieces));
+        let [through, directly] = [through, directly].map(|(played, state)| (without_places(played), state));
         assert_eq!(through, directly, "seed {seed}: {}", shown(&pieces));
     }
+}
+
+/// Without the places in the server's code of the errors of failed transactions. A statement that the client prepared before
+/// the transaction fails at its Parse there, if the transaction's connection does not have it.
+fn without_places(mut replies: Vec<Message>) -> Vec<Message> {
+    for reply in replies.iter_mut().filter(|reply| reply.tag == b'E') {
+        if reply.field(b'C').as_deref() == Some("25P02") {
+            let fields = reply
+                .body
+                .split(|byte| *byte == 0)
+                .filter(|field| !b"FLR".contains(field.first().unwrap_or(&b'F')));
+            reply.body = fields.collect::<Vec<_>>().join(&0);
+        }
+    }
+    replies
 }
 
 fn shown(pieces: &[Vec<u8>]) -> String {

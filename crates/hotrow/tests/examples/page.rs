@@ -1,4 +1,4 @@
-//! The queue page shows numbers unchanged: its script, run by Node.
+//! The operations page shows numbers unchanged: its script, run by Node.
 
 use std::process::Command;
 
@@ -9,7 +9,8 @@ fn numbers_keep_all_their_digits() {
     let script = std::fs::read_to_string(root().join("crates/hotrow-http/src/page/exact.js")).unwrap();
     let shown = |json: &str| {
         let show = format!("{script}\nprocess.stdout.write(show(parseExactly(process.argv[1])));");
-        let output = Command::new("node").args(["-e", &show, "--", json]).output().unwrap();
+        let output =
+            Command::new("node").args(["--input-type=module", "-e", &show, "--", json]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };

@@ -51,6 +51,7 @@ pub fn check(server: u16, schema: &str, records: &Records) {
     let row = line.query(&blocks).rows().remove(0);
     assert_eq!(row[0], row[1], "orders of blocks and counted blocks differ: a block was applied in part");
     check_item(&mut line, records);
+    check_shelves(&mut line, records);
 }
 
 fn check_item(line: &mut Line, records: &Records) {
@@ -68,11 +69,36 @@ fn check_item(line: &mut Line, records: &Records) {
     let mut seen = HashSet::new();
     let mut last: HashMap<u64, u64> = HashMap::new();
     for entry in sales().filter(|entry| entry.outcome == Outcome::Acknowledged) {
-        let value = entry.sold.expect("an acknowledged sale has its number");
+        let value = entry.returned.expect("an acknowledged sale has its number");
         assert!(value <= sold, "{entry:?} but only {sold} are sold");
         assert!(seen.insert(value), "two sales were both number {value}");
         let before = last.insert(entry.session, value);
         assert!(before < Some(value), "a session's sales are out of order: {before:?}, then {value}");
+    }
+}
+
+fn check_shelves(line: &mut Line, records: &Records) {
+    let mut answered: HashMap<u64, HashSet<u64>> = HashMap::new();
+    let mut unknown: HashMap<u64, u64> = HashMap::new();
+    for entry in &records.entries {
+        let Task::Fill(shelf) = entry.task else { continue };
+        match entry.outcome {
+            Outcome::Acknowledged => {
+                let value = entry.returned.expect("an acknowledged update returns its value");
+                let is_new = answered.entry(shelf).or_default().insert(value);
+                assert!(is_new, "two updates of shelf {shelf} returned {value}");
+            }
+            Outcome::Unknown => *unknown.entry(shelf).or_default() += 1,
+            Outcome::Failed => {}
+        }
+    }
+    for row in line.query("select id, n from shelves").rows() {
+        let (shelf, n) = (number(&row[0]), number(&row[1]));
+        let values = answered.remove(&shelf).unwrap_or_default();
+        let (least, most) =
+            (values.len() as u64, values.len() as u64 + unknown.remove(&shelf).unwrap_or_default());
+        assert!((least..=most).contains(&n), "shelf {shelf} is {n}, and must be {least} to {most}");
+        assert!(values.iter().all(|value| *value <= n), "shelf {shelf} is {n}, and returned {values:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The load of the fault tests: clients that take orders and sell one hot item until they are told to stop, and that
+//! The load of the fault tests: clients that take orders, sell one hot item and fill shelves until they are told to stop, and that
 //! record their answers. `checker.rs` judges the records.
 
 use std::collections::BTreeMap;
@@ -15,11 +15,16 @@ pub const TABLES: &str = "
     create table ledger (id bigint not null, client int not null, amount int not null check (amount > 0));
     create table inv (id int primary key, stock bigint not null, sold bigint not null);
     insert into inv values (1, 1000000000, 0);
+    create table shelves (id int primary key, n bigint not null);
+    insert into shelves select id, 0 from generate_series(1, 500) id;
     create table blocks (id int primary key, n bigint not null);
     insert into blocks values (1, 0)";
 pub const ORDER: &str = "insert into ledger (id, client, amount) values ($1, $2, $3)";
 pub const SELL: &str =
     "update inv set stock = stock - 1, sold = sold + 1 where id = 1 and stock >= 1 returning sold";
+/// Updates of many rows, which no other client has hot.
+pub const FILL: &str = "update shelves set n = n + 1 where id = $1 returning n";
+pub const SHELVES: u64 = 500;
 
 /// The last statement of a block. It counts the blocks, which are the orders with the amount `BLOCK_AMOUNT`.
 pub const COUNT: &str = "update blocks set n = n + 1 where id = 1";
@@ -41,6 +46,8 @@ pub enum Task {
     /// Violates a constraint, which rolls its batch back.
     BadOrder(u64),
     Sell,
+    /// Adds 1 to this shelf.
+    Fill(u64),
 }
 
 /// One unit and its client's answer.
@@ -48,8 +55,8 @@ pub enum Task {
 pub struct Entry {
     pub task: Task,
     pub outcome: Outcome,
-    /// What `returning sold` returned.
-    pub sold: Option<u64>,
+    /// The value that the statement returned.
+    pub returned: Option<u64>,
     /// The client's connection, numbered in the order in which the client opened them.
     pub session: u64,
 }
@@ -172,11 +179,12 @@ fn connect(shared: &Shared, records: &mut Records) -> Option<Line> {
             return None;
         }
     };
-    for (name, sql) in [("order", ORDER), ("sell", SELL)] {
+    const STATEMENTS: [(&str, &str); 3] = [("order", ORDER), ("sell", SELL), ("fill", FILL)];
+    for (name, sql) in STATEMENTS {
         line.put_prepare(name, sql);
     }
     line.send().ok()?;
-    for _ in 0..2 {
+    for _ in STATEMENTS {
         let answer = line.answer();
         if !answer.whole || answer.error().is_some() {
             records.note_error(&answer, "at prepare: ");
@@ -196,7 +204,11 @@ fn tasks(shared: &Shared, style: Style, random: &mut fastrand::Rng) -> Vec<Task>
 }
 
 fn task(shared: &Shared, random: &mut fastrand::Rng) -> Task {
-    if random.bool() { order(shared, random) } else { Task::Sell }
+    match random.u8(0..4) {
+        0 | 1 => Task::Sell,
+        2 => Task::Fill(random.u64(1..=SHELVES)),
+        _ => order(shared, random),
+    }
 }
 
 fn order(shared: &Shared, random: &mut fastrand::Rng) -> Task {
@@ -260,6 +272,7 @@ impl Task {
             Task::Order(id) => ("order", ORDER, order(id, 1)),
             Task::BadOrder(id) => ("order", ORDER, order(id, 0)),
             Task::Sell => ("sell", SELL, Vec::new()),
+            Task::Fill(shelf) => ("fill", FILL, vec![shelf.to_string()]),
         }
     }
 }
@@ -277,8 +290,8 @@ impl Records {
                 outcome if !answer.whole => later = outcome,
                 _ => {}
             }
-            let sold = answer.rows().first().and_then(|row| row[0].as_ref()?.parse().ok());
-            self.entries.push(Entry { task: *task, outcome, sold, session });
+            let returned = answer.rows().first().and_then(|row| row[0].as_ref()?.parse().ok());
+            self.entries.push(Entry { task: *task, outcome, returned, session });
         }
     }
 

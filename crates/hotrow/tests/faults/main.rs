@@ -13,6 +13,8 @@ mod crowd;
 mod cut_lanes;
 mod disk;
 mod failover;
+mod fleet;
+mod generations;
 mod idle;
 mod load;
 mod lost_ids;

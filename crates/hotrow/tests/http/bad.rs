@@ -102,7 +102,8 @@ async fn unknown_paths_methods_types_and_sizes_are_rejected() {
         assert_eq!((reply.status, reply.problem().as_str()), (status, problem), "{reply:?}");
         reply
     };
-    for path in ["/", "/v1", "/v1/counters/", "/v1/counters/a/b", "/v2/counters/a", "/metrics"] {
+    for path in ["/page", "/page/", "/v1", "/v1/counters/", "/v1/counters/a/b", "/v2/counters/a", "/metrics"]
+    {
         expect(json(api.port, "GET", path, "").await, 404, "not-found");
     }
     for (method, path, allowed) in [

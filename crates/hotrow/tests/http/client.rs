@@ -98,3 +98,52 @@ impl Http2 {
         Reply::read(self.sender.clone().send_request(request).await.unwrap()).await
     }
 }
+
+/// A stream of server-sent events.
+pub struct Events {
+    headers: hyper::HeaderMap,
+    body: Incoming,
+    text: String,
+}
+
+impl Events {
+    /// Opens a stream that must not be refused.
+    pub async fn open(port: u16, path: &str, headers: &[Header<'_>]) -> Self {
+        Self::try_open(port, path, headers).await.expect("the stream is not refused")
+    }
+
+    /// The same, or the status of a refusal.
+    pub async fn try_open(port: u16, path: &str, headers: &[Header<'_>]) -> Result<Self, u16> {
+        let (mut sender, connection) = http1::handshake(stream(port).await).await.unwrap();
+        tokio::spawn(connection);
+        let mut request = request(port, "GET", path, headers, "");
+        let host = format!("127.0.0.1:{port}").parse().unwrap();
+        request.headers_mut().entry("host").or_insert(host);
+        let (parts, body) = sender.send_request(request).await.unwrap().into_parts();
+        match parts.status.as_u16() {
+            200 => Ok(Events { headers: parts.headers, body, text: String::new() }),
+            status => Err(status),
+        }
+    }
+
+    /// A header, empty if there is none.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The name and the data of the next event. `None` if the stream has ended.
+    pub async fn next(&mut self) -> Option<(String, Value)> {
+        loop {
+            if let Some((event, rest)) = self.text.split_once("\n\n") {
+                let (name, data) = event.split_once('\n').unwrap();
+                let name = name.strip_prefix("event: ").unwrap().to_owned();
+                let data = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
+                self.text = rest.to_owned();
+                return Some((name, data));
+            }
+            let frame = tokio::time::timeout(hotrow_testkit::PATIENCE, self.body.frame()).await;
+            let frame = frame.expect("an event within the time limit")?.ok()?;
+            self.text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+        }
+    }
+}

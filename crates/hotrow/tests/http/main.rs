@@ -7,6 +7,8 @@ mod away;
 mod bad;
 mod client;
 mod document;
+mod live;
+mod page;
 mod queues;
 mod times;
 mod together;

@@ -12,6 +12,9 @@ use hotrow_testkit::{Gateway, server};
 
 const ADD: &str = "update inv set sold = sold + 1 where id = $1 returning sold";
 const ADD_OTHER: &str = "update other set sold = sold + 1 where id = $1 returning sold";
+/// Two tables, which the server locks in another order than the text names them.
+const ADD_BOTH: &str = "with a as (update other set sold = sold + 1 where id = $1) \
+    update inv set sold = sold + 1 where id = $1 returning sold";
 const READ: &str = "select sold from inv where id = $1";
 const READ_OTHER: &str = "select sold from other where id = $1";
 /// How long the outsider keeps its lock.
@@ -166,23 +169,35 @@ fn a_client_that_disconnects_while_it_waits_for_a_lock_does_not_leave_the_row_bl
 
 #[test]
 fn two_gateways_and_direct_clients_on_the_same_rows_do_not_deadlock() {
+    crowd("crowd", ADD);
+}
+
+#[test]
+fn two_gateways_and_direct_clients_with_statements_on_two_tables_do_not_deadlock() {
+    let (_server, mut direct) = crowd("crowd_both", ADD_BOTH);
+    let differing = "select count(*) from inv join other using (id) where inv.sold <> other.sold";
+    assert_eq!(direct.query(differing).rows()[0][0].as_deref(), Some("0"));
+}
+
+/// Clients of two gateways and direct ones run this statement. Returns the server, and a connection to it.
+fn crowd(schema: &str, statement: &str) -> (PrivateServer, Line) {
     const UNITS: usize = 200;
     // Its own server, because the test counts the server's deadlocks.
-    let server = PrivateServer::builder().label("crowd").start().unwrap();
-    let mut direct = prepare(server.port(), "crowd");
+    let server = PrivateServer::builder().label(schema).start().unwrap();
+    let mut direct = prepare(server.port(), schema);
     let gateways =
         [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &["--lanes", "2"])];
     let ports = [gateways[0].port(), gateways[1].port(), server.port()];
     let (clients, depths) = (18, [1, 8, 3]);
     let work = |number: usize| {
         let mut random = fastrand::Rng::with_seed(number as u64);
-        let mut line = connect(ports[number % ports.len()], "crowd");
+        let mut line = connect(ports[number % ports.len()], schema);
         let mut seen = Vec::new();
         while seen.len() < UNITS {
             let ids: Vec<usize> =
                 (0..depths[number / 3 % depths.len()]).map(|_| random.usize(1..=10)).collect();
             for id in &ids {
-                line.put_unnamed_call(ADD, &[Some(&id.to_string())]);
+                line.put_unnamed_call(statement, &[Some(&id.to_string())]);
                 line.put_sync();
             }
             line.send().unwrap();
@@ -191,6 +206,7 @@ fn two_gateways_and_direct_clients_on_the_same_rows_do_not_deadlock() {
         seen
     };
     let seen: Vec<(usize, u64)> = thread::scope(|scope| {
+        let work = &work;
         let clients: Vec<_> = (0..clients).map(|number| scope.spawn(move || work(number))).collect();
         clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
     });
@@ -207,6 +223,7 @@ fn two_gateways_and_direct_clients_on_the_same_rows_do_not_deadlock() {
     }
     let deadlocks = "select deadlocks from pg_stat_database where datname = current_database()";
     assert_eq!(direct.query(deadlocks).rows()[0][0].as_deref(), Some("0"));
+    (server, direct)
 }
 
 #[test]

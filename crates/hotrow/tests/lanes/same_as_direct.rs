@@ -159,7 +159,7 @@ fn lock_now_and_then(seed: u64, over: &AtomicBool) {
 }
 
 fn contents(direct: &mut Line) -> Vec<Vec<Option<String>>> {
-    let tables = ["account", "event", "late"];
+    let tables = ["account", "event", "late", "tally"];
     tables
         .iter()
         .flat_map(|table| direct.query(&format!("select * from {table} order by id")).rows())

@@ -6,7 +6,7 @@ use hotrow_testkit::{
     Gateway, PATIENCE, config_in, connect, describe, new_schema, server, sqlstate, until, value,
 };
 use tokio::task::JoinHandle;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 /// Minutes of work that can be cancelled at any time. A statement with it can be packed.
 const ENDLESS: &str =
@@ -34,6 +34,19 @@ impl Stage {
 
     async fn client(&self) -> Client {
         connect(&self.gateway.config_in(&self.schema)).await
+    }
+
+    /// Runs of the slow statements that left their lane because they took too long. On a busy machine, others can too.
+    async fn slow_units(&self) -> u64 {
+        let console = connect(self.gateway.config().dbname("hotrow")).await;
+        let messages = console.simple_query("show statements").await.unwrap();
+        let count = |message: &SimpleQueryMessage| match message {
+            SimpleQueryMessage::Row(row) if row.get("statement")?.contains("factorial") => {
+                row.get("left_lane_too_slow")?.parse::<u64>().ok()
+            }
+            _ => None,
+        };
+        messages.iter().filter_map(count).sum()
     }
 
     /// Waits until a backend runs a statement that mentions this test's schema: a lane's backend, or another.
@@ -68,7 +81,7 @@ async fn runs_beside(endless: &str, quick: &str) {
     let token = slow.cancel_token();
     let running = run(slow, &endless);
     stage.works(false).await;
-    assert_eq!(stage.gateway.metric("slow_units_total"), 1, "the statement was in a lane before");
+    assert_eq!(stage.slow_units().await, 1, "the statement was in a lane before");
     for _ in 0..20 {
         value(&other, quick).await;
     }
@@ -83,7 +96,7 @@ async fn runs_beside(endless: &str, quick: &str) {
     let again = run(slow, &endless);
     stage.works(false).await;
     value(&other, quick).await;
-    assert_eq!(stage.gateway.metric("slow_units_total"), 1);
+    assert_eq!(stage.slow_units().await, 1);
     token.cancel_query(NoTls).await.unwrap();
     assert_eq!(sqlstate(&again.await.unwrap().1.unwrap_err()), "57014");
 }
@@ -115,7 +128,7 @@ async fn a_slow_statement_has_the_outcome_of_a_direct_connection() {
     assert_eq!(first, digits.to_string());
     assert_eq!(value(&client, &update).await, (2 * digits).to_string());
     assert_eq!(value(&other, "select n from t where id = 2").await, "500");
-    assert_eq!(stage.gateway.metric("slow_units_total"), 1);
+    assert_eq!(stage.slow_units().await, 1);
 }
 
 /// A client that runs a statement a hundred times.

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hotrow_testkit::raw::tags;
-use hotrow_testkit::{config, connect, server, until, value};
+use hotrow_testkit::{PATIENCE, PATIENT_LANES, config, connect, server, until, value};
 
 use crate::{LISTENER, Stage, count_up, next_payload};
 
 #[tokio::test]
 async fn a_session_that_only_listens_holds_no_connection_and_its_statements_are_packed() {
-    let stage = Stage::new(&[]).await;
+    let stage = Stage::new(&PATIENT_LANES).await;
     let mut listener = stage.listener("a").await;
     let console = connect(stage.gateway.config().dbname("hotrow")).await;
     assert_eq!(stage.gateway.metric("hotrow_listening_clients"), 1);
@@ -64,16 +64,21 @@ async fn a_thousand_listeners_share_one_connection_and_get_a_notification_soon()
     assert_eq!(stage.connections(LISTENER).await, 1);
     until("other connections are closed", async || stage.backends().await <= 1).await;
     let mut slowest = Vec::new();
-    for round in 0..5 {
+    // On a busy machine it takes some rounds until one is undisturbed.
+    let deadline = Instant::now() + PATIENCE;
+    for round in 0.. {
         let since = Instant::now();
         stage.direct.batch_execute(&format!("notify everyone, '{round}'")).await.unwrap();
         for listener in &mut listeners {
             assert_eq!(next_payload(listener).await, Some(round.to_string()));
         }
         slowest.push(since.elapsed());
+        if since.elapsed() < Duration::from_millis(500) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{slowest:?}");
     }
     println!("the last of {LISTENERS} listeners got the notification after {slowest:?}");
-    assert!(slowest.iter().any(|took| *took < Duration::from_millis(500)), "{slowest:?}");
 }
 
 #[tokio::test]

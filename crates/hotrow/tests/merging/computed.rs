@@ -1,13 +1,14 @@
 //! Merged calls with expressions as arguments: each caller gets the values that its own call would have computed.
 
 use std::collections::HashSet;
-use std::sync::{Barrier, Once};
+use std::sync::Once;
 use std::thread;
 
 use hotrow_testkit::line::Line;
 use hotrow_testkit::{Gateway, server};
 
 use crate::connect;
+use crate::together::Together;
 
 const CLIENTS: usize = 12;
 const ROUNDS: usize = 4;
@@ -96,11 +97,12 @@ fn each_call_gets_its_own_values() {
             })
             .collect();
         let before = merged();
-        let start = Barrier::new(CLIENTS);
+        let start = Together::new(CLIENTS);
         thread::scope(|scope| {
             for (caller, due) in due.iter().enumerate() {
                 let (start, port) = (&start, gateway.port());
                 scope.spawn(move || {
+                    let start = start.caller();
                     let mut line = connect(port);
                     for _ in 0..ROUNDS {
                         start.wait();
@@ -122,11 +124,12 @@ fn each_call_gets_its_own_values() {
 fn volatile_functions_are_computed_for_each_call() {
     install();
     let gateway = Gateway::start(&["--lanes", "1"]);
-    let start = Barrier::new(CLIENTS);
+    let start = Together::new(CLIENTS);
     let answers: Vec<String> = thread::scope(|scope| {
         let calls = (0..CLIENTS).map(|caller| {
             let (start, port) = (&start, gateway.port());
             scope.spawn(move || {
+                let start = start.caller();
                 let mut line = connect(port);
                 let mut seen = Vec::new();
                 for _ in 0..ROUNDS {
@@ -143,4 +146,47 @@ fn volatile_functions_are_computed_for_each_call() {
     let distinct: HashSet<_> = answers.iter().collect();
     assert_eq!(distinct.len(), CLIENTS * ROUNDS);
     assert!(gateway.metric("hotrow_merged_units_total") > 0);
+}
+
+/// The time in microseconds, by functions of a batch's transaction and by one of each call's own.
+const MOMENTS: &[&str] =
+    &["now()", "current_timestamp", "transaction_timestamp()", "statement_timestamp()", "clock_timestamp()"];
+
+/// Directly, a call's time lies between its sending and its answer. That of a batch, which begins later, does too.
+#[test]
+fn moments_lie_between_the_call_and_its_answer() {
+    install();
+    let gateway = Gateway::start(&["--lanes", "1"]);
+    let merged = || gateway.metric("hotrow_merged_units_total");
+    let number = |answer: Option<String>| {
+        answer.unwrap().trim_matches('|').rsplit('|').next().unwrap().parse::<i64>().unwrap()
+    };
+    for moment in MOMENTS {
+        let microseconds = |moment: &str| format!("(date_part('epoch', {moment}) * 1000000)::bigint");
+        let (clock, value) = (microseconds("clock_timestamp()"), microseconds(moment));
+        let before = merged();
+        let start = Together::new(CLIENTS);
+        let times: Vec<[i64; 3]> = thread::scope(|scope| {
+            let calls = (0..CLIENTS).map(|caller| {
+                let (start, port, clock, value) = (&start, gateway.port(), &clock, &value);
+                scope.spawn(move || {
+                    let start = start.caller();
+                    let (mut line, mut direct) = (connect(port), connect(server().port()));
+                    let mut now = || number(direct.query(&format!("select {clock}")).rows()[0][0].clone());
+                    let sql = format!("select * from echo.echo('k{}', n => {value})", caller % 2);
+                    let mut call = || {
+                        start.wait();
+                        [now(), number(line.query(&sql).rows()[0][0].clone()), now()]
+                    };
+                    (0..ROUNDS).map(|_| call()).collect::<Vec<_>>()
+                })
+            });
+            let calls: Vec<_> = calls.collect();
+            calls.into_iter().flat_map(|call| call.join().unwrap()).collect()
+        });
+        for [sent, value, answered] in times {
+            assert!((sent..=answered).contains(&value), "{moment}: {sent} {value} {answered}");
+        }
+        assert!(merged() > before, "{moment}");
+    }
 }

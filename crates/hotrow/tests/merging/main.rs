@@ -5,6 +5,7 @@
 mod calls;
 mod computed;
 mod rows;
+mod together;
 mod waiting;
 
 use std::sync::Once;

@@ -1,7 +1,7 @@
 //! Merged calls that return several rows, or none: each caller gets its own rows, byte for byte those of a direct call;
 //! a bad call does not affect others; and a twin that mixes callers up is detected.
 
-use std::sync::{Barrier, Mutex, Once};
+use std::sync::{Mutex, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend;
 
 use crate::connect;
+use crate::together::Together;
 
 const CLIENTS: usize = 16;
 
@@ -111,11 +112,12 @@ fn every_caller_gets_exactly_the_rows_of_a_direct_call() {
         assert!(due.iter().all(|answer| answer.whole && answer.error().is_none()), "{:?}", due[0].frames());
         assert_eq!(due.iter().map(|answer| answer.rows().len()).sum::<usize>(), 10, "{form:?}");
         let before = gateway.metric("hotrow_merged_units_total");
-        let start = Barrier::new(CLIENTS);
+        let start = Together::new(CLIENTS);
         thread::scope(|scope| {
             for client in 0..CLIENTS {
                 let (bag, due, start, port) = (bag(client), &due, &start, gateway.port());
                 scope.spawn(move || {
+                    let start = start.caller();
                     let mut line = connect(port);
                     start.wait();
                     for (got, due) in empty(&mut line, form, &bag).iter().zip(due) {

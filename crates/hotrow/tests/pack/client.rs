@@ -7,13 +7,19 @@ use std::time::{Duration, Instant};
 
 use hotrow_model::linear::Operation;
 use hotrow_model::{Command, Id};
-use hotrow_testkit::line::{Answer, Line};
+use hotrow_testkit::line::{Answer, Line, Report};
 
 use crate::history::{COUNTERS, ITEMS, OPERATIONS_PER_SUBJECT, PATIENCE, Shared};
 use crate::sql::{self, Call};
 
 /// Errors of units that were not run or whose outcome is unknown. The client sends the unit again with the same ID.
 const TRY_AGAIN: [&str; 6] = ["08007", "08006", "57P01", "57P02", "57P03", "53300"];
+
+/// Citus reports an unknown outcome as an internal error, if a node ends during the commit.
+fn is_to_be_repeated(report: &Report) -> bool {
+    TRY_AGAIN.contains(&report.code.as_str())
+        || report.message.starts_with("could not commit transaction for shard")
+}
 
 /// The state of one client.
 pub struct Client<'a> {
@@ -96,7 +102,7 @@ impl<'a> Client<'a> {
             match answer.error() {
                 None if answer.whole => break answer.rows().remove(0),
                 None => {}
-                Some(report) if TRY_AGAIN.contains(&report.code.as_str()) => self.shared.note(&report),
+                Some(report) if is_to_be_repeated(&report) => self.shared.note(&report),
                 Some(report) => return self.shared.fail(format!("{command}: {report:?}")),
             }
         };

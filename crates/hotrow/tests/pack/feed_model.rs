@@ -11,13 +11,15 @@ use hotrow_testkit::line::Line;
 
 use crate::planted::{Fault, missed, seeds};
 use crate::same_as_model::none_differs;
+use crate::workload::assert_calls_all;
 use crate::{private, sql};
 
 const SEEDS: u64 = 60;
 const STEPS: usize = 60;
 const SEEDS_MAX: u64 = 200;
 const LIMITS: FeedLimits = FeedLimits { inline: 2, pull_above: 3, kept: 64 };
-const SETTINGS: &str = "update hotrow.setting set feed_inline = 2, feed_pull_above = 3, inbox_length = 64";
+pub const SETTINGS: &str =
+    "update hotrow.setting set feed_inline = 2, feed_pull_above = 3, inbox_length = 64";
 
 /// Makes calls about a few users. Their numbers begin at `base`, which keeps runs in one database apart.
 struct Workload {
@@ -36,6 +38,11 @@ fn fan_out(most: usize) -> Vec<FeedCommand> {
 }
 
 impl Workload {
+    fn new(seed: u64) -> Self {
+        let base = (seed % 1_000_000_000) as i64 * 10;
+        Workload { random: Rng::with_seed(seed), base, requests: Vec::new(), entry: 40 }
+    }
+
     fn user(&mut self) -> i64 {
         self.base + self.random.i64(0..7)
     }
@@ -261,13 +268,8 @@ fn ask(line: &mut Line, commands: &[FeedCommand]) -> Result<Vec<Vec<String>>, St
 }
 
 /// The first difference between SQL and model, with all calls up to it.
-fn difference(line: &mut Line, seed: u64) -> Option<String> {
-    let mut workload = Workload {
-        random: Rng::with_seed(seed),
-        base: (seed % 1_000_000_000) as i64 * 10,
-        requests: Vec::new(),
-        entry: 40,
-    };
+pub fn difference(line: &mut Line, seed: u64) -> Option<String> {
+    let mut workload = Workload::new(seed);
     let mut feeds = Feeds::new(LIMITS);
     let mut trace = String::new();
     let mut opening = workload.opening().into_iter();
@@ -303,6 +305,12 @@ fn server(label: &'static str) -> (PrivateServer, Line) {
     let (server, mut line) = private(label);
     assert_eq!(line.query(SETTINGS).error(), None);
     (server, line)
+}
+
+#[test]
+fn random_calls_call_every_function() {
+    let mut workload = Workload::new(1);
+    assert_calls_all(FeedCommand::FUNCTIONS, || workload.next()[0].function());
 }
 
 #[test]

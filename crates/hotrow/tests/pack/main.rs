@@ -10,10 +10,12 @@
 mod bad_input;
 mod client;
 mod concurrent;
+mod distributed;
 mod faults;
 mod feed_model;
 mod feeds;
 mod history;
+mod moved;
 mod planted;
 mod queue_crowd;
 mod queues;

@@ -10,6 +10,7 @@ use crate::planted::{Fault, missed, seeds};
 use crate::private;
 use crate::same_as_model::none_differs;
 use crate::sql::{Clock, has_twin, literal};
+use crate::workload::assert_calls_all;
 
 const SEEDS: u64 = 60;
 const STEPS: usize = 40;
@@ -20,6 +21,8 @@ const RETENTION: i64 = 4;
 /// A queue on a server, and the receipts that it has issued.
 struct Stage<'a> {
     line: &'a mut Line,
+    /// The schema that has the queue's tables.
+    schema: &'static str,
     name: String,
     clock: Clock,
     receipts: HashMap<Receipt, String>,
@@ -38,11 +41,14 @@ impl Stage<'_> {
 
     /// Moves all stored times of the queue into the past.
     fn pass(&mut self, hours: i64) {
+        // In UTC, because Citus passes only immutable expressions to a node.
+        let schema = self.schema;
         let updates = format!(
-            "select format('update hotrow.%I t set %s from hotrow.queue q where q.number = t.queue and q.queue = %L',
-                c.relname, string_agg(format('%1$I = t.%1$I - interval ''{hours} hours''', a.attname), ', '), '{}')
+            "select format('update {schema}.%I t set %s from {schema}.queue q where q.number = t.queue and q.queue = %L',
+                c.relname, string_agg(format('%1$I = (t.%1$I at time zone ''UTC'' - interval ''{hours} hours'') at time zone ''UTC''',
+                    a.attname), ', '), '{}')
             from pg_class c join pg_attribute a on a.attrelid = c.oid and a.atttypid = 'timestamptz'::regtype
-            where c.relnamespace = 'hotrow'::regnamespace
+            where c.relnamespace = '{schema}'::regnamespace
                 and c.relname in ('queue_head', 'queue_tail', 'queue_order', 'queue_lease', 'queue_dead') group by c.relname",
             self.name
         );
@@ -56,13 +62,24 @@ impl Stage<'_> {
     }
 
     fn pass_for_the_ring(&mut self, hours: i64) {
-        let sql = format!("update hotrow.queue_ring set opened_at = opened_at - interval '{hours} hours'");
+        let sql = format!(
+            "update {}.queue_ring set opened_at = (opened_at at time zone 'UTC' - interval '{hours} hours') at time zone 'UTC'",
+            self.schema
+        );
         assert_eq!(self.line.query(&sql).error(), None);
     }
 
     /// Rotates the ring, with at most `most` orders. Returns the status.
     fn move_ring(&mut self, most: usize) -> String {
-        let answer = self.line.query(&format!("select status from hotrow.rotate_queues({most})"));
+        let rotate = if self.schema == "hotrow" {
+            format!("select status from hotrow.rotate_queues({most})")
+        } else {
+            let schema = self.schema;
+            format!(
+                "select f.status from {schema}.gate g cross join lateral {schema}.rotate_queues({most}) f"
+            )
+        };
+        let answer = self.line.query(&rotate);
         assert_eq!(answer.error(), None);
         answer.rows().remove(0).remove(0).unwrap()
     }
@@ -233,6 +250,32 @@ struct Workload {
 }
 
 impl Workload {
+    fn new(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let by_created_at = random.u8(0..4) == 0;
+        Workload { random, by_created_at, receipts: Vec::new(), doubtful: Vec::new() }
+    }
+
+    /// Random settings for the queue.
+    fn terms(&mut self) -> QueueTerms {
+        QueueTerms {
+            strict_groups: self.random.u8(0..4) > 0,
+            by_created_at: self.by_created_at,
+            max_attempts: self.random.i64(1..=4),
+            retry: self.random.i64(0..=2),
+            dead_letter: self.random.u8(0..4) > 0,
+        }
+    }
+
+    /// Records the receipts in the answers.
+    fn learn(&mut self, answers: &[QueueAnswer]) {
+        for answer in answers {
+            if let QueueAnswer::Taken(orders) = answer {
+                self.receipts.extend(orders.iter().filter_map(|(_, _, receipt)| *receipt));
+            }
+        }
+    }
+
     fn order(&mut self) -> u64 {
         loop {
             let order = self.random.u64(0..60 + self.doubtful.len() as u64);
@@ -296,18 +339,20 @@ impl Workload {
 
 /// The first difference between SQL and model, with all calls up to it.
 fn difference(line: &mut Line, seed: u64) -> Option<String> {
-    let random = fastrand::Rng::with_seed(seed);
-    let mut workload = Workload { random, by_created_at: false, receipts: Vec::new(), doubtful: Vec::new() };
-    workload.by_created_at = workload.random.u8(0..4) == 0;
-    let terms = QueueTerms {
-        strict_groups: workload.random.u8(0..4) > 0,
-        by_created_at: workload.by_created_at,
-        max_attempts: workload.random.i64(1..=4),
-        retry: workload.random.i64(0..=2),
-        dead_letter: workload.random.u8(0..4) > 0,
+    difference_in(line, "hotrow", seed)
+}
+
+/// The same for a pack that has its queues in this schema.
+pub fn difference_in(line: &mut Line, schema: &'static str, seed: u64) -> Option<String> {
+    let mut workload = Workload::new(seed);
+    let terms = workload.terms();
+    let mut stage = Stage {
+        line,
+        schema,
+        name: format!("{seed:x}.queue"),
+        clock: Clock::start(),
+        receipts: HashMap::new(),
     };
-    let mut stage =
-        Stage { line, name: format!("{seed:x}.queue"), clock: Clock::start(), receipts: HashMap::new() };
     stage.create(&terms);
     let mut model = hotrow_model::Queue::new(terms.clone());
     let mut trace = format!("HOTROW_SEED={seed}\n{terms:?}\n");
@@ -347,16 +392,23 @@ fn difference(line: &mut Line, seed: u64) -> Option<String> {
         if found != expected {
             return Some(format!("{trace}  the model: {expected:?}"));
         }
-        for answer in &right {
-            if let QueueAnswer::Taken(orders) = answer {
-                workload.receipts.extend(orders.iter().filter_map(|(_, _, receipt)| *receipt));
-            }
-        }
+        workload.learn(&right);
     }
     // Later seeds would otherwise move its orders, too.
     let dropped = stage.line.query(&format!("select hotrow.drop_queue('{}')", stage.name));
     assert_eq!(dropped.rows(), [[Some("dropped".to_owned())]]);
     None
+}
+
+#[test]
+fn random_calls_call_every_function() {
+    let mut workload = Workload::new(1);
+    let mut model = hotrow_model::Queue::new(workload.terms());
+    assert_calls_all(QueueCommand::FUNCTIONS, || {
+        let commands = workload.next(0);
+        workload.learn(&model.apply(&commands, 0));
+        commands[0].function()
+    });
 }
 
 #[test]

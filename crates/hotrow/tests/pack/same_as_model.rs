@@ -2,7 +2,7 @@
 //! in batches, with repeated request IDs and hours that pass. A difference is shown with its seed, which `HOTROW_SEED`
 //! runs again.
 
-use hotrow_model::{World, script};
+use hotrow_model::{Command, World, script};
 
 use crate::installed;
 use crate::stage::Stage;
@@ -13,6 +13,15 @@ const STEPS: usize = 30;
 
 /// The first difference between SQL and model, with all commands up to it.
 pub fn difference(stage: &mut Stage, seed: u64) -> Option<String> {
+    difference_among(stage, seed, |_| true)
+}
+
+/// The same among the commands that are kept.
+pub fn difference_among(
+    stage: &mut Stage,
+    seed: u64,
+    mut keep: impl FnMut(&Command) -> bool,
+) -> Option<String> {
     let mark = format!("{seed:x}.");
     let mut workload = Workload::new(seed, &mark);
     let mut world = World::default();
@@ -26,6 +35,10 @@ pub fn difference(stage: &mut Stage, seed: u64) -> Option<String> {
             trace.push_str(&format!("pass {hours}\n"));
         }
         let mut commands = creations.get(step).cloned().unwrap_or_else(|| workload.next());
+        commands.retain(&mut keep);
+        if commands.is_empty() {
+            continue;
+        }
         if workload.random.u8(0..4) == 0 {
             stage.change_line();
         }

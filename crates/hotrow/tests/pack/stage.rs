@@ -56,12 +56,15 @@ impl Stage {
 
     /// Moves all stored times of these items into the past.
     pub fn pass(&mut self, hours: Time, items: &str) {
-        let columns = "select format('update hotrow.%I set %s where ', c.relname,
-                string_agg(format('%1$I = %1$I - interval ''HOURS hours''', a.attname), ', '))
+        // In UTC, because Citus passes only immutable expressions to a node.
+        let columns = "select format('update %I.%I set %s where ', n.nspname, c.relname, string_agg(
+                format('%1$I = (%1$I at time zone ''UTC'' - interval ''HOURS hours'') at time zone ''UTC''', a.attname), ', '))
             from pg_class c join pg_attribute a on a.attrelid = c.oid and a.atttypid = 'timestamptz'::regtype
-            where c.relnamespace = 'hotrow'::regnamespace and c.relkind = 'r'
+                join pg_namespace n on n.oid = c.relnamespace
+            where n.nspname like 'hotrow%' and c.relkind = 'r' and c.relname !~ '_[0-9]+$'
                 and exists (select from pg_attribute i where i.attrelid = c.oid and i.attname = 'item')
-            group by c.oid, c.relname";
+                and not exists (select from pg_trigger g where g.tgrelid = c.oid and g.tgname = 'rows_are_in_shards')
+            group by c.oid, n.nspname, c.relname";
         let updates = self.line.query(&columns.replace("HOURS", &hours.to_string())).rows();
         assert!(updates.len() >= 2, "sales and reservations have times");
         for update in updates {

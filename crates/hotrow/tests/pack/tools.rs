@@ -300,48 +300,51 @@ const DAMAGED_SALES: &[(&str, &str)] = &[
     ),
     (
         "update hotrow.sale set remaining = remaining - 1 where item = 'phone'",
-        "sale phone: remaining 4, held 3 and confirmed 2 do not make its stock 10",
+        "sale phone: remaining 4, held 3 and confirmed 2 do not add up to the stock 10",
     ),
     ("update hotrow.sale set next_expiry = null where item = 'phone'", "sale phone: a hold expires at"),
     (
         "update hotrow.buyer set quantity = 1 where buyer = 'ann'",
-        "buyer ann of sale phone: counted with 1, and the reservations make 2",
+        "buyer ann of sale phone: the count is 1, and the sum of the reservations is 2",
     ),
-    ("delete from hotrow.buyer where buyer = 'ann'", "buyer ann of sale phone: counted with 0"),
+    ("delete from hotrow.buyer where buyer = 'ann'", "buyer ann of sale phone: the count is 0"),
     (
         "update hotrow.sale set per_buyer = 1 where item = 'phone'",
-        "buyer ann of sale phone: has 2, and 1 is the limit",
+        "buyer ann of sale phone: has reserved 2, and the limit is 1",
     ),
     ("delete from hotrow.sale where item = 'pen'", ": there is no sale pen"),
     (
         "delete from hotrow.reservation where buyer = 'eve'",
-        "sale phone: remaining 5, held 1 and confirmed 2 do not make its stock 10",
+        "sale phone: remaining 5, held 1 and confirmed 2 do not add up to the stock 10",
     ),
     (
         "update hotrow.request set status = 'sold_out' where state = 'confirmed'",
-        ": a reservation, and its answer is sold_out",
+        ": there is a reservation, and the answer is sold_out",
     ),
     (
         "update hotrow.request set state = null where status = 'reserved' and command = 'reserve'",
-        "its answer is reserved, without a reservation",
+        "the answer is reserved, and there is no reservation",
     ),
-    ("delete from hotrow.sale_due", "sale phone: a hold may expire at"),
+    ("delete from hotrow.sale_due", "sale phone: a hold can expire at"),
 ];
 
 /// The same for its queues and feeds.
 const DAMAGED_QUEUES_AND_FEEDS: &[(&str, &str)] = &[
     (
         "delete from hotrow.queue_lease where first = 0 and taken_at is not null",
-        "queue jobs, shard 0: 2 orders are in flight, its head says 3",
+        "queue jobs, shard 0: 2 orders are in flight, and the recorded number is 3",
     ),
     (
         "update hotrow.queue_head set processed = processed + 1",
-        "queue jobs, shard 0: 14 orders wait, its ends say 13",
+        "queue jobs, shard 0: 14 orders wait, and the recorded number is 13",
     ),
-    ("update hotrow.queue_head set ready = ready + 1", "its head says"),
+    ("update hotrow.queue_head set ready = ready + 1", "the recorded numbers are"),
     ("update hotrow.queue_head set next_due = 'infinity'", "queue jobs, shard 0: a lease ends at"),
-    ("delete from hotrow.queue_dead", "queue jobs, shard 0: 0 orders are dead, its head says 1"),
-    ("delete from hotrow.queue_order where id in (select id from hotrow.queue_dead)", "is dead and not kept"),
+    ("delete from hotrow.queue_dead", "queue jobs, shard 0: 0 orders are dead, and the recorded number is 1"),
+    (
+        "delete from hotrow.queue_order where id in (select id from hotrow.queue_dead)",
+        "is dead, and its row is missing",
+    ),
     (
         "insert into hotrow.queue_dead (queue, shard, line, attempt, id, place, rank, order_id, at)
         select queue, 0, line, 1, id, place, 0, order_id, now() from hotrow.queue_order
@@ -349,9 +352,9 @@ const DAMAGED_QUEUES_AND_FEEDS: &[(&str, &str)] = &[
         "dead and ",
     ),
     ("delete from hotrow.queue_group", "group members are open"),
-    ("update hotrow.inbox set last = 0", "inbox of 1: entry 2, and its last number is 0"),
-    ("update hotrow.author set followers = 3", "author 9: 3 followers, and 2 follow"),
-    ("update hotrow.author set last_post = 0", "author 9: post 1, and the last number is 0"),
+    ("update hotrow.inbox set last = 0", "inbox of user 1: the last entry is 2, and the inbox records 0"),
+    ("update hotrow.author set followers = 3", "author 9: the count of followers is 3, and 2 users follow"),
+    ("update hotrow.author set last_post = 0", "author 9: the last post is 1, and the author records 0"),
 ];
 
 async fn all_are_found_and_named(damages: &[(&str, &str)]) {
@@ -383,7 +386,7 @@ async fn every_kind_of_damage_to_sales_is_found_and_named() {
     shop.run(&format!("delete from hotrow.reservation where reservation_id = '{joe}'")).await;
     assert_contains(
         &shop.fails(&["verify"]),
-        &[&format!("its answer names reservation {joe}, which is not there")],
+        &[&format!("the answer names reservation {joe}, which does not exist")],
     );
 }
 

@@ -1,5 +1,7 @@
 //! Random commands on a few counters and items, which therefore meet. Never interprets the answers.
 
+use std::collections::BTreeSet;
+
 use hotrow_model::{Command, CounterSettings, Id, SaleTerms, Strategy};
 
 /// Makes commands. Names begin with a mark, which keeps runs on one server apart.
@@ -167,4 +169,17 @@ impl Workload {
             _ => Some(Id(self.random.u128(..))),
         }
     }
+}
+
+/// Checks that a thousand random commands call every function of a model.
+pub fn assert_calls_all(functions: &[&str], mut function: impl FnMut() -> &'static str) {
+    let called: BTreeSet<_> = (0..1000).map(|_| function()).collect();
+    let forgotten: Vec<_> = functions.iter().filter(|function| !called.contains(**function)).collect();
+    assert!(forgotten.is_empty(), "no random command calls {forgotten:?}; add them to `command`");
+}
+
+#[test]
+fn random_commands_call_every_function() {
+    let mut workload = Workload::new(1, "");
+    assert_calls_all(Command::FUNCTIONS, || workload.next()[0].function());
 }

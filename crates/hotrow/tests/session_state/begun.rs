@@ -4,8 +4,8 @@
 use std::time::Instant;
 
 use hotrow_core::limits;
-use hotrow_testkit::raw::{Raw, bind, execute, parse, query, sync, tags};
-use hotrow_testkit::{rows, sqlstate, until, value};
+use hotrow_testkit::raw::{Message, Raw, bind, close, describe, execute, parse, query, sync, tags};
+use hotrow_testkit::{rows, server, sqlstate, until, value};
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
 
@@ -154,6 +154,81 @@ async fn a_refused_statement_fails_its_transaction() {
     client.batch_execute("commit").await.unwrap();
     holder.batch_execute("commit").await.unwrap();
     assert!(stage.packs(&client).await, "the transaction is over, and nothing of it has run");
+}
+
+/// The verdict about its statement and the statement itself both need a connection.
+#[tokio::test]
+async fn a_refused_statement_has_waited_for_a_connection_once() {
+    let stage = Stage::alone(&["--held-connections-max", "1", "--held-wait-ms", "1000"]).await;
+    let (holder, client) = (begin(&stage).await, begin(&stage).await);
+    assert_eq!(value(&holder, "select count(*) from t").await, "2");
+    let since = Instant::now();
+    assert_eq!(sqlstate(&client.simple_query("update t set n = 7 where id = 1").await.unwrap_err()), "53300");
+    let waited = since.elapsed();
+    assert!((900..1_900).contains(&waited.as_millis()), "{waited:?}");
+}
+
+#[tokio::test]
+async fn a_statement_that_is_prepared_in_its_transaction_waits_for_its_turn() {
+    let stage = stage("1min").await;
+    let (first, second) = contended(&stage, 1).await;
+    let mut tasks = vec![second];
+    for count in 1..3 {
+        let client = begin(&stage).await;
+        let statement = client.prepare("update t set n = n + 1 where id = $1 returning n").await.unwrap();
+        assert_eq!(value(&stage.direct, OPEN).await, "2", "the transaction has not begun at the server");
+        tasks.push(tokio::spawn(async move {
+            let updated = client.query_one(&statement, &[&1]).await;
+            (client, updated.map(|row| row.get::<_, i32>(0).to_string()))
+        }));
+        waits(&stage, count).await;
+    }
+    first.batch_execute("commit").await.unwrap();
+    assert_eq!(committed(tasks).await, [2, 3, 4]);
+
+    let failed = begin(&stage).await;
+    assert_eq!(sqlstate(&failed.prepare("select nothing from t").await.unwrap_err()), "42703");
+    assert_eq!(sqlstate(&failed.prepare("select 1").await.unwrap_err()), "25P02");
+    assert_eq!(sqlstate(&failed.simple_query(UPDATE).await.unwrap_err()), "25P02");
+    failed.batch_execute("commit").await.unwrap();
+    assert!(stage.packs(&failed).await, "nothing of the transaction has run");
+}
+
+/// After a description has failed, only the server knows the error of each later message.
+#[tokio::test]
+async fn a_transaction_that_fails_before_it_begins_reports_the_errors_of_the_server() {
+    let stage = Stage::alone(&[]).await;
+    let options = format!("-c search_path={}", stage.schema);
+    let startup = [("database", stage.database.as_str()), ("options", options.as_str())];
+    let answer = |message: &Message| match message.tag {
+        b'E' => message.field(b'C').unwrap(),
+        tag => char::from(tag).to_string(),
+    };
+    let mut answers = Vec::new();
+    for port in [server().port(), stage.gateway.port()] {
+        let mut raw = Raw::log_in(port, &startup).await;
+        let mut codes = Vec::new();
+        for step in [
+            query("begin"),
+            [describe(b'S', "missing"), sync()].concat(),
+            [parse("s", "not sql"), sync()].concat(),
+            [parse("s", UPDATE), sync()].concat(),
+            [bind("", "missing", &[]), sync()].concat(),
+            [execute("missing", 0), sync()].concat(),
+            [close(b'S', "missing"), sync()].concat(),
+            query("rollback to nothing"),
+            query(""),
+            query("commit"),
+            query(UPDATE),
+        ] {
+            raw.send(&step).await;
+            codes.push(raw.until_ready(1).await.iter().map(answer).collect::<Vec<_>>().join(" "));
+        }
+        answers.push(codes);
+    }
+    assert_eq!(answers[1][..10], answers[0][..10]);
+    assert_eq!(answers[1][2..5], ["42601 Z", "25P02 Z", "26000 Z"]);
+    assert_eq!(value(&stage.direct, "select n from t where id = 1").await, "2", "each update has run once");
 }
 
 #[tokio::test]

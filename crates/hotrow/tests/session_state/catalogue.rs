@@ -341,3 +341,37 @@ async fn a_check_of_a_nested_domain_changes_the_fingerprint() {
     }
     assert!(packs().await);
 }
+
+/// PostgreSQL's functions for definitions see a newer catalogue than the query that calls them, and return NULL for what was
+/// dropped meanwhile.
+#[tokio::test]
+async fn a_constraint_that_is_dropped_while_the_catalogue_is_read_refuses_no_statement() {
+    let stage = Stage::new(&[]).await;
+    let client = stage.client().await;
+    let changes = async {
+        for number in 0.. {
+            let changed = match number % 2 {
+                0 => {
+                    stage
+                        .direct
+                        .batch_execute("alter table t add constraint c check (id > 0) not valid")
+                        .await
+                }
+                _ => stage.direct.batch_execute("alter table t drop constraint c").await,
+            };
+            changed.unwrap();
+        }
+    };
+    let statements = async {
+        let mut of_new_shape = "update t set n = n where id = 1".to_owned();
+        for number in 0..80 {
+            of_new_shape.push_str(" and id > 0");
+            let answer = client.batch_execute(&of_new_shape).await;
+            assert!(answer.is_ok(), "statement {number}: {answer:?}");
+        }
+    };
+    tokio::select! {
+        () = changes => {}
+        () = statements => {}
+    }
+}

@@ -187,6 +187,66 @@ async fn packing_can_be_switched_off_and_on() {
     assert!(stage.packs(&stage.client().await).await, "each session has its own setting");
 }
 
+/// The server's setting has the same values, because PostgreSQL accepts any name with a dot.
+#[tokio::test]
+async fn the_gateways_settings_follow_transactions_like_those_of_the_server() {
+    let stage = Stage::new(&[]).await;
+    let client = stage.client().await;
+    let (change, back) = ("set hotrow.pack = off", "rollback to a");
+    let table = "create table u (a int primary key deferrable initially deferred)";
+    stage.direct.batch_execute(table).await.unwrap();
+    for texts in [
+        &["begin", change, "rollback"][..],
+        &["begin", change, "commit"],
+        &["begin", "set local hotrow.pack = off", "commit"],
+        &["begin", "select 1", change, "rollback"],
+        &["begin", "select 1", "set local hotrow.pack = off", change, "commit"],
+        &["begin", change, "savepoint a", "set hotrow.pack = on", back, "commit"],
+        &["begin", "savepoint a", change, "savepoint b", back, "commit"],
+        &[
+            "begin",
+            "savepoint a",
+            change,
+            "release a",
+            "commit and chain",
+            "set hotrow.pack = on",
+            "rollback",
+        ],
+        &["begin", change, "select 1 / 0", "set hotrow.pack = on", "show hotrow.pack", "commit"],
+        &["begin", "savepoint a", change, "select 1 / 0", back, "show hotrow.pack", "commit"],
+        &["begin", change, "insert into u values (1), (1)", "commit"],
+    ] {
+        stage.direct.batch_execute("set hotrow.pack = on").await.unwrap();
+        client.batch_execute("set hotrow.pack = on").await.unwrap();
+        for text in texts {
+            let code = |result: Result<(), tokio_postgres::Error>| {
+                result.map_err(|error| sqlstate(&error).to_owned())
+            };
+            let through = code(client.batch_execute(text).await);
+            assert_eq!(through, code(stage.direct.batch_execute(text).await), "{text} of {texts:?}");
+            if client.batch_execute("select 1").await.is_ok() {
+                let shown = value(&client, "show hotrow.pack").await;
+                assert_eq!(
+                    shown,
+                    value(&stage.direct, "show hotrow.pack").await,
+                    "after {text} of {texts:?}"
+                );
+            }
+        }
+    }
+    for fails in [false, true] {
+        client.batch_execute("set hotrow.pack = on").await.unwrap();
+        client.batch_execute("begin").await.unwrap();
+        client.execute(change, &[]).await.unwrap();
+        assert_eq!(value(&client, "show hotrow.pack").await, "off", "a driver has prepared the SET");
+        if fails {
+            client.batch_execute("select 1 / 0").await.unwrap_err();
+        }
+        client.batch_execute("commit").await.unwrap();
+        assert_eq!(value(&client, "show hotrow.pack").await, if fails { "on" } else { "off" });
+    }
+}
+
 #[tokio::test]
 async fn state_cleared_in_a_pipeline_is_cleared_when_the_command_has_run() {
     let stage = Stage::new(&[]).await;

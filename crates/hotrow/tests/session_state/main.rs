@@ -12,12 +12,15 @@ mod left_behind;
 mod notifications;
 mod partitions;
 mod plans;
+mod readings;
 mod renewed_lanes;
 mod roles;
 mod scripts;
 mod sequences;
 mod settings;
 mod transactions;
+mod views;
+mod with;
 
 use hotrow_testkit::{Gateway, connect, new_database, new_schema, value};
 use tokio_postgres::{Client, Config};

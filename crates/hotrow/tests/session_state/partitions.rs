@@ -22,7 +22,7 @@ async fn stage() -> (Stage, Client) {
 
 impl Stage {
     /// Whether a lane runs these statements. No other client may run statements.
-    async fn lane_runs(&self, client: &Client, sql: &str) -> bool {
+    pub(crate) async fn lane_runs(&self, client: &Client, sql: &str) -> bool {
         let packed = || self.gateway.metric("packed_units_total") + self.gateway.metric("packed_reads_total");
         let before = packed();
         client.simple_query(sql).await.unwrap();

@@ -1,7 +1,7 @@
 //! Plans of a lane, with parameters for the client's literals, and plans that are no longer valid.
 
 use hotrow_testkit::raw::{Raw, bind, close, execute, frame, parse, sync, tags};
-use hotrow_testkit::{rows, server, value};
+use hotrow_testkit::{rows, server, until, value};
 
 use crate::Stage;
 
@@ -23,6 +23,21 @@ async fn an_invalid_literal_can_go_unnoticed_if_no_row_matches() {
         rows(&client, "update t set n = 10 / 0 where id = 1 returning n").await.expect_err("there is a row");
     assert_eq!(error.code().unwrap().code(), "22012");
     assert_eq!(value(&client, "select n from t where id = 1").await, "0");
+}
+
+/// The server would plan a sequential scan for a table of one page, and keep the plan while the table grows.
+#[tokio::test]
+async fn a_lane_finds_the_row_of_a_small_table_by_its_index() {
+    let stage = Stage::new(&[]).await;
+    stage.direct.batch_execute("analyze t").await.unwrap();
+    let plan = rows(&stage.direct, "explain update t set n = n + 1 where id = 1").await.unwrap();
+    assert!(format!("{plan:?}").contains("Seq Scan"), "directly: {plan:?}");
+    let client = stage.client().await;
+    for _ in 0..8 {
+        rows(&client, "update t set n = n + 1 where id = 1").await.unwrap();
+    }
+    let scans = "select idx_scan from pg_stat_user_tables where relid = 't'::regclass";
+    until("the lane's index scans are counted", async || value(&stage.direct, scans).await == "8").await;
 }
 
 /// A driver that requests a format for each column gives too few formats after the table gets another column. On a
@@ -105,11 +120,11 @@ async fn a_wrong_number_of_columns_is_reported_as_by_the_server() {
 #[tokio::test]
 async fn a_pause_between_the_messages_of_a_query_does_not_count_as_its_time() {
     let stage = Stage::new(&[]).await;
-    let options = format!("-c search_path={} -c statement_timeout=100", stage.schema);
+    let options = format!("-c search_path={} -c statement_timeout=1000", stage.schema);
     for (port, expected) in [(server().port(), "1EZ"), (stage.gateway.port(), "12DCZ")] {
         let mut raw = Raw::log_in(port, &[("options", &options)]).await;
         raw.send(&parse("", "select n from t where id = 1")).await;
-        tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+        tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
         raw.send(&[bind("", "", &[]), execute("", 0), sync()].concat()).await;
         assert_eq!(tags(&raw.until_ready(1).await), expected, "at port {port}");
     }

@@ -1,6 +1,7 @@
 //! Every setting that a session can change: the answers are those of a direct connection, and the session is packed
 //! wherever its settings allow it.
 
+use hotrow_postgres::PrivateServer;
 use hotrow_testkit::raw::{Message, Raw, bind, execute, parse, query, startup, sync};
 use hotrow_testkit::{Gateway, connect, new_schema, rows, server, until};
 use tokio_postgres::Client;
@@ -26,7 +27,7 @@ const OTHER_VALUES: &str = "
     from pg_settings where context in ('user', 'superuser') and name not like '%.%' order by name";
 
 /// A session of the superuser in this database.
-async fn session(port: u16, database: &str) -> Raw {
+pub async fn session(port: u16, database: &str) -> Raw {
     let mut raw = Raw::open(port).await;
     raw.send(&startup(0x0003_0000, &[("user", "postgres"), ("database", database)])).await;
     raw.until_ready(1).await;
@@ -34,7 +35,7 @@ async fn session(port: u16, database: &str) -> Raw {
 }
 
 /// Two databases with the same table, whose numbers in the catalogue are the same too.
-async fn databases() -> (Client, [String; 2]) {
+pub async fn databases() -> (Client, [String; 2]) {
     let (schema, client) = new_schema().await;
     let [one, other] = ["direct", "through"].map(|name| format!("{schema}_{name}"));
     client.batch_execute(&format!("create database {one}")).await.unwrap();
@@ -48,7 +49,7 @@ async fn databases() -> (Client, [String; 2]) {
 
 /// The messages without notices: with `client_min_messages = debug5` they show how the server prepares and runs a
 /// statement.
-fn comparable(messages: Vec<Message>) -> Vec<Message> {
+pub fn comparable(messages: Vec<Message>) -> Vec<Message> {
     messages.into_iter().filter(|message| message.tag != b'N').collect()
 }
 
@@ -94,6 +95,96 @@ async fn every_setting_is_as_directly() {
     }
     assert!(10 * packed > 9 * settings, "only {packed} of {settings} are packed");
     println!("{packed} of {settings} settings are packed");
+}
+
+/// A client that repeats its SET, as some pools do whenever they hand out a connection, is answered without the server.
+#[tokio::test]
+async fn a_set_to_the_value_in_force_needs_no_connection() {
+    let (_client, [direct, through]) = databases().await;
+    let gateway = Gateway::start(&[]);
+    for set in
+        ["set work_mem = '5MB'", "set session time zone 'Asia/Tokyo'", "set search_path to public, pg_temp"]
+    {
+        let mut direct = session(server().port(), &direct).await;
+        let mut session = session(gateway.port(), &through).await;
+        let extended = [parse("", set), bind("", "", &[]), execute("", 0), sync()].concat();
+        let named = [parse("s", set), bind("", "s", &[]), execute("", 0), sync()].concat();
+        let block =
+            [query("begin"), query(set), query("select n from t where id = 1"), query("commit")].concat();
+        let seven = "set work_mem = '7MB'";
+        let turns = [
+            // A SET that was bound and not run is not known to keep the value.
+            (query("set work_mem = '6MB'"), 1),
+            ([parse("", seven), bind("", "", &[]), sync()].concat(), 1),
+            (query(seven), 1),
+            (query("show work_mem"), 1),
+            (query("reset all"), 1),
+            (query(set), 1),
+            (query("show work_mem"), 1),
+            (query(set), 1),
+            (extended.clone(), 1),
+            (named, 1),
+            (block.clone(), 4),
+            ([query("begin"), extended.clone(), query("rollback")].concat(), 3),
+            ([query("begin"), query("select 1 / 0"), query(set), query("rollback")].concat(), 4),
+            (query("show timezone"), 1),
+            (query(UPDATE), 1),
+        ];
+        for (messages, readies) in &turns {
+            let mut answers = Vec::new();
+            for raw in [&mut direct, &mut session] {
+                raw.send(messages).await;
+                answers.push(comparable(raw.until_ready(*readies).await));
+            }
+            assert_eq!(answers[1], answers[0], "{set}: {}", String::from_utf8_lossy(messages));
+        }
+        // The first run of the text is the only one that the server gets outside of transactions with other statements.
+        let passed = gateway.metric("passed_through_units_total");
+        let rolled_back = [query("begin"), query(set), query("rollback")].concat();
+        for (messages, readies) in [(&query(set), 1), (&extended, 1), (&rolled_back, 3)] {
+            for _ in 0..20 {
+                session.send(messages).await;
+                session.until_ready(readies).await;
+            }
+        }
+        assert_eq!(gateway.metric("passed_through_units_total"), passed, "{set}");
+        // Another session gets there with its first SET. Other values and RESET go to the server.
+        let mut other = self::session(gateway.port(), &through).await;
+        let texts =
+            [(set, 1), (set, 0), ("set work_mem = '6MB'", 1), (set, 1), ("reset all", 1), (set, 1), (set, 0)];
+        for (place, (text, units)) in texts.into_iter().enumerate() {
+            let before = gateway.metric("passed_through_units_total");
+            other.query(text).await;
+            let passed = gateway.metric("passed_through_units_total") - before;
+            assert_eq!(passed, units, "{set}: step {place}");
+        }
+    }
+}
+
+/// A reload of the server's configuration changes the settings that a session has not set itself.
+#[tokio::test]
+async fn a_set_to_a_value_that_the_session_has_not_set_goes_to_the_server() {
+    let server = PrivateServer::builder().label("reload").start().unwrap();
+    let gateway = Gateway::in_front_of(&server.url(), &[]);
+    let mut direct = session(server.port(), "postgres").await;
+    let mut default = session(gateway.port(), "postgres").await;
+    let mut own = session(gateway.port(), "postgres").await;
+    let shown = async |session: &mut Raw| session.query("show work_mem").await[1].values();
+    let megabytes = |number: u32| vec![Some(format!("{number}MB").into_bytes())];
+    for _ in 0..3 {
+        default.query("set work_mem = '4MB'").await; // the server's default
+        own.query("set work_mem = '5MB'").await;
+    }
+    direct.query("alter system set work_mem = '8MB'").await;
+    direct.query("select pg_reload_conf()").await;
+    until("the server has read its configuration", async || {
+        shown(&mut session(server.port(), "postgres").await).await == megabytes(8)
+    })
+    .await;
+    default.query("set work_mem = '4MB'").await;
+    assert_eq!(shown(&mut default).await, megabytes(4), "the value is no longer the default");
+    own.query("set work_mem = '5MB'").await;
+    assert_eq!(shown(&mut own).await, megabytes(5));
 }
 
 /// A prepared statement keeps the meaning that its text had when it was prepared.

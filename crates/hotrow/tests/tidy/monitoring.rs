@@ -66,8 +66,19 @@ fn the_dashboard_is_json_whose_panels_do_not_overlap() {
     let dashboard: serde_json::Value =
         serde_json::from_str(&read("packaging/grafana/dashboard.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
-    let places: BTreeSet<String> = panels.iter().map(|panel| panel["gridPos"].to_string()).collect();
-    assert_eq!(places.len(), panels.len());
+    let place = |panel: &serde_json::Value| {
+        ["x", "y", "w", "h"].map(|side| panel["gridPos"][side].as_u64().expect("each panel has a place"))
+    };
+    for (number, panel) in panels.iter().enumerate() {
+        let [x, y, width, height] = place(panel);
+        assert!(x + width <= 24, "{} is beside the board", panel["title"]);
+        for other in &panels[..number] {
+            let [left, top, wide, high] = place(other);
+            let is_beside = x + width <= left || left + wide <= x;
+            let is_above = y + height <= top || top + high <= y;
+            assert!(is_beside || is_above, "{} covers {}", panel["title"], other["title"]);
+        }
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use hotrow_testkit::raw::{Message, startup};
+use hotrow_testkit::until;
 
 use crate::certificates::Authority;
 use crate::client::{Client, SSL_REQUEST, plain};
@@ -78,9 +79,11 @@ async fn invalid_handshakes_affect_no_other_client_and_are_logged_in_one_line() 
     client.halves().sock.write_all(b"noise instead of a record").unwrap();
     assert!(client.message().is_err(), "the connection is closed");
     assert_eq!(bystander.value(UPDATE), "41");
+    let failed =
+        |log: &str| log.lines().filter(|line| line.contains("a client's TLS handshake failed")).count();
+    until("each failure is logged", || async { failed(&stage.gateway.log()) >= 40 }).await;
     let log = stage.gateway.log();
-    let lines = log.lines().filter(|line| line.contains("a client's TLS handshake failed")).count();
-    assert_eq!(lines, 40, "{log}");
+    assert_eq!(failed(&log), 40, "{log}");
 }
 
 #[tokio::test]

@@ -25,6 +25,21 @@ struct Secured {
 const ENCRYPTED: &str = "select ssl from pg_stat_ssl where pid = pg_backend_pid()";
 const OPEN_LIST: &str = "local all all trust\nhost all all 127.0.0.1/32 trust\nhost all all ::1/128 trust\n";
 
+/// Writes a file to a server's data directory.
+fn write_to(server: &PrivateServer, name: &str, text: &str) {
+    let folder = std::fs::metadata(server.data_dir()).unwrap();
+    let path = server.data_dir().join(name);
+    std::fs::write(&path, text).unwrap();
+    chown(&path, Some(folder.uid()), Some(folder.gid())).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+}
+
+/// The server shows this certificate after its next start.
+fn show(server: &PrivateServer, pair: &Pair) {
+    write_to(server, "server.crt", &pair.certificate);
+    write_to(server, "server.key", &pair.key);
+}
+
 impl Secured {
     fn new() -> Self {
         let authority = Authority::new("the correct authority");
@@ -33,30 +48,20 @@ impl Secured {
         let secured = Self { server, authority, folder: tempfile::tempdir().unwrap() };
         secured.write("root.crt", &secured.authority.pem());
         secured.write_to_server("clients.crt", &secured.authority.pem());
-        secured.show(&pair);
+        show(&secured.server, &pair);
         secured.server.query("alter system set ssl_ca_file = 'clients.crt'").unwrap();
         secured.server.query("alter system set ssl = on").unwrap();
         secured.server.restart().unwrap();
         secured
     }
 
-    /// Writes a file to the server's data directory.
     fn write_to_server(&self, name: &str, text: &str) {
-        let folder = std::fs::metadata(self.server.data_dir()).unwrap();
-        let path = self.server.data_dir().join(name);
-        std::fs::write(&path, text).unwrap();
-        chown(&path, Some(folder.uid()), Some(folder.gid())).unwrap();
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    }
-
-    fn show(&self, pair: &Pair) {
-        self.write_to_server("server.crt", &pair.certificate);
-        self.write_to_server("server.key", &pair.key);
+        write_to(&self.server, name, text);
     }
 
     /// Changes the server's certificate.
     fn set_certificate(&self, pair: &Pair) {
-        self.show(pair);
+        show(&self.server, pair);
         self.server.restart().unwrap();
     }
 
@@ -160,6 +165,37 @@ async fn another_authority_is_trusted_after_a_reload() {
     secured.write("root.crt", &next.pem());
     gateway.signal(nix::sys::signal::Signal::SIGHUP);
     until("the new authority is trusted", async || try_connect(&config).await.is_ok()).await;
+}
+
+#[tokio::test]
+async fn a_replicas_other_authority_is_trusted_after_a_reload() {
+    let secured = Secured::new();
+    secured.server.query("create table item (id int primary key); insert into item values (1)").unwrap();
+    let standby = secured.server.standby().unwrap();
+    let root = secured.folder.path().join("root.crt");
+    let replicas = format!(
+        "host=localhost port={} sslmode=verify-full sslrootcert={}",
+        standby.port(),
+        root.to_str().unwrap()
+    );
+    let gateway =
+        Gateway::in_front_of(&secured.url("127.0.0.1", "sslmode=disable"), &["--replicas", &replicas]);
+    let client = connect(&gateway.config()).await;
+    client.batch_execute("set hotrow.reads = replica").await.unwrap();
+    let console = connect(gateway.config().dbname("hotrow")).await;
+    let serves = async || {
+        client.simple_query("select id from item where id = 1").await.unwrap();
+        let shown = hotrow_testkit::rows(&console, "show replicas").await.unwrap();
+        shown.first().is_some_and(|row| row[4].as_deref() == Some("serves"))
+    };
+    until("the replica serves", serves).await;
+    let next = Authority::new("the next authority");
+    show(&standby, &next.issue("server", &["localhost"]));
+    standby.restart().unwrap();
+    until("its certificate is not trusted", async || !serves().await).await;
+    secured.write("root.crt", &next.pem());
+    gateway.signal(nix::sys::signal::Signal::SIGHUP);
+    until("the new authority is trusted", serves).await;
 }
 
 #[tokio::test]

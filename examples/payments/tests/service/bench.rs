@@ -72,6 +72,14 @@ fn without_a_compiler_no_flush_is_delayed_and_the_report_says_so() {
 }
 
 #[test]
+fn the_doctor_predicts_the_gain_of_the_service() {
+    for technique in bench(&["predictions-payments"]) {
+        let predicted = &round(&technique)["prediction"]["high"];
+        assert_eq!(predicted.is_f64(), technique["name"] == "direct", "{technique}");
+    }
+}
+
+#[test]
 fn open_loops_have_latencies() {
     for technique in bench(&["payments-open-loop"]) {
         let round = round(&technique);

@@ -48,6 +48,9 @@ effects! {
     role "role",
     /// Temporary objects exist.
     temporary "temporary objects",
+    /// Statements were prepared under other settings than those of the pool, and keep the meaning that their texts had.
+    /// Another connection would read them again.
+    read_here "statements prepared under other settings",
     /// Statements were prepared with SQL's PREPARE.
     prepared "prepared statements",
     /// The session listens for notifications.

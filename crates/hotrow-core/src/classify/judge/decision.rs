@@ -1,19 +1,23 @@
-//! Combines the text's analysis with facts from the catalogue: a statement is packed with a key, or passed
-//! through with a reason.
+//! Combines the analysis of a statement, or of one in WITH, with facts from the catalogue: it can be packed with a key, or not
+//! for a reason.
 
-use crate::key::KeySpec;
+use std::sync::Arc;
+
+use crate::distribution::Distribution;
+use crate::key::{Key, KeySource, KeySpec};
 use crate::lane::LaneKind;
 
 use crate::classify::effects::effect::Effect;
-use crate::classify::facts::{Facts, TableFacts};
+use crate::classify::facts::{Facts, MergeRule, TableFacts};
 use crate::classify::judge::lock_statement::LockStatement;
 use crate::classify::judge::merging::{Matched, Merging};
 use crate::classify::judge::namesakes::Judge;
-use crate::classify::judge::row::{MOST_ROWS_PER_COMMIT, insert_key, point_key, rows_per_commit};
+use crate::classify::judge::row::{MOST_ROWS_PER_COMMIT, insert_key, is_exact, point_key, rows_per_commit};
 use crate::classify::judge::table;
+use crate::classify::judge::view::{SeenThrough, check_views};
 use crate::classify::judge::watch::Watch;
+use crate::classify::known::builtin_types;
 use crate::classify::read::candidate::{Candidate, Output, Verb};
-use crate::classify::read::point::ROW_LOCK;
 use crate::classify::reason::Reason;
 
 /// The decision about a candidate.
@@ -56,11 +60,32 @@ pub struct Packing {
     pub in_key_space: bool,
     /// The table that it relies on.
     pub watch: Option<Box<Watch>>,
+    /// How the table is distributed over several servers, if it is.
+    pub distribution: Option<Arc<Distribution>>,
+    /// The other statements of its WITH. Each has a table, a key and a lock statement of its own.
+    pub with: Box<[Packing]>,
     /// Why it can be packed, in plain English.
     pub why: String,
 }
 
 impl Packing {
+    /// Whether it only reads rows by their keys, not from a distributed table, and a batch can check the table. Such a read can
+    /// run on a replica.
+    pub fn is_plain_read(&self) -> bool {
+        let is_read = self.kind == LaneKind::Read && self.merging.is_none();
+        is_read && self.distribution.is_none() && self.watch.is_some()
+    }
+
+    /// All statements that it consists of: itself, and those in its WITH.
+    pub fn parts(&self) -> impl Iterator<Item = &Packing> {
+        std::iter::once(self).chain(&self.with)
+    }
+
+    /// The one of them that can contend for this row, with its key. No two of them change the same table.
+    pub fn part_of(&self, key: Key) -> Option<(&Packing, &KeySpec)> {
+        self.parts().find_map(|part| Some((part, part.key.as_ref().filter(|spec| spec.table == key.table)?)))
+    }
+
     /// A statement that returns rows, and of which the catalogue says nothing more.
     fn without_table(kind: LaneKind, why: String) -> Self {
         Packing {
@@ -74,12 +99,14 @@ impl Packing {
             lock_statement: None,
             in_key_space: false,
             watch: None,
+            distribution: None,
+            with: Box::default(),
             why,
         }
     }
 }
 
-/// Names of functions, operators, types, collations and constants. The decision needs to know the objects
+/// Names of functions, operators, types, collations and constants in one part of a statement. The decision needs to know the objects
 /// outside `pg_catalog` with these names.
 pub fn names_to_look_up(candidate: &Candidate, table: Option<&TableFacts>) -> Vec<String> {
     let own =
@@ -89,30 +116,22 @@ pub fn names_to_look_up(candidate: &Candidate, table: Option<&TableFacts>) -> Ve
         .chain(candidate.casts.iter().cloned())
         .chain(candidate.objects.iter().cloned())
         .collect();
-    if let Some(table) = table
-        && candidate.verb != Verb::Select
-    {
-        names.extend(table::names_called(candidate, table));
+    if let Some(table) = table {
+        names.extend(table::names_in(table.views.iter().map(|view| &*view.definition)));
+        // If the statement cannot be seen through its view, it is passed through in any case.
+        let through = SeenThrough::new(candidate, table).unwrap_or_default();
+        let candidate = through.as_ref().map_or(candidate, |through| &through.candidate);
+        if candidate.verb != Verb::Select {
+            names.extend(table::names_called(candidate, table));
+        }
     }
     names.sort();
     names.dedup();
     names
 }
 
-/// Decides about a candidate from the catalogue's facts and the parameter types that the client declared.
-pub fn decide(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Decision {
-    match packing(candidate, facts, types) {
-        Ok(packing) if candidate.locks_row => Decision::Pass {
-            reason: Reason::Unsupported(ROW_LOCK),
-            effect: candidate.effect(),
-            locks: Some(Box::new(packing)),
-        },
-        Ok(packing) => Decision::Packed(packing),
-        Err(reason) => Decision::Pass { reason, effect: candidate.effect(), locks: None },
-    }
-}
-
-fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packing, Reason> {
+/// How one part of a statement is packed: the whole, if it has no WITH.
+pub(crate) fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packing, Reason> {
     let judge = Judge { facts: &facts.functions };
     if let Some(call) = &candidate.call {
         if let Some(matched) = Matched::find(call, facts) {
@@ -141,6 +160,9 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
     };
     let table = facts.table.as_ref().ok_or_else(|| Reason::NoTable(name.to_string()))?;
     table::check_kind(table)?;
+    let through = SeenThrough::new(candidate, table)?;
+    check_views(candidate, table, &judge)?;
+    let candidate = through.as_ref().map_or(candidate, |through| &through.candidate);
     table::check_columns(candidate, table)?;
     if candidate.verb != Verb::Select {
         table::check_writing(candidate, table, &judge)?;
@@ -153,22 +175,45 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
             (Some(key), format!("all columns of {} are bound {to}", index.name))
         }
     };
-    // A role that can delete a row may lack the privilege to lock it. A plain INSERT has no row to lock.
-    let lock_statement =
-        key.as_ref().filter(|_| candidate.updates()).and_then(|key| LockStatement::new(table, key, types));
     let writes = candidate.verb != Verb::Select || moves_sequence;
+    let touches_sequence = moves_any_sequence(candidate, Some(table))
+        || writes && table::expressions_move_sequence(candidate, table);
+    if let Some(distribution) = &table.distribution {
+        table::check_distribution(table, distribution, key.as_ref(), touches_sequence)?;
+        check_exact(candidate, table, distribution, types)?;
+    }
+    // A role that can delete a row may lack the privilege to lock it. A plain INSERT has no row to lock.
+    let lock_statement = key
+        .as_ref()
+        .filter(|_| candidate.updates())
+        .and_then(|key| LockStatement::new(table, through.as_ref(), key, types));
     let kind = if writes { LaneKind::Write } else { LaneKind::Read };
     Ok(Packing {
         table: format!("{}.{}", table.schema, table.name),
         key,
         rows_per_commit: rows_per_commit(table),
-        touches_sequence: moves_any_sequence(candidate, Some(table))
-            || writes && table::expressions_move_sequence(candidate, table),
+        touches_sequence,
         returns_rows: candidate.returns_rows,
         lock_statement,
         watch: Some(Box::new(Watch::new(name, table))),
+        distribution: table.distribution.clone(),
         ..Packing::without_table(kind, why)
     })
+}
+
+/// Checks that the value that decides on the node is the one that the row has.
+fn check_exact(
+    candidate: &Candidate,
+    table: &TableFacts,
+    distribution: &Distribution,
+    types: &[u32],
+) -> Result<(), Reason> {
+    let column = table.column(&distribution.column);
+    if column.is_some_and(|column| is_exact(candidate, table, column, types)) {
+        return Ok(());
+    }
+    let why = "is distributed, and the statement converts the value that decides where its row is";
+    Err(Reason::Distributed { table: table.name.clone(), why })
 }
 
 /// Whether it advances a sequence that the table's defaults do not show: the statement names one, or a
@@ -188,6 +233,9 @@ fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason>
         // A call that is not merged would wait in the lane.
         return Err(Reason::Unsupported("a call that can wait but cannot be merged"));
     }
+    if let Some(distribution) = &rule.distribution {
+        check_distributed_call(rule, distribution, &key, merging.as_ref(), types)?;
+    }
     let (schema, name) = (&rule.batch_schema, &rule.batch_name);
     let why = format!("a merge rule combines concurrent calls into one call of {schema}.{name}");
     Ok(Packing {
@@ -195,6 +243,43 @@ fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason>
         key: Some(key),
         merging,
         in_key_space: true,
+        distribution: rule.distribution.clone(),
         ..Packing::without_table(LaneKind::Write, why)
     })
+}
+
+/// Checks that a call of a distributed schema pack shows on which node its rows are. Otherwise it runs through the coordinator,
+/// but in no lane, because the commit on another node could not be asked about after a crash.
+fn check_distributed_call(
+    rule: &MergeRule,
+    distribution: &Distribution,
+    key: &KeySpec,
+    merging: Option<&Merging>,
+    types: &[u32],
+) -> Result<(), Reason> {
+    let not = |why| Err(Reason::Distributed { table: format!("{}.{}", rule.schema, rule.name), why });
+    if let Err(why) = distribution.check() {
+        return not(why);
+    }
+    let Some(column) = key.columns.iter().find(|column| column.name == distribution.column) else {
+        return not("is distributed, and its arguments do not show on which node its rows are");
+    };
+    // The server removes blanks from a value of another type before it computes the hash.
+    let is_plain = match column.source {
+        KeySource::Param(param) => {
+            let declared = types.get(usize::from(param)).copied().unwrap_or_default();
+            builtin_types::OPEN.contains(&declared)
+                || matches!(declared, builtin_types::TEXT | builtin_types::VARCHAR)
+        }
+        _ => true,
+    };
+    if !is_plain {
+        return not("is distributed, and its key is not of the type text");
+    }
+    // The OIDs of other types differ from node to node.
+    let elements = merging.map(|merging| merging.elements.as_slice()).unwrap_or_default();
+    if elements.iter().any(|element| !builtin_types::is_builtin(element.type_oid)) {
+        return not("is distributed and has arguments of types that are not PostgreSQL's own");
+    }
+    Ok(())
 }

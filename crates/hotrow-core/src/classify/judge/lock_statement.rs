@@ -6,8 +6,9 @@ use std::fmt::Write;
 use crate::key::{KeySource, KeySpec};
 
 use crate::classify::facts::TableFacts;
+use crate::classify::judge::view::{SeenThrough, can_lock};
 use crate::classify::known::builtin_types;
-use crate::classify::text::names::quoted;
+use crate::untrusted::identifier as quoted;
 
 /// The statement that locks a row before another statement changes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,14 +23,30 @@ pub struct LockStatement {
 
 impl LockStatement {
     /// `None` if values of one column can have different types, or types that are not known.
-    pub(crate) fn new(table: &TableFacts, key: &KeySpec, types: &[u32]) -> Option<Self> {
+    /// A row of a view is locked through the view, because the role may lack privileges on the table.
+    pub(crate) fn new(
+        table: &TableFacts,
+        through: Option<&SeenThrough>,
+        key: &KeySpec,
+        types: &[u32],
+    ) -> Option<Self> {
+        if !can_lock(table) {
+            return None;
+        }
         let mut lock = LockStatement { text: String::new(), types: Vec::new() };
         let mut conditions = Vec::new();
         for column in &key.columns {
             lock.types.push(type_of(&column.source, types)?);
-            conditions.push(format!("{} = ${}", quoted(&column.name), lock.types.len()));
+            let name = match through {
+                Some(through) => through.outer(&column.name)?,
+                None => &column.name,
+            };
+            conditions.push(format!("{} = ${}", quoted(name), lock.types.len()));
         }
-        let (schema, name) = (quoted(&table.schema), quoted(&table.name));
+        let (schema, name) = match table.views.first() {
+            Some(view) => (quoted(&view.schema), quoted(&view.name)),
+            None => (quoted(&table.schema), quoted(&table.name)),
+        };
         let conditions = conditions.join(" and ");
         write!(lock.text, "select from {schema}.{name} where {conditions} for no key update")
             .expect("writing to a string does not fail");

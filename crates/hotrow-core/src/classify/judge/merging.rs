@@ -5,7 +5,7 @@ use crate::key::{KeySource, KeySpec, ValueForm, hash_of, key_space};
 use crate::classify::facts::{Facts, MergeRule, Parameter, ResultKind};
 use crate::classify::known::builtin_types;
 use crate::classify::read::candidate::{Argument, ArgumentValue, Call, Item, Operand, Output, Part};
-use crate::classify::text::names::quoted;
+use crate::untrusted::identifier as quoted;
 
 /// How calls of one shape become one call.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -113,7 +113,12 @@ impl<'a> Matched<'a> {
         let source = match self.arguments[self.rule.key_argument]?.operand()? {
             Operand::Param(index) => KeySource::Param(index),
             Operand::Const(text) => KeySource::Const(text),
-            Operand::OneOf(_) | Operand::Element(_) | Operand::Default | Operand::Expression => return None,
+            Operand::OneOf(_)
+            | Operand::Element(_)
+            | Operand::Cast(..)
+            | Operand::Default
+            | Operand::All
+            | Operand::Expression => return None,
         };
         let form = ValueForm::of_type(parameter.type_oid);
         Some(KeySpec::in_space(key_space(&self.rule.key_space), &parameter.name, form, source))

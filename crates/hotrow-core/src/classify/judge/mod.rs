@@ -8,4 +8,6 @@ pub(crate) mod namesakes;
 pub(crate) mod reach;
 pub(crate) mod row;
 pub(crate) mod table;
+pub(crate) mod view;
 pub(crate) mod watch;
+pub(crate) mod whole;

@@ -3,8 +3,9 @@
 
 use crate::key::{KeyColumn, KeySource, KeySpec, ValueForm};
 
-use crate::classify::facts::{Index, TableFacts};
-use crate::classify::read::candidate::{Candidate, Operand};
+use crate::classify::facts::{Column, Index, TableFacts};
+use crate::classify::known::builtin_types;
+use crate::classify::read::candidate::{Candidate, Operand, Verb};
 use crate::classify::reason::Reason;
 use crate::limits;
 
@@ -46,6 +47,9 @@ pub(crate) fn insert_key(
     if insert.conflict.as_ref().is_some_and(|conflict| conflict.updates) && target.is_none() {
         return Err(Reason::ConflictTarget);
     }
+    if candidate.reads.is_some() && insert.conflict.is_some() && target.is_none() {
+        return Err(Reason::Unsupported("ON CONFLICT with several rows"));
+    }
     if let Some((key, columns)) = target {
         return Ok((Some(key), format!("the conflict target ({columns}) is given")));
     }
@@ -53,6 +57,46 @@ pub(crate) fn insert_key(
     match primary.and_then(|index| key_over(table, &index.columns, given)) {
         Some(key) => Ok((Some(key), "the primary key is given".to_owned())),
         None => Ok((None, "an INSERT of new rows contends for no row that is known beforehand".to_owned())),
+    }
+}
+
+/// Whether the value that the statement gives this column is the one that the row has: nothing converts it to another type
+/// on the way. `types` are the declared types of the parameters.
+pub(crate) fn is_exact(candidate: &Candidate, table: &TableFacts, column: &Column, types: &[u32]) -> bool {
+    let operand = match candidate.verb {
+        Verb::Insert => candidate.inserted(&column.name, table),
+        Verb::Select | Verb::Update | Verb::Delete => {
+            let bound = candidate.equalities.iter().find(|equality| equality.column == column.name);
+            bound.map(|equality| equality.operand.clone())
+        }
+    };
+    operand.is_some_and(|operand| keeps_value(&operand, column.type_oid, types))
+}
+
+/// Types between which a value keeps its number, its text or its bytes.
+const ALIKE: [&[u32]; 3] = [&[20, 21, 23], &[25, 1043], &[2950]];
+
+fn keeps_value(operand: &Operand, wanted: u32, types: &[u32]) -> bool {
+    let alike = ALIKE.iter().find(|types| types.contains(&wanted)).copied().unwrap_or_default();
+    let is_alike = |oid: u32| alike.contains(&oid);
+    let declared = |index: &u16| types.get(usize::from(*index)).copied().unwrap_or_default();
+    let is_open = |oid| builtin_types::OPEN.contains(&oid);
+    match operand {
+        Operand::Const(_) => true,
+        Operand::Param(index) => is_open(declared(index)) || is_alike(declared(index)),
+        Operand::Element(index) => {
+            let array = declared(index);
+            is_open(array) || builtin_types::element_of(array).is_some_and(is_alike)
+        }
+        Operand::OneOf(operands) => operands.iter().all(|operand| keeps_value(operand, wanted, types)),
+        // A number that is not an integer is no value of such a column, and is not read as one.
+        Operand::Cast(inner, Some(builtin_types::NUMERIC))
+            if ValueForm::of_type(wanted) == ValueForm::Integer =>
+        {
+            matches!(**inner, Operand::Const(_))
+        }
+        Operand::Cast(inner, oid) => oid.is_some_and(is_alike) && keeps_value(inner, wanted, types),
+        Operand::Default | Operand::All | Operand::Expression => false,
     }
 }
 
@@ -86,7 +130,8 @@ fn source(operand: Operand) -> Option<KeySource> {
             KeySource::OneOf(operands.into_iter().map(source).collect::<Option<_>>()?)
         }
         Operand::Element(index) => KeySource::Element(index),
-        Operand::Default | Operand::Expression => return None,
+        Operand::Cast(operand, _) => source(*operand)?,
+        Operand::Default | Operand::All | Operand::Expression => return None,
     })
 }
 

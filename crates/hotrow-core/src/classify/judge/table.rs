@@ -1,6 +1,9 @@
 //! Decides whether statements of a table can be packed, from its kind, rules, constraints, triggers and
 //! expressions. The key is determined elsewhere.
 
+use crate::distribution::Distribution;
+use crate::key::KeySpec;
+
 use crate::classify::facts::{Column, TableFacts, Trigger, TypeKind};
 use crate::classify::judge::namesakes::Judge;
 use crate::classify::known::functions::{Behaviour, behaviour};
@@ -51,6 +54,33 @@ pub(crate) fn check_columns(candidate: &Candidate, table: &TableFacts) -> Result
         Some(column) => Err(Reason::ColumnType(column.name.clone())),
         None => Ok(()),
     }
+}
+
+/// Whether the statement can run on the one node that has its rows. There it means the same as elsewhere.
+pub(crate) fn check_distribution(
+    table: &TableFacts,
+    distribution: &Distribution,
+    key: Option<&KeySpec>,
+    touches_sequence: bool,
+) -> Result<(), Reason> {
+    let not = |why| Err(Reason::Distributed { table: table.name.clone(), why });
+    if let Err(why) = distribution.check() {
+        return not(why);
+    }
+    if !key.is_some_and(|key| key.columns.iter().any(|column| column.name == distribution.column)) {
+        return not("is distributed, and the statement does not show on which node its rows are");
+    }
+    if touches_sequence {
+        return not("is distributed, and each node has its own values of a sequence");
+    }
+    if table.relkind == 'p' {
+        return not("is distributed and partitioned");
+    }
+    // The OIDs of other types differ from node to node.
+    if table.columns.iter().any(|column| column.type_kind != TypeKind::Builtin) {
+        return not("is distributed and has columns of types that are not PostgreSQL's own");
+    }
+    Ok(())
 }
 
 /// Checks the code that runs when a row is written: constraints, triggers, foreign keys of other tables and
@@ -187,7 +217,7 @@ fn check_trigger_moves(trigger: &Trigger, table: &TableFacts) -> Result<(), Reas
 }
 
 /// The first function, operator or type in a text of the catalogue that is not known to be harmless.
-fn suspect(text: &str, judge: &Judge<'_>) -> Option<String> {
+pub(crate) fn suspect(text: &str, judge: &Judge<'_>) -> Option<String> {
     let Some(source) = Source::read(text) else { return Some("an unreadable expression".to_owned()) };
     let function = source.functions().into_iter().find(|function| judge.function(function, false).is_err());
     let operator = || source.operators().into_iter().find(|name| !judge.operator(name));
@@ -252,7 +282,7 @@ fn sources(trigger: &Trigger) -> impl Iterator<Item = &str> {
     [Some(trigger.source.as_str()), trigger.condition.as_deref()].into_iter().flatten()
 }
 
-fn names_in<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<String> {
+pub(crate) fn names_in<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<String> {
     texts.filter_map(Source::read).flat_map(|source| source.names()).collect()
 }
 
@@ -261,6 +291,7 @@ pub(crate) fn is_inert(table: &TableFacts, writes: bool, judge: &Judge<'_>) -> b
     let is_plain = |text: &str| suspect(text, judge).is_none();
     let defaults = table.columns.iter().filter_map(|column| column.default.as_deref());
     check_kind(table).is_ok()
+        && table.views.is_empty()
         && table.columns.iter().all(|column| column.type_kind != TypeKind::Other)
         && (!writes
             || table.triggers.iter().all(|trigger| check_trigger(trigger, judge).is_ok())

@@ -12,7 +12,7 @@ use std::fmt::Write;
 use crate::classify::facts::TableFacts;
 use crate::classify::text::names::TableName;
 
-/// A table that a statement names, as the gateway understood the statement.
+/// A table or view that a statement names, as the gateway understood the statement.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Watch {
     /// The name as the statement writes it, quoted.
@@ -23,18 +23,20 @@ pub struct Watch {
     pub fingerprint: String,
     /// The functions of its triggers, quoted, if the client's role can name them.
     pub trigger_functions: Vec<String>,
-    /// The OIDs of its partitions.
-    pub partitions: Vec<u32>,
+    /// The OIDs of its partitions. For a view, also those of the relations below it.
+    pub parts: Vec<u32>,
 }
 
 impl Watch {
     pub(crate) fn new(name: &TableName, table: &TableFacts) -> Self {
+        let mut above = table.views.iter().map(|view| view.oid).chain([table.oid]);
+        let oid = above.next().unwrap_or(table.oid);
         Watch {
             name: name.to_regclass(),
-            oid: table.oid,
+            oid,
             fingerprint: table.fingerprint.clone(),
             trigger_functions: table.trigger_functions.clone(),
-            partitions: table.partitions.clone(),
+            parts: above.chain(table.partitions.iter().copied()).collect(),
         }
     }
 }
@@ -45,7 +47,15 @@ impl Watch {
 ///
 /// The ID arrives before the commit begins. After a lost connection, the gateway can ask the server about it.
 /// The lane's mark, if there is one, is set to the ID.
-pub fn end_of_batch<'w>(watches: impl Iterator<Item = &'w Watch>, mark: Option<&str>) -> String {
+///
+/// If the statements use distributed tables, `$2` is the array of the shards that the batch has changed. The batch is also
+/// rolled back if one of them is on another node by now: the transaction would not end where the ID belongs. Citus locks
+/// the shards' placements until the commit, so none of them moves after this statement.
+pub fn end_of_batch<'w>(
+    watches: impl Iterator<Item = &'w Watch>,
+    mark: Option<&str>,
+    is_distributed: bool,
+) -> String {
     let id = "pg_catalog.pg_current_xact_id_if_assigned()";
     // The function is strict: if nothing was written, nothing is set.
     let id = match mark {
@@ -71,19 +81,26 @@ pub fn end_of_batch<'w>(watches: impl Iterator<Item = &'w Watch>, mark: Option<&
         for function in &watch.trigger_functions {
             write!(mentions, " or {function}() is null").expect("writing to a string does not fail");
         }
-        for oid in &watch.partitions {
+        for oid in &watch.parts {
             write!(mentions, " or '{oid}'::pg_catalog.regclass is null")
                 .expect("writing to a string does not fail");
         }
     }
+    let placements = if is_distributed { PLACEMENTS } else { "" };
     // The functions are never called. The planner removes a branch that cannot be reached, but the server
-    // records that the statement depends on them and on the partitions.
+    // records that the statement depends on them and on the parts.
     format!(
         "select {id}, {analysed}, \
-         1 operator(pg_catalog./) case when ($1 is null or {analysed} operator(pg_catalog.=) $1){names} \
+         1 operator(pg_catalog./) case when ($1 is null or {analysed} operator(pg_catalog.=) $1){names}{placements} \
          then 1 else 0 end, case when false then false{mentions} end"
     )
 }
+
+/// Whether this node has all shards of `$2`.
+const PLACEMENTS: &str = " and (select pg_catalog.count(*) from pg_catalog.pg_dist_placement p \
+    join pg_catalog.pg_dist_local_group g on g.groupid operator(pg_catalog.=) p.groupid \
+    where p.shardid operator(pg_catalog.=) any ($2) and p.shardstate operator(pg_catalog.=) 1) \
+    operator(pg_catalog.=) pg_catalog.cardinality($2)";
 
 #[cfg(test)]
 mod tests {
@@ -91,15 +108,15 @@ mod tests {
 
     fn watch(name: &str, oid: u32, trigger_functions: &[&str]) -> Watch {
         let trigger_functions = trigger_functions.iter().map(|&name| name.to_owned()).collect();
-        let partitions = if oid == 16_500 { vec![16_501, 16_502] } else { Vec::new() };
-        Watch { name: name.to_owned(), oid, fingerprint: String::new(), trigger_functions, partitions }
+        let parts = if oid == 16_500 { vec![16_501, 16_502] } else { Vec::new() };
+        Watch { name: name.to_owned(), oid, fingerprint: String::new(), trigger_functions, parts }
     }
 
     #[test]
     fn the_end_of_a_batch_mentions_every_table_trigger_function_and_partition() {
         let watches = [watch("\"it's\"", 16_400, &["s.f", "s.g"]), watch("\"a\".\"b\"", 16_500, &[])];
         assert_eq!(
-            end_of_batch(watches.iter(), None),
+            end_of_batch(watches.iter(), None, false),
             "select pg_catalog.pg_current_xact_id_if_assigned(), pg_catalog.timestamptz 'now', \
              1 operator(pg_catalog./) case when ($1 is null or pg_catalog.timestamptz 'now' operator(pg_catalog.=) $1) \
              and pg_catalog.to_regclass('\"it''s\"') operator(pg_catalog.=) '16400'::pg_catalog.regclass \

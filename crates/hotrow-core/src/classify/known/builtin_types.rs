@@ -25,8 +25,16 @@ pub(crate) const BOOLEAN: u32 = 16;
 pub(crate) const BIGINT: u32 = 20;
 pub(crate) const INTEGER: u32 = 23;
 pub(crate) const NUMERIC: u32 = 1700;
+pub(crate) const TEXT: u32 = 25;
+pub(crate) const VARCHAR: u32 = 1043;
 /// A parameter whose type the client did not declare.
 pub(crate) const OPEN: [u32; 2] = [0, 705];
+
+/// Whether a type has the same OID on every server.
+pub(crate) fn is_builtin(oid: u32) -> bool {
+    const FIRST_NORMAL_OBJECT_ID: u32 = 16_384;
+    oid < FIRST_NORMAL_OBJECT_ID
+}
 
 /// The type with this name, in lower case and without modifiers.
 pub(crate) fn of_name(name: &str) -> Option<u32> {

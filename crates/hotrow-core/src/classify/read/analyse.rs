@@ -7,12 +7,12 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use crate::classify::effects::side_effects::{SideEffects, side_effects, starts_query};
-use crate::classify::read::analysis::{Analysis, Pass};
+use crate::classify::read::analysis::{Analysis, Pass, Step};
 use crate::classify::read::candidate::Candidate;
-use crate::classify::read::{commands, insert, point};
+use crate::classify::read::{commands, common, insert, point};
 use crate::classify::reason::Reason;
 use crate::classify::text::screen;
-use crate::classify::text::tokens::{self, is_word};
+use crate::classify::text::tokens::{self, Cursor, is_word};
 use crate::limits;
 
 /// Deeper nesting is passed through. The parser needs about 20 KiB of stack for each level.
@@ -43,6 +43,7 @@ pub fn analyse(sql: &str) -> Analysis {
 /// them can fail.
 fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
     let mut union = Pass::harmless(Reason::SeveralStatements);
+    let mut in_body = false;
     for (index, tokens) in statements.enumerate() {
         if index == limits::UNIT_STATEMENTS_MAX {
             union.reason = Reason::ManyStatements;
@@ -53,15 +54,27 @@ fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
             union.ddl |= creates;
             continue;
         }
+        // The body of a function in SQL, with semicolons, up to its END.
+        in_body |= is_word(tokens.first(), &["create"]) && Cursor::new(tokens).mentions(&["atomic"]);
+        if in_body && is_word(tokens.first(), &["end"]) {
+            in_body = false;
+            continue;
+        }
         match commands::command(tokens) {
             Analysis::Pass(pass) => {
+                if pass.steps.is_empty() && commands::ends_transaction(tokens) {
+                    union.steps.push(Step::End);
+                }
+                union.steps.extend(pass.steps);
                 union.effect = union.effect.union(pass.effect);
                 union.ddl |= pass.ddl;
                 union.leaves_open = pass.leaves_open.or(union.leaves_open);
             }
             // The server gets the setting too. Nothing is packed while it is set.
-            Analysis::SetPack(_) | Analysis::ResetPack => union.effect.unlisted_settings = true,
-            Analysis::Candidate(_) | Analysis::ShowPack | Analysis::Deallocate(_) => {}
+            Analysis::Set(..) | Analysis::SetWrong(_) | Analysis::Reset(_) => {
+                union.effect.unlisted_settings = true
+            }
+            Analysis::Candidate(_) | Analysis::Show(_) | Analysis::Deallocate(_) => {}
         }
     }
     union
@@ -91,22 +104,33 @@ fn pass(tokens: &[Token], reason: Reason) -> Analysis {
 
 fn candidate(tokens: &[Token]) -> Result<Candidate, Reason> {
     screen::screen(tokens)?;
-    match &parse(tokens)? {
-        Statement::Query(query) => point::select(query),
-        Statement::Update(update) => point::update(update),
-        Statement::Delete(delete) => point::delete(delete),
-        Statement::Insert(insert) => insert::insert(insert),
+    let parsed = match parse(tokens) {
+        // Many statements with WITH only read, in syntax that the parser does not know.
+        Err(Reason::NotUnderstood(_)) if is_word(tokens.first(), &["with"]) => {
+            return Err(Reason::Unsupported("WITH with syntax that the parser does not understand"));
+        }
+        parsed => parsed?,
+    };
+    match parsed {
+        Statement::Query(mut query) => match query.with.take() {
+            Some(with) => common::statement(&with, &query),
+            None => point::select(&query, &[]),
+        },
+        Statement::Update(update) => point::update(&update),
+        Statement::Delete(delete) => point::delete(&delete),
+        Statement::Insert(insert) => insert::insert(&insert, &[]),
         _ => Err(Reason::NotUnderstood("the parser takes it for another command".to_owned())),
     }
 }
 
-fn parse(tokens: &[Token]) -> Result<Statement, Reason> {
+pub(crate) fn parse(tokens: &[Token]) -> Result<Statement, Reason> {
     let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect).with_recursion_limit(MAX_NESTING).with_tokens(known_words(tokens));
-    let statement = parser.parse_statement().map_err(|error| Reason::NotUnderstood(error.to_string()))?;
+    let statement = parser.parse_statement().map_err(|error| Reason::of_parser(&error.to_string()))?;
     match parser.next_token().token {
         Token::EOF => Ok(statement),
-        extra => Err(Reason::NotUnderstood(format!("unexpected {extra}"))),
+        Token::Word(extra) => Err(Reason::NotUnderstood(format!("unexpected {extra}"))),
+        _ => Err(Reason::NotUnderstood("something follows its end".to_owned())),
     }
 }
 

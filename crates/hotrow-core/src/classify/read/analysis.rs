@@ -7,18 +7,107 @@ use crate::classify::reason::Reason;
 /// The result of reading a statement's text, before the catalogue is queried.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Analysis {
-    /// Packable if the catalogue agrees; see [`crate::classify::judge::decision::decide`].
+    /// Packable if the catalogue agrees; see [`crate::classify::judge::whole::decide`].
     Candidate(Box<Candidate>),
     /// Passed through.
     Pass(Pass),
-    /// `SET hotrow.pack`: the client switches packing on or off for its session.
-    SetPack(bool),
-    /// `RESET hotrow.pack` or `SET hotrow.pack TO DEFAULT`.
-    ResetPack,
-    /// `SHOW hotrow.pack`.
-    ShowPack,
+    /// SET of a setting of the gateway.
+    Set(SwitchChange),
+    /// SET of a setting of the gateway to a value that it cannot have.
+    SetWrong(Switch),
+    /// RESET of a setting of the gateway.
+    Reset(Switch),
+    /// SHOW of a setting of the gateway.
+    Show(Switch),
     /// `DEALLOCATE name`. The name can belong to a statement that was prepared through the protocol.
     Deallocate(String),
+}
+
+/// A setting of the gateway that a client can change for its session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Switch {
+    /// `hotrow.pack`: statements are packed.
+    Pack,
+    /// `hotrow.reads`: point reads run on replicas.
+    Reads,
+}
+
+impl Switch {
+    /// The setting with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "hotrow.pack" => Some(Switch::Pack),
+            "hotrow.reads" => Some(Switch::Reads),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Switch::Pack => "hotrow.pack",
+            Switch::Reads => "hotrow.reads",
+        }
+    }
+
+    /// A value as SHOW writes it.
+    pub fn shown(self, value: bool) -> &'static str {
+        match (self, value) {
+            (Switch::Pack, true) => "on",
+            (Switch::Pack, false) => "off",
+            (Switch::Reads, true) => "replica",
+            (Switch::Reads, false) => "primary",
+        }
+    }
+
+    /// Reads a value.
+    pub fn value(self, text: &str) -> Option<bool> {
+        let text = text.to_ascii_lowercase();
+        match (self, text.as_str()) {
+            (Switch::Pack, "on" | "true" | "1" | "yes") | (Switch::Reads, "replica") => Some(true),
+            (Switch::Pack, "off" | "false" | "0" | "no") | (Switch::Reads, "primary") => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// SET of a setting of the gateway.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SwitchChange {
+    /// The setting.
+    pub switch: Switch,
+    /// The value, or none for the value at the start of the session.
+    pub value: Option<bool>,
+    /// SET LOCAL: until the end of the transaction.
+    pub is_local: bool,
+}
+
+/// What a statement does to the gateway's settings in its transaction, if it succeeds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// It changes one.
+    Set(SwitchChange),
+    /// SAVEPOINT.
+    Savepoint(String),
+    /// RELEASE.
+    Release(String),
+    /// ROLLBACK TO.
+    RollBackTo(String),
+    /// The end of a transaction among several statements, where ROLLBACK TO has the same tag.
+    End,
+}
+
+impl Step {
+    /// Whether the server reports the statement's success with this tag.
+    pub fn has_tag(&self, tag: &[u8]) -> bool {
+        match self {
+            Step::Set(_) => matches!(tag, b"SET" | b"RESET"),
+            Step::Savepoint(_) => tag == b"SAVEPOINT",
+            Step::Release(_) => tag == b"RELEASE",
+            Step::RollBackTo(_) => tag == b"ROLLBACK",
+            Step::End => matches!(tag, b"COMMIT" | b"ROLLBACK" | b"PREPARE TRANSACTION"),
+        }
+    }
 }
 
 /// A statement that is passed through.
@@ -39,6 +128,10 @@ pub struct Pass {
     pub transaction: Option<Transaction>,
     /// `true` if it leaves a transaction open, `false` if it ends one with COMMIT, `None` if it does neither.
     pub leaves_open: Option<bool>,
+    /// Savepoints that it defines, releases or rolls back to, in order.
+    pub steps: Vec<Step>,
+    /// The setting to which a SET gives a value that depends on the text alone.
+    pub sets: Option<String>,
     /// `PREPARE name`. The name can belong to a statement that was prepared through the protocol.
     pub prepares: Option<String>,
 }
@@ -87,6 +180,8 @@ impl Pass {
             boundary: None,
             transaction: None,
             leaves_open: None,
+            steps: Vec::new(),
+            sets: None,
             prepares: None,
         }
     }

@@ -2,12 +2,14 @@
 //! elsewhere.
 
 use sqlparser::ast::{
-    Assignment, AssignmentTarget, BinaryOperator, Expr, SelectItem, SelectItemQualifiedWildcardKind,
-    TableFactor, TableWithJoins, Value, WildcardAdditionalOptions,
+    ArrayElemTypeDef, Assignment, AssignmentTarget, BinaryOperator, DataType, Expr, SelectItem,
+    SelectItemQualifiedWildcardKind, TableFactor, TableWithJoins, Value, WildcardAdditionalOptions,
 };
 
 use crate::classify::known::builtin_types;
-use crate::classify::read::candidate::{Call, Candidate, Equality, Operand, Verb};
+use crate::classify::read::candidate::{
+    Call, Candidate, Common, Equality, Operand, Reading, ResultColumn, Verb,
+};
 use crate::classify::read::expression::{References, column_name};
 use crate::classify::reason::Reason;
 use crate::classify::text::names::{TableName, folded, parts};
@@ -30,8 +32,37 @@ impl CandidateBuilder {
         self.candidate.operators = self.references.operators.into_iter().collect();
         self.candidate.casts = self.references.casts.into_iter().collect();
         self.candidate.objects = self.references.objects.into_iter().collect();
-        self.candidate.columns = self.references.columns.into_iter().collect();
+        let columns = self.references.columns.into_iter().collect();
+        match &mut self.candidate.reads {
+            Some(reading) if self.candidate.verb == Verb::Select => reading.columns = columns,
+            _ => self.candidate.columns = columns,
+        }
         self.candidate
+    }
+
+    /// The only table, or an earlier statement in WITH. A name without a schema means the statement.
+    pub(crate) fn table_or_common(
+        &mut self,
+        table: &TableWithJoins,
+        earlier: &[Common],
+    ) -> Result<(), Reason> {
+        self.table(table)?;
+        let name = self.candidate.table.as_ref().filter(|table| table.schema.is_none());
+        let place = name.and_then(|table| earlier.iter().position(|common| common.name == table.name));
+        if let Some(place) = place {
+            self.candidate.reads = Some(Reading { place, columns: Vec::new() });
+            (self.candidate.table, self.references.table) = (None, None);
+        }
+        Ok(())
+    }
+
+    /// Adds the names that a SELECT uses whose rows are inserted.
+    pub(crate) fn select_from_common(&mut self, select: Candidate) {
+        self.references.functions.extend(select.functions);
+        self.references.operators.extend(select.operators);
+        self.references.casts.extend(select.casts);
+        self.references.objects.extend(select.objects);
+        self.candidate.reads = select.reads;
     }
 
     /// The only table. A join or an unusual form is rejected.
@@ -127,6 +158,7 @@ impl CandidateBuilder {
     /// The list of a SELECT or RETURNING.
     pub(crate) fn projection(&mut self, items: &[SelectItem]) -> Result<(), Reason> {
         for item in items {
+            self.candidate.results.push(result(item));
             match item {
                 SelectItem::UnnamedExpr(expr) => self.references.expression(expr)?,
                 // The parser takes the string of a typed literal, `my_type 'x'`, for an alias.
@@ -204,8 +236,21 @@ pub(crate) fn plain_wildcard(options: &WildcardAdditionalOptions) -> Result<(), 
     Ok(())
 }
 
+/// The name that an item of the list gives its column.
+fn result(item: &SelectItem) -> ResultColumn {
+    match item {
+        SelectItem::ExprWithAlias { expr: _, alias } => ResultColumn::Named(folded(alias)),
+        SelectItem::UnnamedExpr(Expr::Identifier(name)) => ResultColumn::Named(folded(name)),
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(names)) => {
+            names.last().map_or(ResultColumn::Unnamed, |name| ResultColumn::Named(folded(name)))
+        }
+        SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => ResultColumn::All,
+        _ => ResultColumn::Unnamed,
+    }
+}
+
 /// The column that an expression consists of. The walk has checked its qualifier.
-fn column_of(expr: &Expr) -> Option<String> {
+pub(crate) fn column_of(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Identifier(ident) => Some(folded(ident)),
         Expr::CompoundIdentifier(idents) => idents.last().map(folded),
@@ -214,12 +259,12 @@ fn column_of(expr: &Expr) -> Option<String> {
     }
 }
 
-/// The parameter or constant that an expression consists of, ignoring casts.
+/// The parameter or constant that an expression consists of, with its casts.
 pub(crate) fn value_of(expr: &Expr) -> Option<Operand> {
     match expr {
         Expr::Nested(inner) => value_of(inner),
-        Expr::Cast { expr, .. } => value_of(expr),
-        Expr::TypedString(typed) => constant(&typed.value.value),
+        Expr::Cast { expr, data_type, .. } => Some(cast(value_of(expr)?, type_of(data_type))),
+        Expr::TypedString(typed) => Some(cast(constant(&typed.value.value)?, type_of(&typed.data_type))),
         Expr::Value(value) => constant(&value.value),
         _ => None,
     }
@@ -244,7 +289,7 @@ fn is_null(expr: &Expr) -> bool {
 fn element_of(array: &Expr) -> Option<Operand> {
     match array {
         Expr::Nested(inner) => element_of(inner),
-        Expr::Cast { expr, .. } => element_of(expr),
+        Expr::Cast { expr, data_type, .. } => Some(cast(element_of(expr)?, type_of_elements(data_type))),
         Expr::Array(array) => one_of(&array.elem),
         _ => match value_of(array)? {
             Operand::Param(index) => Some(Operand::Element(index)),
@@ -262,14 +307,35 @@ fn element_of(array: &Expr) -> Option<Operand> {
     }
 }
 
+fn cast(operand: Operand, type_oid: Option<u32>) -> Operand {
+    Operand::Cast(Box::new(operand), type_oid)
+}
+
+/// The OID of a type without a modifier. `varchar(3)` would truncate its value.
+pub(super) fn type_of(data_type: &DataType) -> Option<u32> {
+    builtin_types::of_name(&data_type.to_string().to_ascii_lowercase())
+}
+
+fn type_of_elements(array: &DataType) -> Option<u32> {
+    match array {
+        DataType::Array(
+            ArrayElemTypeDef::SquareBracket(element, _)
+            | ArrayElemTypeDef::AngleBracket(element)
+            | ArrayElemTypeDef::Parenthesis(element),
+        ) => type_of(element),
+        _ => None,
+    }
+}
+
 fn constant(value: &Value) -> Option<Operand> {
     match value {
         Value::Placeholder(name) => {
             let number: u16 = name.strip_prefix('$')?.parse().ok()?;
             Some(Operand::Param(number.checked_sub(1)?))
         }
-        Value::Number(text, _) | Value::SingleQuotedString(text) => Some(Operand::Const(text.clone())),
-        Value::Boolean(truth) => Some(Operand::Const(truth.to_string())),
+        Value::SingleQuotedString(text) => Some(Operand::Const(text.clone())),
+        Value::Number(text, _) => Some(cast(Operand::Const(text.clone()), Some(builtin_types::NUMERIC))),
+        Value::Boolean(truth) => Some(cast(Operand::Const(truth.to_string()), Some(builtin_types::BOOLEAN))),
         _ => None,
     }
 }

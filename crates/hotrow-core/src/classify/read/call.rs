@@ -2,12 +2,11 @@
 //! elsewhere.
 
 use sqlparser::ast::{
-    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator, FunctionArguments, Select,
-    SelectItem, TableFactor, TableFunctionArgs, UnaryOperator, Value,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator, FunctionArguments, Select, SelectItem,
+    TableFactor, TableFunctionArgs, UnaryOperator, Value,
 };
 
-use crate::classify::known::builtin_types;
-use crate::classify::read::builder::plain_wildcard;
+use crate::classify::read::builder::{plain_wildcard, type_of};
 use crate::classify::read::candidate::{Argument, ArgumentValue, Call, Item, Operand, Output};
 use crate::classify::read::computed::parts;
 use crate::classify::read::expression::References;
@@ -149,11 +148,6 @@ fn plain(expr: &Expr) -> Option<Argument> {
         }
         _ => None,
     }
-}
-
-/// The OID of a type without a modifier. `varchar(3)` would truncate its value.
-fn type_of(data_type: &DataType) -> Option<u32> {
-    builtin_types::of_name(&data_type.to_string().to_ascii_lowercase())
 }
 
 impl Argument {

@@ -31,8 +31,13 @@ pub enum Operand {
     OneOf(Vec<Operand>),
     /// An element of a parameter that is an array.
     Element(u16),
+    /// The value is converted to the type with this OID. None stands for types with modifiers and for types that are not in
+    /// `known::builtin_types`. A number is a constant of type `numeric`.
+    Cast(Box<Operand>, Option<u32>),
     /// The column's default.
     Default,
+    /// All columns of the statement in WITH from which an INSERT reads its rows.
+    All,
     /// Anything else.
     Expression,
 }
@@ -51,7 +56,8 @@ pub struct Equality {
 pub struct InsertParts {
     /// The column list; empty when not written.
     pub columns: Vec<String>,
-    /// The rows of VALUES; one empty row for DEFAULT VALUES.
+    /// The rows of VALUES; one empty row for DEFAULT VALUES. If the rows come from a statement in WITH, one row of what is
+    /// selected there.
     pub rows: Vec<Vec<Operand>>,
     /// ON CONFLICT.
     pub conflict: Option<Conflict>,
@@ -101,11 +107,57 @@ pub struct Candidate {
     pub returns_rows: bool,
     /// It locks its row until the transaction ends, by FOR UPDATE. It is never packed.
     pub locks_row: bool,
+    /// The columns of its rows: the list of SELECT or RETURNING.
+    pub results: Vec<ResultColumn>,
+    /// The statement in WITH from which it reads its rows.
+    pub reads: Option<Reading>,
+    /// The statements in its WITH, in order. Each is a part of the whole, which this statement ends.
+    pub with: Vec<Common>,
+}
+
+/// A statement in WITH.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Common {
+    /// Its name.
+    pub name: String,
+    /// Other names for its first columns.
+    pub columns: Vec<String>,
+    /// The statement.
+    pub statement: Candidate,
+}
+
+/// The use of the rows of an earlier statement in WITH.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reading {
+    /// The index of that statement in WITH.
+    pub place: usize,
+    /// The columns that are mentioned.
+    pub columns: Vec<String>,
+}
+
+/// An item of the list of SELECT or RETURNING.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ResultColumn {
+    /// A column with this name.
+    Named(String),
+    /// An expression to which PostgreSQL gives a name.
+    Unnamed,
+    /// All columns, by `*`.
+    All,
 }
 
 impl Candidate {
+    /// All parts of the statement: those in WITH, and itself.
+    pub fn parts(&self) -> impl Iterator<Item = &Candidate> {
+        self.with.iter().map(|common| &common.statement).chain([self])
+    }
+
     /// The statement's effects on the session if it is passed through.
     pub fn effect(&self) -> Effect {
+        self.parts().map(Self::effect_of_part).fold(Effect::NONE, Effect::union)
+    }
+
+    fn effect_of_part(&self) -> Effect {
         let mut effect = Effect { touches_sequence: self.verb == Verb::Insert, ..Effect::NONE };
         for function in &self.functions {
             let of_function = match function.schema.as_deref() {
@@ -122,15 +174,16 @@ impl Candidate {
 
     /// A called function that changes settings. The function's arguments decide which ones.
     pub(crate) fn changes_settings(&self) -> Option<&str> {
-        let mut names = self.functions.iter().map(|function| &*function.name);
+        let mut names = self.parts().flat_map(|part| &part.functions).map(|function| &*function.name);
         names.find(|name| functions::behaviour(name) == functions::Behaviour::ChangesSettings)
     }
 
-    /// An argument of its call is an expression. The types of its parameters then follow from the server's
-    /// description of the statement.
-    pub fn has_computed_argument(&self) -> bool {
+    /// The types of its parameters follow only from the server's description of the statement: an argument of its call is an
+    /// expression, or a parameter can be used in several statements of its WITH.
+    pub fn needs_description(&self) -> bool {
         let arguments = self.call.iter().flat_map(|call| &call.arguments);
-        arguments.into_iter().any(|argument| matches!(argument.value, ArgumentValue::Computed(_)))
+        let is_computed = |argument: &Argument| matches!(argument.value, ArgumentValue::Computed(_));
+        !self.with.is_empty() || arguments.into_iter().any(is_computed)
     }
 
     /// It uses a value of a sequence that it names.

@@ -5,10 +5,11 @@ use sqlparser::tokenizer::Token;
 
 use crate::classify::effects::effect::Effect;
 use crate::classify::effects::side_effects::effect_of_query;
-use crate::classify::read::analysis::{Analysis, Boundary, Pass, Transaction, clears, leaves};
+use crate::classify::read::analysis::{Analysis, Boundary, Pass, Step, Transaction, clears, leaves};
 use crate::classify::read::settings::{reset, set, show};
 use crate::classify::reason::Reason;
-use crate::classify::text::tokens::{Cursor, is_word};
+use crate::classify::text::tokens::{Cursor, folded, is_word};
+use crate::limits;
 
 /// The commands that EXPLAIN and CREATE TABLE AS can run.
 const RUNNABLE: &[&str] = &[
@@ -29,12 +30,13 @@ pub(crate) fn command(tokens: &[Token]) -> Analysis {
     match word.as_str() {
         "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint" | "release" => {
             let (boundary, transaction) = transaction(&word, cursor);
+            let steps = savepoint(&word, cursor).into_iter().collect();
             let reason = Reason::Transaction(name);
             let leaves_open = match boundary {
                 Some(Boundary::Commit) => Some(false),
                 _ => reason.is_begin().then_some(true),
             };
-            Analysis::Pass(Pass { boundary, transaction, leaves_open, ..Pass::harmless(reason) })
+            Analysis::Pass(Pass { boundary, transaction, leaves_open, steps, ..Pass::harmless(reason) })
         }
         "set" => set(cursor),
         "reset" => reset(cursor),
@@ -108,6 +110,37 @@ fn transaction(word: &str, mut cursor: Cursor<'_>) -> (Option<Boundary>, Option<
     }
 }
 
+/// A command about a savepoint.
+fn savepoint(word: &str, mut cursor: Cursor<'_>) -> Option<Step> {
+    let step = match word {
+        "savepoint" => Step::Savepoint,
+        "release" => Step::Release,
+        "rollback" => {
+            cursor.take(&["transaction", "work"]);
+            if !cursor.take(&["to"]) {
+                return None;
+            }
+            Step::RollBackTo
+        }
+        _ => return None,
+    };
+    // The word can also be the savepoint's name.
+    if word != "savepoint" && cursor.rest().len() > 1 {
+        cursor.take(&["savepoint"]);
+    }
+    let mut name = cursor.advance().and_then(folded).unwrap_or_default();
+    while name.len() > limits::IDENTIFIER_BYTES_MAX {
+        name.pop();
+    }
+    Some(step(name))
+}
+
+/// Whether a command that is no ROLLBACK TO can end a transaction.
+pub(crate) fn ends_transaction(tokens: &[Token]) -> bool {
+    is_word(tokens.first(), &["commit", "end", "rollback", "abort"])
+        || is_word(tokens.first(), &["prepare"]) && is_word(tokens.get(1), &["transaction"])
+}
+
 /// Where a mode of a transaction is possible.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -150,7 +183,9 @@ fn discard(cursor: Cursor<'_>) -> Analysis {
 
 /// PREPARE counts the effects of the statement that it prepares, because EXECUTE does not show them.
 fn prepare(mut cursor: Cursor<'_>) -> Pass {
-    if cursor.take(&["transaction"]) {
+    // A statement can have the name `transaction` too.
+    let is_name = cursor.rest().get(1) == Some(&Token::LParen) || is_word(cursor.rest().get(1), &["as"]);
+    if !is_name && cursor.take(&["transaction"]) {
         return Pass::harmless(Reason::Transaction("PREPARE TRANSACTION".to_owned()));
     }
     let mut name = cursor;

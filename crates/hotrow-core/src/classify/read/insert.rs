@@ -1,18 +1,20 @@
-//! Reads an INSERT with VALUES into the parts that the decision needs. Other statements are read in `point`.
+//! Reads an INSERT, with VALUES or with the rows of a statement in WITH, into the parts that the decision needs. Other
+//! statements are read in `point`.
 
 use sqlparser::ast::{
-    ConflictTarget, Expr, Insert, OnConflictAction, OnInsert, Query, SetExpr, TableAliasWithoutColumns,
-    TableObject,
+    ConflictTarget, Expr, Insert, OnConflictAction, OnInsert, Query, Select, SelectItem, SetExpr,
+    TableAliasWithoutColumns, TableObject,
 };
 
 use crate::classify::read::builder::{CandidateBuilder, is_default, value_of};
-use crate::classify::read::candidate::{Candidate, Conflict, InsertParts, Operand, Verb};
+use crate::classify::read::candidate::{Candidate, Common, Conflict, InsertParts, Operand, Verb};
 use crate::classify::read::expression::column_name;
+use crate::classify::read::point;
 use crate::classify::reason::Reason;
 use crate::classify::text::names::{TableName, folded, parts};
 
-/// INSERT ... VALUES.
-pub(crate) fn insert(insert: &Insert) -> Result<Candidate, Reason> {
+/// INSERT ... VALUES, or INSERT ... SELECT from an earlier statement in WITH.
+pub(crate) fn insert(insert: &Insert, earlier: &[Common]) -> Result<Candidate, Reason> {
     let Insert {
         insert_token: _,
         optimizer_hints: _,
@@ -66,7 +68,10 @@ pub(crate) fn insert(insert: &Insert) -> Result<Candidate, Reason> {
     }
     builder.references.columns.extend(insert.columns.iter().cloned());
     insert.rows = match source {
-        Some(source) => rows(source, &mut builder)?,
+        Some(source) => match &*source.body {
+            SetExpr::Select(body) => vec![selected(source, body, earlier, &mut builder)?],
+            _ => rows(source, &mut builder)?,
+        },
         None => vec![Vec::new()],
     };
     insert.conflict = conflict(on.as_ref(), insert.rows.len(), &mut builder)?;
@@ -77,28 +82,34 @@ pub(crate) fn insert(insert: &Insert) -> Result<Candidate, Reason> {
 
 /// The rows of VALUES.
 fn rows(source: &Query, builder: &mut CandidateBuilder) -> Result<Vec<Vec<Operand>>, Reason> {
-    let Query {
-        with: None,
-        body,
-        order_by: None,
-        limit_clause: None,
-        fetch: None,
-        locks,
-        for_clause: None,
-        settings: None,
-        format_clause: None,
-        pipe_operators,
-    } = source
-    else {
-        return Err(Reason::Unsupported("INSERT from a query"));
-    };
-    let (SetExpr::Values(values), true, true) = (&**body, locks.is_empty(), pipe_operators.is_empty()) else {
-        return Err(Reason::Unsupported("INSERT from a query"));
-    };
+    let refused = Reason::Unsupported("INSERT from a query");
+    let SetExpr::Values(values) = &*source.body else { return Err(refused) };
+    point::check_bare(source).map_err(|_| refused)?;
     if values.explicit_row || values.value_keyword {
         return Err(Reason::Unsupported("a clause that PostgreSQL does not have"));
     }
     values.rows.iter().map(|row| row.content.iter().map(|value| operand(value, builder)).collect()).collect()
+}
+
+/// One row of what is selected from an earlier statement in WITH. There can be any number of such rows.
+fn selected(
+    source: &Query,
+    body: &Select,
+    earlier: &[Common],
+    builder: &mut CandidateBuilder,
+) -> Result<Vec<Operand>, Reason> {
+    let select = point::select(source, earlier)?;
+    if select.reads.is_none() || select.call.is_some() || select.limited || select.locks_row {
+        return Err(Reason::Unsupported("INSERT from a query"));
+    }
+    let items = body.projection.iter().map(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, alias: _ } => {
+            value_of(expr).unwrap_or(Operand::Expression)
+        }
+        _ => Operand::All,
+    });
+    builder.select_from_common(select);
+    Ok(items.collect())
 }
 
 fn operand(value: &Expr, builder: &mut CandidateBuilder) -> Result<Operand, Reason> {

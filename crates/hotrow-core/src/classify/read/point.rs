@@ -8,7 +8,7 @@ use sqlparser::ast::{
 
 use crate::classify::read::builder::{CandidateBuilder, value_of};
 use crate::classify::read::call;
-use crate::classify::read::candidate::{Candidate, Output, Verb};
+use crate::classify::read::candidate::{Candidate, Common, Output, Verb};
 use crate::classify::reason::Reason;
 
 /// UPDATE.
@@ -73,9 +73,9 @@ pub(crate) fn delete(delete: &Delete) -> Result<Candidate, Reason> {
     Ok(builder.finish())
 }
 
-/// SELECT of one row, or without FROM.
-pub(crate) fn select(query: &Query) -> Result<Candidate, Reason> {
-    let select = point_select(query)?;
+/// SELECT of one row, without FROM, or from an earlier statement in WITH.
+pub(crate) fn select(query: &Query, earlier: &[Common]) -> Result<Candidate, Reason> {
+    let select = plain_query(query)?;
     let mut builder = CandidateBuilder::new(Verb::Select);
     builder.candidate.locks_row = locks_row(&query.locks);
     // A merged call has no other clauses.
@@ -97,9 +97,13 @@ pub(crate) fn select(query: &Query) -> Result<Candidate, Reason> {
             }
         }
         [table] => {
-            builder.table(table)?;
-            builder.selection(select.selection.as_ref())?;
+            builder.table_or_common(table, earlier)?;
             builder.candidate.limited = query.limit_clause.is_some() || query.fetch.is_some();
+            match &select.selection {
+                selection if builder.candidate.reads.is_none() => builder.selection(selection.as_ref())?,
+                Some(selection) => builder.references.expression(selection)?,
+                None => {}
+            }
         }
         _ => return Err(Reason::Unsupported("a join")),
     }
@@ -118,8 +122,34 @@ fn locks_row(locks: &[LockClause]) -> bool {
     matches!(locks, [LockClause { lock_type: LockType::Update, nonblock: None, .. }])
 }
 
+/// Checks that an UPDATE, DELETE, INSERT or VALUES has no clauses of a query around it.
+pub(crate) fn check_bare(query: &Query) -> Result<(), Reason> {
+    let Query {
+        with,
+        body: _,
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks,
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators,
+    } = query
+    else {
+        return Err(Reason::Unsupported("a clause that PostgreSQL does not have"));
+    };
+    if with.is_some() {
+        return Err(Reason::Unsupported("WITH within WITH"));
+    }
+    match locks.is_empty() && pipe_operators.is_empty() {
+        true => Ok(()),
+        false => Err(Reason::Unsupported("a clause that PostgreSQL does not have")),
+    }
+}
+
 /// The SELECT of a query without other clauses.
-fn point_select(query: &Query) -> Result<&Select, Reason> {
+pub(crate) fn plain_query(query: &Query) -> Result<&Select, Reason> {
     let Query {
         with,
         body,

@@ -1,35 +1,41 @@
-//! SET, RESET and SHOW: their effects, and Hotrow's own setting `hotrow.pack`. Other commands are read
+//! SET, RESET and SHOW: their effects, and Hotrow's own settings. Other commands are read
 //! elsewhere.
 
 use sqlparser::tokenizer::Token;
 
 use crate::classify::effects::effect::Effect;
-use crate::classify::read::analysis::{Analysis, Pass, clears, leaves};
+use crate::classify::read::analysis::{Analysis, Pass, Switch, SwitchChange, clears, leaves};
 use crate::classify::reason::Reason;
-use crate::classify::text::tokens::Cursor;
+use crate::classify::text::tokens::{Cursor, is_word};
+use crate::settings;
 
 /// SET.
 pub(crate) fn set(mut cursor: Cursor<'_>) -> Analysis {
-    if cursor.take(&["local", "transaction", "constraints"]) {
+    let mut local = cursor;
+    if local.take(&["local"])
+        && let Some(analysis) = set_switch(local, true)
+    {
+        return analysis;
+    }
+    // A custom setting can begin with each of these words: `local.tenant`.
+    let is_custom = cursor.rest().get(1) == Some(&Token::Period);
+    if !is_custom && cursor.take(&["local", "transaction", "constraints"]) {
         return Analysis::Pass(Pass::harmless(Reason::Transaction(
             "SET LOCAL or SET TRANSACTION".to_owned(),
         )));
     }
-    let session = cursor.take(&["session"]);
+    let session = !is_custom && cursor.take(&["session"]);
     let role = Effect { role: true, ..Effect::NONE };
-    match cursor.peek_word().as_deref() {
+    let is_custom = cursor.rest().get(1) == Some(&Token::Period);
+    match cursor.peek_word().as_deref().filter(|_| !is_custom) {
         Some("role") => return leaves("SET ROLE".to_owned(), role),
         Some("authorization") if session => return leaves("SET SESSION AUTHORIZATION".to_owned(), role),
         _ => {}
     }
-    let name = cursor.take_name();
-    if name.as_deref() == Some("hotrow.pack")
-        && (cursor.take(&["to"]) || take_equals(&mut cursor))
-        && let [value] = cursor.rest()
-        && let Some(analysis) = switch(value)
-    {
+    if let Some(analysis) = set_switch(cursor, false) {
         return analysis;
     }
+    let name = cursor.take_name();
     if name.as_deref() == Some("application_name") && (cursor.take(&["to"]) || take_equals(&mut cursor)) {
         let names = matches!(cursor.rest(), [Token::SingleQuotedString(_)]) || is_plain_word(cursor.rest());
         if names {
@@ -45,7 +51,28 @@ pub(crate) fn set(mut cursor: Cursor<'_>) -> Analysis {
         }
     }
     // `SET SESSION CHARACTERISTICS` and `SET TIME ZONE` arrive here too. Each of them is a setting.
-    leaves("SET".to_owned(), Effect::of_setting(name.as_deref()))
+    let effect = Effect::of_setting(name.as_deref());
+    let sets = name.and_then(|name| plain_setting(name, cursor));
+    Analysis::Pass(Pass { effect, sets, ..Pass::harmless(Reason::Session("SET".to_owned())) })
+}
+
+/// The setting, if its new value depends on the text alone. The cursor is behind the name.
+fn plain_setting(name: String, mut cursor: Cursor<'_>) -> Option<String> {
+    let is_zone = name == "time" && cursor.take(&["zone"]);
+    if !is_zone && !cursor.take(&["to"]) && !take_equals(&mut cursor) {
+        return None;
+    }
+    let name = if is_zone { "timezone".to_owned() } else { name.to_ascii_lowercase() };
+    let is_value = |token: &Token| match token {
+        // The time zone LOCAL is the one at the log-in.
+        Token::Word(_) => {
+            !(is_word(Some(token), &["default"]) || is_zone && is_word(Some(token), &["local"]))
+        }
+        Token::SingleQuotedString(_) | Token::Number(..) | Token::Comma | Token::Minus | Token::Plus => true,
+        _ => false,
+    };
+    let is_plain = !cursor.rest().is_empty() && cursor.rest().iter().all(is_value);
+    (is_plain && settings::is_plain(&name)).then_some(name)
 }
 
 /// One word that is a value and not DEFAULT.
@@ -61,18 +88,24 @@ fn take_equals(cursor: &mut Cursor<'_>) -> bool {
     found
 }
 
-/// `hotrow.pack` with one of the usual values of a setting of type bool, or with its default.
-fn switch(token: &Token) -> Option<Analysis> {
+/// A setting of the gateway with one of its values, or with its default. The server gets other values of `hotrow.pack`.
+fn set_switch(mut cursor: Cursor<'_>, is_local: bool) -> Option<Analysis> {
+    let switch = cursor.take_name().as_deref().and_then(Switch::named)?;
+    if !cursor.take(&["to"]) && !take_equals(&mut cursor) {
+        return None;
+    }
+    let [token] = cursor.rest() else { return None };
     let text = match token {
         Token::Word(word) => &word.value,
         Token::SingleQuotedString(text) | Token::Number(text, _) => text,
         _ => return None,
     };
-    match text.to_ascii_lowercase().as_str() {
-        "on" | "true" | "1" | "yes" => Some(Analysis::SetPack(true)),
-        "off" | "false" | "0" | "no" => Some(Analysis::SetPack(false)),
-        "default" if matches!(token, Token::Word(_)) => Some(Analysis::ResetPack),
-        _ => None,
+    if matches!(token, Token::Word(_)) && text.eq_ignore_ascii_case("default") {
+        return Some(Analysis::Set(SwitchChange { switch, value: None, is_local }));
+    }
+    match switch.value(text) {
+        value @ Some(_) => Some(Analysis::Set(SwitchChange { switch, value, is_local })),
+        None => (switch == Switch::Reads).then_some(Analysis::SetWrong(switch)),
     }
 }
 
@@ -87,9 +120,11 @@ pub(crate) fn reset(mut cursor: Cursor<'_>) -> Analysis {
         Some("application_name") => {
             clears("RESET application_name".to_owned(), Effect { name: true, ..Effect::NONE })
         }
-        Some("hotrow.pack") => Analysis::ResetPack,
         // The others are not known to be reset: another one may have been set.
         name => {
+            if let Some(switch) = name.and_then(Switch::named) {
+                return Analysis::Reset(switch);
+            }
             leaves("RESET".to_owned(), Effect { settings: Effect::of_setting(name).settings, ..Effect::NONE })
         }
     }
@@ -97,8 +132,8 @@ pub(crate) fn reset(mut cursor: Cursor<'_>) -> Analysis {
 
 /// SHOW.
 pub(crate) fn show(mut cursor: Cursor<'_>) -> Analysis {
-    match cursor.take_name().as_deref() {
-        Some("hotrow.pack") => Analysis::ShowPack,
-        _ => leaves("SHOW".to_owned(), Effect::NONE),
+    match cursor.take_name().as_deref().and_then(Switch::named) {
+        Some(switch) => Analysis::Show(switch),
+        None => leaves("SHOW".to_owned(), Effect::NONE),
     }
 }

@@ -286,7 +286,7 @@ fn foreign_keys_of_other_tables_with_actions() {
 fn facts_parse_the_results_of_the_queries() {
     let json = r#"{"oid":16386,"schema":"public","name":"t","relkind":"r","persistence":"p","has_rules":false,
         "row_security":false,"has_children":false,"is_partition":false,"deferrable":false,"deferred_columns":[],
-        "columns":[{"name":"id","attnum":1,"type_oid":23,"type_name":"integer","type_kind":"builtin","avg_width":4,
+        "columns":[{"name":"id","attnum":1,"type_oid":23,"type_kind":"builtin","avg_width":4,
                     "default":null,"generated":false,"identity":false}],
         "unique_indexes":[{"name":"t_pkey","primary":true,"columns":["id"]}],
         "triggers":[{"name":"g","language":"plpgsql","source":"x","special":false,"condition":null,

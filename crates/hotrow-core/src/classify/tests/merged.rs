@@ -1,6 +1,10 @@
 //! Tests calls of functions with a merge rule: which of them are merged, with which statement and key.
 
+use std::sync::Arc;
+
 use super::*;
+use crate::distribution::{Distribution, Shard};
+use crate::key::{Format, ParamValue};
 
 const TEXT: (u32, u32) = (25, 1009);
 const BIGINT: (u32, u32) = (20, 1016);
@@ -35,6 +39,7 @@ fn rule(
         most_calls: 256,
         wait_argument: None,
         callable: true,
+        distribution: None,
     }
 }
 
@@ -58,6 +63,7 @@ fn facts() -> Facts {
     Facts {
         table: None,
         cached_sequences: false,
+        with: Vec::new(),
         functions: vec![function("hotrow", "increment", false), function("public", "bump", true)],
         rules: vec![
             rule("increment", true, &["value", "version"], &increment, 1),
@@ -126,6 +132,63 @@ fn the_select_list_is_applied_to_the_twin() {
     ] {
         assert_eq!(merged(sql, &[]), format!("{text} [1009, 1016] $1 $2"), "{sql}");
     }
+}
+
+/// A pack that is distributed over two nodes by the hash of this parameter.
+fn distributed(column: &str) -> Facts {
+    let shard = |id, least, greatest, node| Shard { id, least, greatest, node };
+    let mut facts = facts();
+    facts.rules[0].distribution = Some(Arc::new(Distribution {
+        method: 'h',
+        column: column.to_owned(),
+        type_oid: TEXT.0,
+        is_deterministic: true,
+        probe: Some(-1_550_461_895), // hashtext('7')
+        local_node: 0,
+        shards: vec![shard(8, i32::MIN, -1, 1), shard(9, 0, i32::MAX, 2)],
+        nodes: Vec::new(),
+        has_lanes: true,
+        privileges: String::new(),
+    }));
+    facts
+}
+
+#[test]
+fn calls_of_a_distributed_pack_are_merged_on_the_node_of_their_key() {
+    let node = |value: &'static [u8]| {
+        let Decision::Packed(packing) =
+            decided("select * from hotrow.increment($1)", &[TEXT.0], &distributed("counter"))
+        else {
+            panic!("not packed")
+        };
+        assert!(packing.merging.is_some() && packing.in_key_space);
+        let value = ParamValue { format: Format::Text, bytes: value };
+        let distribution = packing.distribution.clone().unwrap();
+        distribution.shards(&packing.key.unwrap(), |_| Some(value)).unwrap()[0].node
+    };
+    assert_eq!((node(b"abc"), node(b"a")), (1, 2), "hashtext('abc') is negative, hashtext('a') is not");
+}
+
+#[test]
+fn calls_of_a_distributed_pack_whose_node_is_unknown_are_passed_through() {
+    let call = "select * from hotrow.increment($1)";
+    let is_passed = |types: &[u32], facts: &Facts| {
+        matches!(decided(call, types, facts), Decision::Pass { reason: Reason::Distributed { .. }, .. })
+    };
+    assert!(!is_passed(&[TEXT.0], &distributed("counter")));
+    assert!(!is_passed(&[0], &distributed("counter")), "the server takes it for a text");
+    assert!(is_passed(&[TEXT.0], &distributed("")), "the arguments do not show the node");
+    const BPCHAR: u32 = 1042;
+    assert!(is_passed(&[BPCHAR], &distributed("counter")), "the server removes blanks before it hashes");
+    let mut without_lanes = distributed("counter");
+    let distribution = without_lanes.rules[0].distribution.as_mut().unwrap();
+    Arc::make_mut(distribution).has_lanes = false;
+    assert!(is_passed(&[TEXT.0], &without_lanes), "a lane of the coordinator could not tell the outcome");
+    let mut of_other_type = distributed("counter");
+    of_other_type.rules[0].parameters[1].type_oid = 16_400;
+    let both = "select * from hotrow.increment($1, $2)";
+    let decision = decided(both, &[TEXT.0, 16_400], &of_other_type);
+    assert!(matches!(decision, Decision::Pass { reason: Reason::Distributed { .. }, .. }), "{decision:?}");
 }
 
 #[test]
@@ -342,7 +405,7 @@ fn calls_of_one_counter_have_one_key() {
     let one = spec("select * from hotrow.increment('a')").key(|_| None);
     let other = spec("select hotrow.increment('a', 5)").key(|_| None);
     assert!(one.is_some() && one == other && one.unwrap().table >= 0x8000_0000);
-    let param = crate::key::ParamValue { format: crate::key::Format::Text, bytes: b"a" };
+    let param = ParamValue { format: Format::Text, bytes: b"a" };
     assert_eq!(one, spec("select * from hotrow.increment($1)").key(|_| Some(param)));
     assert_ne!(one, spec("select * from hotrow.increment('b')").key(|_| None));
 }

@@ -1,6 +1,8 @@
 //! Tests of decisions about statements, as tables of text and verdict. The catalogue's facts are made up.
 
 mod catalogue;
+mod common;
+mod distributed;
 mod linear;
 mod merged;
 mod namesakes;
@@ -9,6 +11,7 @@ mod passed;
 mod reached;
 mod robust;
 mod session;
+mod views;
 
 use super::*;
 use crate::key::KeySource;
@@ -30,7 +33,6 @@ fn column(name: &str, attnum: i16, type_name: &str) -> Column {
         name: name.to_owned(),
         attnum,
         type_oid,
-        type_name: type_name.to_owned(),
         type_kind: TypeKind::Builtin,
         avg_width,
         interval_fields: false,
@@ -67,8 +69,11 @@ fn table(oid: u32, name: &str, columns: &[(&str, &str)], indexes: Vec<Index>) ->
         triggers: Vec::new(),
         expressions: Vec::new(),
         referrers: Vec::new(),
+        views: Vec::new(),
         fingerprint: String::new(),
         trigger_functions: Vec::new(),
+        has_citus: false,
+        distribution: None,
     }
 }
 
@@ -116,12 +121,17 @@ fn find(name: &TableName) -> Option<TableFacts> {
     [inv(), users(), line(), log()].into_iter().find(|table| table.name == name.name)
 }
 
+/// The facts about a candidate, and about the statements in its WITH.
+fn facts_of(candidate: &Candidate) -> Facts {
+    let with = candidate.with.iter().map(|common| facts_of(&common.statement)).collect();
+    Facts { table: candidate.table.as_ref().and_then(find), with, ..Facts::default() }
+}
+
 /// The verdict after a change of the table's facts.
 fn verdict_with(sql: &str, change: impl FnOnce(&mut Facts)) -> String {
     match analyse(sql) {
         Analysis::Candidate(candidate) => {
-            let table = candidate.table.as_ref().and_then(find);
-            let mut facts = Facts { table, ..Facts::default() };
+            let mut facts = facts_of(&candidate);
             change(&mut facts);
             describe(&decide(&candidate, &facts, &[]))
         }
@@ -143,10 +153,14 @@ fn describe(decision: &Decision) -> String {
         LaneKind::Read => "read",
         LaneKind::Write => "write",
     };
-    let key = packing.key.as_ref().map_or("no key".to_owned(), |key| {
-        let columns = key.columns.iter().map(|column| format!("{}={}", column.name, source(&column.source)));
-        columns.collect::<Vec<_>>().join(",")
-    });
+    let key_of = |packing: &Packing| {
+        packing.key.as_ref().map_or("no key".to_owned(), |key| {
+            let columns =
+                key.columns.iter().map(|column| format!("{}={}", column.name, source(&column.source)));
+            columns.collect::<Vec<_>>().join(",")
+        })
+    };
+    let key = packing.with.iter().chain([packing]).map(key_of).collect::<Vec<_>>().join(" + ");
     let rows = if packing.returns_rows { ", rows" } else { "" };
     let sequence = if packing.touches_sequence { ", sequence" } else { "" };
     format!("{lane} {key}{rows}{sequence}")

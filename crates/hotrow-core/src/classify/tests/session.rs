@@ -37,6 +37,14 @@ fn effects_of_settings_and_temporary_objects() {
         ("set role = 'admin'", "role"),
         ("set app.tenant = 'a'", "settings that no view lists"),
         ("set \"App\".tenant to 5", "settings that no view lists"),
+        ("set local.tenant = 'a'", "settings that no view lists"),
+        ("set session Local . tenant = 'a'", "settings that no view lists"),
+        ("set transaction.tenant to a", "settings that no view lists"),
+        ("set constraints.tenant to a", "settings that no view lists"),
+        ("set session.tenant to a", "settings that no view lists"),
+        ("set role.tenant to a", "settings that no view lists"),
+        ("set session authorization.tenant to a", "settings that no view lists"),
+        ("set local local.tenant = 'a'", ""),
         ("set SEED = 0.5", "settings that no view lists"),
         ("set local work_mem = '1GB'", ""),
         ("set transaction isolation level serializable", ""),
@@ -69,6 +77,8 @@ fn effects_of_commands_about_statements_notifications_and_cursors() {
         ("prepare p as select 1", "prepared statements"),
         ("prepare p (int) as select f($1)", "prepared statements, sequence values, unknown"),
         ("prepare transaction 'x'", ""),
+        ("prepare transaction as select 1", "prepared statements"),
+        ("prepare transaction (int) as select $1", "prepared statements"),
         ("execute p(1)", "sequence values, unknown"),
         ("listen c", "LISTEN"),
         ("unlisten c", ""),
@@ -252,6 +262,34 @@ fn transactions_that_lanes_run_and_that_the_gateway_begins() {
 }
 
 #[test]
+fn what_commands_do_with_savepoints() {
+    let long = format!("savepoint {}", "ä".repeat(40));
+    for (sql, steps) in [
+        ("savepoint A", vec![Step::Savepoint("a".to_owned())]),
+        ("savepoint \"A\"", vec![Step::Savepoint("A".to_owned())]),
+        (&long, vec![Step::Savepoint("ä".repeat(31))]),
+        ("release a", vec![Step::Release("a".to_owned())]),
+        ("release savepoint a", vec![Step::Release("a".to_owned())]),
+        ("release savepoint", vec![Step::Release("savepoint".to_owned())]),
+        ("rollback to a", vec![Step::RollBackTo("a".to_owned())]),
+        ("ROLLBACK WORK TO SAVEPOINT a", vec![Step::RollBackTo("a".to_owned())]),
+        ("rollback", vec![]),
+        ("commit", vec![]),
+        ("rollback; savepoint a", vec![Step::End, Step::Savepoint("a".to_owned())]),
+        (
+            "create function f() returns int begin atomic select 1; end; rollback to a",
+            vec![Step::RollBackTo("a".to_owned())],
+        ),
+    ] {
+        assert_eq!(pass(sql).steps, steps, "{sql}");
+    }
+}
+
+fn set(switch: Switch, value: Option<bool>) -> Analysis {
+    Analysis::Set(SwitchChange { switch, value, is_local: false })
+}
+
+#[test]
 fn the_setting_hotrow_pack() {
     for on in [
         "set hotrow.pack = on",
@@ -259,16 +297,35 @@ fn the_setting_hotrow_pack() {
         "set session hotrow.pack=1",
         "set \"hotrow\".pack = yes",
     ] {
-        assert_eq!(analyse(on), Analysis::SetPack(true), "{on}");
+        assert_eq!(analyse(on), set(Switch::Pack, Some(true)), "{on}");
     }
     for off in ["set hotrow.pack = off;", "set Hotrow.Pack to FALSE", "set hotrow.pack = '0'"] {
-        assert_eq!(analyse(off), Analysis::SetPack(false), "{off}");
+        assert_eq!(analyse(off), set(Switch::Pack, Some(false)), "{off}");
     }
-    assert_eq!(analyse("set hotrow.pack to default"), Analysis::ResetPack);
-    assert_eq!(analyse("reset hotrow.pack"), Analysis::ResetPack);
-    assert_eq!(analyse("show hotrow.pack"), Analysis::ShowPack);
+    assert_eq!(analyse("set hotrow.pack to default"), set(Switch::Pack, None));
+    assert_eq!(analyse("reset hotrow.pack"), Analysis::Reset(Switch::Pack));
+    assert_eq!(analyse("show hotrow.pack"), Analysis::Show(Switch::Pack));
     assert_eq!(pass("set hotrow.pack = maybe").effect.names(), ["settings that no view lists"]);
-    assert_eq!(pass("set local hotrow.pack = off").effect, Effect::NONE);
+    let local = SwitchChange { switch: Switch::Pack, value: Some(false), is_local: true };
+    assert_eq!(analyse("set local hotrow.pack = off"), Analysis::Set(local));
+    assert_eq!(pass("set local hotrow.pack = maybe").effect, Effect::NONE);
+}
+
+#[test]
+fn the_setting_hotrow_reads() {
+    for (text, analysis) in [
+        ("set hotrow.reads = replica", set(Switch::Reads, Some(true))),
+        ("SET Hotrow.Reads TO 'Replica';", set(Switch::Reads, Some(true))),
+        ("set session hotrow.reads=primary", set(Switch::Reads, Some(false))),
+        ("set hotrow.reads = on", Analysis::SetWrong(Switch::Reads)),
+        ("set hotrow.reads = 'any'", Analysis::SetWrong(Switch::Reads)),
+        ("set local hotrow.reads = any", Analysis::SetWrong(Switch::Reads)),
+        ("set hotrow.reads to default", set(Switch::Reads, None)),
+        ("reset hotrow.reads", Analysis::Reset(Switch::Reads)),
+        ("show hotrow.reads", Analysis::Show(Switch::Reads)),
+    ] {
+        assert_eq!(analyse(text), analysis, "{text}");
+    }
 }
 
 #[test]
@@ -297,4 +354,47 @@ fn only_some_effects_pin_the_connection() {
     assert!(pass("call p()").effect.pins());
     assert!(!pass("insert into inv select * from inv").effect.pins());
     assert!(!pass("select * from inv").effect.pins());
+}
+
+/// A SET whose effect depends on its text alone can be answered by the gateway if the value is in force.
+#[test]
+fn the_setting_of_a_set_whose_effect_depends_on_its_text_alone() {
+    for (sql, name) in [
+        ("set work_mem = '5MB'", "work_mem"),
+        ("SET SESSION Work_Mem TO 5120", "work_mem"),
+        ("set search_path to tenant_1, \"$user\", 'x'", "search_path"),
+        ("set time zone 'Asia/Tokyo'", "timezone"),
+        ("set time zone interval '+00:00' hour to minute", "timezone"),
+        ("set TimeZone = utc", "timezone"),
+        ("set \"TimeZone\" = utc", "timezone"),
+        ("set extra_float_digits = -5", "extra_float_digits"),
+        ("set synchronous_commit to local", "synchronous_commit"),
+    ] {
+        assert_eq!(pass(sql).sets.as_deref(), Some(name), "{sql}");
+    }
+    for sql in [
+        "set local work_mem = '5MB'",
+        "set work_mem to default",
+        "set time zone default",
+        "set time zone local",
+        "set work_mem from current",
+        "set work_mem",
+        "set work_mem =",
+        "set datestyle = dmy", // the other half of the value stays
+        "set role other",
+        "set session authorization other",
+        "set session characteristics as transaction read only",
+        "set transaction read only",
+        "set names 'latin1'",
+        "set schema 'x'",
+        "set app.tenant = 'x'",
+        "set default_tablespace = 'x'", // the tablespace has to exist
+        "set log_statement = 'all'",    // the right to set it can be revoked
+        "reset work_mem",
+        "select set_config('work_mem', '5MB', false)",
+        "set work_mem = '5MB'; set timezone = utc",
+        "begin",
+    ] {
+        assert_eq!(pass(sql).sets, None, "{sql}");
+    }
 }

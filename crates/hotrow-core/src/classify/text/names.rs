@@ -5,6 +5,7 @@ use std::fmt;
 use sqlparser::ast::{Ident, ObjectName};
 
 use crate::classify::reason::Reason;
+use crate::untrusted::identifier;
 
 /// A name as PostgreSQL folds it: unquoted ASCII letters become lower case, quoted names stay unchanged.
 pub(crate) fn folded(ident: &Ident) -> String {
@@ -82,8 +83,8 @@ impl TableName {
     /// The name quoted, as `to_regclass` and `table_facts.sql` take it.
     pub fn to_regclass(&self) -> String {
         match &self.schema {
-            Some(schema) => format!("{}.{}", quoted(schema), quoted(&self.name)),
-            None => quoted(&self.name),
+            Some(schema) => format!("{}.{}", identifier(schema), identifier(&self.name)),
+            None => identifier(&self.name),
         }
     }
 }
@@ -95,11 +96,6 @@ impl fmt::Display for TableName {
         }
         out.write_str(&self.name)
     }
-}
-
-/// A name in double quotes.
-pub(crate) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// A function as the statement names it.

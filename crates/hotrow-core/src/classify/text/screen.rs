@@ -15,16 +15,18 @@ const MAX_CHAIN: usize = 600;
 /// small stacks.
 const MAX_PARENTHESES: usize = 20;
 
+/// A WITH that only reads. As a rule it finds its rows by other conditions than keys.
+pub(crate) const ONLY_READS: &str = "WITH of which no statement changes rows";
+
 /// Checks the syntax of a statement that begins with SELECT, INSERT, UPDATE, DELETE or another keyword of a
 /// query.
 pub(crate) fn screen(tokens: &[Token]) -> Result<(), Reason> {
     match tokens.first().and_then(word).as_deref() {
-        Some("select" | "insert" | "update" | "delete") => {}
-        Some("with") => return Err(Reason::Unsupported("WITH")),
+        Some("select" | "insert" | "update" | "delete") => check_subqueries(tokens)?,
+        Some("with") => check_with(tokens)?,
         Some("merge") => return Err(Reason::Unsupported("MERGE")),
         _ => return Err(Reason::Unsupported("a query other than a plain SELECT")),
     }
-    check_subqueries(tokens)?;
     check_strings(tokens)?;
     if tokens.len() > limits::PARSED_TOKENS_MAX {
         return Err(Reason::TooLarge("long"));
@@ -42,6 +44,15 @@ fn check_strings(tokens: &[Token]) -> Result<(), Reason> {
         true => Err(Reason::Unsupported("a date or time by name, such as 'now'")),
         false => Ok(()),
     }
+}
+
+/// Most statements with WITH only read.
+fn check_with(tokens: &[Token]) -> Result<(), Reason> {
+    if is_word(tokens.get(1), &["recursive"]) {
+        return Err(Reason::Unsupported("WITH RECURSIVE"));
+    }
+    let writes = tokens.iter().any(|token| is_word(Some(token), &["insert", "update", "delete"]));
+    if writes { Ok(()) } else { Err(Reason::Unsupported(ONLY_READS)) }
 }
 
 /// A second SELECT is never packed, whatever its position.

@@ -13,7 +13,7 @@ pub(crate) fn read(sql: &str) -> Result<Vec<Token>, Reason> {
     }
     let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, sql)
         .tokenize()
-        .map_err(|error| Reason::NotUnderstood(error.to_string()))?;
+        .map_err(|error| Reason::of_parser(&error.to_string()))?;
     // PostgreSQL takes such a sequence of three tokens for one identifier with Unicode escapes.
     let is_escaped = |three: &[Token]| {
         matches!(three, [Token::Word(u), Token::Ampersand, Token::Word(name)]

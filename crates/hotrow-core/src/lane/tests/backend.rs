@@ -46,11 +46,13 @@ pub struct Backend {
     pub dead: bool,
     /// The mark that the batches on this connection set.
     pub mark: Option<usize>,
+    /// The rows are on another server, which has the transaction's ID. This one has none.
+    pub hides_ids: bool,
 }
 
 impl Backend {
-    pub fn with_mark(mark: Option<usize>) -> Self {
-        Backend { mark, ..Backend::default() }
+    pub fn new(mark: Option<usize>, hides_ids: bool) -> Self {
+        Backend { mark, hides_ids, ..Backend::default() }
     }
 
     fn statement(&self, units: &[Work]) -> Option<Statement> {
@@ -89,7 +91,7 @@ impl Backend {
                 self.output.push_back(Message::Locked);
             }
             Some(Frame::AskXid) => {
-                let xid = self.txn.and_then(|txn| server.id(txn));
+                let xid = self.txn.filter(|_| !self.hides_ids).and_then(|txn| server.id(txn));
                 if let (Some(mark), Some(id)) = (self.mark, xid) {
                     server.set_mark(mark, id);
                 }

@@ -7,7 +7,7 @@ use super::history::{Evidence, Fate, History, UnitOutcome};
 use super::model::{Reply, START};
 use super::server::{Entry, Seen, Txn};
 use crate::key::Key;
-use crate::lane::{LaneKind, Outcome, Refusal};
+use crate::lane::{Changes, LaneKind, Outcome, Refusal};
 
 /// All errors in a run, empty if there are none.
 pub fn check(history: &History) -> Vec<String> {
@@ -45,7 +45,8 @@ fn nothing_twice_and_nothing_refused(history: &History, wrong: &mut Vec<String>)
             wrong.push(format!("unit {} was given back and applied", one.unit));
         }
         let Fate::Refused(refusal) = one.fate else { continue };
-        if refusal != Refusal::OutcomeUnknown && applied.contains(&one.unit) {
+        let may_be_applied = matches!(refusal, Refusal::OutcomeUnknown | Refusal::WrittenElsewhere);
+        if !may_be_applied && applied.contains(&one.unit) {
             wrong.push(format!("unit {} was refused with {refusal:?} and applied", one.unit));
         }
         let reason = match refusal {
@@ -53,7 +54,9 @@ fn nothing_twice_and_nothing_refused(history: &History, wrong: &mut Vec<String>)
             Refusal::NotSent => history.gave_up,
             Refusal::QueueFull => false, // no simulated workload fills a queue
             Refusal::Paused => false,    // no simulated lane gets this command
-            Refusal::OutcomeUnknown => one.evidence.is_some_and(|evidence| unknowable(&evidence)),
+            Refusal::OutcomeUnknown | Refusal::WrittenElsewhere => {
+                one.evidence.is_some_and(|evidence| unknowable(&evidence))
+            }
         };
         if !reason {
             wrong.push(format!("unit {} was refused with {refusal:?} for no reason", one.unit));
@@ -137,16 +140,23 @@ fn undone(evidence: &Evidence) -> bool {
         || evidence.resolved == Some(Outcome::Aborted)
 }
 
-/// The whole batch is durable, or it has written nothing.
+/// The whole batch is durable, or it has written nothing. A transaction without an ID proves the latter only if no reply
+/// shows a change. If rows were changed and the server's own transaction has changed none, nothing is proven.
 fn done(evidence: &Evidence) -> bool {
-    !evidence.failed
-        && (evidence.ready || evidence.xid == Some(None) || evidence.resolved == Some(Outcome::Committed))
+    let proven = match (evidence.xid, evidence.changes) {
+        (Some(None), Changes::None) => true,
+        (Some(None), Changes::Hidden) => evidence.ready,
+        (Some(None), Changes::Rows) => false,
+        _ => evidence.ready || evidence.resolved == Some(Outcome::Committed),
+    };
+    !evidence.failed && proven
 }
 
 /// Neither is proven, and the outcome could not be asked for.
 fn unknowable(evidence: &Evidence) -> bool {
     let asked_in_vain = evidence.gave_up || evidence.resolved == Some(Outcome::Unknown);
-    !undone(evidence) && !done(evidence) && (evidence.xid.is_none() || asked_in_vain)
+    let is_elsewhere = evidence.xid == Some(None) && evidence.changes != Changes::None;
+    !undone(evidence) && !done(evidence) && (evidence.xid.is_none() || asked_in_vain || is_elsewhere)
 }
 
 fn nothing_guessed(history: &History, wrong: &mut Vec<String>) {
@@ -157,7 +167,7 @@ fn nothing_guessed(history: &History, wrong: &mut Vec<String>) {
         let Some(evidence) = one.evidence else { continue };
         let proven = match one.fate {
             Fate::Answered(..) | Fate::Nothing => done(&evidence),
-            Fate::Refused(Refusal::OutcomeUnknown) => true, // checked with the other refusals
+            Fate::Refused(Refusal::OutcomeUnknown | Refusal::WrittenElsewhere) => true, // checked with the other refusals
             Fate::Refused(_) | Fate::Left => undone(&evidence),
         };
         if !proven {

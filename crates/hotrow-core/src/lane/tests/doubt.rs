@@ -1,6 +1,7 @@
 //! Tests a lost connection: before, during and after a commit, with one batch and with two under way.
 
 use super::notation::script;
+use crate::lane::Changes;
 use crate::lane::LaneKind::{Read, Write};
 
 #[test]
@@ -113,6 +114,65 @@ fn a_batch_that_has_written_nothing_is_answered() {
 }
 
 #[test]
+fn changes_that_the_servers_transaction_does_not_have_are_never_acknowledged_and_never_run_again() {
+    script(
+        Write,
+        "
+        submit 1a 2b                        -> connect
+        connected                           -> write 1a 2b
+        # One of the two has changed a row.
+        written, answered, changed, xid none, lost -> connect
+        submit 3a                           ->
+        connected                           -> unknown 1a 2b; write 3a
+        written, changed, xid none          ->
+        submit 4a                           -> write 4a
+        ready                               -> elsewhere 3a
+        written, changed, xid none, lost    -> connect
+        give-up                             -> unknown 4a
+        # With an ID, the server knows the outcome.
+        submit 5a                           -> connect
+        connected                           -> write 5a
+        written, changed, xid 7, lost       -> connect
+        connected                           -> resolve 7
+        committed                           -> answer 5a
+        ",
+    );
+}
+
+#[test]
+fn a_call_that_hides_its_changes_is_acknowledged_only_after_the_commit() {
+    script(
+        Write,
+        "
+        submit 1a                           -> connect
+        connected                           -> write 1a
+        written, hidden, xid none, ready    -> answer 1a
+        submit 2a                           -> write 2a
+        written, hidden, xid none, lost     -> connect
+        connected                           -> unknown 2a
+        ",
+    );
+}
+
+#[test]
+fn the_command_tag_shows_the_changes_of_a_statement_on_a_distributed_table() {
+    for (tag, changes) in [
+        ("UPDATE 1", Changes::Rows),
+        ("UPDATE 0", Changes::None),
+        ("INSERT 0 2", Changes::Rows),
+        ("INSERT 0 0", Changes::None),
+        ("DELETE 10", Changes::Rows),
+        ("DELETE 0", Changes::None),
+        ("SELECT 1", Changes::Hidden),
+        ("SELECT 0", Changes::Hidden),
+        ("MERGE 1", Changes::Hidden),
+        ("", Changes::Hidden),
+    ] {
+        assert_eq!(Changes::of_distributed(format!("{tag}\0").as_bytes()), changes, "{tag}");
+    }
+}
+
+#[test]
 fn a_failed_batch_runs_again_after_a_lost_connection() {
     script(
         Write,
@@ -185,6 +245,23 @@ fn two_batches_are_resolved_in_order() {
             connected                       -> resolve 8
             committed                       -> answer 2..33a"
         ),
+    );
+}
+
+#[test]
+fn a_unit_that_will_run_again_can_be_cancelled_while_the_lane_asks_about_a_later_batch() {
+    script(
+        Write,
+        "
+        submit 1a                           -> connect
+        connected                           -> write 1a
+        written, answered                   ->
+        submit 2..33a                       -> write 2..33a
+        written, error, lost                -> connect
+        connected                           -> resolve any
+        cancel 1                            ->
+        unknown                             -> unknown 2..33a; cancelled 1a
+        ",
     );
 }
 

@@ -10,6 +10,7 @@ use super::tally::Tally;
 use super::workload::{plain, row, small};
 use super::world::World;
 use crate::key::Key;
+use crate::lane::Merge;
 
 const A: Key = Key { table: 1, hash: 1 };
 const B: Key = Key { table: 1, hash: 2 };
@@ -118,6 +119,30 @@ fn a_pipelined_session_with_a_poison_unit_in_the_middle() {
 fn nothing_written() {
     let tally = every_step(0, 2, || small(&[&[add(A, -9)], &[add(B, -9)]]));
     tally.require(&["answered: nothing written", "again: not all sent", "Refused(OutcomeUnknown): no id"]);
+}
+
+/// The first guard against this case is the check of the placement at the batch's end. This is the second one.
+#[test]
+fn rows_that_were_changed_on_another_server() {
+    let tally = every_step(0, 3, || {
+        let mut world = small(&[&[add(A, -3)], &[add(A, -9)], &[add(B, 2), Insert { table: 2 }]]);
+        world.elsewhere = true;
+        world
+    });
+    tally.require(&[
+        "Refused(WrittenElsewhere): changed elsewhere, ready",
+        "Refused(OutcomeUnknown): changed elsewhere, lost",
+        "again: not all sent",
+    ]);
+    tally.require_none("answered: changed");
+    let calls = every_step(0, 3, || {
+        let mut world = small(&[&[add(A, -3)], &[add(A, -9)], &[add(B, 2)]]);
+        world.elsewhere = true;
+        world.history.units.iter_mut().for_each(|work| work.merge = Some(Merge { group: 1, most: 3 }));
+        world
+    });
+    calls.require(&["answered: ready", "Refused(OutcomeUnknown): hidden changes, lost"]);
+    calls.require_none("answered: hidden");
 }
 
 #[test]

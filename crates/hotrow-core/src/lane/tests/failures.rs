@@ -60,6 +60,38 @@ fn later_units_of_a_session_wait_for_its_failed_unit() {
 }
 
 #[test]
+fn all_units_leave_a_replica_that_is_behind_and_nothing_is_answered() {
+    script(
+        Read,
+        "
+        submit 1a 2b            -> connect
+        connected               -> write 1a 2b
+        submit 1c 3d            ->
+        behind                  ->
+        ready                   -> return 1a; return 2b; return 1c; write 3d
+        # The session has submitted 2e before it received the returned unit.
+        submit 2e               -> return 2e
+        answered, ready         -> answer 3d
+        again 1a                -> write 1a
+        ",
+    );
+}
+
+#[test]
+fn a_cancelled_unit_is_refused_when_the_others_leave_a_replica_that_is_behind() {
+    script(
+        Read,
+        "
+        submit 1a 2b            -> connect
+        connected               -> write 1a 2b
+        cancel 2                ->
+        behind                  ->
+        ready                   -> cancelled 2b; return 1a
+        ",
+    );
+}
+
+#[test]
 fn a_lane_forgets_ended_sessions() {
     script(
         Write,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::model::{Reply, Statement};
 use super::server::{Entry, Seen, Txn};
 use crate::key::Key;
-use crate::lane::{Claim, LaneKind, Merge, Outcome, Refusal};
+use crate::lane::{Changes, Claim, LaneKind, Merge, Outcome, Refusal};
 
 /// A unit of a client, or the second statement of one. Units of a session are in its order.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +44,8 @@ pub struct Evidence {
     pub resolved: Option<Outcome>,
     /// The outcome could no longer be asked for.
     pub gave_up: bool,
+    /// The changes that the replies have shown.
+    pub changes: Changes,
 }
 
 impl Evidence {
@@ -57,6 +59,7 @@ impl Evidence {
             ready: false,
             resolved: None,
             gave_up: false,
+            changes: Changes::None,
         }
     }
 }
@@ -126,6 +129,8 @@ pub struct History {
     pub too_slow: usize,
     /// Lanes that were paused and reached rest.
     pub paused: usize,
+    /// Batches that lanes held back.
+    pub held: usize,
     /// Errors during the run.
     pub complaints: Vec<String>,
 }

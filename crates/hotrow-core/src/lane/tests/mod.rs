@@ -10,6 +10,7 @@ mod failures;
 mod faults;
 mod gathering;
 mod history;
+mod holding;
 mod limits;
 mod merging;
 mod model;

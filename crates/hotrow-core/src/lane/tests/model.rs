@@ -59,6 +59,11 @@ impl Statement {
         }
     }
 
+    /// Whether it changes the row that it finds.
+    pub fn writes(self) -> bool {
+        !matches!(self, Statement::Read { .. })
+    }
+
     /// The table in which it locks a row or inserts one, for this value. If a condition does not hold, the
     /// statement does not wait for a locked row.
     pub fn locks(self, value: i64) -> Option<u32> {

@@ -11,10 +11,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::time::Duration;
 
 use crate::key::Key;
 use crate::lane::{
-    Action, Batch, Claim, Doubt, Event, Failure, Lane, LaneKind, Merge, Outcome, Refusal, Unit,
+    Action, Batch, Changes, Claim, Doubt, Event, Failure, Lane, LaneKind, Merge, Outcome, Refusal, Unit,
 };
 
 /// Runs a script with one line for each event, and compares the lane's actions with those after the arrow.
@@ -61,7 +62,9 @@ impl Interpreter {
             "give-up" => self.step(Event::ConnectFailed { give_up: true }),
             "written" => self.written(),
             "locked" => (0..rest.parse().unwrap_or(1)).for_each(|_| self.step(Event::Locked)),
-            "answered" => (0..rest.parse().unwrap_or(1)).for_each(|_| self.step(Event::Answered)),
+            "answered" => self.answered(rest, Changes::None),
+            "changed" => self.answered(rest, Changes::Rows),
+            "hidden" => self.answered(rest, Changes::Hidden),
             "waits" => {
                 let batch = self.lane.under_way().front().expect("a batch is under way");
                 let place = batch.units.iter().position(|unit| unit.payload == rest);
@@ -69,10 +72,13 @@ impl Interpreter {
                 self.step(Event::Waits(place));
             }
             "xid" => self.step(Event::TransactionId(rest.parse().ok())),
+            "behind" => self.step(Event::Failed(Failure::Behind)),
             "error" => self.step(Event::Failed(Failure::Error)),
             "too-slow" => self.step(Event::Failed(Failure::TooSlow)),
             "blocked" => self.step(Event::Failed(Failure::Blocked)),
             "ready" => self.step(Event::Ready),
+            "took" => self.step(Event::CommitTook(Duration::from_millis(number()))),
+            "over" => self.step(Event::HoldOver),
             "pause" => self.step(Event::Pause),
             "resume" => self.step(Event::Resume),
             // Sessions up to this number have waited for too long.
@@ -88,7 +94,13 @@ impl Interpreter {
             "unblocked" => self.step(Event::Unblocked(
                 rest.chars().find_map(key).unwrap_or(Key { table: 0, hash: u64::MAX }),
             )),
-            // The usual sequence of events for the earliest batch.
+            _ => self.sequence(verb, rest),
+        }
+    }
+
+    /// The usual sequences of events for the earliest batch.
+    fn sequence(&mut self, verb: &str, rest: &str) {
+        match verb {
             "commits" => {
                 self.runs(usize::MAX);
                 self.step(Event::TransactionId(Some(7)));
@@ -110,7 +122,7 @@ impl Interpreter {
                 self.step(Event::Failed(failure));
                 self.step(Event::Ready);
             }
-            _ => panic!("unknown event `{event}`"),
+            _ => panic!("unknown event `{verb} {rest}`"),
         }
     }
 
@@ -132,13 +144,18 @@ impl Interpreter {
         numbers.into_iter().for_each(|number| self.step(Event::Written(number)));
     }
 
+    /// This number of calls is answered, or one.
+    fn answered(&mut self, number: &str, changes: Changes) {
+        (0..number.parse().unwrap_or(1)).for_each(|_| self.step(Event::Answered(changes)));
+    }
+
     /// The earliest batch is written, and `answers` of its calls are answered.
     fn runs(&mut self, answers: usize) {
         self.written();
         let ahead = self.lane.under_way().front().map_or(0, |batch| batch.ahead.len());
         (0..ahead).for_each(|_| self.step(Event::Locked));
         let calls = self.lane.under_way().front().map_or(0, |batch| batch.call_count);
-        (0..calls.min(answers)).for_each(|_| self.step(Event::Answered));
+        (0..calls.min(answers)).for_each(|_| self.step(Event::Answered(Changes::None)));
     }
 
     /// Number of answers before the answer of a unit, or of one of its statements.
@@ -163,6 +180,7 @@ impl Interpreter {
         match action {
             Action::Connect => "connect".to_owned(),
             Action::Disconnect => "disconnect".to_owned(),
+            Action::Hold(time) => format!("hold {}", time.as_millis()),
             Action::Write(number) => {
                 let batch = self.lane.batch(number);
                 format!("write {}", batch.map_or(String::new(), calls))
@@ -190,6 +208,7 @@ impl Interpreter {
             Action::Refuse(units, refusal) => {
                 let why = match refusal {
                     Refusal::OutcomeUnknown => "unknown",
+                    Refusal::WrittenElsewhere => "elsewhere",
                     Refusal::NotSent => "not-sent",
                     Refusal::QueueFull => "full",
                     Refusal::Cancelled => "cancelled",

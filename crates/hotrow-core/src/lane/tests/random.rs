@@ -1,6 +1,8 @@
 //! Thousands of random worlds, each from a seed that is printed on failure. `HOTROW_SEED=n` runs one of them
 //! and prints its moves.
 
+use std::time::Duration;
+
 use fastrand::Rng;
 
 use super::faults::Seeded;
@@ -11,7 +13,8 @@ use super::workload::Random;
 const SEEDS: u64 = 2_000;
 
 /// Events that the seeds must cause. Without them the tests would test less than expected.
-const WANTED: [&str; 33] = [
+const WANTED: [&str; 37] = [
+    "held back",
     "locked ahead: ready",
     "locked ahead: failed",
     "locked ahead: asked, committed",
@@ -45,15 +48,19 @@ const WANTED: [&str; 33] = [
     "again: lost in a crash",
     "again: no id, none committed",
     "Refused(OutcomeUnknown): outcome not available",
+    "Refused(WrittenElsewhere): changed elsewhere, ready",
+    "Refused(OutcomeUnknown): changed elsewhere, lost",
+    "Refused(OutcomeUnknown): hidden changes, lost",
 ];
 
-/// Every fifth world has no faults and no outsiders, which allows stricter checks.
+/// Every fifth world has no faults and no outsiders, which allows stricter checks. Every third one has slow commits.
 fn simulate(seed: u64, traced: bool, tally: &mut Tally) {
     let mut rng = Rng::with_seed(seed);
     let calm = seed.is_multiple_of(5);
     let mut workload = Random::new(rng.fork(), calm);
     let mut world = workload.world(calm);
     world.trace = traced.then(Vec::new);
+    world.commits_take = seed.is_multiple_of(3).then_some(Duration::from_millis(12));
     let budget = if calm { 0 } else { rng.usize(..12) };
     let mut faults =
         Seeded { rng: rng.fork(), pause: rng.usize(2..120), budget, rows: workload.rows.clone() };

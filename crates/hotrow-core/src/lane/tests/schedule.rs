@@ -63,6 +63,7 @@ impl Schedule {
             (_, Move::Write(_)) => 8,
             (_, Move::Turn(_)) => 9,
             (_, Move::TimeOut(_)) => 10,
+            (_, Move::HoldOver(_)) => 11,
         };
         match self {
             Schedule::Seeded(seeded) => seeded.pick(moves),

@@ -2,11 +2,12 @@
 //! actions and records them in the history. It decides nothing.
 
 use super::backend::{Frame, Message};
-use super::history::{Evidence, Fate, Sent, UnitOutcome};
+use super::history::{Evidence, Fate, Sent, UnitOutcome, Work};
+use super::model::Reply;
 use super::sessions::State;
 use super::world::World;
 use crate::key::Key;
-use crate::lane::{Action, Batch, Event, Unit, Xid};
+use crate::lane::{Action, Batch, Changes, Event, Unit, Xid};
 
 impl World {
     /// A session handles the unit that a lane returned.
@@ -78,12 +79,22 @@ impl World {
         let Some(sent) = self.wires[lane].sent.front().copied() else {
             return self.history.complaints.push(format!("{message:?} for no batch"));
         };
+        let elsewhere = self.elsewhere;
+        let units = &self.history.batches[sent].units;
+        let of_statement: Vec<Work> = units
+            .iter()
+            .flat_map(|unit| self.history.parts(*unit))
+            .map(|part| self.history.units[part])
+            .collect();
         let sent = &mut self.history.batches[sent];
         let event = match message {
             Message::Part(txn, reply) => return sent.replies.push((txn, reply)),
             Message::Answered(txn, reply) => {
+                let changes =
+                    if elsewhere { shown(&of_statement[sent.replies.len()], reply) } else { Changes::None };
                 sent.replies.push((txn, reply));
-                Event::Answered
+                sent.evidence.changes = sent.evidence.changes.max(changes);
+                Event::Answered(changes)
             }
             Message::Locked => Event::Locked,
             Message::Xid(xid) => {
@@ -96,7 +107,11 @@ impl World {
             }
             Message::Ready => {
                 sent.evidence.ready = true;
+                let is_commit = matches!(sent.evidence.xid, Some(Some(_)));
                 self.wires[lane].sent.pop_front();
+                if let Some(took) = self.commits_take.filter(|_| is_commit) {
+                    self.step(lane, Event::CommitTook(took));
+                }
                 Event::Ready
             }
         };
@@ -136,6 +151,10 @@ impl World {
                 }
             }
             Action::Disconnect => self.disconnect(lane),
+            Action::Hold(_) => {
+                self.history.held += 1;
+                self.wires[lane].holds = true;
+            }
             Action::Write(number) => self.send(lane, number),
             Action::Answer(batch) => self.answer(lane, &batch),
             Action::Alone(unit, key) => {
@@ -273,5 +292,15 @@ impl World {
         if let Some(evidence) = self.last_evidence(unit) {
             self.history.again.push((unit, evidence));
         }
+    }
+}
+
+/// The changes that a reply shows. A call of a function hides its own.
+fn shown(work: &Work, reply: Reply) -> Changes {
+    match reply {
+        _ if work.merge.is_some() => Changes::Hidden,
+        Reply::Value(_) if work.statement.writes() => Changes::Rows,
+        Reply::Inserted => Changes::Rows,
+        Reply::Value(_) | Reply::NoRow | Reply::Error => Changes::None,
     }
 }

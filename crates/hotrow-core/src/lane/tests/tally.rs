@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::history::{Evidence, Fate, History};
 use super::model::Reply;
 use super::server::Entry;
-use crate::lane::{LaneKind, Outcome};
+use crate::lane::{Changes, LaneKind, Outcome};
 
 #[derive(Debug, Default)]
 pub struct Tally(BTreeMap<String, usize>);
@@ -45,6 +45,9 @@ impl Tally {
         if history.too_slow > 0 {
             self.count("too slow");
         }
+        if history.held > 0 {
+            self.count("held back");
+        }
         if history.paused > 0 {
             self.count("paused");
         }
@@ -75,6 +78,9 @@ fn proof(evidence: &Evidence) -> &'static str {
     match evidence {
         Evidence { failed: true, ready: true, .. } => "failed",
         Evidence { failed: true, .. } => "failed and lost",
+        Evidence { xid: Some(None), changes: Changes::Rows, ready: true, .. } => "changed elsewhere, ready",
+        Evidence { xid: Some(None), changes: Changes::Rows, .. } => "changed elsewhere, lost",
+        Evidence { xid: Some(None), changes: Changes::Hidden, ready: false, .. } => "hidden changes, lost",
         Evidence { ready: true, .. } => "ready",
         Evidence { kind: LaneKind::Read, .. } => "reads only",
         Evidence { written: false, .. } => "not all sent",

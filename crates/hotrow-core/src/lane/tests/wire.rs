@@ -23,6 +23,8 @@ pub struct Wire {
     pub paused: bool,
     /// The batch that makes the lane slow.
     pub slow: Option<u64>,
+    /// The lane holds its next batch back.
+    pub holds: bool,
     /// The lane has asked for a connection.
     pub wanted: bool,
     /// The lane has asked for the outcome of this transaction.
@@ -46,6 +48,7 @@ impl Wire {
             marked_by: None,
             paused: false,
             slow: None,
+            holds: false,
             wanted: false,
             asked: None,
             before: None,

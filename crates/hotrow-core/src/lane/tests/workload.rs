@@ -101,6 +101,7 @@ impl Random {
         }
         world.history.calm = calm;
         world.marks = self.rng.bool();
+        world.elsewhere = !calm && self.rng.u8(..8) == 0;
         world
     }
 

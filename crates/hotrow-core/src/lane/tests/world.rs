@@ -2,6 +2,7 @@
 //! performs one at a time. The choice of moves and faults is made elsewhere.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::backend::Backend;
 use super::history::{History, Work};
@@ -33,6 +34,8 @@ pub enum Move {
     Connect(usize),
     /// The outcome of a transaction is reported.
     Resolve(usize),
+    /// A lane has held its next batch back for long enough.
+    HoldOver(usize),
 }
 
 /// The rules for trusting the server's answers. A test can replace them with wrong ones.
@@ -64,6 +67,11 @@ pub struct World {
     pub rules: TrustRules,
     /// Lanes have marks.
     pub marks: bool,
+    /// The rows are on another server than the one that the lanes are connected to, as on a node that no longer has the
+    /// shard. The server that the lanes ask then has no transaction ID for changes.
+    pub elsewhere: bool,
+    /// How long the server takes for a commit, if that is long.
+    pub commits_take: Option<Duration>,
     /// The last batch of each unit.
     pub last_batch: BTreeMap<usize, usize>,
 }
@@ -128,6 +136,7 @@ impl World {
                 (backend.is_some_and(|end| end.dead || !end.output.is_empty()), Move::Deliver(lane)),
                 (wire.wanted, Move::Connect(lane)),
                 (resolvable, Move::Resolve(lane)),
+                (wire.holds, Move::HoldOver(lane)),
             ];
             moves.extend(possible.iter().filter(|(possible, _)| *possible).map(|(_, one)| *one));
         }
@@ -160,8 +169,12 @@ impl World {
                 wire.marked_by = Some(self.backends.len());
                 wire.backend = Some(self.backends.len());
                 wire.now = Some(self.server.identity(mark));
-                self.backends.push(Backend::with_mark(mark));
+                self.backends.push(Backend::new(mark, self.elsewhere));
                 self.step(lane, Event::Connected);
+            }
+            Move::HoldOver(lane) => {
+                self.wires[lane].holds = false;
+                self.step(lane, Event::HoldOver);
             }
             Move::Resolve(lane) => {
                 if let Some(outcome) = self.outcome(&self.wires[lane]) {

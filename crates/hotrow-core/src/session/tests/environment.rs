@@ -5,25 +5,29 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Deref;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
 use hotrow_wire::backend::Problem;
 
+use super::connection::SimConnection;
 use super::listener::SimInbox;
-use crate::affinity::Affinity;
-use crate::classify::{self, Analysis, Packing, Pass, Reason};
-use crate::expect::Prepared;
-use crate::key::{Key, KeyColumn, KeyName, KeySource, KeySpec, ValueForm};
+use super::replicas::{FIRST_LANE, REPLICAS, SimReplicas};
+use crate::affinity::{Affinity, LaneId};
+use crate::classify::{self, Analysis, Packing, Pass, Reason, Watch};
+use crate::key::{Key, KeyColumn, KeyName, KeySource, KeySpec, ValueForm, key_space};
 use crate::lane::{Event, LaneKind, Unit};
 use crate::normalise::Shape;
-use crate::row_queue::{Queue, RowQueues};
+use crate::replica::{Floor, ReadSource};
+use crate::row_queue::{Meeting, QueueId, RowQueues};
 use crate::session::{
-    self, Answers, Connection, Environment, Pieces, Place, Proof, RunOutcome, Statement, StatementInfo,
+    self, Answers, CancelState, Environment, Pieces, Place, Proof, RunOutcome, Statement, StatementInfo,
     Verdict,
 };
+use crate::settings;
 use crate::unit::{self, Packed};
+use crate::waiting::{NotificationCount, Waiting};
 
 /// A statement of simulated clients.
 #[derive(Debug)]
@@ -31,6 +35,7 @@ pub struct SimStatement {
     info: StatementInfo<SimStatement>,
     verdict: Mutex<Option<Verdict>>,
     credit: AtomicI32,
+    keeps_settings: AtomicBool,
 }
 
 impl Deref for SimStatement {
@@ -78,18 +83,37 @@ impl Statement for SimStatement {
             self.credit.fetch_sub(2, Relaxed);
         }
     }
+
+    fn keeps_settings(&self) -> bool {
+        self.keeps_settings.load(Relaxed)
+    }
+
+    fn note_keeps_settings(&self) {
+        self.keeps_settings.store(true, Relaxed);
+    }
 }
 
 impl SimStatement {
     /// The catalogue's verdict: a statement by key is packed.
     pub fn decide(&self) -> Verdict {
         let text = str::from_utf8(&self.text).unwrap_or_default();
-        let verdict = match (&self.analysis, text.contains(" where id = ")) {
+        let verdict = match (&self.analysis, text.contains(" id = ")) {
             (Analysis::Candidate(_), true) => Verdict::Packed(Arc::new(packing(text))),
             _ => Verdict::Pass,
         };
         *self.verdict.lock().unwrap() = Some(verdict.clone());
         verdict
+    }
+}
+
+/// The table, whose definition does not change.
+fn watch() -> Watch {
+    Watch {
+        name: "t".to_owned(),
+        oid: 1,
+        fingerprint: String::new(),
+        trigger_functions: Vec::new(),
+        parts: Vec::new(),
     }
 }
 
@@ -101,19 +125,30 @@ fn packing(text: &str) -> Packing {
     };
     let column = KeyColumn { name: "id".to_owned(), attnum: 1, form: ValueForm::Integer, source };
     let kind = if text.starts_with("select") { LaneKind::Read } else { LaneKind::Write };
+    let table = if is_take(text) { key_space(BOXES) } else { 1 };
     Packing {
         kind,
         table: "t".to_owned(),
-        key: Some(KeySpec { table: 1, columns: vec![column] }),
+        key: Some(KeySpec { table, columns: vec![column] }),
         rows_per_commit: 128,
         touches_sequence: false,
         returns_rows: text.starts_with("select") || text.ends_with("returning n"),
         merging: None,
         lock_statement: None,
         in_key_space: false,
-        watch: None,
+        watch: Some(Box::new(watch())),
+        distribution: None,
+        with: Box::default(),
         why: String::new(),
     }
+}
+
+/// The key space of rows from which calls take.
+pub const BOXES: &str = "box";
+
+/// Whether a statement is a call that waits if it finds nothing.
+pub fn is_take(text: &str) -> bool {
+    text.contains(" n > 0 ")
 }
 
 /// A unit on its way to a lane and back.
@@ -121,7 +156,11 @@ fn packing(text: &str) -> Packing {
 pub struct SimEnvelope {
     pub unit: Packed<Arc<SimStatement>>,
     pub slot: u64,
+    /// The notifications when a call that may wait was sent.
+    pub mark: Option<NotificationCount>,
     changes_names: bool,
+    /// What a replica must show.
+    pub floor: Option<Floor>,
     pub answers: SimAnswers,
 }
 
@@ -133,9 +172,19 @@ impl session::Envelope<SimStatement> for SimEnvelope {
     fn address(&mut self, slot: u64, changes_names: bool) {
         (self.slot, self.changes_names) = (slot, changes_names);
     }
+
+    fn set_floor(&mut self, floor: Floor) {
+        self.floor = Some(floor);
+    }
 }
 
 impl SimEnvelope {
+    /// The key of a call that may wait.
+    fn key_of_take(&self) -> Option<&KeySpec> {
+        let run = self.unit.runs().find(|run| str::from_utf8(&run.statement.text).is_ok_and(is_take))?;
+        run.packing.key.as_ref()
+    }
+
     /// The gateway answers the unit with an error.
     pub fn refusal(self, problem: &Problem) -> Delivery {
         let mut reply = BytesMut::new();
@@ -151,7 +200,7 @@ impl SimEnvelope {
 pub enum Delivery {
     Reply(u64, BytesMut),
     Refusal(u64, BytesMut),
-    Returned(u64, SimReturned),
+    Returned(u64, Box<SimReturned>),
 }
 
 /// A unit that a lane returns to a session.
@@ -159,17 +208,20 @@ pub enum Delivery {
 pub enum SimReturned {
     Alone(SimEnvelope),
     Resubmit(SimEnvelope),
+    /// A call that found nothing, and its empty answer.
+    Wait(SimEnvelope, BytesMut),
 }
 
 pub type SimAnswers = Rc<RefCell<Answers<SimReturned>>>;
 
-/// Statements by text and types.
-type Statements = HashMap<(Vec<u8>, Vec<u8>), Arc<SimStatement>>;
+/// Statements by their pool's settings, text and types.
+type Statements = HashMap<(BTreeMap<String, String>, Vec<u8>, Vec<u8>), Arc<SimStatement>>;
 
 /// The state that all sessions share.
 pub struct Shared {
     statements: RefCell<Statements>,
     parses: Cell<u64>,
+    pub replicas: RefCell<SimReplicas>,
     /// The lanes that write, and those that read.
     pub affinity: [RefCell<Affinity>; 2],
     pub inboxes: RefCell<Vec<VecDeque<Event<SimEnvelope>>>>,
@@ -181,6 +233,10 @@ pub struct Shared {
     pub packed: Cell<usize>,
     /// The rows on which open transactions work.
     pub rows: RefCell<RowQueues>,
+    /// The waiting calls, by their clients.
+    pub waiting: RefCell<Waiting<usize>>,
+    /// The channels that sessions have left, and the number of those that they have kept.
+    pub left_channels: RefCell<Vec<(usize, Vec<String>, usize)>>,
 }
 
 /// Lanes of each kind.
@@ -194,8 +250,11 @@ impl Shared {
             statements: RefCell::default(),
             parses: Cell::new(0),
             rows: RefCell::default(),
+            waiting: RefCell::default(),
+            left_channels: RefCell::default(),
             affinity: [(); 2].map(|()| RefCell::new(Affinity::new(LANES))),
-            inboxes: RefCell::new((0..2 * LANES).map(|_| VecDeque::new()).collect()),
+            replicas: RefCell::default(),
+            inboxes: RefCell::new((0..FIRST_LANE + REPLICAS * LANES).map(|_| VecDeque::new()).collect()),
             passed: Cell::new(0),
             packed: Cell::new(0),
         })
@@ -205,6 +264,11 @@ impl Shared {
     pub fn deliver(&self, envelope: SimEnvelope, delivery: impl FnOnce(SimEnvelope) -> Delivery) {
         let answers = envelope.answers.clone();
         self.deliveries.borrow_mut().push_back((answers, delivery(envelope)));
+    }
+
+    /// True once in this number of times, on average.
+    pub fn happens(&self, once_in: u8) -> bool {
+        self.random.borrow_mut().u8(..once_in) == 0
     }
 
     /// Delivers the next of these messages. False if there is none.
@@ -219,13 +283,13 @@ impl Shared {
                 answers.refuses(slot);
                 answers.answer(slot, |out| out.extend_from_slice(&reply));
             }
-            Delivery::Returned(slot, returned) => drop(answers.hand(slot, returned)),
+            Delivery::Returned(slot, returned) => drop(answers.hand(slot, *returned)),
         }
         true
     }
 
-    fn statement(&self, text: &[u8], types: &[u8], is_simple: bool) -> Arc<SimStatement> {
-        let key = (text.to_vec(), types.to_vec());
+    fn statement(&self, pool: &Settings, text: &[u8], types: &[u8], is_simple: bool) -> Arc<SimStatement> {
+        let key = (pool.borrow().clone(), text.to_vec(), types.to_vec());
         if let Some(statement) = self.statements.borrow().get(&key) {
             return statement.clone();
         }
@@ -236,21 +300,26 @@ impl Shared {
         let is_several =
             matches!(&info.analysis, Analysis::Pass(Pass { reason: Reason::SeveralStatements, .. }));
         if is_several && is_simple {
-            info.pieces = self.pieces(&info).unwrap_or_default();
+            info.pieces = self.pieces(pool, &info).unwrap_or_default();
             info.id = self.statements.borrow().len() as u64 + 1;
             info.name = session::statement_name(info.id).into();
         }
-        let statement = Arc::new(SimStatement { info, verdict: Mutex::default(), credit: AtomicI32::new(8) });
+        let statement = Arc::new(SimStatement {
+            info,
+            verdict: Mutex::default(),
+            credit: AtomicI32::new(8),
+            keeps_settings: AtomicBool::new(false),
+        });
         self.statements.borrow_mut().insert(key, statement.clone());
         statement
     }
 
-    fn pieces(&self, info: &StatementInfo<SimStatement>) -> Option<Pieces<SimStatement>> {
+    fn pieces(&self, pool: &Settings, info: &StatementInfo<SimStatement>) -> Option<Pieces<SimStatement>> {
         let pieces = classify::pieces(str::from_utf8(&info.text).ok()?)?;
         let pieces = pieces.into_iter().map(|piece| {
             let literals = piece.first..piece.first + piece.count;
             let types = info.types.get(4 * literals.start..4 * literals.end)?;
-            Some((self.statement(piece.text.as_bytes(), types, false), literals))
+            Some((self.statement(pool, piece.text.as_bytes(), types, false), literals))
         });
         pieces.collect()
     }
@@ -264,24 +333,34 @@ pub struct SimEnvironment {
     /// The settings of its pool.
     pub settings: Settings,
     pub inbox: SimInbox,
+    /// It may have missed notifications.
+    pub has_lost: Cell<bool>,
+    pub cancel: SimCancel,
 }
+
+/// Where the client's cancel requests go. Backends have numbers.
+pub type SimCancel = Rc<RefCell<CancelState<usize>>>;
 
 /// A place in a queue of transactions.
 pub struct SimPlace {
     pub shared: Rc<Shared>,
-    pub queue: Queue,
+    pub queue: QueueId,
     pub others: Option<usize>,
 }
 
 impl Place for SimPlace {
     fn met(&mut self, others: usize) {
+        if self.others.is_none() {
+            self.shared.rows.borrow_mut().has_row(self.queue, 1);
+        }
         self.others = self.others.max(Some(others));
     }
 }
 
 impl Drop for SimPlace {
     fn drop(&mut self) {
-        self.shared.rows.borrow_mut().leave(self.queue, self.others);
+        let meeting = self.others.map_or(Meeting::NoRow(1), Meeting::Others);
+        self.shared.rows.borrow_mut().leave(self.queue, meeting);
     }
 }
 
@@ -297,7 +376,7 @@ impl Environment for SimEnvironment {
 
     fn simple(&self, shape: &Shape<'_>) -> Arc<SimStatement> {
         let types: Vec<u8> = shape.literals().flat_map(|literal| literal.type_oid.to_be_bytes()).collect();
-        self.shared.statement(shape.shape.as_bytes(), &types, true)
+        self.shared.statement(&self.settings, shape.shape.as_bytes(), &types, true)
     }
 
     fn knows_simple(&self, _: &Shape<'_>) -> bool {
@@ -305,7 +384,7 @@ impl Environment for SimEnvironment {
     }
 
     fn extended(&self, text: &[u8], types: &[u8]) -> Arc<SimStatement> {
-        self.shared.statement(text, types, false)
+        self.shared.statement(&self.settings, text, types, false)
     }
 
     fn knows_extended(&self, _: &[u8], _: &[u8]) -> bool {
@@ -334,7 +413,7 @@ impl Environment for SimEnvironment {
 
     fn come_to(&self, row: Key, _: Box<KeyName>) -> (SimPlace, usize) {
         let others = self.shared.rows.borrow_mut().come_to(row);
-        let queue = Queue::Row(row);
+        let queue = QueueId::Row(row);
         (SimPlace { shared: self.shared.clone(), queue, others: None }, others)
     }
 
@@ -367,22 +446,49 @@ impl Environment for SimEnvironment {
         !self.settings.borrow().is_empty()
     }
 
+    fn settings(&self) -> settings::Settings {
+        as_settings(&self.settings.borrow())
+    }
+
+    fn has_setting(&self, name: &str) -> bool {
+        self.settings.borrow().keys().any(|other| other.eq_ignore_ascii_case(name))
+    }
+
     fn catalogue_changed(&self) {
         for statement in self.shared.statements.borrow().values() {
             *statement.verdict.lock().unwrap() = None;
         }
+        self.shared.replicas.borrow_mut().epoch += 1;
     }
 
     fn envelope(&self, unit: Packed<Arc<SimStatement>>) -> SimEnvelope {
-        SimEnvelope { unit, slot: 0, changes_names: false, answers: self.answers.clone() }
+        let answers = self.answers.clone();
+        SimEnvelope { unit, slot: 0, mark: None, changes_names: false, floor: None, answers }
     }
 
-    fn assign(&self, unit: &Packed<Arc<SimStatement>>, only: Option<usize>) -> Option<usize> {
-        self.shared.affinity[unit.kind() as usize].borrow_mut().assign(unit.keys(), only)
+    fn assign(&self, unit: &Packed<Arc<SimStatement>>, only: Option<LaneId>) -> Option<LaneId> {
+        let mut affinity = self.shared.affinity[unit.kind() as usize].borrow_mut();
+        let index = affinity.assign(unit.keys(), only.map(|lane| lane.index))?;
+        Some(LaneId { node: None, replica: None, index })
     }
 
-    fn submit(&self, lane: usize, first: bool, mut envelope: SimEnvelope) {
+    fn source(&self, floor: Option<&Floor>, _: &Packed<Arc<SimStatement>>) -> ReadSource {
+        self.shared.replicas.borrow().source(floor)
+    }
+
+    fn newest_connection(&self) -> u64 {
+        self.shared.replicas.borrow().connections
+    }
+
+    fn assign_replica(&self, replica: usize, unit: &Packed<Arc<SimStatement>>) -> Option<LaneId> {
+        let replicas = self.shared.replicas.borrow();
+        let index = replicas.all[replica].affinity.borrow_mut().assign(unit.keys(), None)?;
+        Some(LaneId { node: None, replica: Some(replica), index })
+    }
+
+    fn submit(&self, lane: LaneId, first: bool, mut envelope: SimEnvelope) {
         let kind = envelope.unit.kind();
+        envelope.mark = envelope.key_of_take().map(|key| self.shared.waiting.borrow_mut().sends(key));
         let packed = &mut envelope.unit;
         let unit = Unit {
             session: self.client as u64,
@@ -390,7 +496,7 @@ impl Environment for SimEnvironment {
             key: packed.key,
             rows_per_commit: packed.rows_per_commit,
             merge: packed.merge,
-            may_wait: false,
+            may_wait: envelope.mark.is_some(),
             lockable: packed.is_lockable(),
             statements: packed.statement_count(),
             claims: std::mem::take(&mut packed.claims),
@@ -403,7 +509,8 @@ impl Environment for SimEnvironment {
             too_slow: false,
             payload: envelope,
         };
-        self.shared.inboxes.borrow_mut()[kind as usize * LANES + lane].push_back(Event::Submit(unit));
+        let first = lane.replica.map_or(kind as usize * LANES, |replica| FIRST_LANE + replica * LANES);
+        self.shared.inboxes.borrow_mut()[first + lane.index].push_back(Event::Submit(unit));
     }
 
     fn answers<R>(&self, with: impl FnOnce(&mut Answers<SimReturned>) -> R) -> R {
@@ -442,7 +549,9 @@ impl Environment for SimEnvironment {
 
     fn server_closes(&self, _: &[u8]) {}
 
-    fn disconnected(&self) {}
+    fn disconnected(&self) {
+        self.cancel.borrow_mut().leaves();
+    }
 
     fn next_notification(&self) -> Option<Bytes> {
         self.inbox.borrow_mut().pop_front()
@@ -454,68 +563,21 @@ impl Environment for SimEnvironment {
     }
 
     fn notifications_end(&self) -> Option<Problem> {
-        None
+        self.has_lost.get().then(|| Problem::fatal("08006", "notifications may be lost", ""))
+    }
+
+    fn notifications_lost(&self) {
+        self.has_lost.set(true);
+    }
+
+    fn channels_ended(&mut self, ended: &[String], left: usize) {
+        self.shared.left_channels.borrow_mut().push((self.client, ended.to_vec(), left));
     }
 }
 
-/// A connection that a simulated session holds.
-#[derive(Debug, Default)]
-pub struct SimConnection {
-    pub backend: usize,
-    pub output: BytesMut,
-    /// Bytes from the server that the session has not handled.
-    pub input: BytesMut,
-    pub prepared: Prepared,
-    pub name: String,
-    pub moved_sequence: bool,
-}
-
-/// The name of a client that sets none.
-pub const DEFAULT_NAME: &str = "";
-
-impl SimConnection {
-    /// The process ID of the first backend. No client is told one of these.
-    pub const FIRST_PROCESS_ID: u32 = 1000;
-}
-
-impl Connection for SimConnection {
-    fn output(&mut self) -> &mut BytesMut {
-        &mut self.output
-    }
-
-    fn prepared(&self) -> &Prepared {
-        &self.prepared
-    }
-
-    fn prepared_mut(&mut self) -> &mut Prepared {
-        &mut self.prepared
-    }
-
-    fn process_id(&self) -> u32 {
-        Self::FIRST_PROCESS_ID + self.backend as u32
-    }
-
-    fn moved_sequence(&self) -> bool {
-        self.moved_sequence
-    }
-
-    fn set_moved_sequence(&mut self) {
-        self.moved_sequence = true;
-    }
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn default_name(&self) -> &str {
-        DEFAULT_NAME
-    }
-
-    fn setting_changed(&mut self, name: &str, value: &str) {
-        if name == "application_name" {
-            value.clone_into(&mut self.name);
-        }
-    }
-
-    fn kept_for_long(&mut self) {}
+/// The settings as the gateway reads them from the server.
+pub fn as_settings(settings: &BTreeMap<String, String>) -> settings::Settings {
+    let digits = |value: &str| value.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let listed: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={}", digits(value))).collect();
+    settings::Settings::read(&listed.join(" ")).expect("valid")
 }

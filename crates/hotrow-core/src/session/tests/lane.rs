@@ -3,19 +3,27 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hotrow_wire::backend::{Problem, tag};
-use hotrow_wire::frontend::{self, Named};
+use hotrow_wire::frontend::{self, ObjectName};
 use hotrow_wire::split;
 
 use super::environment::{Delivery, LANES, Shared, SimEnvelope, SimReturned, SimStatement};
 use super::postgres::{Backend, Database};
-use crate::lane::{Action, Batch, Doubt, Event, Failure, Lane, LaneKind, Outcome, Refusal, Unit};
-use crate::session::{RunOutcome, Statement};
+use super::replicas::{FIRST_LANE, position};
+use crate::lane::{Action, Batch, Changes, Doubt, Event, Failure, Lane, LaneKind, Outcome, Refusal, Unit};
+use crate::replica::Position;
+use crate::session::{RunOutcome, Statement, cancelled};
+
+/// The end of a call that has found nothing.
+const NOTHING: &[u8] = b"DELETE 0";
 
 /// A part of a batch on the connection.
 enum Part {
+    /// The check that a standby has replayed the log up to here. None if it fails for certain.
+    Replayed(Option<Position>),
     /// The statement, and its messages.
     Statement(Arc<SimStatement>, Bytes),
     /// The transaction's ID is asked for.
@@ -26,6 +34,10 @@ enum Part {
 /// A lane and its connection.
 pub struct LaneTask {
     pub number: usize,
+    /// The standby to which it connects.
+    replica: Option<usize>,
+    /// The number of its connection to the standby.
+    connection: u64,
     kind: LaneKind,
     lane: Lane<SimEnvelope>,
     pub backend: Option<Backend>,
@@ -36,6 +48,8 @@ pub struct LaneTask {
     asked: Option<Doubt>,
     /// The earliest batch has failed: the server skips the rest of it.
     skips: bool,
+    /// The lane holds its next batch back.
+    holds: bool,
 }
 
 impl LaneTask {
@@ -43,6 +57,8 @@ impl LaneTask {
         let kind = if number < LANES { LaneKind::Write } else { LaneKind::Read };
         LaneTask {
             number,
+            replica: number.checked_sub(FIRST_LANE).map(|number| number / LANES),
+            connection: 0,
             kind,
             lane: Lane::new(kind),
             backend: None,
@@ -51,16 +67,39 @@ impl LaneTask {
             wants_connection: false,
             asked: None,
             skips: false,
+            holds: false,
         }
     }
 
     /// Whether there is work besides the inbox.
     pub fn has_work(&self) -> bool {
-        self.wants_connection || self.asked.is_some() || self.backend.is_some() && !self.parts.is_empty()
+        self.wants_connection
+            || self.asked.is_some()
+            || self.holds
+            || self.backend.is_some() && !self.parts.is_empty()
     }
 
-    /// Does the next work on the connection.
-    pub fn work(&mut self, database: &mut Database, shared: &Shared) {
+    /// Whether it connects to this standby.
+    pub fn is_of_replica(&self, replica: usize) -> bool {
+        self.replica == Some(replica)
+    }
+
+    /// Does the next work on the connection, to the primary or to a standby.
+    pub fn work(&mut self, primary: &mut Database, shared: &Shared) {
+        let Some(replica) = self.replica else { return self.work_on(primary, shared) };
+        if self.wants_connection {
+            if shared.happens(4) {
+                self.wants_connection = false;
+                return self.step(Event::ConnectFailed { give_up: true }, shared);
+            }
+            self.connection = shared.replicas.borrow_mut().connected();
+        }
+        let mut database = std::mem::take(&mut shared.replicas.borrow_mut().all[replica].database);
+        self.work_on(&mut database, shared);
+        shared.replicas.borrow_mut().all[replica].database = database;
+    }
+
+    fn work_on(&mut self, database: &mut Database, shared: &Shared) {
         if std::mem::take(&mut self.wants_connection) {
             self.backend = Some(Backend::new("", ""));
             return self.step(Event::Connected, shared);
@@ -79,7 +118,21 @@ impl LaneTask {
         match self.parts.pop_front() {
             Some(Part::Statement(statement, messages)) if !self.skips => {
                 let event = self.run(&statement, &messages, database);
+                if matches!(event, Event::Answered(_))
+                    && let Some(place) = self.finds_nothing()
+                {
+                    self.step(Event::Waits(place), shared);
+                }
                 self.step(event, shared);
+            }
+            Some(Part::Replayed(position)) => {
+                let replica = self.replica.expect("only lanes to standbys check them");
+                let shows = position.is_some_and(|position| shared.replicas.borrow().has(replica, position));
+                if !shows {
+                    shared.replicas.borrow_mut().behind += 1;
+                    self.skips = true;
+                    self.step(Event::Failed(Failure::Behind), shared);
+                }
             }
             Some(Part::Xid) if !self.skips => {
                 let xid = self.backend.as_ref().and_then(Backend::xid);
@@ -87,11 +140,19 @@ impl LaneTask {
                 self.step(Event::TransactionId(xid), shared);
             }
             Some(Part::Sync) => {
+                if shared.happens(4) {
+                    self.step(Event::CommitTook(Duration::from_millis(12)), shared);
+                }
                 self.sync(database);
                 self.skips = false;
                 self.step(Event::Ready, shared);
             }
-            Some(_) | None => {}
+            Some(_) => {}
+            None => {
+                if std::mem::take(&mut self.holds) {
+                    self.step(Event::HoldOver, shared);
+                }
+            }
         }
     }
 
@@ -134,7 +195,8 @@ impl LaneTask {
         let backend = self.backend.as_mut().expect("parts are on a connection");
         let name = str::from_utf8(&statement.name).expect("the gateway's name");
         if !backend.statements.contains_key(name) {
-            Named { statement: true, name: &statement.name }.put(frontend::tag::CLOSE, &mut backend.input);
+            ObjectName { statement: true, name: &statement.name }
+                .put(frontend::tag::CLOSE, &mut backend.input);
             statement.put_parse(&statement.name, &mut backend.input);
         }
         backend.input.extend_from_slice(messages);
@@ -154,7 +216,17 @@ impl LaneTask {
             }
         }
         self.earliest().0.push(reply.freeze());
-        Event::Answered
+        Event::Answered(Changes::None)
+    }
+
+    /// The place in its batch of the call that was answered last, if it has found nothing.
+    fn finds_nothing(&mut self) -> Option<usize> {
+        let (replies, _) = self.earliest();
+        let answered = replies.len();
+        replies.last().filter(|reply| reply.windows(NOTHING.len()).any(|part| part == NOTHING))?;
+        let units = self.lane.under_way().front()?.units.iter().enumerate();
+        let mut places = units.flat_map(|(place, unit)| unit.payload.unit.runs().map(move |_| place));
+        places.nth(answered - 1)
     }
 
     /// The lane processes an event, and its actions are performed.
@@ -178,9 +250,14 @@ impl LaneTask {
         match action {
             Action::Connect => self.wants_connection = true,
             Action::Disconnect => self.backend = None,
+            Action::Hold(_) => self.holds = true,
             Action::Resolve(doubt) => self.asked = Some(doubt),
             Action::Write(number) => {
                 let batch = self.lane.batch(number).expect("just cut");
+                if self.replica.is_some() {
+                    let envelopes = batch.units.iter().map(|unit| &unit.payload);
+                    self.parts.push_back(Part::Replayed(position(envelopes, self.connection)));
+                }
                 for run in batch.units.iter().flat_map(|unit| {
                     unit.payload.unit.runs().map(|run| (run.statement.clone(), unit.payload.unit.frames(run)))
                 }) {
@@ -190,14 +267,24 @@ impl LaneTask {
                 events.push_back(Event::Written(number));
             }
             Action::Answer(batch) => self.answer(batch, shared),
+            // The primary shows whether the fault is the unit's.
+            Action::Alone(unit, _) if self.replica.is_some() => {
+                self.give_back(unit, SimReturned::Resubmit, shared);
+            }
             Action::Alone(unit, _) => {
                 unit.payload.unit.runs().for_each(|run| run.statement.count(RunOutcome::Failed));
                 self.give_back(unit, SimReturned::Alone, shared);
             }
             Action::Return(unit) => self.give_back(unit, SimReturned::Resubmit, shared),
+            Action::Refuse(units, refusal) if self.replica.is_some() && refusal != Refusal::Cancelled => {
+                units.into_iter().for_each(|unit| self.give_back(unit, SimReturned::Resubmit, shared));
+            }
             Action::Refuse(units, refusal) => {
-                assert_eq!(refusal, Refusal::OutcomeUnknown, "nothing else is refused here");
-                let problem = Problem::error("08007", "unknown", "");
+                let problem = match refusal {
+                    Refusal::OutcomeUnknown => Problem::error("08007", "unknown", ""),
+                    Refusal::Cancelled => cancelled(),
+                    other => panic!("{other:?}: no unit is refused for another reason here"),
+                };
                 for unit in units {
                     let envelope = self.leave(unit, shared);
                     shared.deliver(envelope, |envelope| envelope.refusal(&problem));
@@ -208,14 +295,20 @@ impl LaneTask {
 
     fn answer(&mut self, batch: Batch<SimEnvelope>, shared: &Shared) {
         let (replies, _) = self.replies.remove(&batch.number).unwrap_or_default();
+        if self.replica.is_some() {
+            shared.replicas.borrow_mut().reads += batch.units.len();
+        }
         let mut replies = replies.iter();
-        for unit in batch.units {
+        for (place, unit) in batch.units.into_iter().enumerate() {
             let envelope = self.leave(unit, shared);
             let of_unit: Vec<&[u8]> =
                 replies.by_ref().take(envelope.unit.runs().count()).map(|reply| &reply[..]).collect();
             let mut reply = BytesMut::new();
             envelope.unit.put_answer(of_unit.into_iter(), &[], &mut reply);
-            shared.deliver(envelope, |envelope| Delivery::Reply(envelope.slot, reply));
+            shared.deliver(envelope, |envelope| match batch.waits.contains(&place) {
+                true => Delivery::Returned(envelope.slot, Box::new(SimReturned::Wait(envelope, reply))),
+                false => Delivery::Reply(envelope.slot, reply),
+            });
         }
     }
 
@@ -226,13 +319,19 @@ impl LaneTask {
         shared: &Shared,
     ) {
         let envelope = self.leave(unit, shared);
-        shared.deliver(envelope, |envelope| Delivery::Returned(envelope.slot, returned(envelope)));
+        shared.deliver(envelope, |envelope| Delivery::Returned(envelope.slot, Box::new(returned(envelope))));
     }
 
     /// A unit leaves the lane.
     fn leave(&self, unit: Unit<SimEnvelope>, shared: &Shared) -> SimEnvelope {
         let lane = self.number % LANES;
-        shared.affinity[self.kind as usize].borrow_mut().release(lane, unit.keys());
+        match self.replica {
+            None => shared.affinity[self.kind as usize].borrow_mut().release(lane, unit.keys()),
+            Some(replica) => {
+                let replicas = shared.replicas.borrow();
+                replicas.all[replica].affinity.borrow_mut().release(lane, unit.keys());
+            }
+        }
         let Unit { claims, mut payload, .. } = unit;
         payload.unit.claims = claims;
         payload

@@ -1,7 +1,7 @@
 //! The shared listening connection of simulated sessions: the model of PostgreSQL behind the real hub.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use bytes::{Buf, Bytes};
@@ -30,6 +30,8 @@ pub struct Listener {
     markers: usize,
     /// Clients whose wait is over.
     done: Vec<usize>,
+    /// The channels of each client.
+    channels: BTreeMap<usize, BTreeSet<String>>,
 }
 
 impl Listener {
@@ -37,15 +39,21 @@ impl Listener {
         let mut backend = Backend::new("", "");
         backend.process_id = 999;
         backend.listen_now(MARKER_CHANNEL, database);
-        Listener { hub: Hub::default(), backend, markers: 0, done: Vec::new() }
+        Listener { hub: Hub::default(), backend, markers: 0, done: Vec::new(), channels: BTreeMap::new() }
     }
 
     pub fn catch_up(&mut self, client: usize) {
         self.hub.catch_up(Waits::CatchUp(client));
     }
 
-    pub fn unsubscribe(&mut self, client: usize, channels: &[String]) {
-        self.hub.unsubscribe(client as u64, channels);
+    /// A client keeps this number of its channels.
+    pub fn unsubscribe(&mut self, client: usize, ended: &[String], left: usize) {
+        self.channels.entry(client).or_default().retain(|channel| !ended.contains(channel));
+        self.hub.unsubscribe(client as u64, ended);
+        if left == 0 {
+            self.channels.remove(&client);
+            self.hub.leave(client as u64);
+        }
     }
 
     /// Adds channels of a client. Returns the marker, which is committed.
@@ -56,6 +64,7 @@ impl Listener {
         channels: Vec<String>,
         database: &mut Database,
     ) -> String {
+        self.channels.entry(client).or_default().extend(channels.iter().cloned());
         self.markers += 1;
         let marker = format!("marker {}", self.markers);
         let added = self.hub.subscribe((client as u64, inbox), channels, marker.clone(), Waits::Nothing);
@@ -64,6 +73,11 @@ impl Listener {
             self.step(database);
         }
         marker
+    }
+
+    /// The channels that it reports to a client.
+    pub fn channels(&self, client: usize) -> BTreeSet<String> {
+        self.channels.get(&client).cloned().unwrap_or_default()
     }
 
     /// Takes one step.

@@ -1,10 +1,16 @@
 //! Tests of sessions. `order` tests the order of replies. The others run real sessions and real lanes against a
 //! model of PostgreSQL (`postgres`), and compare each client's replies with those on a direct connection: `world`
-//! has the sessions, the lanes and their connections, `environment` the gateway around a session, `lane` the I/O
-//! of a lane, `listener` the shared listening connection, `program` the messages of clients, `transaction` and
-//! `notify` the model's transactions and notifications, and `random` the comparison.
+//! has the lanes and the connections, `client` a client with its session, `connection` its connection, `environment` the gateway around a session, `waits` what sessions
+//! wait for, `cancelling` the cancel requests, `lane` the I/O of a lane, `replicas` the standbys, `listener` the shared listening connection,
+//! `program` the messages of clients, `statements`, `transaction` and `notify` the model's statements, `random` the comparison,
+//! `handover` the state that sessions leave, and `count` the effects of acknowledged units.
 
+mod cancelling;
+mod client;
+mod connection;
+mod count;
 mod environment;
+mod handover;
 mod lane;
 mod listener;
 mod notify;
@@ -12,5 +18,8 @@ mod order;
 mod postgres;
 mod program;
 mod random;
+mod replicas;
+mod statements;
 mod transaction;
+mod waits;
 mod world;

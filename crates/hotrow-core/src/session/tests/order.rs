@@ -51,17 +51,9 @@ fn no_unit_follows_a_returned_one_until_no_unit_is_under_way() {
     answers.finish_front();
     assert_eq!((answers.is_front_handed(), answers.next()), (true, Next::Wait));
     assert_eq!(answers.take_handed(), Some((b, "b")));
-    assert_eq!((answers.has_handed(), answers.next()), (false, Next::Wait), "the unit is not done");
+    assert_eq!(answers.next(), Next::Wait, "the unit is not done");
     assert!(answer(&mut answers, b, "b"), "a lane has run it again");
     assert_eq!((&answers.out[..], answers.next()), (&b"ab"[..], Next::First));
-}
-
-#[test]
-fn returned_units_of_a_gone_client_are_taken_in_any_order() {
-    let mut answers = OfText::default();
-    let [_, b] = [(); 2].map(|()| answers.reserve());
-    answers.hand(b, "b");
-    assert_eq!((answers.take_any_handed(), answers.take_any_handed()), (Some((b, "b")), None));
 }
 
 #[test]

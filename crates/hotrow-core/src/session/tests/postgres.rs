@@ -6,11 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::{Buf, BytesMut};
 use hotrow_wire::backend::{self, Status};
-use hotrow_wire::frontend::{self, Bind, Execute, Named, Parse, tag};
+use hotrow_wire::frontend::{self, Bind, Execute, ObjectName, Parse, tag};
 use hotrow_wire::{put_frame, split};
 
 use super::notify::{Listens, Sent};
+use super::statements::{GATEWAYS, TEMPORARY};
 use super::transaction::Savepoint;
+use crate::session::begun::FAILING;
 use crate::session::put_ready;
 
 /// The rows, and the committed transactions.
@@ -18,11 +20,13 @@ use crate::session::put_ready;
 pub struct Database {
     pub rows: BTreeMap<u64, i64>,
     pub committed: BTreeSet<u64>,
+    /// The committed changes of rows, in order, for standbys.
+    pub log: Vec<(u64, i64)>,
     /// All notifications, in the order of their commits.
     pub notifications: Vec<Sent>,
     /// The number of those whose sender has signalled all listeners. It does so after its commit.
     pub signalled: usize,
-    last_xid: u64,
+    pub(super) last_xid: u64,
 }
 
 /// A statement that is ready to run.
@@ -57,6 +61,8 @@ pub struct Backend {
     pub(super) copy: Option<bool>,
     pub settings: BTreeMap<String, String>,
     pub(super) settings_before: Option<BTreeMap<String, String>>,
+    /// The values that the transaction's local settings hide.
+    pub(super) hidden: BTreeMap<String, Option<String>>,
     pub(super) savepoints: Vec<Savepoint>,
     last_portal: usize,
     reported_name: String,
@@ -67,6 +73,8 @@ pub struct Backend {
     pub listens: Listens,
     /// Messages of an extended query have arrived without their Sync.
     pub(super) is_in_unit: bool,
+    /// A cancel request has arrived while it works on the next message.
+    pub(super) is_cancelled: bool,
 }
 
 /// An error: its code and its message.
@@ -92,6 +100,7 @@ impl Backend {
             copy: None,
             settings: BTreeMap::new(),
             settings_before: None,
+            hidden: BTreeMap::new(),
             savepoints: Vec::new(),
             last_portal: 0,
             reported_name: name.to_owned(),
@@ -100,6 +109,7 @@ impl Backend {
             process_id: 1,
             listens: Listens::default(),
             is_in_unit: false,
+            is_cancelled: false,
         };
         backend.set_name(name);
         backend
@@ -116,8 +126,25 @@ impl Backend {
 
     /// The settings that differ from those at log-in, apart from the client's name.
     pub fn listed_settings(&self) -> BTreeMap<String, String> {
-        let listed = self.settings.iter().filter(|(name, _)| *name != "application_name");
+        let is_listed = |name: &str| name != "application_name" && !name.contains('.');
+        let listed = self.settings.iter().filter(|(name, _)| is_listed(name));
         listed.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// Replaces the settings, apart from the client's name.
+    pub fn set_settings(&mut self, settings: &BTreeMap<String, String>) {
+        self.settings.retain(|name, _| name == "application_name" || name == TEMPORARY);
+        self.settings.extend(settings.iter().map(|(name, value)| (name.clone(), value.clone())));
+    }
+
+    /// Whether a temporary table exists.
+    pub fn has_temporary(&self) -> bool {
+        self.settings.contains_key(TEMPORARY)
+    }
+
+    /// Whether there is a temporary table, or a setting that the server does not list.
+    pub fn has_unlisted(&self) -> bool {
+        self.settings.keys().any(|name| name.contains('.') && !name.starts_with(GATEWAYS))
     }
 
     /// The transaction under way, if it has written something.
@@ -132,6 +159,16 @@ impl Backend {
         self.input.clear();
     }
 
+    /// A cancel request arrives. An idle backend ignores it.
+    pub fn cancel(&mut self) {
+        self.is_cancelled = !self.is_dead && matches!(split(&self.input, |_| usize::MAX), Ok(Some(_)));
+    }
+
+    /// Whether its transaction has changed this row.
+    pub fn has_changed(&self, row: u64) -> bool {
+        self.undo.iter().any(|(changed, _)| *changed == row)
+    }
+
     /// Handles the next message. False if there is no complete message.
     pub fn step(&mut self, database: &mut Database) -> bool {
         if self.is_dead {
@@ -143,6 +180,7 @@ impl Backend {
         };
         self.input.advance(frame.bytes.len());
         self.handle(frame.tag, frame.body(), database);
+        self.is_cancelled = false;
         true
     }
 
@@ -174,10 +212,10 @@ impl Backend {
             }),
             tag::PARSE => self.parse(&Parse::read(body).expect("valid")),
             tag::BIND => self.bind(&Bind::read(body).expect("valid")),
-            tag::DESCRIBE => self.describe(&Named::read(body).expect("valid")),
-            tag::EXECUTE => self.execute_portal(text(Execute::read(body).expect("valid").portal), database),
+            tag::DESCRIBE => self.describe(&ObjectName::read(body).expect("valid")),
+            tag::EXECUTE => self.execute_portal(&Execute::read(body).expect("valid"), database),
             tag::CLOSE => {
-                let named = Named::read(body).expect("valid");
+                let named = ObjectName::read(body).expect("valid");
                 match named.statement {
                     true => drop(self.statements.remove(&text(named.name))),
                     false => drop(self.portals.remove(&text(named.name))),
@@ -263,10 +301,11 @@ impl Backend {
         for statement in &statements {
             self.portals.remove("");
             self.allowed(statement)?;
-            if returns_rows(statement) {
+            if returns_rows(statement) && !statement.starts_with("show hotrow.") {
                 put_columns(&mut self.kept);
             }
-            self.run(statement, &[], statements.len() > 1, database)?;
+            let read = self.read(statement);
+            self.run(&read, &[], statements.len() > 1, database)?;
             if self.copy.is_some() {
                 self.copy = Some(false);
             }
@@ -277,6 +316,7 @@ impl Backend {
     /// Prepares a statement of the gateway. False if it is wrong.
     pub fn prepares(&mut self, name: &[u8], text: &[u8], types: &[u8]) -> bool {
         let kept = self.kept.len();
+        self.statements.remove(str::from_utf8(name).expect("UTF-8"));
         let is_right = self.parse(&Parse { name, text, types }).is_ok();
         self.kept.truncate(kept);
         is_right
@@ -287,7 +327,7 @@ impl Backend {
         if name.is_empty() {
             self.statements.remove("");
         }
-        if statement == "selct" {
+        if statement == "selct" || statement.as_bytes() == FAILING {
             return failure("42601", "syntax error at or near \"selct\"");
         }
         if !statement.is_empty() {
@@ -296,9 +336,21 @@ impl Backend {
         if self.statements.contains_key(&name) {
             return failure("42P05", format!("prepared statement \"{name}\" already exists"));
         }
-        self.statements.insert(name, statement);
+        let read = self.read(&statement);
+        self.statements.insert(name, read);
         self.kept.extend_from_slice(backend::PARSE_COMPLETE);
         Ok(())
+    }
+
+    /// The meaning of a text: a constant in quotes depends on the settings.
+    fn read(&self, statement: &str) -> String {
+        match statement.strip_suffix('\'') {
+            Some(constant) if statement.starts_with("select ") => {
+                let zone = self.settings.get("TimeZone").map_or("UTC", String::as_str);
+                format!("{constant}@{zone}'")
+            }
+            _ => statement.to_owned(),
+        }
     }
 
     fn statement(&self, name: &str) -> Result<String, Failure> {
@@ -339,7 +391,7 @@ impl Backend {
         Ok(())
     }
 
-    fn describe(&mut self, named: &Named<'_>) -> Result<(), Failure> {
+    fn describe(&mut self, named: &ObjectName<'_>) -> Result<(), Failure> {
         let name = text(named.name);
         let statement = match named.statement {
             true => self.statement(&name)?,
@@ -364,7 +416,8 @@ impl Backend {
         Ok(())
     }
 
-    fn execute_portal(&mut self, name: String, database: &mut Database) -> Result<(), Failure> {
+    fn execute_portal(&mut self, execute: &Execute<'_>, database: &mut Database) -> Result<(), Failure> {
+        let name = text(execute.portal);
         let Some(portal) = self.portals.get_mut(&name) else {
             return failure("34000", format!("portal \"{name}\" does not exist"));
         };
@@ -386,7 +439,18 @@ impl Backend {
         if let Some(portal) = self.portals.get_mut(&name) {
             portal.has_failed = result.is_err();
         }
+        if result.is_ok() && execute.rows_max > 0 && statement.starts_with("select") {
+            self.suspend();
+        }
         result
+    }
+
+    /// A portal with a limit stops after its only row.
+    fn suspend(&mut self) {
+        let mut complete = BytesMut::new();
+        backend::put_command_complete(&mut complete, "SELECT 1");
+        self.kept.truncate(self.kept.len() - complete.len());
+        put_frame(&mut self.kept, backend::tag::PORTAL_SUSPENDED, |_| {});
     }
 
     fn run(
@@ -399,9 +463,12 @@ impl Backend {
         let words: Vec<&str> = statement.split_whitespace().collect();
         match words[0] {
             "update" | "select" => self.run_on_rows(&words, values, database),
-            "begin" | "commit" | "rollback" | "savepoint" => self.run_on_transaction(&words, database),
+            "begin" | "commit" | "rollback" | "savepoint" | "release" => {
+                self.run_on_transaction(&words, database)
+            }
             "deallocate" | "prepare" => self.run_on_names(&words),
-            "set" | "show" | "reset" | "discard" | "create" => self.run_on_settings(&words, several),
+            "set" | "show" | "reset" | "discard" => self.run_on_settings(&words, several),
+            "create" | "drop" => self.run_on_tables(&words),
             "listen" | "unlisten" | "notify" => {
                 self.run_on_channels(&words);
                 Ok(())
@@ -416,109 +483,13 @@ impl Backend {
         }
     }
 
-    fn run_on_rows(
-        &mut self,
-        words: &[&str],
-        values: &[String],
-        database: &mut Database,
-    ) -> Result<(), Failure> {
-        match *words {
-            ["update", "t", "set", "n", "=", "n", "+", by, "where", "id", "=", id, ref returning @ ..] => {
-                let (by, id) = (number(by, values) as i64, number(id, values));
-                let before = database.rows.get(&id).copied().unwrap_or(0);
-                self.undo.push((id, before));
-                self.xid.get_or_insert_with(|| {
-                    database.last_xid += 1;
-                    database.last_xid
-                });
-                database.rows.insert(id, before + by);
-                if !returning.is_empty() {
-                    put_row(before + by, &mut self.kept);
-                }
-                self.complete("UPDATE 1");
-            }
-            ["select", "pg_listening_channels()"] => {
-                let channels = self.shown_channels();
-                put_text_row(&channels, &mut self.kept);
-                self.complete("SELECT 1");
-            }
-            ["update", ..] => return failure("22012", "division by zero"),
-            ["select", "n", "from", "t", "where", "id", "=", id] => {
-                put_row(database.rows.get(&number(id, values)).copied().unwrap_or(0), &mut self.kept);
-                self.complete("SELECT 1");
-            }
-            _ => return unknown(words),
-        }
-        Ok(())
-    }
-
-    fn run_on_names(&mut self, words: &[&str]) -> Result<(), Failure> {
-        match *words {
-            ["deallocate", "all"] => {
-                self.statements.retain(|name, _| name.is_empty());
-                self.complete("DEALLOCATE ALL");
-            }
-            ["deallocate", name] => {
-                if self.statements.remove(name).is_none() {
-                    return failure("26000", format!("prepared statement \"{name}\" does not exist"));
-                }
-                self.complete("DEALLOCATE");
-            }
-            ["prepare", name, ..] => {
-                if self.statements.contains_key(name) {
-                    return failure("42P05", format!("prepared statement \"{name}\" already exists"));
-                }
-                self.statements.insert(name.to_owned(), "select n from t where id = 999".to_owned());
-                self.complete("PREPARE");
-            }
-            _ => return unknown(words),
-        }
-        Ok(())
-    }
-
-    fn run_on_settings(&mut self, words: &[&str], several: bool) -> Result<(), Failure> {
-        match *words {
-            ["set", name, _, value] => {
-                self.keep_settings();
-                self.settings.insert(name.to_owned(), value.trim_matches('\'').to_owned());
-                self.complete("SET");
-            }
-            ["show", name] => {
-                put_text_row(self.settings.get(name).map_or("4MB", String::as_str), &mut self.kept);
-                self.complete("SHOW");
-            }
-            ["reset", "all"] => {
-                self.keep_settings();
-                self.settings.clear();
-                self.complete("RESET");
-            }
-            ["discard", "all"] => {
-                if self.status != Status::Idle || several {
-                    return failure("25001", "DISCARD ALL cannot run inside a transaction block");
-                }
-                self.settings.clear();
-                self.listens.channels.clear();
-                self.statements.retain(|name, _| name.is_empty());
-                self.complete("DISCARD ALL");
-            }
-            // An event trigger changes a setting, which the command does not show.
-            ["create", ..] => {
-                self.keep_settings();
-                self.settings.insert("work_mem".to_owned(), "1MB".to_owned());
-                self.complete("CREATE TABLE");
-            }
-            _ => return unknown(words),
-        }
-        Ok(())
-    }
-
     /// Keeps the settings for a rollback, unless the transaction has kept them already.
     pub(super) fn keep_settings(&mut self) {
         self.settings_before.get_or_insert_with(|| self.settings.clone());
     }
 }
 
-fn unknown(words: &[&str]) -> Result<(), Failure> {
+pub(super) fn unknown(words: &[&str]) -> Result<(), Failure> {
     panic!("the model has no such statement: {words:?}")
 }
 
@@ -526,7 +497,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("clients send UTF-8")
 }
 
-fn number(word: &str, values: &[String]) -> u64 {
+pub(super) fn number(word: &str, values: &[String]) -> u64 {
     match word.strip_prefix('$') {
         Some(index) => values[index.parse::<usize>().expect("a number") - 1].parse().expect("a number"),
         None => word.parse().expect("a number"),
@@ -545,11 +516,11 @@ fn put_columns(out: &mut BytesMut) {
     put_frame(out, backend::tag::ROW_DESCRIPTION, |out| out.extend_from_slice(b"\0\x01n\0"));
 }
 
-fn put_row(value: i64, out: &mut BytesMut) {
+pub(super) fn put_row(value: i64, out: &mut BytesMut) {
     put_text_row(&value.to_string(), out);
 }
 
-fn put_text_row(value: &str, out: &mut BytesMut) {
+pub(super) fn put_text_row(value: &str, out: &mut BytesMut) {
     put_frame(out, backend::tag::DATA_ROW, |out| {
         out.extend_from_slice(&[0, 1, 0, 0, 0, value.len() as u8]);
         out.extend_from_slice(value.as_bytes());

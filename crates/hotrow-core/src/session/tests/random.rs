@@ -1,14 +1,20 @@
 //! Random messages of all kinds: each client gets the replies of a direct connection, byte for byte, and the
-//! rows have the same values. With cut connections, nothing that was acknowledged is lost and nothing runs
-//! twice.
+//! rows have the same values. With cut connections and cancel requests, nothing that was acknowledged is lost, and
+//! nothing runs twice.
+
+use std::collections::BTreeMap;
 
 use bytes::BytesMut;
-use hotrow_wire::backend::{Notification, Report, tag};
-use hotrow_wire::{Frame, frontend, split};
+use hotrow_wire::backend::{Notification, tag};
+use hotrow_wire::{Frame, split};
 
+use super::client::CLIENT_NAME;
+use super::count::count;
+use super::handover::missed;
 use super::postgres::{Backend, Database};
-use super::program::Writer;
-use super::world::{CLIENT_NAME, OUTSIDER, World};
+use super::program::{BOX, Writer};
+use super::replicas::SHARED_FIRST;
+use super::world::{OUTSIDER, World};
 
 fn program(random: &mut fastrand::Rng, client: usize, is_countable: bool) -> BytesMut {
     let units = random.usize(1..12);
@@ -27,7 +33,7 @@ fn direct(program: &[u8], database: &mut Database) -> BytesMut {
     output
 }
 
-fn frames(mut bytes: &[u8]) -> Vec<Frame<'_>> {
+pub(super) fn frames(mut bytes: &[u8]) -> Vec<Frame<'_>> {
     let mut frames = Vec::new();
     while let Some(frame) = split(bytes, |_| usize::MAX).expect("valid") {
         bytes = &bytes[frame.bytes.len()..];
@@ -37,7 +43,7 @@ fn frames(mut bytes: &[u8]) -> Vec<Frame<'_>> {
 }
 
 /// Messages in a readable form.
-fn shown(bytes: &[u8]) -> String {
+pub(super) fn shown(bytes: &[u8]) -> String {
     let shown = frames(bytes).into_iter().map(|frame| {
         let body = String::from_utf8_lossy(frame.body()).replace('\0', " ");
         let body: String = body.chars().filter(|char| !char.is_control()).collect();
@@ -54,19 +60,51 @@ fn differing(one: &[u8], other: &[u8]) -> String {
     format!("  ({same} replies are the same)\n{}\n", rest.join("\n"))
 }
 
-fn play(seed: u64) -> (usize, usize) {
+/// The messages of a client whose statements have constants.
+fn constants(random: &mut fastrand::Rng, client: usize) -> BytesMut {
+    let units = random.usize(1..20);
+    let mut writer = Writer { random, out: BytesMut::new(), row: 10 * client as u64, is_countable: false };
+    writer.write_constants(units);
+    writer.out
+}
+
+/// The messages of a client that reads much.
+fn reads(random: &mut fastrand::Rng, client: usize) -> BytesMut {
+    let units = random.usize(1..20);
+    let mut writer = Writer { random, out: BytesMut::new(), row: 10 * client as u64, is_countable: false };
+    writer.write_reads(units);
+    writer.out
+}
+
+fn play(seed: u64, waits: bool, program: impl Fn(&mut fastrand::Rng, usize) -> BytesMut) -> Counts {
+    play_as(seed, |world| world.clients.iter_mut().for_each(|client| client.waits = waits), program)
+}
+
+/// The same in a world that this changes.
+pub(super) fn play_as(
+    seed: u64,
+    change: impl FnOnce(&mut World),
+    program: impl Fn(&mut fastrand::Rng, usize) -> BytesMut,
+) -> Counts {
     let mut random = fastrand::Rng::with_seed(seed);
     let clients = random.usize(1..4);
-    let programs: Vec<_> = (0..clients).map(|client| program(&mut random, client, false)).collect();
+    let programs: Vec<_> = (0..clients).map(|client| program(&mut random, client)).collect();
     let mut expected = Database::default();
     let directly: Vec<_> = programs.iter().map(|program| direct(program, &mut expected)).collect();
     let mut world = World::new(random, programs.clone());
-    world.sends = 30;
+    (world.sends, world.restarts) = (30, 20);
+    change(&mut world);
     let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.run()));
     assert!(played.is_ok(), "HOTROW_SEED={seed}:\n{}", shown(&programs.concat()));
     for (client, directly) in directly.iter().enumerate() {
         let (received, from_others) = apart(&world.clients[client].received);
+        let (received, values) = without_shared_values(&received);
+        assert!(values.is_sorted(), "HOTROW_SEED={seed}, client {client} reads {values:?}");
         check_order(seed, client, &programs[client], &from_others, &world.database);
+        if let Some(missed) = missed(&world, client, &programs[client]) {
+            let (program, received) = (shown(&programs[client]), shown(&world.clients[client].received));
+            panic!("HOTROW_SEED={seed}, client {client} misses {missed}\n{program}gets\n{received}");
+        }
         assert!(
             received == *directly,
             "HOTROW_SEED={seed}, client {client} sends\n{}through the gateway\n{}directly\n{}",
@@ -76,13 +114,63 @@ fn play(seed: u64) -> (usize, usize) {
         );
     }
     for (row, value) in &expected.rows {
-        let through = world.database.rows.get(row).copied().unwrap_or(0);
-        assert_eq!(through, *value, "HOTROW_SEED={seed}: row {row}");
+        assert_eq!(world.database.value(*row), *value, "HOTROW_SEED={seed}: row {row}");
     }
-    (world.shared.packed.get(), world.shared.passed.get())
+    let replicas = world.shared.replicas.borrow();
+    Counts {
+        packed: world.shared.packed.get(),
+        passed: world.shared.passed.get(),
+        reads: replicas.reads,
+        behind: replicas.behind,
+        questions: replicas.questions,
+        handed_over: world.handed_over.clone(),
+    }
 }
 
-/// What a client has received, without the notifications of the client outside, and these.
+/// Units by where they ran, batches that a standby has refused because it was behind, and questions for the primary's position.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    packed: usize,
+    passed: usize,
+    reads: usize,
+    behind: usize,
+    questions: usize,
+    pub handed_over: BTreeMap<&'static str, usize>,
+}
+
+impl Counts {
+    pub fn add(&mut self, other: &Counts) {
+        self.packed += other.packed;
+        self.passed += other.passed;
+        self.reads += other.reads;
+        self.behind += other.behind;
+        self.questions += other.questions;
+        for (step, count) in &other.handed_over {
+            *self.handed_over.entry(step).or_default() += count;
+        }
+    }
+}
+
+/// The messages with the first value of the shared row in place of the values read from it, and these values in order.
+fn without_shared_values(received: &[u8]) -> (BytesMut, Vec<i64>) {
+    let (mut rest, mut values) = (BytesMut::new(), Vec::new());
+    let first = SHARED_FIRST.to_string();
+    for frame in frames(received) {
+        let text = if frame.tag == tag::DATA_ROW { frame.body().get(6..) } else { None };
+        let value = text.and_then(|text| str::from_utf8(text).ok()?.parse().ok());
+        match value.filter(|value| *value >= SHARED_FIRST) {
+            Some(value) => {
+                values.push(value);
+                rest.extend_from_slice(&frame.bytes[..frame.bytes.len() - first.len()]);
+                rest.extend_from_slice(first.as_bytes());
+            }
+            None => rest.extend_from_slice(frame.bytes),
+        }
+    }
+    (rest, values)
+}
+
+/// What a client has received, without the notifications of others, and those of the client outside.
 fn apart(received: &[u8]) -> (BytesMut, Vec<(String, usize)>) {
     let (mut rest, mut from_others) = (BytesMut::new(), Vec::new());
     for frame in frames(received) {
@@ -91,6 +179,7 @@ fn apart(received: &[u8]) -> (BytesMut, Vec<(String, usize)>) {
                 let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("valid");
                 from_others.push((text(channel), text(payload).parse().expect("a number")));
             }
+            Ok(Notification { process_id: 2.., .. }) if frame.tag == tag::NOTIFICATION => {} // of other clients
             _ => rest.extend_from_slice(frame.bytes),
         }
     }
@@ -118,71 +207,166 @@ fn check_order(seed: u64, client: usize, program: &[u8], received: &[(String, us
     }
 }
 
-/// The updates of a client that are acknowledged, and those in doubt. Each unit has one ReadyForQuery.
-fn count(client: &BytesMut, received: &[u8], is_over: bool) -> (i64, i64) {
-    let (mut acknowledged, mut doubtful, mut readies) = (0, 0, 0);
-    for frame in frames(received) {
-        match frame.tag {
-            tag::COMMAND_COMPLETE if frame.body().starts_with(b"UPDATE") => acknowledged += 1,
-            tag::ERROR => {
-                let report = Report::read(frame.body()).expect("valid");
-                doubtful += i64::from(report.code == b"08007");
-            }
-            tag::READY => readies += 1,
-            _ => {}
-        }
-    }
-    let sent = frames(client);
-    let units = sent.iter().filter(|frame| [frontend::tag::QUERY, frontend::tag::SYNC].contains(&frame.tag));
-    let units = units.count() as i64;
-    // A connection that is lost under a passed-through unit ends the session.
-    if is_over {
-        doubtful += units - readies;
-    } else {
-        assert_eq!(readies, units, "each unit is answered once");
-    }
-    (acknowledged, doubtful)
-}
-
-fn play_with_cuts(seed: u64) {
+/// Returns the number of errors of cancelled units.
+fn play_with_faults(seed: u64, cuts: usize, cancels: usize) -> usize {
     let mut random = fastrand::Rng::with_seed(seed);
     let programs: Vec<_> = (0..3).map(|client| program(&mut random, client, true)).collect();
     let mut world = World::new(random, programs.clone());
-    world.cuts = 3;
+    (world.cuts, world.cancels, world.gifts, world.waits) = (cuts, cancels, 6, true);
+    (world.sends, world.restarts) = (30, 10);
+    world.clients.iter_mut().for_each(|client| client.waits = seed % 4 >= 2);
     let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.run()));
     assert!(played.is_ok(), "HOTROW_SEED={seed}:\n{}", shown(&programs.concat()));
+    let mut cancelled = 0;
     for (number, client) in world.clients.iter().enumerate() {
-        let (acknowledged, doubtful) = count(&programs[number], &client.received, client.is_over);
-        let first = 10 * number as u64;
-        let rows = [first, first + 1].map(|row| world.database.rows.get(&row).copied().unwrap_or(0));
-        let changed: i64 = rows.iter().sum();
+        let program = &programs[number];
+        let context = || {
+            let (program, received) = (shown(program), shown(&client.received));
+            format!("HOTROW_SEED={seed}, client {number}\n{program}\n{received}")
+        };
+        let (_, values) = without_shared_values(&client.received);
+        assert!(values.is_sorted(), "it reads {values:?}\n{}", context());
+        let effects = count(program, &client.received, client.is_over);
+        let row = |row: u64| world.database.value(10 * number as u64 + row);
+        let (updates, taken) = (row(0) + row(1), client.given - row(BOX));
+        let beyond = (updates - effects.updates, taken - effects.taken);
         assert!(
-            (acknowledged..=acknowledged + doubtful).contains(&changed),
-            "HOTROW_SEED={seed}, client {number}: {changed} updates, {acknowledged} acknowledged, {doubtful} in doubt\n{}{}",
-            shown(&programs[number]),
-            shown(&client.received)
+            beyond.0 >= 0 && beyond.1 >= 0 && beyond.0 + beyond.1 <= effects.doubtful,
+            "{updates} updates, {taken} taken, but {effects:?}\n{}",
+            context()
         );
+        match world.check_requests(number, program) {
+            Ok(units) => cancelled += units,
+            Err(why) => panic!("{why}\n{}", context()),
+        }
     }
+    cancelled
 }
 
 /// The seeds to play: all, or the one in the environment.
-fn seeds() -> std::ops::Range<u64> {
+pub(super) fn seeds() -> std::ops::Range<u64> {
     let one = std::env::var("HOTROW_SEED").ok().and_then(|seed| seed.parse().ok());
     one.map_or(0..2_000, |seed| seed..seed + 1)
 }
 
 #[test]
 fn random_messages_have_the_replies_of_a_direct_connection() {
-    let (mut packed, mut passed) = (0, 0);
+    let mut sum = Counts::default();
     for seed in seeds() {
-        let (one, other) = play(seed);
-        (packed, passed) = (packed + one, passed + other);
+        sum.add(&play(seed, false, |random, client| program(random, client, false)));
     }
     let all = seeds().count() > 1;
-    assert!(!all || packed > 1_000 && passed > 1_000, "{packed} packed, {passed} passed through");
+    assert!(!all || sum.packed > 1_000 && sum.passed > 1_000, "{sum:?}");
+}
+
+/// A session that reads from standbys sees its own commits, and never an older state than before.
+#[test]
+fn reads_from_replicas_have_the_replies_of_a_direct_connection_and_never_go_back() {
+    let mut sum = Counts::default();
+    for seed in seeds() {
+        sum.add(&play(seed, seed % 4 > 0, reads));
+    }
+    let all = seeds().count() > 1;
+    assert!(!all || sum.reads > 2_000 && sum.behind > 500 && sum.questions > 1_000, "{sum:?}");
+}
+
+#[test]
+fn a_unit_that_only_prepares_does_not_make_the_next_read_ask_for_the_position() {
+    let mut on_replica = 0;
+    for seed in 0..100 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut writer = Writer { random: &mut random, out: BytesMut::new(), row: 0, is_countable: false };
+        writer.write_reads_around_preparing();
+        let mut world = World::new(fastrand::Rng::with_seed(seed), vec![writer.out]);
+        world.clients[0].waits = true;
+        world.run();
+        let replicas = world.shared.replicas.borrow();
+        // The connection of the first read is newer than that read, so the second one runs on the primary.
+        if (replicas.reads, replicas.behind) == (3, 1) {
+            on_replica += 1;
+            assert_eq!(replicas.questions, 2, "seed {seed}");
+        }
+    }
+    assert!(on_replica > 10, "{on_replica} sessions");
+}
+
+/// Prepares a statement under a name in use, in a transaction that the server has not begun yet.
+fn names_in_use(random: &mut fastrand::Rng, client: usize) -> BytesMut {
+    let mut writer = Writer { random, out: BytesMut::new(), row: 10 * client as u64, is_countable: false };
+    writer.write_names_in_use();
+    writer.out
+}
+
+#[test]
+fn a_name_in_use_fails_a_transaction_that_the_server_has_not_begun() {
+    for seed in seeds().step_by(4) {
+        play(seed, true, names_in_use);
+        play(seed, false, names_in_use);
+    }
+}
+
+#[test]
+fn constants_keep_the_meaning_that_they_had_when_their_statement_was_prepared() {
+    seeds().step_by(4).for_each(|seed| {
+        play(seed, true, constants);
+    });
+}
+
+/// The messages of a client that changes the gateway's settings.
+fn switches(random: &mut fastrand::Rng, client: usize) -> BytesMut {
+    let units = random.usize(1..8);
+    let mut writer = Writer { random, out: BytesMut::new(), row: 10 * client as u64, is_countable: false };
+    writer.write_switches(units);
+    writer.out
+}
+
+#[test]
+fn the_settings_of_the_gateway_follow_transactions_like_those_of_the_server() {
+    for seed in seeds().step_by(4) {
+        play(seed, seed % 8 > 0, switches);
+    }
 }
 
 #[test]
 fn with_cut_connections_nothing_is_lost_and_nothing_runs_twice() {
-    seeds().for_each(play_with_cuts);
+    seeds().for_each(|seed| assert_eq!(play_with_faults(seed, 3, 0), 0));
+}
+
+#[test]
+fn a_cancelled_unit_changes_nothing_and_the_others_are_exact() {
+    let cancelled: usize = seeds().map(|seed| play_with_faults(seed, 3 * (seed as usize % 2), 6)).sum();
+    assert!(seeds().count() == 1 || cancelled > 500, "{cancelled} errors of cancelled units");
+}
+
+/// The number of statements that a transaction refuses because it has failed. It runs none of them.
+fn refused_after_failure(seed: u64, received: &[u8]) -> usize {
+    let (mut has_failed, mut refused) = (false, 0);
+    for frame in frames(received) {
+        match frame.tag {
+            tag::READY => has_failed = frame.body() == b"E",
+            tag::COMMAND_COMPLETE if has_failed => {
+                assert_eq!(frame.body(), b"ROLLBACK\0", "HOTROW_SEED={seed}:\n{}", shown(received));
+            }
+            tag::ERROR if has_failed => refused += 1,
+            _ => {}
+        }
+    }
+    refused
+}
+
+#[test]
+fn a_transaction_that_has_failed_without_a_connection_runs_no_set() {
+    let mut refused = 0;
+    for seed in seeds().step_by(4) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut writer = Writer { random: &mut random, out: BytesMut::new(), row: 0, is_countable: false };
+        writer.write_sets_in_transactions();
+        let program = writer.out;
+        let mut world = World::new(random, vec![program]);
+        (world.waits, world.cancels) = (true, 12);
+        world.clients[0].waits = true;
+        world.run();
+        refused += refused_after_failure(seed, &world.clients[0].received);
+    }
+    assert!(seeds().count() == 1 || refused > 100, "{refused} statements");
 }

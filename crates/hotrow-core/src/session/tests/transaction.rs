@@ -10,17 +10,26 @@ use super::postgres::{Backend, Database, Failure, failure};
 /// The state to which a transaction can be rolled back.
 #[derive(Clone, Debug)]
 pub struct Savepoint {
+    name: String,
     undo: usize,
     settings: BTreeMap<String, String>,
+    hidden: BTreeMap<String, Option<String>>,
     portals: BTreeSet<usize>,
     channels: Position,
 }
 
 impl Backend {
     pub(super) fn commit(&mut self, database: &mut Database) {
-        self.undo.clear();
+        let changed: BTreeSet<u64> = self.undo.drain(..).map(|(row, _)| row).collect();
+        database.log.extend(changed.into_iter().map(|row| (row, database.rows[&row])));
         database.committed.extend(self.xid.take());
         self.settings_before = None;
+        for (name, before) in std::mem::take(&mut self.hidden) {
+            match before {
+                Some(before) => self.settings.insert(name, before),
+                None => self.settings.remove(&name),
+            };
+        }
         self.commit_channels(database);
         self.set_idle();
     }
@@ -43,6 +52,7 @@ impl Backend {
 
     fn set_idle(&mut self) {
         self.status = Status::Idle;
+        self.hidden.clear();
         self.savepoints.clear();
         self.portals.clear();
     }
@@ -56,13 +66,14 @@ impl Backend {
         match self.savepoints.last().cloned() {
             Some(savepoint) => {
                 self.undo(savepoint.undo, database);
-                self.settings = savepoint.settings;
+                (self.settings, self.hidden) = (savepoint.settings, savepoint.hidden);
                 self.listens.roll_back(savepoint.channels);
             }
             None => {
                 self.undo(0, database);
                 self.listens.roll_back((0, 0));
                 self.xid = None;
+                self.hidden.clear();
                 if let Some(before) = self.settings_before.take() {
                     self.settings = before;
                 }
@@ -70,8 +81,16 @@ impl Backend {
         }
     }
 
+    /// The place of the latest savepoint with this name.
+    fn savepoint(&self, name: &str) -> Result<usize, Failure> {
+        match self.savepoints.iter().rposition(|savepoint| savepoint.name == name) {
+            Some(place) => Ok(place),
+            None => failure("3B001", format!("savepoint \"{name}\" does not exist")),
+        }
+    }
+
     pub(super) fn allowed(&self, statement: &str) -> Result<(), Failure> {
-        let ends = matches!(statement, "commit" | "rollback" | "rollback to a");
+        let ends = matches!(statement, "commit" | "rollback") || statement.starts_with("rollback to ");
         if self.status == Status::Failed && !ends {
             return failure(
                 "25P02",
@@ -97,25 +116,36 @@ impl Backend {
                 self.status = Status::Transaction;
                 self.complete("BEGIN");
             }
-            ["savepoint", _] | ["rollback", "to", _] if !in_block => {
-                let name = if words.len() == 2 { "SAVEPOINT" } else { "ROLLBACK TO SAVEPOINT" };
+            ["savepoint" | "release", _] | ["rollback", "to", _] if !in_block => {
+                let name = match words[0] {
+                    "savepoint" => "SAVEPOINT",
+                    "release" => "RELEASE SAVEPOINT",
+                    _ => "ROLLBACK TO SAVEPOINT",
+                };
                 return failure("25P01", format!("{name} can only be used in transaction blocks"));
             }
-            ["savepoint", _] => {
+            ["savepoint", name] => {
                 self.savepoints.push(Savepoint {
+                    name: name.to_string(),
                     undo: self.undo.len(),
                     settings: self.settings.clone(),
+                    hidden: self.hidden.clone(),
                     portals: self.portals.values().map(|portal| portal.number).collect(),
                     channels: self.listens.position(),
                 });
                 self.complete("SAVEPOINT");
             }
+            ["release", name] => {
+                let place = self.savepoint(name)?;
+                self.savepoints.truncate(place);
+                self.complete("RELEASE");
+            }
             ["rollback", "to", name] => {
-                let Some(savepoint) = self.savepoints.last().cloned() else {
-                    return failure("3B001", format!("savepoint \"{name}\" does not exist"));
-                };
+                let place = self.savepoint(name)?;
+                self.savepoints.truncate(place + 1);
+                let savepoint = self.savepoints[place].clone();
                 self.undo(savepoint.undo, database);
-                self.settings = savepoint.settings;
+                (self.settings, self.hidden) = (savepoint.settings, savepoint.hidden);
                 self.listens.roll_back(savepoint.channels);
                 self.portals.retain(|_, portal| savepoint.portals.contains(&portal.number));
                 self.status = Status::Transaction;

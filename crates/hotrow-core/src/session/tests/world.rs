@@ -1,40 +1,27 @@
 //! Simulated clients with real sessions, lanes, and connections to the model of PostgreSQL. The order of events is
-//! random: bytes arrive in any pieces, backends and lanes proceed in any order, and connections may be cut.
+//! random: bytes arrive in any pieces, backends and lanes proceed in any order, connections may be cut, and clients may send
+//! cancel requests.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use bytes::{Buf, BytesMut};
-use hotrow_wire::backend::{Problem, tag};
+use bytes::BytesMut;
+use hotrow_wire::backend::tag;
 use hotrow_wire::split;
 
-use super::environment::{
-    DEFAULT_NAME, LANES, Settings, Shared, SimAnswers, SimConnection, SimEnvironment, SimPlace, SimReturned,
-};
+use super::cancelling::Request;
+use super::client::Client;
+use super::connection::{DEFAULT_NAME, SimConnection};
+use super::environment::{LANES, Shared, SimEnvironment, SimReturned, as_settings};
 use super::lane::LaneTask;
-use super::listener::{Listener, SimInbox};
+use super::listener::Listener;
 use super::postgres::{Backend, Database};
+use super::replicas::{FIRST_LANE, REPLICAS, Search};
+use super::waits::Wait;
 use crate::classify::Effect;
 use crate::notifications::MARKER_CHANNEL;
-use crate::row_queue::Place;
 use crate::session::statement::own_statement;
-use crate::session::{Need, Session, SessionEnd, StateLeft, TakesOver};
-
-/// One client and its session.
-pub struct Client {
-    pub program: BytesMut,
-    input: BytesMut,
-    session: Session<SimEnvironment>,
-    answers: SimAnswers,
-    settings: Settings,
-    /// Bytes that the client has received.
-    pub received: BytesMut,
-    /// The current need of the session.
-    need: Option<Need<SimEnvironment>>,
-    pub is_over: bool,
-    inbox: SimInbox,
-    /// It waits for the listening connection.
-    catches_up: bool,
-}
+use crate::session::{Need, StateLeft, TakesOver, cancelled};
 
 /// Everything around the clients.
 pub struct World {
@@ -42,61 +29,64 @@ pub struct World {
     pub database: Database,
     pub shared: Rc<Shared>,
     pub clients: Vec<Client>,
-    lanes: Vec<LaneTask>,
-    backends: Vec<Backend>,
-    /// Connections that sessions have returned.
-    idle: Vec<SimConnection>,
+    pub lanes: Vec<LaneTask>,
+    pub backends: Vec<Backend>,
+    /// Connections that sessions have returned, with the settings of their pools.
+    idle: Vec<(BTreeMap<String, String>, SimConnection)>,
     listener: Listener,
     /// Cuts that may still happen.
     pub cuts: usize,
+    /// Cancel requests that clients may still send.
+    pub cancels: usize,
+    /// The requests that they have sent.
+    pub requests: Vec<Request>,
     /// Notifications that another client may still send on the clients' channels.
     pub sends: usize,
+    /// Restarts of standbys, lost connections to them, and changes of the set of those that serve, that may still happen.
+    pub restarts: usize,
+    /// What another client may still put into the clients' boxes.
+    pub gifts: usize,
+    /// Notifications of gifts that have not arrived.
+    pub notifications: VecDeque<String>,
+    /// Whether sessions wait for connections and turns.
+    pub waits: bool,
+    /// No marker arrives on connections that are to take over all channels.
+    pub loses_held: bool,
+    /// How often sessions have handed over state, by what has become of it.
+    pub handed_over: BTreeMap<&'static str, usize>,
+    /// Steps so far.
+    pub clock: u64,
 }
 
 /// The process ID of a client outside of the gateway.
 pub const OUTSIDER: u32 = 500;
 
-/// The name of the clients at log-in.
-pub const CLIENT_NAME: &str = "client";
-
 impl World {
     /// Clients with these programs.
     pub fn new(mut random: fastrand::Rng, programs: Vec<BytesMut>) -> Self {
         let shared = Shared::new(random.fork());
-        let clients = programs.into_iter().enumerate().map(|(client, program)| {
-            let answers = SimAnswers::default();
-            let (settings, inbox) = (Settings::default(), SimInbox::default());
-            let environment = SimEnvironment {
-                shared: shared.clone(),
-                client,
-                answers: answers.clone(),
-                settings: settings.clone(),
-                inbox: inbox.clone(),
-            };
-            Client {
-                program,
-                input: BytesMut::new(),
-                session: Session::new(environment, CLIENT_NAME.to_owned()),
-                answers,
-                settings,
-                received: BytesMut::new(),
-                need: Some(Need::Event),
-                is_over: false,
-                inbox,
-                catches_up: false,
-            }
-        });
+        let clients = programs.into_iter().enumerate();
+        let clients = clients.map(|(number, program)| Client::new(shared.clone(), number, program));
         World {
             random,
             database: Database::default(),
             listener: Listener::new(&Database::default()),
             clients: clients.collect(),
-            lanes: (0..2 * LANES).map(LaneTask::new).collect(),
+            lanes: (0..FIRST_LANE + REPLICAS * LANES).map(LaneTask::new).collect(),
             shared,
             backends: Vec::new(),
             idle: Vec::new(),
             cuts: 0,
+            cancels: 0,
+            requests: Vec::new(),
             sends: 0,
+            restarts: 0,
+            gifts: 0,
+            notifications: VecDeque::new(),
+            waits: false,
+            loses_held: false,
+            handed_over: BTreeMap::new(),
+            clock: 0,
         }
     }
 
@@ -110,9 +100,13 @@ impl World {
             return self.run();
         }
         for (number, client) in self.clients.iter().enumerate() {
-            let is_done = client.is_over || client.program.is_empty() && client.input.is_empty();
-            assert!(is_done, "client {number} waits forever for {}", name_of(client.need.as_ref()));
+            assert!(client.is_done(), "client {number} waits forever for {}", client.need());
             assert_eq!(client.answers.borrow().pending(), 0, "client {number} has unanswered units");
+            let reported = self.listener.channels(number);
+            assert!(
+                client.is_over || reported == *client.session.shared_channels(),
+                "client {number}: {reported:?}"
+            );
         }
         self.backends.iter_mut().for_each(|backend| backend.die(&mut self.database));
     }
@@ -135,6 +129,7 @@ impl World {
             return signalled < sent;
         }
         self.sends -= 1;
+        self.database.change_shared_row();
         let client = self.random.usize(..self.clients.len());
         let channel = format!("{}{}", ["c", "c", "d"][self.random.usize(..3)], 10 * client);
         self.database.notifications.push((OUTSIDER, channel, sent.to_string()));
@@ -147,7 +142,17 @@ impl World {
 
     /// Takes one step. False if the chosen part had no work.
     fn turn(&mut self) -> bool {
-        match self.random.u8(..8) {
+        self.clock += 1;
+        if self.cancels > 0 && self.random.u8(..40) == 0 {
+            self.cancels -= 1;
+            self.cancel();
+            return true;
+        }
+        if self.gifts > 0 && self.random.u8(..40) == 0 {
+            self.give();
+            return true;
+        }
+        match self.random.u8(..9) {
             0..4 => {
                 let client = self.random.usize(..self.clients.len());
                 self.client_turn(client)
@@ -158,7 +163,9 @@ impl World {
                 self.lane_turn(lane)
             }
             6 if self.random.bool() => self.listener_turn(),
+            6 => self.replica_turn(),
             7 if self.random.u8(..3) == 0 => self.outsider_turn(),
+            8 if self.random.u8(..4) == 0 => self.arrive() | self.notify(),
             _ if self.backends.is_empty() => false,
             _ => {
                 let backend = self.random.usize(..self.backends.len());
@@ -219,12 +226,21 @@ impl World {
         if client.is_over {
             return false;
         }
+        if client.delayed.is_some() {
+            self.provide(number);
+            return false;
+        }
+        if client.wait.is_some() {
+            self.wait_turn(number);
+            self.provide(number);
+            return true;
+        }
         let acts = match self.random.u8(..4) {
-            0 => client.send(&mut self.random),
-            1 => client.write(&mut self.random, &mut self.backends),
+            0 => client.send(&mut self.random, &self.database),
+            1 => client.write(&mut self.random, &mut self.backends, &self.database),
             2 if cuts => client.cut(&mut self.backends, &mut self.database, &mut self.cuts),
             2 => client.read(&mut self.random, &mut self.backends),
-            _ => client.handle_returned(),
+            _ => self.handle_returned(number),
         };
         self.provide(number);
         acts
@@ -234,74 +250,142 @@ impl World {
     fn provide(&mut self, number: usize) {
         loop {
             let client = &mut self.clients[number];
-            if client.is_over || client.catches_up {
+            if client.is_over || client.catches_up || client.wait.is_some() {
                 return;
             }
-            let mut taken = 0;
-            let need = client.session.step(&client.input, &mut taken);
-            client.input.advance(taken);
-            let out = std::mem::take(&mut client.answers.borrow_mut().out);
-            client.received.extend_from_slice(&out);
+            let need = match client.delayed.take() {
+                Some(need) => Ok(need),
+                None => client.step(),
+            };
+            for (client, ended, left) in self.shared.left_channels.take() {
+                self.listener.unsubscribe(client, &ended, left);
+                if left == 0 {
+                    self.clients[client].inbox.borrow_mut().clear();
+                }
+            }
+            let client = &mut self.clients[number];
             match need {
                 Err(end) => return client.end(&end, &mut self.backends, &mut self.database),
                 Ok(need @ (Need::Event | Need::Reply | Need::Lanes)) => {
                     client.need = Some(need);
                     return;
                 }
-                Ok(Need::Connection) => self.connect(number),
-                Ok(Need::Turn(queue, _)) => {
-                    let shared = self.shared.clone();
-                    assert_eq!(
-                        shared.rows.borrow_mut().join(queue),
-                        Place::Works,
-                        "clients use separate rows"
-                    );
-                    client.session.placed(queue, SimPlace { shared, queue, others: None });
-                }
+                Ok(Need::Connection) => self.need_connection(number),
+                Ok(Need::Turn(queue, _)) => self.need_turn(number, queue),
                 Ok(Need::Verdict(statement)) => {
                     let verdict = statement.decide();
                     client.session.decided(statement, Ok(verdict));
                 }
                 Ok(Need::Classified(_)) => {}
-                Ok(Need::Prepared(statements)) => {
-                    let connection =
-                        client.session.connection().expect("statements are prepared on a connection");
-                    let backend = &mut self.backends[connection.backend];
-                    let mut prepared = statements;
-                    prepared.retain(|statement| {
-                        backend.prepares(&statement.name, &statement.text, &statement.types)
-                    });
-                    client.session.prepared(&prepared);
-                }
-                Ok(Need::Rename) => {
-                    let name = client.session.first_name().to_owned();
-                    let connection = client.session.connection().expect("a name is set on a connection");
-                    self.backends[connection.backend].set_name(&name);
-                    connection.name = name;
-                    client.session.renamed();
-                }
-                Ok(Need::StateLeft) => self.query_state(number),
                 Ok(need @ Need::Notifications) => {
                     client.need = Some(need);
                     client.catches_up = true;
                     return self.listener.catch_up(number);
                 }
-                Ok(Need::Release { connection, reusable }) => self.release(number, connection, reusable),
+                Ok(Need::Replica) => {
+                    let epoch = self.shared.replicas.borrow().epoch;
+                    return self.begin_wait(number, Wait::Replica(Search::Asks { epoch }));
+                }
+                Ok(need) => {
+                    if !client.cancel.borrow_mut().leaves() {
+                        client.delayed = Some(need);
+                        return;
+                    }
+                    self.use_backend(number, need);
+                }
             }
         }
     }
 
-    fn connect(&mut self, number: usize) {
+    /// Provides what needs the backend of a session, or ends its work for the session.
+    fn use_backend(&mut self, number: usize, need: Need<SimEnvironment>) {
+        let client = &mut self.clients[number];
+        let backend = match &need {
+            Need::Release { connection, .. } => connection.backend,
+            _ => client.session.connection().expect("it has a backend").backend,
+        };
+        self.check_backend(backend);
+        let client = &mut self.clients[number];
+        match need {
+            Need::Prepared(statements) => {
+                let connection =
+                    client.session.connection().expect("statements are prepared on a connection");
+                let backend = &mut self.backends[connection.backend];
+                let mut prepared = statements;
+                prepared
+                    .retain(|statement| backend.prepares(&statement.name, &statement.text, &statement.types));
+                client.session.prepared(&prepared);
+            }
+            Need::Rename => {
+                let name = client.session.first_name().to_owned();
+                let connection = client.session.connection().expect("a name is set on a connection");
+                self.backends[connection.backend].set_name(&name);
+                connection.name = name;
+                client.session.renamed();
+            }
+            Need::StateLeft => self.query_state(number),
+            Need::TakeOver(takes_over) => self.take_over(number, takes_over),
+            Need::Move(settings) => {
+                self.check_is_free(number);
+                // Sometimes there cannot be one more pool.
+                let is_moved = self.random.u8(..3) > 0;
+                self.count_step(if is_moved { "moved" } else { "stays" });
+                let client = &mut self.clients[number];
+                if is_moved {
+                    let settings = settings.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+                    client.settings.replace(settings.collect());
+                    self.backends[backend].set_settings(&client.settings.borrow());
+                }
+                client.session.moved(is_moved);
+            }
+            Need::Restore => {
+                self.check_is_free(number);
+                let client = &mut self.clients[number];
+                self.backends[backend].set_settings(&client.settings.borrow());
+                client.session.restored();
+                self.count_step("restored");
+            }
+            Need::Release { connection, reusable } => return self.release(number, connection, reusable),
+            _ => unreachable!("it needs no backend"),
+        }
+        self.clients[number].cancel.borrow_mut().returns(backend);
+    }
+
+    /// The connection has nothing that keeps a session there.
+    fn check_is_free(&mut self, number: usize) {
+        let session = &mut self.clients[number].session;
+        let channels = session.shared_channels().clone();
+        let backend = &self.backends[session.connection().expect("it is held").backend];
+        let is_free =
+            !backend.has_temporary() && !has_client_names(backend) && backend.listens.channels == channels;
+        assert!(is_free, "a session that keeps its connection changes the settings there");
+    }
+
+    fn count_step(&mut self, step: &'static str) {
+        *self.handed_over.entry(step).or_default() += 1;
+    }
+
+    pub fn connect(&mut self, number: usize) {
         let client = &mut self.clients[number];
         let name = client.session.application_name().to_owned();
-        let mut connection = self.idle.pop().unwrap_or_else(|| {
+        let pool = client.settings.borrow().clone();
+        let idle = self.idle.iter().rposition(|(settings, _)| *settings == pool);
+        let idle = idle.map(|index| self.idle.remove(index).1);
+        let mut connection = idle.unwrap_or_else(|| {
             let mut backend = Backend::new(DEFAULT_NAME, &name);
             backend.process_id = SimConnection::FIRST_PROCESS_ID + self.backends.len() as u32;
             self.backends.push(backend);
             SimConnection { backend: self.backends.len() - 1, ..SimConnection::default() }
         });
+        self.check_backend(connection.backend);
+        let client = &mut self.clients[number];
+        let (first, last) = client.answers.borrow().slots();
+        if !client.cancel.borrow_mut().works(connection.backend, last.map(|_| first)) {
+            client.session.no_connection(cancelled());
+            return self.idle.push((pool, connection));
+        }
         let backend = &mut self.backends[connection.backend];
-        backend.settings.clone_from(&client.settings.borrow());
+        backend.settings = pool;
         backend.set_name(&name);
         connection.name = name;
         for channel in client.session.shared_channels() {
@@ -313,57 +397,38 @@ impl World {
 
     /// The state of a connection in the server's catalogue and settings.
     fn query_state(&mut self, number: usize) {
-        let listens = !self.share(number);
-        let Client { session, settings, .. } = &mut self.clients[number];
+        let session = &mut self.clients[number].session;
         let connection = session.connection().expect("state is left on a connection");
-        let backend = &mut self.backends[connection.backend];
-        let own = |name: &String| name.is_empty() || own_statement(name.as_bytes()).is_some();
-        let present = backend.listed_settings();
-        let mut effect = Effect {
-            listen: listens,
-            prepared: backend.statements.keys().any(|name| !own(name)),
-            ..Effect::NONE
-        };
+        let backend = &self.backends[connection.backend];
         let prepared = backend.statements.keys().filter(|name| !name.is_empty()).count();
-        if *settings.borrow() != present {
-            // Sometimes there cannot be one more pool.
-            effect.settings = effect.pins() || self.random.u8(..3) == 0;
-            if !effect.settings {
-                settings.replace(present);
-                session.moved();
-            }
-        }
-        session.state_found(StateLeft { effect, prepared: Some(prepared) });
-    }
-
-    /// Hands the channels of a connection over to the listening one, unless that cannot listen.
-    fn share(&mut self, number: usize) -> bool {
-        let client = &mut self.clients[number];
-        let connection = client.session.connection().expect("channels are found on a connection");
-        let found = self.backends[connection.backend].listens.channels.clone();
-        let was_shared = !client.session.shared_channels().is_empty();
-        let in_doubt = client.session.channels_in_doubt() && was_shared;
-        let added = client.session.channels_found(found);
-        let can_share = added.is_empty() || self.random.u8(..4) > 0;
-        match can_share {
-            true if added.is_empty() && !in_doubt => {}
-            true => self.take_over(number, added.clone(), TakesOver::Shared(added)),
-            false if was_shared => self.take_over(number, Vec::new(), TakesOver::Held),
-            false => {}
-        }
-        let client = &mut self.clients[number];
-        let mut ended = client.session.end_channels();
-        if client.session.shared_channels().is_empty() {
-            ended.extend(["c", "d"].map(|name| format!("{name}{}", 10 * number))); // the session leaves
-            client.inbox.borrow_mut().clear();
-        }
-        self.listener.unsubscribe(number, &ended);
-        can_share
+        let found = StateLeft {
+            effect: Effect {
+                prepared: has_client_names(backend),
+                temporary: backend.has_temporary(),
+                ..Effect::NONE
+            },
+            channels: Some(backend.listens.channels.clone()),
+            speaks_utf8: self.random.u8(..8) > 0,
+            settings: Some(as_settings(&backend.listed_settings())),
+            prepared: Some(prepared),
+        };
+        session.state_found(found);
     }
 
     /// Another connection takes over at a marker.
-    fn take_over(&mut self, number: usize, channels: Vec<String>, takes_over: TakesOver) {
+    fn take_over(&mut self, number: usize, takes_over: TakesOver) {
+        let channels = match &takes_over {
+            TakesOver::Shared(channels) => channels.clone(),
+            TakesOver::Held => Vec::new(),
+        };
+        if !channels.is_empty() && self.random.u8(..4) == 0 {
+            return self.clients[number].session.took_over(false); // there are too many channels
+        }
+        self.count_step(if matches!(takes_over, TakesOver::Held) { "held" } else { "shared" });
         let client = &mut self.clients[number];
+        if self.loses_held && matches!(takes_over, TakesOver::Held) {
+            return client.session.took_over(false);
+        }
         let backend = client.session.connection().expect("both connections listen").backend;
         self.backends[backend].listen_now(MARKER_CHANNEL, &self.database);
         let inbox = client.inbox.clone();
@@ -377,6 +442,7 @@ impl World {
         self.listener.report(&self.database);
         self.clients[number].session.taken_over(&marker);
         self.backends[backend].listens.channels.remove(MARKER_CHANNEL);
+        self.clients[number].session.took_over(true);
     }
 
     /// A session returns a connection. Another client must not find state of this client on it.
@@ -396,107 +462,37 @@ impl World {
         }
         assert!(unread.is_empty(), "replies are not read");
         assert_eq!(backend.listed_settings(), settings, "settings are left on a connection");
+        assert!(!backend.has_unlisted(), "state that no view lists is left on a connection");
         backend.settings.clear();
         backend.listens.channels.clear();
-        let is_own = |name: &str| name.is_empty() || own_statement(name.as_bytes()).is_some();
-        assert!(backend.statements.keys().all(|name| is_own(name)), "a name is left on a connection");
+        assert!(!has_client_names(backend), "a name is left on a connection");
         assert_eq!(backend.status, hotrow_wire::backend::Status::Idle, "a transaction is left open");
-        self.idle.push(connection);
+        self.idle.push((settings, connection));
     }
 }
 
-impl Client {
-    /// The client sends some bytes.
-    fn send(&mut self, random: &mut fastrand::Rng) -> bool {
-        if self.program.is_empty() || !matches!(self.need, Some(Need::Event)) {
-            return false;
-        }
-        let bytes = match random.u8(..3) {
-            0 => self.program.len(),
-            _ => random.usize(1..=self.program.len()),
-        };
-        self.input.extend_from_slice(&self.program.split_to(bytes));
-        true
-    }
-
-    /// The session's messages reach the backend.
-    fn write(&mut self, random: &mut fastrand::Rng, backends: &mut [Backend]) -> bool {
-        let Some(connection) = self.session.connection().filter(|held| !held.output.is_empty()) else {
-            return false;
-        };
-        let bytes = random.usize(1..=connection.output.len());
-        let part = connection.output.split_to(bytes);
-        backends[connection.backend].input.extend_from_slice(&part);
-        true
-    }
-
-    /// Replies of the backend arrive.
-    fn read(&mut self, random: &mut fastrand::Rng, backends: &mut [Backend]) -> bool {
-        let Some(connection) = self.session.connection() else { return false };
-        let output = &mut backends[connection.backend].output;
-        if output.is_empty() {
-            return false;
-        }
-        let bytes = random.usize(1..=output.len());
-        connection.input.extend_from_slice(&output.split_to(bytes));
-        self.relay();
-        true
-    }
-
-    /// The session handles the replies that have arrived.
-    fn relay(&mut self) {
-        let Some(connection) = self.session.connection() else { return };
-        let input = std::mem::take(&mut connection.input);
-        let mut taken = 0;
-        let result = self.session.replies(&input, &mut taken);
-        assert!(result.is_ok(), "the session ends: {result:?}");
-        if let Some(connection) = self.session.connection() {
-            connection.input.extend_from_slice(&input[taken..]);
-        }
-    }
-
-    /// The connection that the session holds is lost.
-    fn cut(&mut self, backends: &mut [Backend], database: &mut Database, cuts: &mut usize) -> bool {
-        let Some(connection) = self.session.connection() else { return false };
-        *cuts -= 1;
-        backends[connection.backend].die(database);
-        if let Err(end) = self.session.server_gone() {
-            self.end(&end, backends, database);
-        }
-        true
-    }
-
+impl World {
     /// Handles a unit that a lane has returned.
-    fn handle_returned(&mut self) -> bool {
-        if !matches!(self.need, Some(Need::Lanes)) {
+    fn handle_returned(&mut self, number: usize) -> bool {
+        let client = &mut self.clients[number];
+        if !matches!(client.need, Some(Need::Lanes)) {
             return false;
         }
-        let Some((_, returned)) = self.answers.borrow_mut().take_handed() else { return false };
+        let Some((slot, returned)) = client.answers.borrow_mut().take_handed() else { return false };
+        let is_meant = client.cancel.borrow().is_meant(Some(slot));
         match returned {
-            SimReturned::Alone(envelope) => self.session.begin_alone(envelope),
-            SimReturned::Resubmit(envelope) => self.session.resubmit(envelope),
+            SimReturned::Alone(envelope) => client.session.begin_alone(envelope),
+            SimReturned::Resubmit(envelope) if is_meant => {
+                client.session.refuse_returned(&envelope, &cancelled());
+            }
+            SimReturned::Resubmit(envelope) => client.session.resubmit(envelope),
+            SimReturned::Wait(envelope, empty) => self.wait_with_call(number, envelope, empty),
         }
         true
     }
-
-    fn end(&mut self, end: &SessionEnd, backends: &mut [Backend], database: &mut Database) {
-        self.is_over = true;
-        if let Some(connection) = self.session.connection() {
-            backends[connection.backend].die(database);
-        }
-        if let SessionEnd::Problem(Problem { code, .. }) = end {
-            assert_eq!(*code, "08006", "no other reason to end a session");
-        }
-        self.session.end();
-    }
 }
 
-fn name_of(need: Option<&Need<SimEnvironment>>) -> &'static str {
-    match need {
-        Some(Need::Event) => "an event",
-        Some(Need::Reply) => "a reply",
-        Some(Need::Lanes) => "its lanes",
-        Some(Need::Notifications) => "notifications",
-        _ => "something else",
-    }
+/// Whether there are statements with names that the gateway does not use.
+fn has_client_names(backend: &Backend) -> bool {
+    backend.statements.keys().any(|name| !name.is_empty() && own_statement(name.as_bytes()).is_none())
 }

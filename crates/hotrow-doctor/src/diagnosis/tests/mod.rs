@@ -2,10 +2,11 @@
 
 mod rows;
 mod situations;
+mod untrusted;
 mod world;
 
 use crate::diagnosis::diagnose;
-use crate::diagnosis::findings::Kind;
+use crate::diagnosis::findings::Situation;
 use crate::recording::Recording;
 use crate::report::{Report, html::html, text::text};
 
@@ -16,7 +17,7 @@ const HOT_ROW: &str = include_str!("hot_row.json");
 fn a_recorded_hot_row_is_named_with_its_key() {
     let recording: Recording = serde_json::from_str(HOT_ROW).unwrap();
     let diagnosis = diagnose(&recording, true);
-    assert_eq!(diagnosis.findings[0].kind, Kind::HotRow);
+    assert_eq!(diagnosis.findings[0].kind, Situation::HotRow);
     let row = &diagnosis.rows.rows[0];
     assert_eq!(
         (row.table.as_str(), row.key.clone()),
@@ -37,6 +38,19 @@ fn a_report_has_values_only_if_they_are_asked_for() {
         let shows = |form: &str| form.contains("id = 7") || form.contains(r#""id":"7""#);
         assert!(shows(with) && !shows(without), "{with}\n{without}");
     }
+}
+
+#[test]
+fn a_reason_about_a_setting_is_shown_as_it_is() {
+    let mut recording: Recording = serde_json::from_str(HOT_ROW).unwrap();
+    let reason = "SET ROLE changes or reads the session";
+    recording
+        .statements
+        .iter_mut()
+        .flat_map(|it| &mut it.verdict)
+        .for_each(|it| it.reason = reason.to_owned());
+    let report = Report::new(&recording, &diagnose(&recording, false), false);
+    assert!(text(&report).contains(reason), "{}", text(&report));
 }
 
 /// The contract of docs/doctor.md.

@@ -2,9 +2,9 @@
 
 use super::world::{TABLE, crowd, recording, seen, session, transaction, update, waiting};
 use crate::diagnosis::diagnose;
-use crate::diagnosis::findings::Kind;
+use crate::diagnosis::findings::Situation;
 use crate::diagnosis::rows::RowWaits;
-use crate::recording::Recording;
+use crate::recording::{Recording, Table};
 use crate::sample::{Sample, Session};
 
 const UPDATE: &str = "ExclusiveLock";
@@ -81,7 +81,7 @@ fn rows_that_cannot_be_read_are_told_apart_by_their_holders() {
         }
     }
     let several = diagnose(&recording(samples), true).findings.remove(0);
-    assert_eq!((one.kind, several.kind), (Kind::HotRow, Kind::RowLocks));
+    assert_eq!((one.kind, several.kind), (Situation::HotRow, Situation::RowLocks));
     assert!(one.text.contains("a row of item on page 1"), "{}", one.text);
 }
 
@@ -91,7 +91,7 @@ fn a_row_that_cannot_be_read_is_named_by_its_page() {
     recording.tables[0].readable = false;
     let waits = RowWaits::of(&recording);
     assert_eq!((waits.rows[0].page, waits.rows[0].is_known()), (1, false));
-    assert_eq!(waits.unreadable, ["item"]);
+    assert_eq!(waits.unread.iter().map(Table::full_name).collect::<Vec<_>>(), ["item"]);
 }
 
 /// After a session has found the row changed, it waits for the next transaction without a lock of the version.

@@ -3,7 +3,7 @@
 use super::world::{TABLE, crowd, recording, seen, session, transaction, waiting};
 use crate::counters::{Prepared, Slot, TableCounters};
 use crate::diagnosis::diagnose;
-use crate::diagnosis::findings::{Finding, Kind};
+use crate::diagnosis::findings::{Finding, Situation};
 use crate::recording::Recording;
 use crate::sample::{Sample, Session};
 
@@ -26,9 +26,12 @@ fn own_transaction(number: i32, state: &str) -> Session {
 
 #[test]
 fn a_crowd_and_a_stuck_session_are_told_apart_by_the_holders_transaction() {
-    assert_eq!(main(&crowds(|number| own_transaction(number, "active"), "ExclusiveLock")).kind, Kind::HotRow);
+    assert_eq!(
+        main(&crowds(|number| own_transaction(number, "active"), "ExclusiveLock")).kind,
+        Situation::HotRow
+    );
     let stuck = main(&crowds(|_| session(1, "idle in transaction"), "ExclusiveLock"));
-    assert_eq!(stuck.kind, Kind::StuckSession);
+    assert_eq!(stuck.kind, Situation::StuckSession);
     assert!(stuck.next.contains("pg_terminate_backend(1)"), "{}", stuck.next);
     let active = main(&crowds(|_| session(1, "active"), "ExclusiveLock"));
     assert!(active.text.contains("has run a statement for 11.5 s"), "{}", active.text);
@@ -37,13 +40,13 @@ fn a_crowd_and_a_stuck_session_are_told_apart_by_the_holders_transaction() {
 #[test]
 fn a_lock_that_waits_for_the_client_is_said_to() {
     let finding = main(&crowds(|number| own_transaction(number, "idle in transaction"), "ExclusiveLock"));
-    assert_eq!(finding.kind, Kind::HotRowInTransactions);
+    assert_eq!(finding.kind, Situation::HotRowInTransactions);
 }
 
 #[test]
 fn waits_for_key_share_are_foreign_keys() {
     let finding = main(&crowds(|number| own_transaction(number, "active"), "AccessShareLock"));
-    assert_eq!(finding.kind, Kind::ForeignKeyLocks);
+    assert_eq!(finding.kind, Situation::ForeignKeyLocks);
 }
 
 #[test]
@@ -57,7 +60,7 @@ fn a_prepared_transaction_that_blocks_is_named() {
     recording.after.prepared =
         vec![Prepared { gid: "order 17".into(), transaction: "900".into(), age_s: 60.0 }];
     let finding = main(&recording);
-    assert_eq!(finding.kind, Kind::StuckSession);
+    assert_eq!(finding.kind, Situation::StuckSession);
     assert!(finding.next.contains("rollback prepared 'order 17'"), "{}", finding.next);
 }
 
@@ -75,14 +78,14 @@ fn a_slot_that_keeps_dead_rows_is_named() {
     };
     recording.before.tables = vec![table(0, 0)];
     recording.after.tables = vec![table(20_000, 19_000)];
-    assert_eq!(main(&recording).kind, Kind::NothingWrong);
+    assert_eq!(main(&recording).kind, Situation::NothingWrong);
     let slot = |xmin_age| Slot { name: "copy".into(), xmin_age: Some(xmin_age), ..Slot::default() };
     recording.after.slots = vec![slot(50_000)];
     let finding = main(&recording);
-    assert_eq!(finding.kind, Kind::LongSnapshot);
+    assert_eq!(finding.kind, Situation::LongSnapshot);
     assert!(finding.text.contains("replication slot copy"), "{}", finding.text);
     recording.after.tables = vec![table(20_000, 300)];
-    assert_eq!(main(&recording).kind, Kind::NothingWrong, "the dead rows were removed");
+    assert_eq!(main(&recording).kind, Situation::NothingWrong, "the dead rows were removed");
 }
 
 #[test]
@@ -91,10 +94,10 @@ fn a_role_without_rights_is_told_which_to_get() {
     let mut recording = recording((0..3).map(hidden));
     recording.abilities.sees_sessions = false;
     let finding = main(&recording);
-    assert_eq!((finding.kind, finding.next.as_str()), (Kind::Blind, "grant pg_monitor to monitor"));
+    assert_eq!((finding.kind, finding.next.as_str()), (Situation::Blind, r#"grant pg_monitor to "monitor""#));
 }
 
 #[test]
 fn an_empty_recording_has_a_diagnosis() {
-    assert_eq!(main(&Recording::default()).kind, Kind::NothingWrong);
+    assert_eq!(main(&Recording::default()).kind, Situation::NothingWrong);
 }

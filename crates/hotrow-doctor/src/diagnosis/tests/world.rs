@@ -1,6 +1,6 @@
 //! Small recordings: sessions, locks and rows by a few words.
 
-use crate::recording::{Abilities, Recording, Statement, Table, UniqueKey, Verdict};
+use crate::recording::{Abilities, RecordedVerdict, Recording, Statement, Table, UniqueKey};
 use crate::sample::{Lock, RowSeen, Sample, Session};
 
 pub const TABLE: u32 = 20_000;
@@ -8,7 +8,7 @@ const DATABASE: u32 = 5;
 
 /// A recording of these samples, half a second apart. Its table `item` has the keys `id` and `name`.
 pub fn recording(samples: impl IntoIterator<Item = Sample>) -> Recording {
-    let key = |column: &str| UniqueKey { columns: vec![column.into()], quoted: vec![column.into()] };
+    let key = |column: &str| UniqueKey { columns: vec![column.into()] };
     let mut samples: Vec<Sample> = samples.into_iter().collect();
     for (place, sample) in samples.iter_mut().enumerate() {
         sample.at_us = 10_000_000 + 500_000 * i64::try_from(place).unwrap();
@@ -27,6 +27,7 @@ pub fn recording(samples: impl IntoIterator<Item = Sample>) -> Recording {
         schema: "public".into(),
         name: "item".into(),
         readable: true,
+        trusted: true,
         keys: vec![key("id"), key("name")],
         ..Table::default()
     };
@@ -41,8 +42,11 @@ pub fn recording(samples: impl IntoIterator<Item = Sample>) -> Recording {
 
 /// An update by this key, which the gateway packs.
 pub fn update(column: &str) -> Statement {
-    let verdict =
-        Verdict { name: "packed".into(), key: vec![(column.into(), Some(0))], ..Verdict::default() };
+    let verdict = RecordedVerdict {
+        name: "packed".into(),
+        key: vec![(column.into(), Some(0))],
+        ..RecordedVerdict::default()
+    };
     Statement {
         shape: format!("update item set n = 1 where {column} = $1"),
         verdict: Some(verdict),

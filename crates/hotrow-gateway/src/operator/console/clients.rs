@@ -19,6 +19,7 @@ pub const COLUMNS: &[Column<Client>] = &[
     ("units_packed", |client| text(client.units_packed)),
     ("units_passed", |client| text(client.units_passed)),
     ("unread_bytes", |client| text(client.unread_bytes)),
+    ("units_on_replicas", |client| text(client.units_on_replicas)),
 ];
 
 /// One row for each client.

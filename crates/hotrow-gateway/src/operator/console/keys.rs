@@ -11,6 +11,7 @@ pub const COLUMNS: &[Column<HotKey>] = &[
     ("kind", |key| text(key.kind)),
     ("table", |key| text(&key.table)),
     ("key", |key| text(key.row())),
+    ("label", |key| key.label.clone()),
     ("units_per_second", |key| text(format!("{:.1}", key.units_per_second))),
     ("units_per_commit", |key| text(format!("{:.1}", key.units_per_commit))),
     ("waiting", |key| text(key.waiting)),

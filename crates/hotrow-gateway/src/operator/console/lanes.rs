@@ -10,6 +10,8 @@ pub const COLUMNS: &[Column<LaneState>] = &[
     ("user", |lane| text(&lane.user)),
     ("database", |lane| text(&lane.database)),
     ("kind", |lane| text(lane.kind)),
+    ("node", |lane| lane.node.and_then(text)),
+    ("replica", |lane| lane.replica.as_ref().and_then(text)),
     ("lane", |lane| text(lane.lane)),
     ("connection", |lane| text(lane.connection)),
     ("backend_pid", |lane| lane.backend_pid.and_then(text)),

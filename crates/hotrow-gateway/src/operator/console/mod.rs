@@ -12,6 +12,7 @@ mod lists;
 mod perform;
 mod pool_settings;
 mod pools;
+mod replicas;
 mod servers;
 mod statements;
 mod stats;
@@ -23,20 +24,17 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use hotrow_core::console::{self, Access, Command, IgnoredCommand};
+use hotrow_core::console::{self, Access, Command, DATABASE, IgnoredCommand};
 use hotrow_core::limits;
+use hotrow_core::session::cancelled;
 use hotrow_wire::backend::{self, Problem, Status, tag};
-use hotrow_wire::frontend::{self, Bind, Execute, Named, Parse};
+use hotrow_wire::frontend::{self, Bind, Execute, ObjectName, Parse};
 use hotrow_wire::{Frame, put_frame, split};
 
-use crate::lane::cancelled;
 use crate::net::{ReadHalf, WriteHalf};
 use crate::operator::view::Values;
 use crate::shared::Shared;
 use answer::Answer;
-
-/// The name of the database that stands for the console.
-pub const DATABASE: &str = "hotrow";
 
 /// Parameters of a server that every driver accepts.
 const PARAMETERS: [(&str, &str); 7] = [
@@ -230,10 +228,10 @@ impl Console {
             frontend::tag::QUERY => self.query(frontend::query(body)?).await?,
             frontend::tag::PARSE => self.parse(&Parse::read(body)?),
             frontend::tag::BIND => self.bind(&Bind::read(body)?),
-            frontend::tag::DESCRIBE => self.describe(&Named::read(body)?),
+            frontend::tag::DESCRIBE => self.describe(&ObjectName::read(body)?),
             frontend::tag::EXECUTE => self.execute(body).await?,
             frontend::tag::CLOSE => {
-                let close = Named::read(body)?;
+                let close = ObjectName::read(body)?;
                 if close.statement {
                     self.statements.remove(close.name);
                 } else {
@@ -310,7 +308,7 @@ impl Console {
         self.out.extend_from_slice(backend::BIND_COMPLETE);
     }
 
-    fn describe(&mut self, named: &Named<'_>) {
+    fn describe(&mut self, named: &ObjectName<'_>) {
         let found = if named.statement {
             self.statements.get(named.name).map(|command| (command, false))
         } else {

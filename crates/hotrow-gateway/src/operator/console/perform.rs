@@ -7,8 +7,8 @@ use hotrow_wire::backend::Problem;
 
 use super::answer::{Answer, Field, Row, numbers, texts};
 use super::{
-    clients, config, databases, help, keys, lanes, lists, pool_settings, pools, servers, statements, stats,
-    units, version,
+    clients, config, databases, help, keys, lanes, lists, pool_settings, pools, replicas, servers,
+    statements, stats, units, version,
 };
 use crate::operator::pause::NotInUse;
 use crate::operator::view::Values;
@@ -22,6 +22,7 @@ pub fn fields(command: &Command) -> Option<Vec<Field>> {
         Topic::Keys => texts(keys::COLUMNS),
         Topic::Clients => texts(clients::COLUMNS),
         Topic::Lanes => texts(lanes::COLUMNS),
+        Topic::Replicas => texts(replicas::COLUMNS),
         Topic::Units => of_names(&units::COLUMNS),
         Topic::Statements => texts(statements::COLUMNS),
         Topic::PoolSettings => texts(pool_settings::COLUMNS),
@@ -43,9 +44,10 @@ async fn rows(shared: &Shared, topic: Topic, values: Values) -> Vec<Row> {
         Topic::Keys => keys::rows(shared, values).await,
         Topic::Clients => clients::rows(shared).await,
         Topic::Lanes => lanes::rows(shared).await,
+        Topic::Replicas => replicas::rows(shared),
         Topic::Units => units::rows(shared).await,
         Topic::Statements => statements::rows(shared),
-        Topic::PoolSettings => pool_settings::rows(shared),
+        Topic::PoolSettings => pool_settings::rows(shared, values),
         Topic::Config => config::rows(shared),
         Topic::Pools => pools::rows(shared).await,
         Topic::Databases => databases::rows(shared).await,

@@ -1,11 +1,12 @@
 //! SHOW UNITS: the units that wait or run in lanes. Shows shapes without values, because values belong to the clients.
 
 use hotrow_core::lane::{LaneKind, UnitState};
+use hotrow_core::session::WaitsFor;
 
 use super::answer::{Row, row};
 use crate::lane::Detail;
+use crate::operator::view::labels;
 use crate::operator::view::lanes::kind;
-use crate::session::CALL_WAITS;
 use crate::shared::Shared;
 
 /// The columns.
@@ -23,7 +24,7 @@ pub async fn rows(shared: &Shared) -> Vec<Row> {
                 "",
                 call.session,
                 call.function,
-                CALL_WAITS,
+                WaitsFor::Answer.describe(),
                 call.age.as_millis(),
                 1,
                 call.shape
@@ -36,7 +37,10 @@ pub async fn rows(shared: &Shared) -> Vec<Row> {
                 let state = match unit.place {
                     UnitState::UnderWay(batch) => format!("under way in batch {batch}"),
                     UnitState::Queued => "queued".to_owned(),
-                    UnitState::Parked(key) => format!("parked behind key {:016x}", key.hash),
+                    UnitState::Parked(key) => {
+                        let label = labels::label(pool.identity.database(), key).unwrap_or_default();
+                        format!("parked behind key {label}")
+                    }
                 };
                 let mut tables = unit.tables;
                 tables.dedup();

@@ -4,15 +4,12 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use hotrow_core::limits;
 use hotrow_core::normalise;
 use serde::Serialize;
 
 use super::Values;
 use crate::pool::Pool;
-use crate::server::upstream::{self, Rows, Upstream};
 use crate::shared::Shared;
 
 /// A backend that holds a row.
@@ -50,18 +47,10 @@ pub async fn find(
             pools.entry(id).or_insert_with(|| (pool, HashMap::new())).1.insert(backend, session);
         }
     }
-    let patience = Duration::from_millis(limits::SHOWN_BLOCKERS_WAIT_MS);
     for (pool, backends) in pools.into_values() {
-        let rows = match tokio::time::timeout(patience, ask(&pool, backends.keys())).await {
-            Ok(Ok(rows)) => rows,
-            Ok(Err(error)) => {
-                tracing::debug!(%error, "the server could not be asked who holds a row");
-                continue;
-            }
-            Err(_) => continue,
-        };
-        for row in rows {
-            let mut row = row.into_iter();
+        let rows = shared.directory.lock_holders.of(&pool, backends.keys()).await;
+        for row in rows.iter() {
+            let mut row = row.iter().cloned();
             let (waits, blocks) = (number(row.next()), number(row.next()));
             if let (Some(session), Some(pid)) = (waits.and_then(|pid| backends.get(&pid)), blocks) {
                 found.entry(*session).or_default().push(Blocker::new(pid, row, values));
@@ -69,20 +58,6 @@ pub async fn find(
         }
     }
     found
-}
-
-/// Asks on a connection of its own: sessions that wait for the row may have all others.
-async fn ask(pool: &Pool, backends: impl Iterator<Item = &u32>) -> Result<Rows, upstream::Error> {
-    let Some(_database_use) = pool.database_state().try_enter() else {
-        return Ok(Rows::new()); // an operator has paused the database
-    };
-    let config = pool.config().clone();
-    let mut parameters = pool.context.parameters.clone();
-    parameters.push(("application_name".to_owned(), "hotrow console".to_owned()));
-    let mut upstream = Upstream::connect(&config.upstream, &parameters, &pool.context.login, false).await?;
-    let backends: Vec<String> = backends.map(ToString::to_string).collect();
-    let backends = format!("{{{}}}", backends.join(","));
-    upstream.query(include_str!("../../../sql/blockers.sql"), &[&backends]).await
 }
 
 fn number<T: std::str::FromStr>(value: Option<Option<String>>) -> Option<T> {

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
+use hotrow_core::session::WaitsFor;
 use serde::Serialize;
 
 use super::snapshots;
 use crate::lane::Detail;
-use crate::session::CALL_WAITS;
 use crate::session::control::Control;
 use crate::shared::Shared;
 
@@ -37,6 +37,8 @@ pub struct Client {
     pub backend_pid: Option<u32>,
     /// Its units that went to lanes.
     pub units_packed: u64,
+    /// Units among them that went to replicas.
+    pub units_on_replicas: u64,
     /// Its units that were passed through.
     pub units_passed: u64,
     /// Bytes of its answers that it has not read.
@@ -59,7 +61,7 @@ impl Client {
         let pool = control.pool();
         let (units_packed, units_passed) = control.activity.counts();
         let state = state(control, parked);
-        let is_waiting = state == PARKED || control.waiting().is_some_and(|what| what != CALL_WAITS);
+        let is_waiting = state == PARKED || control.waits_for().is_some_and(|what| what != WaitsFor::Answer);
         Client {
             process_id: control.process_id,
             session: control.mailbox.session,
@@ -73,6 +75,7 @@ impl Client {
             since_seconds: control.activity.since_last_message().as_secs_f64(),
             backend_pid: control.backend(),
             units_packed,
+            units_on_replicas: control.activity.on_replicas(),
             units_passed,
             unread_bytes: control.mailbox.unread(),
         }
@@ -90,8 +93,8 @@ fn address(control: &Control) -> String {
 fn state(control: &Control, parked: &HashSet<u64>) -> String {
     if control.backend().is_some() {
         control.activity.describe_held()
-    } else if let Some(what) = control.waiting() {
-        what.to_owned()
+    } else if let Some(waits_for) = control.waits_for() {
+        waits_for.describe().to_owned()
     } else if parked.contains(&control.mailbox.session) {
         PARKED.to_owned()
     } else if control.mailbox.pending() > 0 {

@@ -11,6 +11,7 @@ use hotrow_core::limits;
 use serde::Serialize;
 
 use super::blockers::{self, Blocker};
+use super::labels;
 use super::lanes::kind;
 use super::{Values, snapshots};
 use crate::hot_keys::KeySnapshot;
@@ -32,6 +33,8 @@ pub struct HotKey {
     pub columns: Vec<String>,
     /// Their values, if they are shown.
     pub values: Option<Vec<String>>,
+    /// A short text that stands for the row, also if its values are hidden.
+    pub label: Option<String>,
     /// Units done in each of the last seconds. A transaction is one unit.
     pub units_per_second: f64,
     /// Units of the key in each commit that has any: of the last seconds, or else since the start.
@@ -74,11 +77,11 @@ struct Sum {
 }
 
 /// A key of a database in the lanes of one kind.
-type Place = (String, &'static str, Key);
+type CountedKey = (String, &'static str, Key);
 
 /// The hottest keys. Those with a blocked unit come first, and the others by their units per second.
 pub async fn keys(shared: &Shared, values: Values) -> Vec<HotKey> {
-    let mut sums = HashMap::<Place, Sum>::new();
+    let mut sums = HashMap::<CountedKey, Sum>::new();
     for (pool, lane) in snapshots(shared, Detail::Keys).await {
         for key in lane.keys {
             let place = (pool.identity.database().to_owned(), kind(lane.kind), key.key);
@@ -105,7 +108,7 @@ pub async fn keys(shared: &Shared, values: Values) -> Vec<HotKey> {
 }
 
 /// Transactions work on rows of a database, whichever their pool is.
-fn add_transactions(shared: &Shared, sums: &mut HashMap<Place, Sum>) {
+fn add_transactions(shared: &Shared, sums: &mut HashMap<CountedKey, Sum>) {
     let databases: HashMap<String, Arc<Pool>> =
         shared.pools().into_iter().map(|pool| (pool.identity.database().to_owned(), pool)).collect();
     for (database, pool) in databases {
@@ -133,11 +136,12 @@ impl Sum {
         self.blocked.extend(key.blocked_session.map(|session| (pool.clone(), session)));
     }
 
-    fn shown(self, (database, kind, _): Place, values: Values, blockers: Vec<Blocker>) -> HotKey {
+    fn shown(self, (database, kind, key): CountedKey, values: Values, blockers: Vec<Blocker>) -> HotKey {
         let milliseconds = |share| self.latencies.quantile(share).map(|time| time as f64 / 1_000.0);
         let per_commit = |units: u64, commits: u64| units as f64 / commits.max(1) as f64;
         let name = self.name.as_deref();
         HotKey {
+            label: labels::label(&database, key),
             database,
             kind,
             table: name.map(|name| name.table.clone()).unwrap_or_default(),

@@ -19,7 +19,11 @@ pub struct LaneState {
     pub database: String,
     /// `write` or `read`.
     pub kind: &'static str,
-    /// Its index among the lanes of its kind.
+    /// The node of a distributed database to which it connects, if it is not the pool's server.
+    pub node: Option<i32>,
+    /// The replica to which it connects, if it does not connect to the primary.
+    pub replica: Option<String>,
+    /// Its index among the lanes of its kind there.
     pub lane: usize,
     /// The state of its connection.
     pub connection: &'static str,
@@ -33,6 +37,8 @@ pub struct LaneState {
     pub batches_under_way: usize,
     /// Units in them.
     pub units_under_way: usize,
+    /// Units in batches of which only the commit is missing.
+    pub units_committing: usize,
     /// The time that one unit takes while more units wait than fit into one batch.
     pub microseconds_per_unit: u128,
     /// Units answered so far.
@@ -50,6 +56,8 @@ impl LaneState {
             user: pool.identity.user().to_owned(),
             database: pool.identity.database().to_owned(),
             kind: kind(lane.kind),
+            node: lane.node,
+            replica: lane.replica.clone(),
             lane: lane.index,
             connection: lane.connection,
             backend_pid: lane.backend,
@@ -57,6 +65,7 @@ impl LaneState {
             parked_units: lane.parked,
             batches_under_way: lane.batches_under_way,
             units_under_way: lane.units_under_way,
+            units_committing: lane.units_committing,
             microseconds_per_unit: lane.pace.as_micros(),
             units_done: lane.done.units,
             batches_done: lane.done.batches,

@@ -64,7 +64,11 @@ pub async fn servers(shared: &Shared) -> Vec<Server> {
             user: pool.identity.user().to_owned(),
             database: pool.identity.database().to_owned(),
             state,
-            used_by: format!("{} lane {}", kind(lane.kind), lane.index),
+            used_by: match (lane.node, lane.replica) {
+                (Some(node), _) => format!("{} lane {} of node {node}", kind(lane.kind), lane.index),
+                (_, Some(replica)) => format!("{} lane {} of replica {replica}", kind(lane.kind), lane.index),
+                (None, None) => format!("{} lane {}", kind(lane.kind), lane.index),
+            },
             backend_pid: lane.backend,
             client: None,
         });

@@ -1,5 +1,5 @@
 //! By shape, why statements were packed or not. Shapes that were passed through most often come first. A shape has no
-//! values.
+//! values. The gateway's own checks are left out: an operator cannot change them.
 
 use std::cmp::Reverse;
 
@@ -8,6 +8,7 @@ use hotrow_core::session::{RunOutcome, Statement as _};
 use serde::Serialize;
 
 use crate::pool::Pool;
+use crate::server::pack;
 use crate::shared::Shared;
 use crate::statements::{Explanation, Statement};
 
@@ -64,7 +65,7 @@ pub fn statements(shared: &Shared) -> Vec<ShownStatement> {
         statements.into_iter().map(move |statement| (pool.clone(), statement))
     };
     let mut all: Vec<_> = shared.pools().into_iter().flat_map(of_pool).collect();
-    all.retain(|(_, statement)| statement.counts.total() > 0);
+    all.retain(|(_, statement)| statement.counts.total() > 0 && !pack::is_own(&statement.text));
     all.sort_by_cached_key(|(_, statement)| {
         let counts = &statement.counts;
         (Reverse(counts.passed()), Reverse(counts.total()), statement.id)

@@ -10,7 +10,7 @@ use hotrow_wire::backend::Problem;
 
 use crate::lane::Mailbox;
 use crate::lock::Lock;
-use crate::metrics::{GaugeGuard, METRICS, Refusal};
+use crate::metrics::{GaugeGuard, METRICS, RefusalReason};
 use crate::net::budget::{self, Reservation};
 
 /// One session's notifications. Each is the body of a NotificationResponse, which all its sessions share.
@@ -99,7 +99,7 @@ impl State {
 }
 
 fn too_many(most: usize) -> Problem {
-    METRICS.refusals.add(Refusal::SlowReader, 1);
+    METRICS.refusals.add(RefusalReason::SlowReader, 1);
     Problem::fatal(
         "53200",
         format!("more than {most} bytes of notifications wait for the client"),

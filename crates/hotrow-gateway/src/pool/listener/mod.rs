@@ -16,10 +16,13 @@ use crate::pool::Pool;
 
 pub use inbox::NotificationInbox;
 
-/// The listening connections, by database and role.
+/// A route's number, a database and a role.
+type Key = (u64, String, String);
+
+/// The listening connections.
 #[derive(Debug, Default)]
 pub struct Listeners {
-    listeners: Lock<HashMap<(String, String), Weak<SharedListener>>>,
+    listeners: Lock<HashMap<Key, Weak<SharedListener>>>,
 }
 
 /// One listening connection, which is open while a session needs it.
@@ -72,7 +75,8 @@ impl Listeners {
     /// The listening connection for the clients of a pool.
     pub fn of(&self, pool: &Pool) -> Arc<SharedListener> {
         let mut listeners = self.listeners.lock();
-        let key = (pool.identity.database().to_owned(), pool.identity.user().to_owned());
+        let identity = &pool.identity;
+        let key = (identity.route().id(), identity.database().to_owned(), identity.user().to_owned());
         if let Some(listener) = listeners.get(&key).and_then(Weak::upgrade) {
             return listener;
         }
@@ -84,7 +88,8 @@ impl Listeners {
 
     fn of_database(&self, wanted: Option<&str>) -> Vec<Arc<SharedListener>> {
         let listeners = self.listeners.lock();
-        let matching = listeners.iter().filter(|((name, _), _)| wanted.is_none_or(|wanted| wanted == name));
+        let matching =
+            listeners.iter().filter(|((_, name, _), _)| wanted.is_none_or(|wanted| wanted == name));
         matching.filter_map(|(_, listener)| listener.upgrade()).collect()
     }
 

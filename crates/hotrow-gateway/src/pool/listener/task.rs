@@ -101,7 +101,7 @@ async fn open_and_serve(
 async fn open(context: &LaneContext, identity: &Identity, text: &str) -> Result<Upstream, upstream::Error> {
     let parameters = [
         ("user", identity.user()),
-        ("database", identity.database()),
+        ("database", identity.database_there()),
         ("client_encoding", "UTF8"),
         ("application_name", "hotrow listener for clients"),
     ];

@@ -14,6 +14,7 @@ mod notify;
 mod partitions;
 mod pipelines;
 mod pools;
+mod readings;
 mod rows;
 mod sequences;
 mod settings;
@@ -23,7 +24,9 @@ mod stale;
 mod statements;
 mod transactions;
 mod types;
+mod views;
 mod watch;
+mod with;
 
 use std::collections::BTreeMap;
 
@@ -42,6 +45,8 @@ pub const CLASSES: &[Class] = &[
     class("rows", 60, rows::write),
     class("lists", 40, lists::write),
     class("partitions", 40, partitions::write),
+    class("views", 40, views::write),
+    class("with", 40, with::write),
     class("spellings", 40, spellings::write),
     class("statements", 40, statements::write),
     class("notify", 20, notify::write),
@@ -58,6 +63,7 @@ pub const CLASSES: &[Class] = &[
     class("overloads", 20, stale::overloads),
     class("recreated", 20, stale::recreated),
     class("constants", 20, constants::write),
+    class("readings", 20, readings::write),
     class("casts", 10, casts::write),
     class("late-rules", 20, late::write),
     class("hidden-settings", 20, leaks::hidden_settings),
@@ -91,8 +97,8 @@ pub fn draw<'a>(classes: &[&'a Class], seed: u64) -> &'a Class {
 
 /// The program of a seed.
 pub fn program(class: &Class, seed: u64) -> Program {
-    let mut draft =
-        Draft { random: fastrand::Rng::with_seed(seed), steps: Vec::new(), named: BTreeMap::new() };
+    let random = fastrand::Rng::with_seed(seed);
+    let mut draft = Draft { random, steps: Vec::new(), named: BTreeMap::new(), undoing: Vec::new() };
     draft.begin();
     (class.write)(&mut draft);
     Program { steps: draft.steps }
@@ -109,6 +115,8 @@ pub struct Draft {
     steps: Vec<Step>,
     /// Named statements that sessions have prepared, for later Binds.
     named: BTreeMap<(char, String), String>,
+    /// What undoes the changes so far.
+    undoing: Vec<&'static str>,
 }
 
 impl Draft {
@@ -175,6 +183,26 @@ impl Draft {
             }
         };
         self.frames(session, frames);
+    }
+
+    /// One of these statements, with one of these keys if it has a parameter.
+    fn run_one(&mut self, session: char, statements: &[&str], keys: &[&str]) {
+        let (statement, key) = (self.pick(statements), self.pick(keys));
+        let values = if statement.contains("$1") { vec![Some(key)] } else { vec![] };
+        self.run(session, statement, &values);
+    }
+
+    /// One of these changes, each with what undoes it.
+    fn change(&mut self, session: char, changes: &[(&str, &'static str)]) {
+        let (change, undo) = changes[self.random.usize(..changes.len())];
+        self.query(session, change);
+        self.undoing.push(undo);
+    }
+
+    /// Undoes one of the changes.
+    fn undo(&mut self, session: char) {
+        let undo = self.undoing.swap_remove(self.random.usize(..self.undoing.len()));
+        self.query(session, undo);
     }
 
     /// Bind, with results as text or in binary.

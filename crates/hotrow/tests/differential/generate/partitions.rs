@@ -89,25 +89,12 @@ pub fn write(draft: &mut Draft) {
     ));
     draft.set_up("insert into t_N (k) values (1), (2), (3), (4)");
     draft.set_up_watch();
-    let mut undoing = Vec::new();
     for _ in 0..draft.random.u8(10..40) {
         let session = draft.session();
         match draft.random.u8(..10) {
-            0 => {
-                let (change, undo) = CHANGES[draft.random.usize(..CHANGES.len())];
-                draft.query(session, change);
-                undoing.push(undo);
-            }
-            1 if !undoing.is_empty() => {
-                let undo = undoing.swap_remove(draft.random.usize(..undoing.len()));
-                draft.query(session, undo);
-            }
-            _ => {
-                let statement = draft.pick(STATEMENTS);
-                let key = draft.pick(&["1", "2", "3", "4", "5", "7", "-1"]);
-                let values = if statement.contains("$1") { vec![Some(key)] } else { vec![] };
-                draft.run(session, statement, &values);
-            }
+            0 => draft.change(session, CHANGES),
+            1 if !draft.undoing.is_empty() => draft.undo(session),
+            _ => draft.run_one(session, STATEMENTS, &["1", "2", "3", "4", "5", "7", "-1"]),
         }
     }
     draft.run('a', "select * from seen_N order by k", &[]);

@@ -5,6 +5,9 @@ use crate::program::{Frame, Step};
 
 const SETS: &[&str] = &[
     "set work_mem = '5MB'",
+    "set work_mem = '5MB'",
+    "set session work_mem to 5120",
+    "set time zone 'Asia/Tokyo'",
     "set time zone 'Asia/Tokyo'",
     "set datestyle = 'sql, dmy'",
     "set extra_float_digits = -5",
@@ -23,8 +26,16 @@ const SETS: &[&str] = &[
     "select set_config('work_mem', '6MB', false)",
     "select set_config('timezone', 'Asia/Tokyo', true)",
     "set nothing_of_the_kind = 1",
+    // Custom settings whose names begin with words of the syntax.
+    "set local.tenant = 'a'",
+    "set transaction.tenant to b",
+    "set session role.tenant to c",
+    "set local local.tenant = 'd'",
     "set work_mem = 'much'",
 ];
+
+/// An empty value can be left of another session's `SET LOCAL`.
+const CUSTOM: &str = "select nullif(current_setting(name || '.tenant', true), '') from unnest(array['local', 'transaction', 'role']) name";
 
 const RESETS: &[&str] = &[
     "reset all",
@@ -56,6 +67,7 @@ pub fn write(draft: &mut Draft) {
             5 => "select n from t_N where id = 1",
             6 => "select date '2020-01-31', '\\x00ff'::bytea, 0.1::float8, interval '1 day', 'ü'",
             7 => "select 'a\\b', E'\\'x'",
+            8 => CUSTOM,
             _ => {
                 draft.watch();
                 continue;

@@ -13,12 +13,14 @@ pub const TABLES: &str = "
     create trigger count_version before update on account for each row execute function count_version();
     create table event (id bigserial primary key, account int not null references account, who int not null,
         amount numeric(8,2) not null check (amount > 0), note varchar(8));
+    create table tally (id int primary key, total bigint not null default 0);
     create table parent (id int primary key);
     create table late (id int primary key, parent int references parent deferrable initially deferred)";
 
 /// Empties the tables and fills them with the initial rows. Their catalogue entries stay the same.
 pub const RESET: &str = "
-    truncate account, event, parent, late restart identity;
+    truncate account, event, parent, late, tally restart identity;
+    insert into tally (id) select id from generate_series(11, 14) id;
     insert into account (id, stock) select id, 40 from generate_series(1, 2) id;
     insert into account (id, stock) select id, 50 from generate_series(11, 14) id;
     insert into account (id, stock) select id, 1 from generate_series(201, 212) id;
@@ -26,7 +28,7 @@ pub const RESET: &str = "
     insert into parent values (1)";
 
 /// The statements, which every session prepares under the names `s0`, `s1`, ...
-pub const STATEMENTS: [&str; 15] = [
+pub const STATEMENTS: [&str; 17] = [
     "update account set stock = stock - $2 where id = $1 and stock >= $2 returning v, stock, id",
     "update account set stock = stock + $2, note = $3 where id = $1 returning v, id, stock, note, v * 2 as double",
     "update account set stock = stock - $2 where id = $1 returning v, stock",
@@ -43,6 +45,11 @@ pub const STATEMENTS: [&str; 15] = [
     "insert into late (id, parent) values ($1, $2)",
     "select $1::int + 1 as next, $2::text || '!' as text",
     "update account set stock = stock + $2 where id = $1",
+    // The total depends on the order of the units, which the versions show.
+    "with t as (update tally set total = (total * 3 + $2) % 1000003 where id = $1)
+        update account set stock = stock + $2 where id = $1 returning v, stock",
+    "with sold as (update account set stock = stock - $2 where id = $1 and stock >= $2 returning v, stock, id)
+        select v, id, stock * 2 as double from sold",
 ];
 /// The statement whose row gets a number from a sequence.
 pub const EVENT: usize = 9;
@@ -156,7 +163,7 @@ impl Step {
                 [random.usize(0..5)],
         );
         let (values, sees) = match statement {
-            0 => (vec![Number(sale), amount], Sees::Made(sale)),
+            0 | 16 => (vec![Number(sale), amount], Sees::Made(sale)),
             3 => {
                 let row = [sale, random.i64(11..=14), shared, mortal][random.usize(0..4)];
                 (vec![Number(row)], if row > 200 { Sees::ReadMortal(row) } else { Sees::Read(row) })
@@ -194,6 +201,7 @@ impl Step {
     fn stock_values(random: &mut fastrand::Rng, statement: usize, row: i64) -> Vec<Value> {
         let mut values = vec![Value::Number(row)];
         match statement {
+            15 => values.push(Value::Number(random.i64(0..30))),
             1 => values.extend([Value::Number(random.i64(0..30)), Value::Text("added")]),
             2 => values.push(Value::Number(mostly(random, &[0, 1, 5], &[300]))),
             10 => values.push(Value::Number(mostly(random, &[1, 2], &[0]))),

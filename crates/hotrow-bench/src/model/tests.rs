@@ -1,0 +1,86 @@
+//! The simulation agrees with measured runs, and with what must be true of any system.
+
+use super::calibration::Calibration;
+use super::page::calibration_table;
+use super::scale::{Point, world};
+use super::simulation::simulate;
+use super::world::{Arrivals, Machines, Resource, Way, World};
+
+/// The largest error of a run that was used to find the constants.
+const ERROR_MAX: f64 = 0.25;
+
+#[test]
+fn simulated_runs_agree_with_measured_ones() {
+    let calibration = Calibration::own();
+    let all = calibration.compare();
+    let (mut used, mut held_out) = (0, 0);
+    for (machine, compared) in calibration.machines.iter().zip(&all) {
+        for compared in compared {
+            if compared.run.held_out {
+                held_out += 1;
+                continue;
+            }
+            used += 1;
+            let error = compared.error();
+            assert!(error.abs() < ERROR_MAX, "{}: {compared:?} has an error of {error:.2}", machine.name);
+        }
+    }
+    assert!(used >= 30 && held_out >= 10, "{used} runs, and {held_out} that are held out");
+    let table = calibration_table(&calibration, &all);
+    let page = include_str!("../../../../docs/scale/tables.md");
+    assert!(page.contains(&table), "make docs/scale again: hotrow bench model --out docs/scale");
+}
+
+fn point(rate: f64) -> Point {
+    Point { nodes: 2, gateways: 2, zipf: 0.99, rate, way: Way::Gateways }
+}
+
+#[test]
+fn a_seed_decides_everything() {
+    let world = world(&Calibration::own(), point(20_000.0));
+    assert_eq!(simulate(&world), simulate(&world));
+    assert_ne!(simulate(&world), simulate(&World { seed: 2, ..world.clone() }));
+}
+
+#[test]
+fn requests_that_arrive_slowly_are_all_answered_and_no_resource_is_full() {
+    let world = world(&Calibration::own(), point(2_000.0));
+    let observed = simulate(&world);
+    assert!((observed.per_second / 2_000.0 - 1.0).abs() < 0.1, "{observed:?}");
+    assert!(observed.busy.iter().all(|(_, share)| *share <= 1.0), "{observed:?}");
+    // A batch crosses the network twice and waits for one flush, and a request waits for at most a few batches.
+    assert!(observed.p50_ms >= 0.9 && observed.p50_ms < 5.0, "{observed:?}");
+}
+
+#[test]
+fn a_closed_loop_has_no_more_answers_than_its_clients_can_wait_for() {
+    let calibration = Calibration::own();
+    let world = World {
+        arrivals: Arrivals::Closed(10),
+        machines: Machines::Own { gateway_cores: 2, node_cores: 2, network: 1_000.0 },
+        ..world(&calibration, point(2_000.0))
+    };
+    let observed = simulate(&world);
+    assert!(observed.per_second <= 10.0 / 0.004, "four messages of 1 ms for each request: {observed:?}");
+    assert!(observed.per_second > 10.0 / 0.004 / 3.0, "{observed:?}");
+}
+
+/// A row is the limit of many gateways, and processors are not.
+#[test]
+fn gateways_that_share_one_hot_row_wait_for_it() {
+    let calibration = Calibration::own();
+    let hot = |gateways| {
+        let world =
+            world(&calibration, Point { nodes: 1, gateways, zipf: 0.0, rate: 200_000.0, way: Way::Gateways });
+        simulate(&World { rows: 1, warm_up: 0.1, seconds: 0.1, ..world })
+    };
+    let (one, three) = (hot(1), hot(3));
+    let row = |observed: &super::world::Observed| {
+        observed.busy.iter().find(|(resource, _)| *resource == Resource::Row).map(|(_, share)| *share)
+    };
+    assert!(row(&three) > Some(0.9), "{three:?}");
+    assert!(
+        three.per_second < one.per_second * 1.5,
+        "more gateways cannot update one row faster: {one:?}, {three:?}"
+    );
+}

@@ -1,0 +1,96 @@
+//! Statements on tables of Citus. The value that decides on which node a row is has to be the row's own: a transaction that
+//! runs on a wrong node writes elsewhere, and this node does not know its outcome.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::distribution::{Distribution, Shard};
+
+const OTHER: &str = "the statement converts the value that decides where its row is";
+
+/// `inv`, distributed by this column.
+fn distributed(by: &str) -> TableFacts {
+    let mut table = inv();
+    let type_oid = table.column(by).unwrap().type_oid;
+    table.distribution = Some(Arc::new(Distribution {
+        method: 'h',
+        column: by.to_owned(),
+        type_oid,
+        is_deterministic: true,
+        probe: Some(if type_oid == 25 { -1550461895 } else { -978_793_473 }),
+        privileges: String::new(),
+        local_node: 0,
+        shards: vec![Shard { id: 8, least: i32::MIN, greatest: i32::MAX, node: 1 }],
+        nodes: Vec::new(),
+        has_lanes: true,
+    }));
+    table
+}
+
+/// Whether the statement can run on a node, with these declared types of its parameters.
+fn runs_on_node(sql: &str, by: &str, types: &[u32]) -> bool {
+    let Analysis::Candidate(candidate) = analyse(sql) else { panic!("{sql} is no candidate") };
+    let facts = Facts { table: Some(distributed(by)), ..Facts::default() };
+    let verdict = describe(&decide(&candidate, &facts, types));
+    assert!(verdict.starts_with("write ") || verdict.contains(OTHER), "{sql}: {verdict}");
+    verdict.starts_with("write ")
+}
+
+#[test]
+fn an_integer_decides_where_a_row_is_if_no_other_type_was_between() {
+    for (condition, types, expected) in [
+        ("id = 7", &[][..], true),
+        ("id = '7'", &[], true),
+        ("id = $1", &[], true),
+        ("id = $1", &[20], true),
+        ("id = $1", &[705], true),
+        ("id = $1::bigint", &[], true),
+        ("id = int8 '7'", &[], true),
+        ("id in (1, '2', $1)", &[21], true),
+        ("id = any ($1)", &[1007], true),
+        ("id = any ($1::bigint[])", &[], true),
+        ("id = any ('{1,2}')", &[], true),
+        ("id = $1", &[1700], false),
+        ("id = $1", &[701], false),
+        ("id = $1::numeric", &[], false),
+        ("id = '7'::boolean::int", &[], false),
+        ("id = $1::text::int", &[], false),
+        ("id in (1, $1)", &[1700], false),
+        ("id = any ($1)", &[1231], false),
+        ("id = any ($1::numeric[])", &[], false),
+    ] {
+        let sql = format!("update inv set stock = 1 where {condition}");
+        assert_eq!(runs_on_node(&sql, "id", types), expected, "{condition} {types:?}");
+    }
+}
+
+#[test]
+fn a_text_decides_where_a_row_is_if_it_was_a_text_before() {
+    for (value, types, expected) in [
+        ("'a'", &[][..], true),
+        ("$1", &[], true),
+        ("$1", &[1043], true),
+        ("'a'::text", &[], true),
+        ("$1::varchar", &[], true),
+        ("'ab'::varchar(1)", &[], false),
+        ("$1::varchar(1)", &[], false),
+        ("'a '::char(2)", &[], false),
+        ("$1", &[1042], false),
+        ("$1", &[19], false),
+    ] {
+        let update = format!("update inv set stock = 1 where sku = {value}");
+        assert_eq!(runs_on_node(&update, "sku", types), expected, "{update} {types:?}");
+        let insert = format!(
+            "insert into inv (id, sku) values (1, {value}) on conflict (sku) do update set stock = 1"
+        );
+        assert_eq!(runs_on_node(&insert, "sku", types), expected, "{insert} {types:?}");
+    }
+    for value in ["007", "1e3", "true", "date '2020-1-1'", "$1::int"] {
+        let insert = format!(
+            "insert into inv (id, sku) values (1, {value}) on conflict (sku) do update set stock = 1"
+        );
+        assert!(!runs_on_node(&insert, "sku", &[]), "{insert}");
+    }
+    let insert = "insert into inv (id, sku) values (1, $1) on conflict (sku) do update set stock = 1";
+    assert!(!runs_on_node(insert, "sku", &[23]), "the text of a number in binary format is another one");
+}

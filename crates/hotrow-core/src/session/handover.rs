@@ -1,0 +1,182 @@
+//! What becomes of the state that a session has left on its connection: the connection that all sessions of its role share
+//! takes over its channels, and the session moves to the pool whose clients have its settings. Everything else keeps the
+//! session on its connection.
+
+use std::collections::BTreeSet;
+
+use super::environment::Stop;
+use super::ran::Ran;
+use super::takeover::TakesOver;
+use super::{Connection, Environment, Need, Session};
+use crate::classify::Effect;
+use crate::settings::{Reading, Settings};
+
+/// What the server says about the state that is left on a connection.
+#[derive(Debug)]
+pub struct StateLeft {
+    /// The state, apart from channels and settings.
+    pub effect: Effect,
+    /// The channels to which the connection listens. None if another connection cannot listen to them.
+    pub channels: Option<BTreeSet<String>>,
+    /// Whether the connection has the encoding of the shared one.
+    pub speaks_utf8: bool,
+    /// The settings that differ from those of the log-in. None if other connections cannot be given these.
+    pub settings: Option<Settings>,
+    /// Number of statements that are prepared there, if the server has said it.
+    pub prepared: Option<usize>,
+}
+
+/// The state that was found, and the step that comes next.
+pub(super) struct Handover {
+    found: StateLeft,
+    /// The shared connection has reported channels of the session before.
+    was_shared: bool,
+    step: Step,
+}
+
+enum Step {
+    TakeOver(TakesOver),
+    Move(Settings),
+    Restore,
+}
+
+impl<E: Environment> Session<E> {
+    /// The server has said which state is left.
+    pub fn state_found(&mut self, mut found: StateLeft) {
+        let was_shared = self.listening.listens();
+        let in_doubt = self.channels_in_doubt() && was_shared;
+        let channels = found.channels.take();
+        found.effect.listen = channels.as_ref().is_none_or(|found_there| !found_there.is_empty());
+        let Some(channels) = channels else { return self.hand_over_settings(found, was_shared) };
+        let added = self.channels_found(channels);
+        let takes_over = match found.speaks_utf8 {
+            true if added.is_empty() && !in_doubt => {
+                found.effect.listen = false;
+                None
+            }
+            true => Some(TakesOver::Shared(added)),
+            // Only one connection that reports all channels shows their order.
+            false => was_shared.then_some(TakesOver::Held),
+        };
+        match takes_over {
+            Some(takes_over) => {
+                self.held().handover = Some(Handover { found, was_shared, step: Step::TakeOver(takes_over) });
+            }
+            None => self.end_channels(found, was_shared),
+        }
+    }
+
+    /// The other connection has taken over, or it cannot.
+    pub fn took_over(&mut self, is_over: bool) {
+        let Some(Handover { mut found, was_shared, step }) = self.held().handover.take() else { return };
+        if let Step::TakeOver(TakesOver::Shared(_)) = step {
+            found.effect.listen = !is_over;
+            if !is_over && was_shared {
+                let step = Step::TakeOver(TakesOver::Held);
+                self.held().handover = Some(Handover { found, was_shared, step });
+                return;
+            }
+        } else if !is_over {
+            self.env.notifications_lost(); // it is not known which ones the client misses
+        }
+        self.end_channels(found, was_shared);
+    }
+
+    /// The shared connection no longer reports the channels that the server has not found.
+    fn end_channels(&mut self, found: StateLeft, was_shared: bool) {
+        let ended = self.listening.end_channels();
+        let left = self.shared_channels().len();
+        self.env.channels_ended(&ended, left);
+        self.hand_over_settings(found, was_shared);
+    }
+
+    fn hand_over_settings(&mut self, mut found: StateLeft, was_shared: bool) {
+        let of_pool = self.env.settings();
+        let is_pinned = found.effect.pins() || self.hidden_state().pins();
+        let is_changed = found.settings.as_ref() != Some(&of_pool);
+        let step = match &found.settings {
+            Some(_) if !is_pinned && !is_changed => Some(Step::Restore),
+            Some(settings) if !is_pinned && self.may_move(&of_pool, settings) => {
+                Some(Step::Move(settings.clone()))
+            }
+            Some(_) | None => None,
+        };
+        match step {
+            Some(step) => self.held().handover = Some(Handover { found, was_shared, step }),
+            None => {
+                found.effect.settings = is_changed;
+                self.state_is(&found);
+            }
+        }
+    }
+
+    /// The session has moved to the pool with its settings, or there cannot be one more pool.
+    pub fn moved(&mut self, is_moved: bool) {
+        let Some(Handover { mut found, .. }) = self.held().handover.take() else { return };
+        if is_moved {
+            self.name_anew();
+        }
+        found.effect.settings = !is_moved;
+        self.state_is(&found);
+    }
+
+    /// The connection has the settings of its pool.
+    pub fn restored(&mut self) {
+        if let Some(Handover { found, .. }) = self.held().handover.take() {
+            self.state_is(&found);
+        }
+    }
+
+    /// The server has refused to say which state is left, or to change it: the session keeps its connection.
+    pub fn state_unknown(&mut self) {
+        let effect = Effect { settings: true, ..Effect::NONE };
+        self.held().handover = None;
+        self.state_is(&StateLeft {
+            effect,
+            channels: None,
+            speaks_utf8: false,
+            settings: None,
+            prepared: None,
+        });
+    }
+
+    fn state_is(&mut self, found: &StateLeft) {
+        let reads_otherwise = found.effect.settings
+            && !found.settings.as_ref().is_some_and(|set| set.read_as(&self.env.settings()));
+        self.left = found.effect.union(self.hidden_state());
+        let holding = self.held();
+        (holding.unproven, holding.may_unlock, holding.channels_in_doubt) = (false, false, false);
+        holding.reading = if reads_otherwise { Reading::Otherwise } else { Reading::AsPool };
+        // A function may have deallocated statements of other sessions.
+        holding.must_close |= found.prepared != Some(holding.held.prepared().count());
+        if let Ran::SetOnly(statement) = std::mem::take(&mut holding.ran)
+            && !found.effect.settings
+        {
+            self.learn_set(&statement);
+        }
+    }
+
+    /// Whether the state that was found is not handed over yet.
+    pub fn hands_over(&self) -> bool {
+        self.holding.as_ref().is_some_and(|holding| holding.handover.is_some())
+    }
+
+    /// Asks for the next step, if the state that was found is not handed over yet. No message gets in between.
+    pub(super) fn hand_over(&self) -> Result<(), Stop<E>> {
+        let handover = self.holding.as_ref().and_then(|holding| holding.handover.as_ref());
+        let Some(Handover { step, .. }) = handover else { return Ok(()) };
+        Err(Stop::Need(match step {
+            Step::TakeOver(takes_over) => Need::TakeOver(takes_over.clone()),
+            Step::Move(settings) => Need::Move(settings.clone()),
+            Step::Restore => Need::Restore,
+        }))
+    }
+
+    /// Whether the session may move to a pool whose clients have these settings. It may not if a statement that it has
+    /// prepared would be read differently there.
+    fn may_move(&self, from: &Settings, to: &Settings) -> bool {
+        let mut named = self.expected.names.values();
+        let is_alike = from.read_as(to);
+        named.all(|named| !named.only_here && (is_alike || named.statement.is_read_alike))
+    }
+}

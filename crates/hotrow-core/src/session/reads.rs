@@ -1,0 +1,73 @@
+//! With `hotrow.reads = replica`: which of the session's point reads run on a replica, and on which one. Reads there are never
+//! older than what the session has done or seen: after any work on the primary, the session asks for the primary's position
+//! before it reads from a replica again.
+
+use super::environment::Stop;
+use super::{Environment, Need, Next, Session, StatementOf};
+use crate::affinity::LaneId;
+use crate::replica::{Floor, ReadSource};
+use crate::unit::Packed;
+
+/// The states that the session may read on a replica.
+#[derive(Debug, Default)]
+pub(super) struct Reads {
+    /// The oldest state that the session may see on the replica that it reads from. None after it has worked on the primary.
+    floor: Option<Floor>,
+    /// The same when the session took the connection that it holds. It counts again if the session has only prepared and
+    /// described statements there: their replies show no rows.
+    set_aside: Option<Floor>,
+}
+
+impl<E: Environment> Session<E> {
+    /// The lane to a replica for a unit, and what the replica must show. None if the primary runs the unit.
+    pub(super) fn replica_lane(
+        &mut self,
+        unit: &Packed<StatementOf<E>>,
+        next: Next,
+    ) -> Result<Option<(LaneId, Floor)>, Stop<E>> {
+        // Nothing of the session is under way, so its earlier work is done before the primary is asked for its position.
+        if next != Next::First || self.holding.is_some() || !unit.is_plain_read() {
+            return Ok(None);
+        }
+        let floor = match (self.provided.replica, self.env.source(self.reads.floor.as_ref(), unit)) {
+            (Some(found), _) => found,
+            (None, ReadSource::Primary) => None,
+            (None, ReadSource::SameReplica) => self.reads.floor,
+            (None, ReadSource::AnyReplica) => return Err(Stop::Need(Need::Replica)),
+        };
+        let Some(floor) = floor else { return Ok(None) };
+        // The number comes before the read: connections up to it are older than the read.
+        let newest = self.env.newest_connection();
+        let Some(lane) = self.env.assign_replica(floor.replica, unit) else { return Ok(None) };
+        self.reads.floor = Some(floor.after(newest));
+        Ok(Some((lane, floor)))
+    }
+
+    /// A replica has all that the session has done or seen. None if the session has to read from the primary.
+    pub fn replica_found(&mut self, floor: Option<Floor>) {
+        self.provided.replica = Some(floor);
+    }
+
+    /// The session has a connection to the primary. The floor is forgotten for now.
+    pub(super) fn set_floor_aside(&mut self) {
+        let floor = self.reads.floor;
+        self.leave_replica();
+        self.reads.set_aside = floor;
+    }
+
+    /// The session gives its connection back. The floor from before counts again if no reply there could show rows.
+    pub(super) fn take_floor_up(&mut self) {
+        let floor = self.reads.set_aside.take();
+        if !self.expected.has_shown_rows() {
+            self.reads.floor = floor;
+        }
+    }
+
+    /// The session works on the primary, or hears of work there. It may have seen newer states than its replica has.
+    pub(super) fn leave_replica(&mut self) {
+        (self.reads.floor, self.reads.set_aside) = (None, None);
+        if self.provided.replica.is_some() {
+            self.provided.replica = Some(None);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! A private cluster of Citus: a coordinator and workers, each a private server, with the extension in the database
+//! `postgres` of each.
+use crate::{Binaries, Error, PrivateServer};
+use std::path::Path;
+use std::process::Command;
+
+/// A coordinator and its workers.
+#[derive(Debug)]
+pub struct Cluster {
+    /// The server to which applications connect.
+    pub coordinator: PrivateServer,
+    /// The servers that have the shards.
+    pub workers: Vec<PrivateServer>,
+}
+
+/// Connections that each server accepts. A node connects to the others for its clients.
+const CONNECTIONS: &str = "300";
+
+impl Binaries {
+    /// Binaries of a PostgreSQL that has Citus: those that HOTROW_CITUS_BIN names, or else the installed ones.
+    pub fn with_citus() -> Option<Binaries> {
+        let binaries = match std::env::var_os("HOTROW_CITUS_BIN").filter(|dir| !dir.is_empty()) {
+            Some(dir) => Binaries::in_dir(Path::new(&dir)).ok()?,
+            None => Binaries::installed().ok()??,
+        };
+        let beside = binaries.dir().parent().map(|dir| dir.join("lib"));
+        let libraries = Command::new(binaries.dir().join("pg_config")).arg("--pkglibdir").output();
+        let libraries = libraries.ok().map(|output| String::from_utf8_lossy(&output.stdout).trim().into());
+        let has_citus = beside.into_iter().chain(libraries).any(|dir| dir.join("citus.so").is_file());
+        has_citus.then_some(binaries)
+    }
+}
+
+impl Cluster {
+    /// Starts a cluster with this number of workers. `change` sets further properties of each server.
+    pub fn start(
+        binaries: &Binaries,
+        workers: usize,
+        change: impl Fn(crate::Builder) -> crate::Builder,
+    ) -> Result<Self, Error> {
+        let server = |label: &str| {
+            let builder = PrivateServer::builder()
+                .binaries(binaries.clone())
+                .label(label)
+                .setting("shared_preload_libraries", "citus")
+                .setting("max_connections", CONNECTIONS)
+                .setting("max_prepared_transactions", CONNECTIONS)
+                .setting("wal_level", "logical")
+                // The private servers have no certificates.
+                .setting("citus.node_conninfo", "sslmode=disable");
+            let server = change(builder).start()?;
+            server.query("create extension citus")?;
+            Ok(server)
+        };
+        let coordinator = server("coordinator")?;
+        let workers = (1..=workers)
+            .map(|number| server(&format!("worker{number}")))
+            .collect::<Result<Vec<_>, Error>>()?;
+        coordinator
+            .query(&format!("select citus_set_coordinator_host('127.0.0.1', {})", coordinator.port()))?;
+        for worker in &workers {
+            coordinator.query(&format!("select citus_add_node('127.0.0.1', {})", worker.port()))?;
+        }
+        Ok(Cluster { coordinator, workers })
+    }
+}

@@ -1,0 +1,370 @@
+//! The functions of a distributed pack that clients call: each finds the shard of its key and calls the shard's function there.
+//! They have the signatures of the functions that they replace. This module asks no server.
+
+use crate::functions::{Distribute, Function, functions};
+use crate::migrations::MIGRATIONS;
+
+/// The beginning of a function in the migrations.
+pub(super) struct Head {
+    pub(super) name: String,
+    /// The text before the body.
+    text: String,
+    parameters: Vec<String>,
+    pub(super) returns: Returns,
+    is_stable: bool,
+    /// It returns nothing.
+    pub(super) is_void: bool,
+}
+
+pub(super) enum Returns {
+    /// These parameters.
+    Out(Vec<String>),
+    /// Rows with these columns, each with its type.
+    Table(Vec<(String, String)>),
+    /// Rows of a type.
+    Rows(String),
+    /// A value.
+    Value,
+}
+
+/// A function that a distributed pack replaces: the statement that creates it, and its body.
+pub struct Dispatcher {
+    /// Without the schema.
+    pub name: String,
+    /// The text between the dollar signs.
+    pub body: String,
+    /// The statement.
+    pub text: String,
+}
+
+/// When a call that waits is repeated. A notification on a node does not reach the gateway, which listens on another server.
+const AGAIN_IN: &str =
+    "case when f.again_in is not null then least(f.again_in, make_interval(secs => 0.1)) end";
+
+/// The functions that find the shard of a call, and the upkeep.
+pub fn dispatchers() -> Vec<Dispatcher> {
+    let mut all = vec![keep()];
+    for function in functions() {
+        let Some(distribute) = &function.distribute else { continue };
+        all.push(single(function, distribute));
+        all.extend(function.merge.as_ref().map(|merge| twin(&merge.batch, distribute)));
+    }
+    all
+}
+
+/// The upkeep also runs on every shard.
+fn keep() -> Dispatcher {
+    let head = Head::of("keep");
+    let file = MIGRATIONS.iter().find(|migration| migration.name == "0027_keep").map_or("", |keep| keep.file);
+    let body = file.split("$$").nth(1).unwrap_or_default();
+    let requests = "when 2 then more := hotrow.forget_requests(1000) = 1000;";
+    let history = "when 4 then perform hotrow.rotate_history();";
+    let on_shards = "or (select sum(s::bigint) from hotrow.on_shards('forget_requests(1000)') s) >= 1000;";
+    let body = body.replace(requests, &format!("{} {on_shards}", requests.trim_end_matches(';'))).replace(
+        history,
+        "when 4 then perform hotrow.on_shards('rotate_history()'), hotrow.on_shards('rotate_queues()');",
+    );
+    head.with_body(&body)
+}
+
+/// A function of one call.
+fn single(function: &Function, distribute: &Distribute) -> Dispatcher {
+    let head = Head::of(&function.name);
+    let name = &head.name;
+    let arguments = head.arguments(|parameter| format!("{name}.{parameter}"));
+    let call = head.call(&head.parameters);
+    let (shard, check) = match distribute {
+        Distribute::By(key) => (format!("hotrow.shard_of({name}.{key})"), String::new()),
+        Distribute::Find(id) => (format!("hotrow.shard_of_reservation({name}.{id})"), String::new()),
+        Distribute::OneOf(keys) => (
+            format!("hotrow.shard_of({name}.{keys}[1])"),
+            format!("    perform hotrow.check_one_shard('{name}', {name}.{keys});\n"),
+        ),
+        Distribute::List => return list(&head, &arguments),
+        Distribute::Sum => return sum(&head),
+    };
+    let enter = if head.is_stable { "" } else { "    perform hotrow.enter_shard(shard);\n" };
+    let run = match &head.returns {
+        Returns::Out(names) => {
+            format!("    execute format('{call}', shard)\n    into {} using {arguments};\n", names.join(", "))
+        }
+        Returns::Table(_) | Returns::Rows(_) => {
+            format!("    return query execute format('{call}', shard)\n    using {arguments};\n")
+        }
+        Returns::Value => format!(
+            "    execute format('{call}', shard)\n    into answer using {arguments};\n    return answer;\n"
+        ),
+    };
+    let answer = if matches!(head.returns, Returns::Value) { "    answer text;\n" } else { "" };
+    head.with_body(&format!(
+        "\ndeclare\n    shard int := coalesce({shard}, 0);\n{answer}begin\n{check}{enter}{run}end\n"
+    ))
+}
+
+/// A batch twin. Nearly all batches are for one shard. The others are split, and entered in the order of the shards, so that two
+/// batches wait for each other in one direction only.
+fn twin(batch: &str, distribute: &Distribute) -> Dispatcher {
+    let head = Head::of(batch);
+    let (key, find) = match distribute {
+        Distribute::By(key) => (key, "shard_of"),
+        Distribute::Find(id) => (id, "shard_of_reservation"),
+        _ => panic!("{batch}: only calls with one key have a batch twin"),
+    };
+    let name = &head.name;
+    let arguments = head.arguments(|parameter| format!("{name}.{parameter}"));
+    let lengths: Vec<_> =
+        head.parameters.iter().map(|parameter| format!(", cardinality({name}.{parameter})")).collect();
+    let Returns::Table(columns) = &head.returns else { panic!("{batch} returns no table") };
+    let column = |(name, _): &(String, String)| match name.as_str() {
+        "again_in" => AGAIN_IN.to_owned(),
+        name => format!("f.{name}"),
+    };
+    let results: Vec<_> = columns.iter().map(column).collect();
+    let call = head.call(&head.parameters).replacen("f.*", &results.join(", "), 1);
+    let (collect, finish) = each_shard(&head, columns, &call, &results.join(", "));
+    head.with_body(&format!(
+        r"
+declare
+    shards int[];
+    one int;
+    places int[];
+    part jsonb[];
+    answers jsonb[];
+begin
+    shards := array(select distinct coalesce(hotrow.{find}(k.key), 0) from unnest({name}.{key}) k (key) order by 1);
+    if cardinality(shards) < 2 then
+        one := coalesce(shards[1], 0);
+        perform hotrow.enter_shard(one);
+        return query execute format('{call}', one)
+        using {arguments};
+        return;
+    end if;
+    perform hotrow.check_batch(cardinality({name}.{key}){});
+    foreach one in array shards loop
+        places := array(select k.place::int from unnest({name}.{key}) with ordinality k (key, place)
+            where coalesce(hotrow.{find}(k.key), 0) = one order by k.place);
+        perform hotrow.enter_shard(one);
+{collect}    end loop;
+{finish}end
+",
+        lengths.concat()
+    ))
+}
+
+/// The statements that run a part of a batch on its shard, and those after the last part. The rows of a call have its number in
+/// front, or there is one row for each call.
+fn each_shard(head: &Head, columns: &[(String, String)], call: &str, results: &str) -> (String, String) {
+    let name = &head.name;
+    let parts = head.arguments(|parameter| {
+        format!(
+            "\n            case when {name}.{parameter} is not null then array(select {name}.{parameter}[p.place] \
+             from unnest(places) with ordinality p (place, n) order by p.n) end"
+        )
+    });
+    let columns_with_types: Vec<_> = columns.iter().map(|(name, of)| format!("{name} {of}")).collect();
+    if columns[0].0 == "call" {
+        let places = head.parameters.len() + 1;
+        (
+            format!(
+                "        return query execute format('{}', one)\n        using {parts}, places;\n",
+                call.replacen("f.call", &format!("(${places})[f.call]"), 1)
+            ),
+            String::new(),
+        )
+    } else {
+        (
+            format!(
+                "        execute format('{}', one)\n        into part using {parts};\n\
+                 \x20       for i in 1 .. cardinality(places) loop\n\
+                 \x20           answers[places[i]] := part[i];\n        end loop;\n",
+                call.replacen(results, "array_agg(to_jsonb(f) order by f.ordinality)", 1)
+                    .trim_end_matches('f')
+                    .to_owned()
+                    + "with ordinality f"
+            ),
+            format!(
+                "    return query select t.* from unnest(answers) with ordinality a (answer, n)\n        \
+                 cross join lateral jsonb_to_record(a.answer) t ({}) order by a.n;\n",
+                columns_with_types.join(", ")
+            ),
+        )
+    }
+}
+
+/// A page of a list: a page of each shard, of which the first rows remain.
+fn list(head: &Head, arguments: &str) -> Dispatcher {
+    let name = &head.name;
+    let call = head.call(&head.parameters).replacen("f.*", "array_agg(to_jsonb(f))", 1);
+    let rows = match &head.returns {
+        Returns::Table(columns) => {
+            let columns: Vec<_> = columns.iter().map(|(name, of)| format!("{name} {of}")).collect();
+            format!("jsonb_to_record(a.answer) t ({})", columns.join(", "))
+        }
+        Returns::Rows(of) => format!("jsonb_populate_record(null::{of}, a.answer) t"),
+        _ => panic!("{name} returns no rows"),
+    };
+    let first = match &head.returns {
+        Returns::Table(columns) => columns[0].0.clone(),
+        _ => "item".to_owned(),
+    };
+    head.with_body(&format!(
+        r#"
+declare
+    one int;
+    part jsonb[];
+    answers jsonb[];
+begin
+    foreach one in array hotrow.shards() loop
+        execute format('{call}', one)
+        into part using {arguments};
+        answers := answers || part;
+    end loop;
+    return query select t.* from unnest(answers) a (answer) cross join lateral {rows}
+        order by t.{first} collate "C" limit {name}.max;
+end
+"#
+    ))
+}
+
+/// A piece of upkeep of limited size: shard after shard, until the limit is reached.
+fn sum(head: &Head) -> Dispatcher {
+    let (name, call) = (&head.name, head.call(&head.parameters));
+    let parameter = &head.parameters[0];
+    head.with_body(&format!(
+        r"
+declare
+    one int;
+    here bigint;
+    total bigint := 0;
+begin
+    foreach one in array hotrow.shards() loop
+        perform hotrow.enter_shard(one);
+        execute format('{call}', one)
+        into here using ({name}.{parameter} - total)::int;
+        total := total + here;
+    end loop;
+    return total;
+end
+"
+    ))
+}
+
+impl Head {
+    pub(super) fn of(name: &str) -> Self {
+        let beginning = format!("\ncreate function hotrow.{name}(");
+        let found = MIGRATIONS.iter().rev().find_map(|migration| migration.file.split_once(&beginning));
+        let (_, after) = found.unwrap_or_else(|| panic!("no migration creates {name}"));
+        let (head, _) = after.split_once(" as $$").unwrap_or((after, ""));
+        let (all, rest) = in_parentheses(head);
+        let (mut parameters, mut outs) = (Vec::new(), Vec::new());
+        for parameter in split(all) {
+            match parameter.strip_prefix("out ") {
+                Some(out) => outs.push(first_word(out)),
+                None => parameters.push(first_word(parameter)),
+            }
+        }
+        let options = rest.split_once("language").map_or("", |(_, options)| options);
+        let returns = match rest.trim_start().strip_prefix("returns ") {
+            None => Returns::Out(outs),
+            Some(of) => match of.trim_start().strip_prefix("table (") {
+                Some(columns) => Returns::Table(
+                    split(in_parentheses(columns).0)
+                        .map(|column| {
+                            let (name, of) = column.split_once(' ').unwrap_or((column, ""));
+                            (name.to_owned(), of.to_owned())
+                        })
+                        .collect(),
+                ),
+                None => match of.trim_start().strip_prefix("setof ") {
+                    Some(of) => Returns::Rows(first_word(of)),
+                    None => Returns::Value,
+                },
+            },
+        };
+        Head {
+            name: name.to_owned(),
+            text: format!("create or replace function hotrow.{name}({head}"),
+            parameters: parameters.into_iter().filter(|name| !name.is_empty()).collect(),
+            returns,
+            is_void: rest.trim_start().starts_with("returns void"),
+            is_stable: options.split_whitespace().any(|word| word == "stable"),
+        }
+    }
+
+    pub(super) fn with_body(&self, body: &str) -> Dispatcher {
+        Dispatcher {
+            name: self.name.clone(),
+            body: body.to_owned(),
+            text: format!("{} as $${body}$$;\n", self.text),
+        }
+    }
+
+    pub(super) fn arguments(&self, value: impl Fn(&str) -> String) -> String {
+        self.parameters.iter().map(|parameter| value(parameter)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The call of the shard's function, for format() with the shard's number.
+    fn call(&self, parameters: &[String]) -> String {
+        let values: Vec<_> = (1..=parameters.len()).map(|number| format!("${number}")).collect();
+        format!(
+            "select f.* from hotrow_shard_%1$s.gate g cross join lateral hotrow_shard_%1$s.{}({}) f",
+            self.name,
+            values.join(", ")
+        )
+    }
+}
+
+/// The text up to the parenthesis that ends it, and the text after that.
+fn in_parentheses(text: &str) -> (&str, &str) {
+    let mut depth = 0;
+    for (place, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 0 => return (&text[..place], &text[place + 1..]),
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    (text, "")
+}
+
+fn split(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim)
+}
+
+fn first_word(text: &str) -> String {
+    text.split_whitespace().next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_distributed_function_is_replaced() {
+        let all = dispatchers();
+        let distributed = functions().iter().filter(|function| function.distribute.is_some());
+        for function in distributed {
+            let names =
+                [Some(function.name.as_str()), function.merge.as_ref().map(|merge| merge.batch.as_str())];
+            for name in names.into_iter().flatten() {
+                let dispatcher = all.iter().find(|dispatcher| dispatcher.name == name).unwrap();
+                assert!(
+                    dispatcher.text.contains(" security definer set search_path = "),
+                    "{}",
+                    dispatcher.text
+                );
+            }
+        }
+        let keep = &all[0];
+        assert_eq!(keep.body.matches("on_shards").count(), 3, "{}", keep.body);
+    }
+
+    #[test]
+    fn the_counters_sales_and_queues_are_distributed() {
+        for function in functions() {
+            let is_distributed = ["counters", "sales", "queues"].contains(&function.area);
+            assert_eq!(function.distribute.is_some(), is_distributed, "{}", function.name);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Pauses and changes of settings while lanes to nodes are open, and statements that run on no node.
+
+use std::time::Duration;
+
+use hotrow_testkit::{config, connect, rows, sqlstate, until};
+
+use crate::Stage;
+
+const TABLES: &str = "create table accounts (id bigint primary key, n int not null);
+    create table names (name text primary key, n int not null);
+    create table codes (code varchar(3) primary key, n int not null);
+    select create_distributed_table('accounts', 'id');
+    select create_distributed_table('names', 'name');
+    select create_distributed_table('codes', 'code');
+    insert into accounts select id, 0 from generate_series(1, 20) id;
+    insert into names select 'n' || id, 0 from generate_series(1, 20) id;
+    insert into codes select 'n' || id, 0 from generate_series(1, 20) id";
+
+impl Stage {
+    /// Updates rows until lanes to nodes have committed more units than this.
+    async fn use_nodes(&self, before: u64) {
+        let client = self.client().await;
+        until("lanes to nodes commit", async || {
+            for id in 1..20_i64 {
+                client.execute("update accounts set n = n + 1 where id = $1", &[&id]).await.unwrap();
+            }
+            self.units().await > before
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_closes_all_connections_to_nodes() {
+    let Some(stage) = Stage::new(TABLES).await else { return };
+    stage.use_nodes(40).await;
+    let console = connect(stage.gateway.config().dbname("hotrow")).await;
+    console.batch_execute("pause").await.unwrap();
+    for worker in &stage.cluster.workers {
+        let there = connect(&config(worker.port())).await;
+        until("a paused gateway has no connection to a node", async || {
+            let left = "select application_name, query from pg_stat_activity
+                         where application_name like 'hotrow%' and backend_type = 'client backend'";
+            rows(&there, left).await.unwrap().is_empty()
+        })
+        .await;
+    }
+    console.batch_execute("resume").await.unwrap();
+    stage.use_nodes(stage.units().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lanes_to_nodes_stay_when_settings_change() {
+    let Some(stage) = Stage::new(TABLES).await else { return };
+    stage.use_nodes(400).await;
+    let before = stage.units().await;
+    for port in
+        stage.cluster.workers.iter().map(|worker| worker.port()).chain([stage.cluster.coordinator.port()])
+    {
+        let there = connect(&config(port)).await;
+        there.batch_execute("alter system set timezone = 'Asia/Tokyo'").await.unwrap();
+        there.batch_execute("select pg_reload_conf()").await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let client = stage.client().await;
+    for _ in 0..10 {
+        client.execute("update accounts set n = n + 1 where id = 7", &[]).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    // Other lanes would have no counts yet. Units of the old ones would not keep their order with new ones.
+    assert!(stage.units().await >= before, "the lanes were replaced");
+    stage.use_nodes(before).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_value_that_is_converted_decides_on_no_node() {
+    let Some(stage) = Stage::new(TABLES).await else { return };
+    let client = stage.client().await;
+    for _ in 0..10 {
+        for number in 1..10 {
+            for statement in [
+                format!("update names set n = n + 1 where name = 'n{number}x'::varchar(2) returning name"),
+                format!("update names set n = n + 1 where name = 'n{number}  '::char(4) returning name"),
+                format!("insert into names values (00{number}, 1) on conflict (name) do update set n = 2"),
+                format!(
+                    "insert into codes values ('n{number}   ', 1) on conflict (code) do update set n = 2"
+                ),
+            ] {
+                client.batch_execute(&statement).await.unwrap();
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(stage.units().await, 0, "their rows can be on another node than the literal says");
+    stage.use_nodes(0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_privilege_that_only_the_coordinator_has_revoked_is_revoked() {
+    let Some(stage) = Stage::new(TABLES).await else { return };
+    stage
+        .direct
+        .batch_execute("create role app login; grant select, update on accounts to app")
+        .await
+        .unwrap();
+    let client = connect(stage.gateway.config().user("app")).await;
+    let update = "update accounts set n = n + 1 where id = 7";
+    until("a lane to a node commits", async || {
+        client.batch_execute(update).await.unwrap();
+        stage.units().await > 3
+    })
+    .await;
+    let revoke = "set citus.enable_ddl_propagation = off; revoke update on accounts from app; reset citus.enable_ddl_propagation";
+    stage.direct.batch_execute(revoke).await.unwrap();
+    until("the update is refused", async || match client.batch_execute(update).await {
+        Ok(()) => false,
+        Err(error) => sqlstate(&error) == "42501",
+    })
+    .await;
+}

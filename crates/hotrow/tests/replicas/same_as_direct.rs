@@ -1,0 +1,178 @@
+//! Random statements of one session with `hotrow.reads = replica` have the answers of a direct connection to the primary, also
+//! while replicas lag and change. A driver that prepares each statement asks for a position once.
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+use fastrand::Rng;
+use hotrow_testkit::{config, connect, sqlstate};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use crate::{READ, Stage, read, write};
+
+/// Sessions at one time, and the statements of each.
+const SESSIONS: i32 = 4;
+const STATEMENTS: usize = 600;
+/// A session's rows, and those that its twin on a direct connection uses.
+const ROWS: i32 = 5;
+const TWIN: i32 = 1000;
+
+/// One step of a session. The row is the first one's or the twin's.
+async fn step(client: &Client, kind: u8, row: i32) -> String {
+    let simple = |sql: String| async move { shown(client.simple_query(&sql).await) };
+    match kind {
+        0 | 1 => simple(format!("select n, note from item where id = {row}")).await,
+        2 | 3 => match client.query(READ, &[&row]).await {
+            Ok(rows) => format!("{:?}", rows.iter().map(|row| row.get::<_, i64>(0)).collect::<Vec<_>>()),
+            Err(error) => sqlstate(&error).to_owned(),
+        },
+        4 => match client.query_typed("select n from item where id = $1", &[(&row, Type::INT4)]).await {
+            Ok(rows) => format!("{:?}", rows.iter().map(|row| row.get::<_, i64>(0)).collect::<Vec<_>>()),
+            Err(error) => sqlstate(&error).to_owned(),
+        },
+        5 => simple(format!("update item set n = n + 1 where id = {row} returning n")).await,
+        6 => simple(format!("insert into item values ({row}, 7, 'again') on conflict (id) do nothing")).await,
+        7 => simple(format!("delete from item where id = {row}")).await,
+        8 => simple(format!("begin; update item set note = note || '.' where id = {row}; select note from item where id = {row}; commit")).await,
+        9 => simple(format!("begin; update item set n = -1 where id = {row}; rollback; select n from item where id = {row}")).await,
+        10 => simple(format!("select n / (n - n) from item where id = {row}")).await,
+        11 => simple(format!("select n from item where id = {row}; select note from item where id = {row}")).await,
+        12 => simple("begin".to_owned()).await + &simple(format!("select n from item where id = {row}")).await
+            + &simple(format!("update item set n = n + 2 where id = {row}")).await + &simple("commit".to_owned()).await,
+        13 => simple("selct".to_owned()).await,
+        _ => match client.prepare("select note, n from item where id = $1").await {
+            Ok(statement) => format!("{:?}", statement.columns().iter().map(|column| column.name().to_owned()).collect::<Vec<_>>()),
+            Err(error) => sqlstate(&error).to_owned(),
+        },
+    }
+}
+
+/// An answer without the number of the row, which the twin does not share.
+fn shown(answer: Result<Vec<SimpleQueryMessage>, tokio_postgres::Error>) -> String {
+    let shown = |message: &SimpleQueryMessage| match message {
+        SimpleQueryMessage::Row(row) => {
+            (0..row.len()).map(|column| format!("{:?} ", row.get(column))).collect()
+        }
+        SimpleQueryMessage::CommandComplete(count) => format!("({count}) "),
+        _ => String::new(),
+    };
+    match answer {
+        Ok(messages) => messages.iter().map(shown).collect(),
+        Err(error) => sqlstate(&error).to_owned(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_reads_from_replicas_gets_the_answers_of_a_direct_connection() {
+    let stage = Stage::new(&["--replica-wait-ms", "10", "--replica-lag-max-ms", "100"]).await;
+    stage
+        .direct
+        .batch_execute("insert into item select id, 0, 'first' from generate_series(1001, 1100) id")
+        .await
+        .unwrap();
+    stage.reader().await;
+    let seed = std::env::var("HOTROW_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or_else(|| fastrand::u64(..));
+    println!("HOTROW_SEED={seed}");
+    let mut sessions = tokio::task::JoinSet::new();
+    for session in 0..SESSIONS {
+        let client = stage.client().await;
+        let direct = connect(&config(stage.primary.port())).await;
+        sessions.spawn(async move {
+            let mut random = Rng::with_seed(seed + session as u64);
+            for place in 0..STATEMENTS {
+                let (kind, row) = (random.u8(..15), 1 + session * ROWS + random.i32(..ROWS));
+                let through = step(&client, kind, row).await;
+                let directly = step(&direct, kind, row + TWIN).await;
+                assert_eq!(
+                    through, directly,
+                    "HOTROW_SEED={seed}: session {session}, statement {place} of kind {kind}"
+                );
+            }
+        });
+    }
+    let done = AtomicBool::new(false);
+    let pauses = stage.pause_replay(&done, Duration::from_millis(60), Duration::from_millis(40));
+    let ends = async {
+        while let Some(ended) = sessions.join_next().await {
+            ended.unwrap();
+        }
+        done.store(true, SeqCst);
+    };
+    tokio::join!(pauses, ends);
+    let (on_replicas, fallbacks) = (stage.replica_reads(), stage.gateway.metric("replica_fallbacks_total"));
+    println!("{on_replicas} reads on replicas, {fallbacks} on the primary");
+    assert!(on_replicas > 100, "{on_replicas} reads on replicas, {fallbacks} on the primary");
+}
+
+#[tokio::test]
+async fn a_driver_that_prepares_before_each_read_asks_for_one_position() {
+    let stage = Stage::new(&[]).await;
+    let client = stage.reader().await;
+    write(&client, 3).await;
+    let metric = |name| stage.gateway.metric(name);
+    let (searches, reads) = (metric("replica_searches_total"), stage.replica_reads());
+    for _ in 0..50 {
+        // Prepares, describes, and then runs, each in a unit of its own.
+        assert_eq!(client.query_one(READ, &[&3]).await.unwrap().get::<_, i64>(0), 1);
+    }
+    // A standby of a busy machine may not answer in time. The primary then answers, and the next read asks again.
+    let on_replicas = stage.replica_reads() - reads;
+    assert!((40..=50).contains(&on_replicas), "{on_replicas} reads on replicas");
+    let asked = metric("replica_searches_total") - searches;
+    assert!((1..10).contains(&asked), "{asked} questions for {on_replicas} reads");
+    // An error of a preparation can show something new. While no standby answers in time, the primary is read without a
+    // question.
+    let asks_again = || async {
+        client.prepare("select n from nothing").await.unwrap_err();
+        read(&client, 3).await;
+        metric("replica_searches_total") - searches > asked
+    };
+    stage.wait_for("a question after an error", asks_again).await;
+}
+
+#[tokio::test]
+async fn the_lag_of_a_replica_is_shown() {
+    let stage = Stage::new(&["--replica-lag-max-ms", "60000"]).await;
+    let client = stage.reader().await;
+    let [paused, _] = &stage.standbys;
+    let address = format!("replica=\"127.0.0.1:{}\"", paused.port());
+    let lag = |name: &str| {
+        let text = stage.gateway.metrics();
+        let line = text.lines().find(|line| line.starts_with(name) && line.contains(&address));
+        line.and_then(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok())
+    };
+    assert!(lag("hotrow_replica_lag_seconds").is_some_and(|seconds| seconds < 5.0));
+    let position = async || {
+        let rows = hotrow_testkit::rows(&stage.console, "show replicas").await.unwrap();
+        rows[0][5].clone().unwrap()
+    };
+    paused.query("select pg_wal_replay_pause()").unwrap();
+    let before = position().await;
+    stage
+        .wait_for("a lag of two seconds", || async {
+            stage.direct.execute("update item set n = n + 1 where id = 3", &[]).await.unwrap();
+            read(&client, 1).await;
+            lag("hotrow_replica_lag_seconds").is_some_and(|seconds| seconds > 2.0)
+        })
+        .await;
+    assert!(lag("hotrow_replica_lag_bytes").unwrap() > 100.0);
+    paused.query("select pg_wal_replay_resume()").unwrap();
+    stage
+        .wait_for("no lag, and another position", || async {
+            read(&client, 1).await;
+            position().await != before
+                && lag("hotrow_replica_lag_seconds").is_some_and(|seconds| seconds < 1.0)
+        })
+        .await;
+    paused.kill_dash_nine().unwrap();
+    stage
+        .wait_for("an unknown lag of a replica that is away", || async {
+            read(&client, 1).await;
+            lag("hotrow_replica_lag_seconds").is_none()
+        })
+        .await;
+}

@@ -1,0 +1,74 @@
+//! Each document has one title, and its links lead to files and headings that exist.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{ROOT_DOCUMENTS, files, root};
+
+fn documents() -> Vec<PathBuf> {
+    let mut documents = files(&[".md"]);
+    documents.retain(|path| !path.starts_with(root().join(".github"))); // templates: the reader writes the title
+    documents.extend(ROOT_DOCUMENTS.map(|name| root().join(name)));
+    documents
+}
+
+/// The document without its blocks of code.
+fn prose(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    text.split("```").step_by(2).collect()
+}
+
+/// The anchor that GitHub gives to a heading.
+fn anchor(heading: &str) -> String {
+    let kept = heading.to_lowercase();
+    let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+fn has_heading(document: &Path, wanted: &str) -> bool {
+    let prose = prose(document);
+    let headings = prose.lines().filter(|line| line.starts_with('#'));
+    let titles = headings.map(|line| line.trim_start_matches('#').trim_start());
+    titles.map(anchor).any(|anchor| anchor == wanted)
+}
+
+#[test]
+fn documents_have_one_title() {
+    for path in documents() {
+        let text = fs::read_to_string(&path).unwrap();
+        let titles = text.lines().filter(|line| line.starts_with("# ")).count();
+        assert_eq!(titles, 1, "{}: one title", path.display());
+    }
+}
+
+#[test]
+fn links_have_targets() {
+    for path in documents() {
+        let prose = prose(&path);
+        let links = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.contains("://")) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { path.clone() } else { path.parent().unwrap().join(file) };
+            assert!(target.exists(), "{}: {link} has no target", path.display());
+            let is_heading = heading.is_empty() || !file.is_empty() && !file.ends_with(".md");
+            assert!(is_heading || has_heading(&target, heading), "{}: no heading {link}", path.display());
+        }
+    }
+}
+
+/// Pages that are not for a reader of their own, and those that the index of their folder lists.
+fn is_listed_elsewhere(page: &str) -> bool {
+    page == "README.md" || page.contains('/') && !page.ends_with("/README.md")
+}
+
+#[test]
+fn the_index_of_the_documentation_names_every_page() {
+    let docs = root().join("docs");
+    let index = fs::read_to_string(docs.join("README.md")).unwrap();
+    for path in documents() {
+        let Ok(page) = path.strip_prefix(&docs) else { continue };
+        let page = page.to_string_lossy();
+        let is_named = index.contains(&format!("]({page})"));
+        assert!(is_named || is_listed_elsewhere(&page), "docs/README.md does not name {page}");
+    }
+}
