@@ -56,6 +56,8 @@ pub enum Distribute {
     List,
     /// All shards, up to a number of rows in total.
     Sum,
+    /// It needs several shards, and its text is in `sql/citus/feed_calls.sql`.
+    Written,
 }
 
 /// The merge rule of a function: the arguments of `hotrow.add_merge_rule`.

@@ -18,12 +18,13 @@
 //! | `distribute` | makes the shards of a distributed pack on a cluster of Citus |
 //! | `src/distribute/shard.rs` | the text of one shard, made from the migrations |
 //! | `src/distribute/dispatch.rs` | the functions that find the shard of a call |
-//! | `src/distribute/feeds.rs` | the functions of feeds, which stay on the coordinator |
+//! | `src/distribute/feeds.rs` | the functions of feeds that need several shards |
 //! | `sql/citus/begin.sql`, `sql/citus/close.sql` | the first and the last step of the distribution |
 //! | `sql/citus/gate.sql` | the way into a shard |
 //! | `sql/citus/names.sql` | the query for a shard's tables on its node |
 //! | `sql/citus/move.sql` | moves rows that existed before the distribution |
-//! | `sql/citus/feeds.sql` | the refusal of calls of feeds on workers |
+//! | `sql/citus/feed_calls.sql`, `sql/citus/feed_parts.sql` | the functions of feeds that need several shards, and their steps |
+//! | `sql/citus/feed_shard.sql`, `sql/citus/feed_storage.sql` | the parts of these functions that a shard runs; how a shard stores feeds |
 //! | `sql/citus/digest.sql` | the query that compares the functions of the nodes |
 //! | `sql/citus/shards.sql` | functions that find the shard of a name, and the distribution for the gateway |
 //! | `src/error.rs` | errors of the installer |

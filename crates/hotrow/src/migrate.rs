@@ -185,7 +185,7 @@ async fn migrate(client: &mut Client, args: &Args) -> Result<ExitCode, Error> {
         let shards = hotrow_sql::distribute(client, role, args.shards.unwrap_or(hotrow_sql::SHARDS)).await?;
         writeln!(
             out,
-            "counters, sales and queues are distributed over {shards} shards; feeds stay on the coordinator"
+            "counters, sales, queues and feeds are distributed over {shards} shards"
         )?;
     }
     match installed.role {

@@ -15,14 +15,15 @@ declare
     name text;
 begin
     foreach name in array array['counter', 'ledger', 'log_entry', 'snapshot', 'sale', 'sale_due', 'buyer', 'queue', 'queue_lock',
-        'queue_tail', 'queue_head', 'queue_order', 'processed_order', 'queue_lease', 'queue_ready', 'queue_group', 'queue_dead']
+        'queue_tail', 'queue_head', 'queue_order', 'processed_order', 'queue_lease', 'queue_ready', 'queue_group', 'queue_dead',
+        'inbox', 'reader', 'inbox_entry', 'author', 'post', 'follow', 'pull', 'fan_out', 'fan_out_left', 'fan_out_turn']
     loop
         execute format('create or replace trigger rows_are_in_shards before insert or update or delete on hotrow.%I'
             ' for each statement execute function hotrow.refuse_late_call()', name);
     end loop;
-    -- Feeds record their requests here, and old records are deleted.
+    -- Old records are deleted.
     create or replace trigger rows_are_in_shards before insert or update on hotrow.request
-        for each row when (new.command not in ('push', 'post')) execute function hotrow.refuse_late_call();
+        for each row execute function hotrow.refuse_late_call();
     update hotrow.distribution set in_use = true where not in_use;
 end
 $$;

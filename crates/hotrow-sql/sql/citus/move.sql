@@ -1,4 +1,4 @@
--- Moves counters, sales and queues that existed before the distribution into the shards. Runs in the transaction that lets
+-- Moves counters, sales, queues and feeds that existed before the distribution into the shards. Runs in the transaction that lets
 -- calls go there.
 --
 -- All tables are locked first, so no call is in the middle of its work. Citus commits the shards and this node in two phases:
@@ -7,18 +7,22 @@
 -- its answer is that of the moment of the move, which is between its beginning and its end.
 do $$
 declare
-    -- The tables, each with the name that decides its rows' shard. A row of a queue without a name is an order of a dropped
+    -- The tables, each with the name or the user that decides its rows' shard. A row of a queue without a name is an order of a dropped
     -- queue, which no call finds.
     tables text[] := array[
         'counter', 'r.counter', 'ledger', 'r.counter', 'log_entry', 'r.counter', 'snapshot', 'r.counter',
         'sale', 'r.item', 'sale_due', 'r.item', 'buyer', 'r.item',
         'queue', 'r.queue', 'queue_lock', null, 'queue_tail', null, 'queue_head', null, 'queue_order', null,
-        'processed_order', null, 'queue_lease', null, 'queue_ready', null, 'queue_group', null, 'queue_dead', null];
+        'processed_order', null, 'queue_lease', null, 'queue_ready', null, 'queue_group', null, 'queue_dead', null,
+        'inbox', 'r.user_id', 'reader', 'r.user_id', 'inbox_entry', 'r.user_id', 'author', 'r.author', 'post', 'r.author',
+        'follow', 'r.author', 'fan_out', 'r.author', 'fan_out_left', 'r.author', 'fan_out_turn', 'r.author'];
     -- A request without a reservation is the record of an answer. A call with its ID for the same name finds it there. If the
     -- record does not show the name, every shard gets it. The record of a reserve_all for items of several shards is not
     -- moved: such a call is refused now, whether or not its ID is known.
     request constant text := $request$
-        where r.command not in ('push', 'post') and case
+        where case
+            -- Their arguments begin with the user: message_arguments.
+            when r.command in ('push', 'post') then hotrow.shard_of(split_part(r.arguments, ' ', 1)::bigint) = %1$s
             when r.item is not null then hotrow.shard_of(r.item) = %1$s
             when r.command = 'increment' then hotrow.shard_of(substr(r.arguments, strpos(r.arguments, ' ') + 1)) = %1$s
             when r.command = 'drain' then hotrow.shard_of(r.arguments) = %1$s
@@ -33,9 +37,13 @@ declare
     shard int;
     source text;
     columns text;
+    expressions text;
     has_rows boolean;
     moved bigint;
     present bigint;
+    pulled bigint;
+    readers bigint[];
+    ranked text;
 begin
     if (select d.in_use from hotrow.distribution d) then
         return;
@@ -43,7 +51,23 @@ begin
     for i in 1 .. cardinality(tables) by 2 loop
         execute format('lock table hotrow.%I in access exclusive mode', tables[i]);
     end loop;
-    lock table hotrow.request, hotrow.setting, hotrow.history_part, hotrow.queue_ring in access exclusive mode;
+    lock table hotrow.request, hotrow.setting, hotrow.history_part, hotrow.queue_ring, hotrow.pull, hotrow.ranking
+        in access exclusive mode;
+    -- In shards, no reader fetches posts, because it would need other shards. What is on its way is brought first: to all
+    -- followers the last post that tells them to fetch, and then to those that fetch the posts that they have not fetched. No
+    -- call holds a lock now, so no follower is left out.
+    for pulled in select a.author from hotrow.author a where a.pulled_from is not null loop
+        while hotrow.bring_next(pulled, 10000) > 0 loop
+        end loop;
+        delete from hotrow.fan_out_turn t where t.author = pulled;
+    end loop;
+    for readers in
+        select array_agg(u.user_id) from (
+            select l.user_id, (row_number() over (order by l.user_id) - 1) / 1000 as part from hotrow.pull l group by l.user_id) u
+        group by u.part
+    loop
+        perform hotrow.lock_readers(readers);
+    end loop;
     tables := tables || array['request', 'request'];
     select s.* into setting from hotrow.setting s;
     select r.* into ring from hotrow.queue_ring r;
@@ -61,7 +85,15 @@ begin
     for i in 1 .. cardinality(tables) by 2 loop
         execute format('select exists (select from hotrow.%I)', tables[i]) into has_rows;
         continue when not has_rows;
-        select string_agg(quote_ident(a.attname), ', ' order by a.attnum) into columns from pg_attribute a
+        select string_agg(quote_ident(a.attname), ', ' order by a.attnum),
+            string_agg(case format('%s.%s', tables[i], a.attname)
+                -- Inboxes of shards have copies of posts.
+                when 'inbox_entry.at' then 'coalesce(r.at, p.at)'
+                when 'inbox_entry.content' then 'coalesce(r.content, p.content)'
+                when 'author.pulled_from' then 'null'
+                when 'reader.pulls' then 'false'
+                else 'r.' || quote_ident(a.attname) end, ', ' order by a.attnum)
+        into columns, expressions from pg_attribute a
         where a.attrelid = to_regclass('hotrow.' || tables[i]) and a.attnum > 0 and not a.attisdropped and a.attgenerated = '';
         moved := 0;
         foreach shard in array hotrow.shards() loop
@@ -70,8 +102,12 @@ begin
                 else format('where hotrow.shard_of(%s) = %s', coalesce(tables[i + 1],
                     '(select q.queue from hotrow.queue q where q.number = r.queue)'), shard)
             end;
-            execute format('insert into hotrow_shard_%s.%I (%s) select %3$s from hotrow.%2$I r %4$s', shard, tables[i], columns,
-                source);
+            if tables[i] = 'inbox_entry' then
+                source := 'left join hotrow.post p on r.post_id is not null and p.author = r.from_user and p.post_id = r.post_id '
+                    || source;
+            end if;
+            execute format('insert into hotrow_shard_%s.%I (%s) select %s from hotrow.%2$I r %5$s', shard, tables[i], columns,
+                expressions, source);
             get diagnostics present = row_count;
             moved := moved + present;
         end loop;
@@ -83,6 +119,9 @@ begin
                     hint = 'Nothing was changed. Report this as an error of hotrow.';
             end if;
         end if;
+    end loop;
+    for ranked in select r.ranking from hotrow.ranking r order by r.ranking loop
+        perform hotrow.share_ranking(ranked);
     end loop;
 end
 $$;

@@ -7,6 +7,12 @@ language sql immutable as $$
     select ((hashtext(name collate "C")::bigint + 2147483648) * SHARDS / 4294967296)::int
 $$;
 
+-- The shard of a user of feeds.
+create or replace function hotrow.shard_of(user_id bigint) returns int
+language sql immutable as $$
+    select ((hashint8(user_id)::bigint + 2147483648) * SHARDS / 4294967296)::int
+$$;
+
 create or replace function hotrow.shards() returns int[]
 language sql immutable as $$
     select array(select generate_series(0, SHARDS - 1))
@@ -74,10 +80,13 @@ begin
         select json_build_object(
             'method', 'h',
             'column', coalesce(d.key_parameter, ''),
-            'type_oid', 25,
+            'type_oid', k.type,
             'is_deterministic', true,
-            -- In other encodings, the server's bytes of a text are not those of the messages.
-            'probe', case when getdatabaseencoding() in ('UTF8', 'SQL_ASCII') then hashtext('7') end,
+            'probe', case
+                when k.type = 'bigint'::regtype then hashint8(7)
+                -- In other encodings, the server's bytes of a text are not those of the messages.
+                when getdatabaseencoding() in ('UTF8', 'SQL_ASCII') then hashtext('7')
+            end,
             'local_node', (select g.groupid from pg_dist_local_group g),
             'shards', coalesce((
                 select json_agg(
@@ -91,7 +100,13 @@ begin
                 select json_agg(json_build_object('id', n.groupid, 'host', n.nodename, 'port', n.nodeport))
                 from pg_dist_node n where n.noderole = 'primary' and n.isactive and n.hasmetadata and n.metadatasynced),
                 '[]'))
-        from hotrow.distributed_function d where d.name = distribution_of.function);
+        from hotrow.distributed_function d
+        cross join lateral (
+            select coalesce((
+                select s.types[array_position(s.parameters, d.key_parameter)]
+                from pg_proc p cross join lateral hotrow.signature(p.oid) s
+                where p.pronamespace = 'hotrow'::regnamespace and p.proname = d.name), 'text'::regtype)::oid::bigint as type) k
+        where d.name = distribution_of.function);
 end
 $$;
 grant execute on function hotrow.distribution_of(text) to public;

@@ -12,8 +12,6 @@ pub(super) struct Head {
     parameters: Vec<String>,
     pub(super) returns: Returns,
     is_stable: bool,
-    /// It returns nothing.
-    pub(super) is_void: bool,
 }
 
 pub(super) enum Returns {
@@ -46,8 +44,10 @@ pub fn dispatchers() -> Vec<Dispatcher> {
     let mut all = vec![keep()];
     for function in functions() {
         let Some(distribute) = &function.distribute else { continue };
-        all.push(single(function, distribute));
-        all.extend(function.merge.as_ref().map(|merge| twin(&merge.batch, distribute)));
+        if *distribute != Distribute::Written {
+            all.push(single(function, distribute));
+            all.extend(function.merge.as_ref().map(|merge| twin(&merge.batch, distribute)));
+        }
     }
     all
 }
@@ -82,6 +82,7 @@ fn single(function: &Function, distribute: &Distribute) -> Dispatcher {
         ),
         Distribute::List => return list(&head, &arguments),
         Distribute::Sum => return sum(&head),
+        Distribute::Written => panic!("the text of {name} is written"),
     };
     let enter = if head.is_stable { "" } else { "    perform hotrow.enter_shard(shard);\n" };
     let run = match &head.returns {
@@ -151,8 +152,8 @@ begin
     ))
 }
 
-/// The statements that run a part of a batch on its shard, and those after the last part. The rows of a call have its number in
-/// front, or there is one row for each call.
+/// The statements that run a part of a batch on its shard, and those after the last part, which return all rows in the order of
+/// the calls. The rows of a call have its number in front, or there is one row for each call.
 fn each_shard(head: &Head, columns: &[(String, String)], call: &str, results: &str) -> (String, String) {
     let name = &head.name;
     let parts = head.arguments(|parameter| {
@@ -162,33 +163,32 @@ fn each_shard(head: &Head, columns: &[(String, String)], call: &str, results: &s
         )
     });
     let columns_with_types: Vec<_> = columns.iter().map(|(name, of)| format!("{name} {of}")).collect();
-    if columns[0].0 == "call" {
-        let places = head.parameters.len() + 1;
-        (
-            format!(
-                "        return query execute format('{}', one)\n        using {parts}, places;\n",
-                call.replacen("f.call", &format!("(${places})[f.call]"), 1)
-            ),
-            String::new(),
-        )
+    let call = call.replacen(results, "array_agg(to_jsonb(f) order by f.ordinality)", 1);
+    let run = format!(
+        "        execute format('{}with ordinality f', one)\n        into part using {parts};\n",
+        call.trim_end_matches('f')
+    );
+    let has_number = columns[0].0 == "call";
+    let collect = if has_number {
+        "        for i in 1 .. coalesce(cardinality(part), 0) loop\n\
+         \x20           answers := answers || jsonb_set(part[i], '{call}', to_jsonb(places[(part[i] ->> 'call')::int]));\n\
+         \x20       end loop;\n"
     } else {
-        (
-            format!(
-                "        execute format('{}', one)\n        into part using {parts};\n\
-                 \x20       for i in 1 .. cardinality(places) loop\n\
-                 \x20           answers[places[i]] := part[i];\n        end loop;\n",
-                call.replacen(results, "array_agg(to_jsonb(f) order by f.ordinality)", 1)
-                    .trim_end_matches('f')
-                    .to_owned()
-                    + "with ordinality f"
-            ),
-            format!(
-                "    return query select t.* from unnest(answers) with ordinality a (answer, n)\n        \
-                 cross join lateral jsonb_to_record(a.answer) t ({}) order by a.n;\n",
-                columns_with_types.join(", ")
-            ),
-        )
-    }
+        "        for i in 1 .. cardinality(places) loop\n\
+         \x20           answers[places[i]] := part[i];\n        end loop;\n"
+    };
+    let results: Vec<_> = columns
+        .iter()
+        .map(|(name, _)| if name == "again_in" { AGAIN_IN.replace("f.", "t.") } else { format!("t.{name}") })
+        .collect();
+    let order = if has_number { "t.call, a.n" } else { "a.n" };
+    let finish = format!(
+        "    return query select {} from unnest(answers) with ordinality a (answer, n)\n        \
+         cross join lateral jsonb_to_record(a.answer) t ({}) order by {order};\n",
+        results.join(", "),
+        columns_with_types.join(", ")
+    );
+    (run + collect, finish)
 }
 
 /// A page of a list: a page of each shard, of which the first rows remain.
@@ -286,7 +286,6 @@ impl Head {
             text: format!("create or replace function hotrow.{name}({head}"),
             parameters: parameters.into_iter().filter(|name| !name.is_empty()).collect(),
             returns,
-            is_void: rest.trim_start().starts_with("returns void"),
             is_stable: options.split_whitespace().any(|word| word == "stable"),
         }
     }
@@ -342,7 +341,8 @@ mod tests {
 
     #[test]
     fn every_distributed_function_is_replaced() {
-        let all = dispatchers();
+        let mut all = dispatchers();
+        all.extend(super::super::feeds::calls());
         let distributed = functions().iter().filter(|function| function.distribute.is_some());
         for function in distributed {
             let names =
@@ -361,10 +361,9 @@ mod tests {
     }
 
     #[test]
-    fn the_counters_sales_and_queues_are_distributed() {
+    fn the_functions_of_all_areas_are_distributed() {
         for function in functions() {
-            let is_distributed = ["counters", "sales", "queues"].contains(&function.area);
-            assert_eq!(function.distribute.is_some(), is_distributed, "{}", function.name);
+            assert_eq!(function.distribute.is_some(), function.area != "base", "{}", function.name);
         }
     }
 }

@@ -1,88 +1,81 @@
-//! The functions of feeds in a distributed pack. Feeds stay on the coordinator, because a post is delivered to users of all
-//! shards. Each function is called through one of the same name that refuses the call on any other node. This module asks no
-//! server.
+//! The functions of feeds in a distributed pack that need several shards: an author and the followers can be in different ones.
+//! Their text is in `sql/citus/feed_calls.sql`. This module asks no server.
 
-use super::dispatch::{Dispatcher, Head, Returns};
-use crate::functions::functions;
+use super::dispatch::{Dispatcher, Head};
 use crate::migrations::MIGRATIONS;
 
-/// The schema of the functions that do the work. PL/pgSQL compiles a whole function before it runs a part of it, and they name
-/// tables that other nodes do not have.
-pub const SCHEMA: &str = "hotrow_feeds";
+/// Statements that create functions in place of those of the migrations.
+const CALLS: &str = include_str!("../../sql/citus/feed_calls.sql");
 
-/// The names of the functions.
-fn names() -> impl Iterator<Item = &'static str> {
-    let feeds = functions().iter().filter(|function| function.area == "feeds");
-    feeds.flat_map(|function| {
-        let twin = function.merge.as_ref().map(|merge| merge.batch.as_str());
-        std::iter::once(function.name.as_str()).chain(twin)
-    })
-}
+/// Functions of the migrations that a shard does not have, because they need several shards.
+pub(super) const NOT_IN_A_SHARD: [&str; 11] = [
+    "follow",
+    "follow_batch",
+    "unfollow",
+    "unfollow_batch",
+    "purge_posts",
+    "fan_out",
+    "bring",
+    "bring_left",
+    "bring_next",
+    "lock_free",
+    "add_ranking",
+];
 
 /// The functions that clients call.
-pub fn fronts() -> impl Iterator<Item = Dispatcher> {
-    names().map(|name| {
-        let head = Head::of(name);
-        let arguments = head.arguments(|parameter| format!("{name}.{parameter}"));
-        let call = format!("from {SCHEMA}.{name}({arguments}) f");
-        let run = match &head.returns {
-            Returns::Out(outs) => {
-                let targets: Vec<_> = outs.iter().map(|out| format!("{name}.{out}")).collect();
-                format!("    select f.* into {} {call};\n", targets.join(", "))
-            }
-            Returns::Table(_) | Returns::Rows(_) => format!("    return query select f.* {call};\n"),
-            Returns::Value if head.is_void => format!("    perform {SCHEMA}.{name}({arguments});\n"),
-            Returns::Value => format!("    return {SCHEMA}.{name}({arguments});\n"),
-        };
-        head.with_body(&format!("\nbegin\n    perform hotrow.check_coordinator('{name}');\n{run}end\n"))
-    })
+pub fn calls() -> Vec<Dispatcher> {
+    let mut all: Vec<_> = CALLS.split("\ncreate or replace function hotrow.").skip(1).map(call).collect();
+    all.push(add_ranking());
+    all
 }
 
-/// The statements that create the functions that do the work.
-pub fn functions_of_the_coordinator() -> String {
-    names()
-        .map(|name| {
-            original(name).replacen(
-                "create function hotrow.",
-                &format!("create or replace function {SCHEMA}."),
-                1,
-            )
-        })
-        .collect()
+fn call(text: &str) -> Dispatcher {
+    let name = text.split('(').next().unwrap_or_default();
+    let body = text.split("$$").nth(1).unwrap_or_default();
+    Head::of(name).with_body(body)
 }
 
-/// The statement of the migrations that creates a function.
-fn original(name: &str) -> String {
-    let beginning = format!("\ncreate function hotrow.{name}(");
-    let found = MIGRATIONS.iter().rev().find_map(|migration| migration.file.split_once(&beginning));
-    let (_, rest) = found.unwrap_or_else(|| panic!("no migration creates {name}"));
-    let (text, _) = rest.split_once("\n$$;\n").unwrap_or((rest, ""));
-    format!("{beginning}{text}\n$$;\n")
+/// Rankings run on every node. The function that clients call runs only on the coordinator, which can change the others.
+fn add_ranking() -> Dispatcher {
+    const NAME: &str = "add_ranking";
+    let beginning = format!("\ncreate function hotrow.{NAME}(");
+    let text = MIGRATIONS.iter().rev().find_map(|migration| migration.file.split_once(&beginning));
+    let body = text.and_then(|(_, text)| text.split("$$").nth(1)).unwrap_or_default();
+    let body = body
+        .replacen("\nbegin\n", &format!("\nbegin\n    perform hotrow.check_coordinator('{NAME}');\n"), 1)
+        .replace("\nend\n", "\n    perform hotrow.share_ranking(add_ranking.ranking);\nend\n");
+    Head::of(NAME).with_body(&body)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::functions::{Distribute, functions};
 
     #[test]
-    fn every_function_of_feeds_refuses_calls_elsewhere_before_it_names_a_table() {
-        let fronts: Vec<_> = fronts().collect();
-        let due = functions().iter().filter(|function| function.area == "feeds");
-        let due: usize = due.map(|function| 1 + usize::from(function.merge.is_some())).sum();
-        assert_eq!(fronts.len(), due);
-        for front in &fronts {
-            let name = &front.name;
-            assert!(
-                front
-                    .body
-                    .starts_with(&format!("\nbegin\n    perform hotrow.check_coordinator('{name}');\n"))
-            );
-            assert_eq!(front.body.matches("hotrow.").count(), 1, "{name}: {}", front.body);
-            assert_eq!(front.body.matches(&format!("{SCHEMA}.{name}(")).count(), 1, "{name}: {}", front.body);
-            assert!(front.text.contains(" security definer set search_path = "), "{}", front.text);
+    fn every_function_that_needs_several_shards_has_a_text_with_its_head() {
+        let calls = calls();
+        let mut names: Vec<_> = calls.iter().map(|call| call.name.as_str()).collect();
+        names.sort_unstable();
+        let mut wanted = vec!["add_ranking"];
+        for function in functions() {
+            if function.distribute == Some(Distribute::Written) {
+                wanted.push(&function.name);
+                wanted.extend(function.merge.as_ref().map(|merge| merge.batch.as_str()));
+            }
         }
-        let text = functions_of_the_coordinator();
-        assert_eq!(text.matches("\ncreate or replace function hotrow_feeds.").count(), due);
-        assert_eq!(text.matches("\n$$;\n").count(), due);
+        wanted.sort_unstable();
+        assert_eq!(names, wanted);
+        for call in &calls[..calls.len() - 1] {
+            assert!(CALLS.contains(call.text.trim_end()), "{} has another head in the migrations", call.name);
+        }
+    }
+
+    #[test]
+    fn a_ranking_is_shared_after_it_is_registered() {
+        let call = add_ranking();
+        assert!(call.body.contains("\nbegin\n    perform hotrow.check_coordinator('add_ranking');\n"));
+        let insert = call.body.find("insert into hotrow.ranking").unwrap();
+        assert!(call.body.find("perform hotrow.share_ranking").unwrap() > insert, "{}", call.body);
     }
 }

@@ -1,9 +1,10 @@
 //! `hotrow migrate --distribute`: makes the shards of a distributed pack on a cluster of Citus, and lets calls go there.
 //!
-//! Counters, sales and queues are divided by the hash of their names into a fixed number of shards. A shard is a schema with
-//! all tables of these areas, which Citus keeps on one node and moves as a whole. Everything that belongs to one name is
-//! therefore on one node: ledger, requests, buyers, reservations, orders. Rows that the coordinator's own tables have are moved
-//! there in the last step. Feeds stay on the coordinator, because a post is delivered to users of all shards (`feeds.rs`).
+//! Counters, sales and queues are divided by the hash of their names into a fixed number of shards, and feeds by that of the
+//! user. A shard is a schema with all tables of these areas, which Citus keeps on one node and moves as a whole. Everything that
+//! belongs to one name is therefore on one node: ledger, requests, buyers, reservations, orders. So is everything of one user:
+//! posts, followers, inbox. A post reaches the followers in other shards by fan-out (`feeds.rs`). Rows that the coordinator's own
+//! tables have are moved to the shards in the last step.
 //!
 //! Each step is a transaction and can be repeated, so a run that was interrupted is completed by the next one.
 
@@ -31,7 +32,7 @@ pub const SHARDS_MAX: i32 = 64;
 /// All functions that a distributed pack replaces.
 pub(crate) fn dispatchers() -> Vec<Dispatcher> {
     let mut all = dispatch::dispatchers();
-    all.extend(feeds::fronts());
+    all.extend(feeds::calls());
     all
 }
 
@@ -63,8 +64,7 @@ pub async fn distribute(client: &mut Client, role: &str, shards: i32) -> Result<
     transaction
         .batch_execute(&include_str!("../../sql/citus/shards.sql").replace("SHARDS", &shards.to_string()))
         .await?;
-    transaction.batch_execute(include_str!("../../sql/citus/feeds.sql")).await?;
-    transaction.batch_execute(&feeds::functions_of_the_coordinator()).await?;
+    transaction.batch_execute(include_str!("../../sql/citus/feed_parts.sql")).await?;
     transaction.batch_execute(include_str!("../../sql/citus/move.sql")).await?;
     for dispatcher in dispatchers() {
         transaction.batch_execute(&dispatcher.text).await?;
@@ -131,7 +131,8 @@ async fn make_tables(client: &mut Client, number: i32) -> Result<(), Error> {
             // Settings that were changed before apply to the shards too. Each shard has its own ring and secret.
             let settings = format!(
                 "update {schema}.setting s set request_retention = h.request_retention, \
-                 history_retention = h.history_retention, snapshot_every = h.snapshot_every from hotrow.setting h;
+                 history_retention = h.history_retention, snapshot_every = h.snapshot_every, inbox_length = h.inbox_length, \
+                 inbox_age = h.inbox_age from hotrow.setting h;
                  select citus_schema_distribute('{schema}')"
             );
             transaction.batch_execute(&settings).await.map_err(failed)?;
@@ -162,7 +163,7 @@ pub(crate) async fn functions_by_schema(
     client: &impl GenericClient,
     shards: i32,
 ) -> Result<Vec<(String, String)>, Error> {
-    let mut all = vec![(feeds::SCHEMA.to_owned(), feeds::functions_of_the_coordinator())];
+    let mut all = Vec::new();
     for number in 0..shards {
         all.push((schema(number), functions_of_shard(client, number).await?));
     }
@@ -187,7 +188,7 @@ async fn share(client: &mut Client) -> Result<(), Error> {
     transaction.batch_execute(share).await?;
     let functions = "select create_distributed_function(p.oid::regprocedure) from pg_proc p \
         where p.pronamespace = 'hotrow'::regnamespace and p.proname in \
-        ('signature', 'misfit', 'fitting_rules', 'merge_rules', 'null_argument', 'bad_argument', 'check_batch')";
+        ('signature', 'misfit', 'fitting_rules', 'merge_rules', 'null_argument', 'bad_argument', 'check_batch', 'check_pairs')";
     transaction.batch_execute(functions).await?;
     Ok(transaction.commit().await?)
 }

@@ -1,5 +1,4 @@
-//! The text of one shard of a distributed pack: the tables, views and functions of counters, sales and queues in a schema of
-//! their own. It is made from the migrations. This module asks no server.
+//! The text of one shard of a distributed pack: the tables, views and functions of all areas in a schema of their own. It is made from the migrations. This module asks no server.
 //!
 //! A function of a shard runs only on the node that has the shard. It names the tables there (`counter_102008`), not the
 //! distributed table (`counter`), so PostgreSQL itself plans its statements, and it may use whatever PostgreSQL can do. The
@@ -7,10 +6,14 @@
 
 use std::collections::BTreeMap;
 
+use super::feeds::NOT_IN_A_SHARD;
 use crate::migrations::{MIGRATIONS, Migration};
 
 /// The areas that a shard has. The manifests declare how each of their functions is distributed.
-const AREAS: [&str; 3] = ["counters", "sales", "queues"];
+const AREAS: [&str; 4] = ["counters", "sales", "queues", "feeds"];
+
+/// The functions that only a shard has.
+const FEEDS: &str = include_str!("../../sql/citus/feed_shard.sql");
 
 /// The migrations of the area `base` that these areas need.
 const BASE: [&str; 2] = ["0001_settings", "0002_requests"];
@@ -19,6 +22,9 @@ const BASE: [&str; 2] = ["0001_settings", "0002_requests"];
 fn parts() -> impl Iterator<Item = &'static Migration> {
     MIGRATIONS.iter().filter(|migration| AREAS.contains(&migration.area) || BASE.contains(&migration.name))
 }
+
+/// How a shard stores feeds.
+const STORAGE: &str = include_str!("../../sql/citus/feed_storage.sql");
 
 /// The schema of a shard.
 pub fn schema(shard: i32) -> String {
@@ -50,6 +56,7 @@ impl Statements {
                 all.tables.push_str(before);
                 match to {
                     Kind::View => all.views.push_str(&found[..end]),
+                    Kind::Function if NOT_IN_A_SHARD.contains(&function_name(found)) => {}
                     Kind::Function => all.functions.push_str(&found[..end]),
                     // All parts of the pack share it: an argument of a call has this type.
                     Kind::Shared => {}
@@ -58,6 +65,8 @@ impl Statements {
             }
             all.tables.push_str(rest);
         }
+        all.tables = feed_tables(&all.tables);
+        all.functions.push_str(FEEDS);
         all
     }
 
@@ -79,6 +88,37 @@ enum Kind {
     View,
     Function,
     Shared,
+}
+
+/// The name of the function that a statement creates.
+fn function_name(statement: &str) -> &str {
+    let name = statement.trim_start().trim_start_matches("create function hotrow.");
+    name.split('(').next().unwrap_or_default()
+}
+
+/// The tables of feeds in a shard. They have no partitions, all posts are brought by fan-out, and the numbers of an identity
+/// column, which no node knows, are replaced.
+fn feed_tables(tables: &str) -> String {
+    let mut text = tables.to_owned();
+    for (from, to) in [
+        (" partition by hash (user_id)", ""),
+        (" partition by hash (author)", ""),
+        ("default 1000 check (feed_inline >= 0)", "default 0 check (feed_inline = 0)"),
+        (
+            "default 10000 check (feed_pull_above >= 0)",
+            "default 9223372036854775807 check (feed_pull_above = 9223372036854775807)",
+        ),
+        (
+            "number bigint generated always as identity primary key",
+            "number bigint not null default (extract(epoch from clock_timestamp()) * 1000000)::bigint",
+        ),
+    ] {
+        text = text.replace(from, to);
+    }
+    let beginning = "\n-- Partitions by user and author.";
+    let Some((before, rest)) = text.split_once(beginning) else { return text };
+    let (_, after) = rest.split_once("\n$$;\n").unwrap_or(("", rest));
+    format!("{before}\n{STORAGE}{after}")
 }
 
 /// The schema and its tables. They are ordinary tables until Citus distributes the schema.
@@ -138,6 +178,11 @@ fn replacements(names: &Names) -> Vec<(&'static str, String)> {
     };
     let mut all = reservations();
     all.extend([
+        // An entry with a text of its own needs no post.
+        (
+            "e.post_id is not null and p.author = e.from_user",
+            "e.post_id is not null and e.content is null and p.author = e.from_user".to_owned(),
+        ),
         ("'request_pkey'", format!("'{}'", key("request"))),
         (
             "execute format('truncate hotrow.ledger_%s, hotrow.log_entry_%s', following, following);",
@@ -216,7 +261,9 @@ fn rename(text: &str, schema: &str, names: &Names) -> String {
         let is_part = before.chars().next_back().is_some_and(|c| is_name(c) || c == '\'');
         let verb = before.trim_end().rsplit(|c| !is_name(c)).next().unwrap_or_default();
         // Hints name what a client can use.
-        if is_part || matches!(verb, "with" | "in") || name == "receipts" {
+        // The copy of a ranking's function is shared by all shards.
+        let is_ranking = name.is_empty() && following.starts_with("%I(");
+        if is_part || matches!(verb, "with" | "in") || name == "receipts" || is_ranking {
             out.extend([WORD, name]);
             continue;
         }
@@ -225,7 +272,8 @@ fn rename(text: &str, schema: &str, names: &Names) -> String {
             None => out.extend([schema, ".", name]),
             Some(at_node) => out.extend([schema, ".", at_node]),
         }
-        if verb == "into" && uses_table && !names.tables.is_empty() {
+        let has_alias = following.starts_with(" as ");
+        if verb == "into" && uses_table && !has_alias && !names.tables.is_empty() {
             // Clauses of an INSERT name the row by the table.
             out.extend([" as ", name]);
         }
@@ -261,18 +309,34 @@ mod tests {
     fn the_migrations_are_split_into_tables_views_and_functions() {
         let statements = Statements::read();
         for text in [&statements.tables, &statements.views] {
+            let text = text.replace(STORAGE, "");
             assert!(!text.contains("create function") && !text.contains("$$"), "{text}");
         }
         assert_eq!(statements.views.matches("create view").count(), 2);
         let created: usize = parts().map(|migration| migration.file.matches("create function").count()).sum();
-        assert_eq!(statements.functions.matches("create function").count(), created);
+        let more = FEEDS.matches("create function").count();
+        assert_eq!(
+            statements.functions.matches("create function").count(),
+            created + more - NOT_IN_A_SHARD.len()
+        );
+        for text in ["partition by hash", "identity", "Partitions by user"] {
+            assert!(!statements.tables.contains(text), "{text}");
+        }
+        for text in ["check (feed_inline = 0)", "check (feed_pull_above = ", "hotrow.inbox set (fillfactor"] {
+            assert!(statements.tables.contains(text), "{text}");
+        }
         assert!(names().tables.contains_key("queue_order_3"), "{:?}", names());
     }
 
     #[test]
     fn a_function_of_a_shard_uses_the_tables_of_the_node() {
         let text = functions(3, &names());
-        assert!(!text.contains(" hotrow.") || text.contains("'hotrow_wake'"), "other schema");
+        // Types of arguments, rankings, and hints, which all shards share.
+        for (place, _) in text.match_indices(" hotrow.") {
+            let after = &text[place + " hotrow.".len()..];
+            let is_shared = ["%I($1", "receipts", "add_ranking", "setting."].iter().any(|name| after.starts_with(name));
+            assert!(is_shared, "other schema: {}", &after[..60]);
+        }
         for (place, _) in text.match_indices("hotrow_shard_3.") {
             let (before, after) = text.split_at(place);
             let name = after["hotrow_shard_3.".len()..]

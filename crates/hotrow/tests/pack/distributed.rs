@@ -29,10 +29,10 @@ const KILLS: usize = 10;
 /// call that ran through the coordinator.
 const TRY_AGAIN: [&str; 7] = ["08007", "08006", "57P01", "57P02", "57P03", "40001", "XX000"];
 /// Options of the gateways.
-const LANES: &[&str] = &["--citus-lanes", "true"];
+pub const LANES: &[&str] = &["--citus-lanes", "true"];
 
 /// A cluster with two workers that has the pack in this number of shards. None if there is no Citus on this machine.
-fn cluster(shards: usize) -> Option<Cluster> {
+pub fn cluster(shards: usize) -> Option<Cluster> {
     let Some(binaries) = Binaries::with_citus() else {
         eprintln!(
             "not run: no PostgreSQL with Citus here; set HOTROW_CITUS_BIN to the folder of its binaries"

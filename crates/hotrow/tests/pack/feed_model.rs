@@ -18,7 +18,7 @@ const SEEDS: u64 = 60;
 const STEPS: usize = 60;
 const SEEDS_MAX: u64 = 200;
 const LIMITS: FeedLimits = FeedLimits { inline: 2, pull_above: 3, kept: 64 };
-pub const SETTINGS: &str =
+const SETTINGS: &str =
     "update hotrow.setting set feed_inline = 2, feed_pull_above = 3, inbox_length = 64";
 
 /// Makes calls about a few users. Their numbers begin at `base`, which keeps runs in one database apart.
@@ -268,9 +268,19 @@ fn ask(line: &mut Line, commands: &[FeedCommand]) -> Result<Vec<Vec<String>>, St
 }
 
 /// The first difference between SQL and model, with all calls up to it.
-pub fn difference(line: &mut Line, seed: u64) -> Option<String> {
+fn difference(line: &mut Line, seed: u64) -> Option<String> {
+    difference_among(line, seed, LIMITS, |commands| commands)
+}
+
+/// The same with the calls that `choose` leaves of each batch.
+pub fn difference_among(
+    line: &mut Line,
+    seed: u64,
+    limits: FeedLimits,
+    mut choose: impl FnMut(Vec<FeedCommand>) -> Vec<FeedCommand>,
+) -> Option<String> {
     let mut workload = Workload::new(seed);
-    let mut feeds = Feeds::new(LIMITS);
+    let mut feeds = Feeds::new(limits);
     let mut trace = String::new();
     let mut opening = workload.opening().into_iter();
     let mut steps = 0;
@@ -282,6 +292,10 @@ pub fn difference(line: &mut Line, seed: u64) -> Option<String> {
             None => vec![FeedCommand::FanOut { most: 10_000 }],
         };
         steps += 1;
+        let commands = choose(commands);
+        if commands.is_empty() {
+            continue;
+        }
         let found = ask(line, &commands);
         let right = feeds.apply(&commands);
         let texts: Vec<_> = commands.iter().map(ToString::to_string).collect();

@@ -11,6 +11,7 @@ mod bad_input;
 mod client;
 mod concurrent;
 mod distributed;
+mod distributed_feeds;
 mod faults;
 mod feed_model;
 mod feeds;

@@ -1,6 +1,6 @@
 //! The distribution of a schema pack that is in use: counters, sales and queues are moved with their history, requests and
-//! leases, also while clients call. And what the commands about a distributed pack say: the comparison of its functions, and calls
-//! of feeds on the wrong node.
+//! leases, and feeds with their followers, posts on their way and unread messages, also while clients call. And what the commands
+//! about a distributed pack say: the comparison of its functions.
 
 use std::process::{Child, Output, Stdio};
 use std::thread;
@@ -8,11 +8,9 @@ use std::time::{Duration, Instant};
 
 use hotrow_postgres::{Binaries, Cluster};
 use hotrow_testkit::line::Line;
-use hotrow_testkit::{Gateway, PATIENCE, distribute, hotrow, migrate};
+use hotrow_testkit::{PATIENCE, distribute, hotrow, migrate};
 
 use crate::distributed::{connect, value, verify};
-use crate::feed_model;
-use crate::same_as_model::none_differs;
 
 const SHARDS: usize = 4;
 
@@ -227,50 +225,4 @@ fn the_comparison_covers_the_shards_and_the_nodes() {
     assert!(!fits && text.contains(&node), "{text}");
     distribute(&cluster.coordinator.url(), SHARDS);
     assert!(check().0);
-}
-
-#[test]
-fn feeds_work_on_the_coordinator_and_say_so_elsewhere() {
-    let Some(cluster) = cluster() else { return };
-    distribute(&cluster.coordinator.url(), SHARDS);
-    let calls = [
-        "select hotrow.follow(2, 1)",
-        "select hotrow.mute(2, 1, false)",
-        "select hotrow.post(1, 'x')",
-        "select hotrow.push(2, 3, 'x')",
-        "select count(*) from hotrow.consume(2, 1)",
-        "select count(*) from hotrow.peek(2, 1)",
-        "select hotrow.unread(2)",
-        "select hotrow.mark_read_up_to(2, 1)",
-        "select count(*) from hotrow.past(2)",
-        "select hotrow.unfollow(2, 1)",
-        "select hotrow.fan_out()",
-        "select hotrow.trim_feeds(1)",
-        "select posts_queued from hotrow.feed_stats()",
-        "select count(*) from hotrow.push_batch('{1,2}', '{3,3}', '{a,b}')",
-        "select count(*) from hotrow.post_batch('{1}', '{b}')",
-        "select count(*) from hotrow.follow_batch('{5}', '{1}')",
-        "select count(*) from hotrow.unfollow_batch('{5}', '{1}')",
-        "select count(*) from hotrow.consume_batch('{2}', '{1}')",
-    ];
-    let gateways = [&cluster.coordinator, &cluster.workers[0]]
-        .map(|server| Gateway::in_front_of(&server.url(), &["--citus-lanes", "true"]));
-    for port in [cluster.coordinator.port(), gateways[0].port()] {
-        let mut line = connect(port);
-        for call in calls {
-            assert_eq!(line.query(call).error(), None, "{call}");
-        }
-        assert_eq!(value(&mut line, "select hotrow.unread(1) > 0"), "t");
-    }
-    let mut line = connect(cluster.coordinator.port());
-    assert_eq!(line.query(feed_model::SETTINGS).error(), None);
-    none_differs(10, |seed| feed_model::difference(&mut line, seed));
-    for port in [cluster.workers[1].port(), gateways[1].port()] {
-        let mut line = connect(port);
-        for call in calls {
-            let error = line.query(call).error().unwrap_or_else(|| panic!("{call} runs on a worker"));
-            assert_eq!(error.code, "0A000", "{call}: {}", error.message);
-            assert!(error.message.ends_with(" was called on a worker"), "{call}: {}", error.message);
-        }
-    }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::distribution::Distribution;
-use crate::key::{Key, KeySource, KeySpec};
+use crate::key::{Key, KeySource, KeySpec, ValueForm};
 use crate::lane::LaneKind;
 
 use crate::classify::effects::effect::Effect;
@@ -264,17 +264,20 @@ fn check_distributed_call(
     let Some(column) = key.columns.iter().find(|column| column.name == distribution.column) else {
         return not("is distributed, and its arguments do not show on which node its rows are");
     };
-    // The server removes blanks from a value of another type before it computes the hash.
+    // The server converts a value of another type before it computes the hash, for example removes its blanks.
     let is_plain = match column.source {
         KeySource::Param(param) => {
             let declared = types.get(usize::from(param)).copied().unwrap_or_default();
             builtin_types::OPEN.contains(&declared)
-                || matches!(declared, builtin_types::TEXT | builtin_types::VARCHAR)
+                || match ValueForm::of_type(distribution.type_oid) {
+                    ValueForm::Integer => ValueForm::of_type(declared) == ValueForm::Integer,
+                    _ => matches!(declared, builtin_types::TEXT | builtin_types::VARCHAR),
+                }
         }
         _ => true,
     };
     if !is_plain {
-        return not("is distributed, and its key is not of the type text");
+        return not("is distributed, and its key is of another type than the function's parameter");
     }
     // The OIDs of other types differ from node to node.
     let elements = merging.map(|merging| merging.elements.as_slice()).unwrap_or_default();
