@@ -75,6 +75,106 @@ const READS: [&str; 9] = [
     "select string_agg(p::text, ' ') from hotrow.peek(1, 9) p",
 ];
 
+/// Feeds with posts of every kind of delivery. Author 10 has a post that one of three followers has got. Author 11 has become too
+/// big for fan-out: two of five followers have got the post that tells them to fetch the next one.
+const FEEDS: &str = "
+    update hotrow.setting set feed_inline = 2, feed_pull_above = 4;
+    create function public.longest(user_id bigint, from_user bigint, created_at timestamptz, content text)
+        returns double precision language sql as 'select length(content)';
+    select hotrow.add_ranking('longest', 'public.longest(bigint,bigint,timestamptz,text)');
+    select hotrow.follow(1, 9), hotrow.follow(2, 9), hotrow.post(9, 'at once', '00000000-0000-0000-0000-000000000009');
+    select hotrow.post(9, 'at once too'), hotrow.push(1, 3, 'a message of its own'), hotrow.mute(2, 9);
+    select hotrow.follow(u, 10) from generate_series(1, 3) u;
+    select hotrow.post(10, 'slow');
+    select hotrow.fan_out(1);
+    select hotrow.follow(u, 11) from generate_series(1, 5) u;
+    select hotrow.post(11, 'the last brought');
+    select hotrow.post(11, 'to be fetched');
+    select hotrow.fan_out(1);
+    select hotrow.fan_out(2);
+    select hotrow.follow(6, 11, 1);
+    select hotrow.post(11, 'to be fetched too');
+    select hotrow.consume(1, 2)";
+
+/// What each user has got in the end, by author.
+const RECEIVED: &str = "select string_agg(p.content || case when p.consumed then '!' else '' end, ', ' order by p.from_user, p.entry_id)
+    from hotrow.past(USER, null, 100) p";
+
+#[test]
+fn feeds_in_use_are_moved_and_every_post_arrives_once() {
+    let Some(cluster) = cluster() else { return };
+    let mut line = connect(cluster.coordinator.port());
+    for statement in FEEDS.split(";\n") {
+        assert_eq!(line.query(statement).error(), None, "{statement}");
+    }
+    let pending = "select concat_ws(' ', (select count(*) from hotrow.fan_out where author = 10), (select count(*) from
+        hotrow.fan_out where author = 11), (select count(*) from hotrow.pull))";
+    assert_eq!(value(&mut line, pending), "1 1 3", "the data are not those that this test is about");
+    distribute(&cluster.coordinator.url(), SHARDS);
+    let mut line = connect(cluster.coordinator.port());
+    let mut worker = connect(cluster.workers[0].port());
+    assert_eq!(value(&mut line, "select posts_queued from hotrow.feed_stats()"), "1", "only that of author 10");
+    let again = "select post_id from hotrow.post(9, 'at once', '00000000-0000-0000-0000-000000000009')";
+    assert_eq!(value(&mut worker, again), "1");
+    while value(&mut worker, "select hotrow.fan_out(2)") != "0" {}
+    let all = "the last brought, to be fetched, to be fetched too";
+    for (user, expected) in [
+        (1, format!("a message of its own, at once!, at once too!, slow, {all}")),
+        (2, format!("at once, at once too, slow, {all}")),
+        (3, format!("slow, {all}")),
+        (4, all.to_owned()),
+        (5, all.to_owned()),
+        (6, "to be fetched, to be fetched too".to_owned()),
+    ] {
+        assert_eq!(value(&mut line, &RECEIVED.replace("USER", &user.to_string())), expected, "user {user}");
+        let unread = expected.split(", ").filter(|content| !content.ends_with('!')).count();
+        assert_eq!(value(&mut worker, &format!("select hotrow.unread({user})")), unread.to_string());
+    }
+    // All of these authors' later posts are brought, and a mute from before is still one.
+    for author in [9, 10, 11] {
+        assert_eq!(line.query(&format!("select hotrow.post({author}, 'later')")).error(), None);
+    }
+    while value(&mut line, "select hotrow.fan_out()") != "0" {}
+    let later = "select string_agg(u || ':' || (select count(*) from hotrow.past(u) p where p.content = 'later'), ' ' order by u)
+        from generate_series(1, 6) u";
+    assert_eq!(value(&mut worker, later), "1:3 2:2 3:2 4:1 5:1 6:1");
+    verify(&cluster);
+}
+
+#[test]
+fn rankings_are_moved_and_shared_by_all_nodes() {
+    let Some(cluster) = cluster() else { return };
+    let mut line = connect(cluster.coordinator.port());
+    for statement in FEEDS.split(";\n").take(3) {
+        assert_eq!(line.query(statement).error(), None, "{statement}");
+    }
+    distribute(&cluster.coordinator.url(), SHARDS);
+    let mut line = connect(cluster.coordinator.port());
+    let shorter = "create function public.shortest(user_id bigint, from_user bigint, created_at timestamptz, content text)
+        returns double precision language sql as 'select -length(content)'";
+    let add = "select hotrow.add_ranking('shortest', 'public.shortest(bigint,bigint,timestamptz,text)')";
+    for statement in [shorter, add, add] {
+        assert_eq!(line.query(statement).error(), None, "{statement}");
+    }
+    let mut worker = connect(cluster.workers[1].port());
+    let error = worker.query(add).error().unwrap();
+    assert_eq!((error.code.as_str(), error.message.as_str()), ("0A000", "hotrow.add_ranking was called on a worker"));
+    for user in 1..=8 {
+        for content in ["of three", "a", "the longest of three"] {
+            assert_eq!(worker.query(&format!("select hotrow.push({user}, 9, '{content}')")).error(), None);
+        }
+        for line in [&mut line, &mut worker] {
+            let first = |sort| format!("select content from hotrow.peek({user}, 1, '{sort}')");
+            assert_eq!(value(line, &first("longest")), "the longest of three");
+            assert_eq!(value(line, &first("shortest")), "a");
+        }
+    }
+    // A repeated distribution keeps them.
+    distribute(&cluster.coordinator.url(), SHARDS);
+    let mut line = connect(cluster.coordinator.port());
+    assert_eq!(value(&mut line, "select content from hotrow.consume(1, 1, 'shortest')"), "a");
+}
+
 fn reads(line: &mut Line) -> Vec<String> {
     READS.iter().map(|read| value(line, read)).collect()
 }
@@ -146,6 +246,9 @@ fn calls_during_the_move_are_counted_once_or_refused() {
         "select hotrow.reserve('shoe', 'bob', 1)".to_owned(),
         format!("select hotrow.confirm('{reservation}')"),
         "select hotrow.create_queue('late')".to_owned(),
+        "select hotrow.push(1, 2, 'late')".to_owned(),
+        "select hotrow.post(2, 'late')".to_owned(),
+        "select hotrow.follow(2, 1)".to_owned(),
     ];
     let late: Vec<_> =
         calls.iter().cloned().map(|call| thread::spawn(move || connect(port).query(&call).error())).collect();
@@ -174,6 +277,11 @@ fn calls_during_the_move_are_counted_once_or_refused() {
     let status = value(&mut line, &format!("select status from hotrow.confirm('{reservation}')"));
     assert_eq!(status, "confirmed", "the first call or this one");
     assert_eq!(value(&mut line, "select count(*) from hotrow.list_queues()"), done(4).to_string());
+    assert_eq!(value(&mut line, "select hotrow.unread(1)"), done(5).to_string());
+    let posts = "select coalesce(max(p.post_id), 0) from hotrow.follow(3, 2) f, hotrow.past(3) p";
+    assert_eq!(value(&mut line, posts), done(6).to_string());
+    let followed = value(&mut line, "select status from hotrow.unfollow(2, 1)");
+    assert_eq!(followed, if done(7) == 1 { "unfollowed" } else { "not_following" });
     println!("{errors:?}");
     verify(&cluster);
 }
