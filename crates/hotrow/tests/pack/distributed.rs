@@ -39,7 +39,9 @@ pub fn cluster(shards: usize) -> Option<Cluster> {
         );
         return None;
     };
-    let cluster = Cluster::start(&binaries, 2, |builder| builder).unwrap();
+    // A prepared part of a transaction keeps its locks until Citus commits or rolls it back.
+    let cluster =
+        Cluster::start(&binaries, 2, |builder| builder.setting("citus.recover_2pc_interval", "1s")).unwrap();
     distribute(&cluster.coordinator.url(), shards);
     Some(cluster)
 }
@@ -273,18 +275,19 @@ fn shards_that_move_lose_and_repeat_no_unit() {
     let ports = [gateway.port(), gateway.port(), cluster.workers[1].port()];
     under_load(&cluster, &ports, |line| {
         for shard in (0..SHARDS).cycle().take(MOVES) {
-            let here = format!(
-                "select nodeport from citus_shards where table_name::text = 'hotrow_shard_{shard}.gate'"
-            );
-            let from = value(line, &here);
-            let to = cluster.workers.iter().find(|worker| worker.port().to_string() != from).unwrap().port();
-            let command = format!(
-                "select citus_schema_move('hotrow_shard_{shard}', '127.0.0.1', {to}, 'block_writes')"
-            );
-            assert_eq!(line.query(&command).error(), None, "{command}");
+            move_shard(&cluster, line, shard);
         }
     });
     assert!(gateway.metric("merged_units_total") > 0, "no calls were merged");
+}
+
+/// Moves a shard to the other worker.
+pub fn move_shard(cluster: &Cluster, line: &mut Line, shard: usize) {
+    let here = format!("select nodeport from citus_shards where table_name::text = 'hotrow_shard_{shard}.gate'");
+    let from = value(line, &here);
+    let to = cluster.workers.iter().find(|worker| worker.port().to_string() != from).unwrap().port();
+    let command = format!("select citus_schema_move('hotrow_shard_{shard}', '127.0.0.1', {to}, 'block_writes')");
+    assert_eq!(line.query(&command).error(), None, "{command}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::stage::Stage;
 const SEEDS_MAX: u64 = 400;
 const CROWDS_MAX: usize = 4;
 
-/// A fault: the function, the replaced text, and its replacement.
+/// A fault: the function, with its schema if that is not `hotrow`, the replaced text, and its replacement.
 pub type Fault = (&'static str, &'static str, &'static str);
 
 /// Faults that one client notices.
@@ -86,8 +86,9 @@ pub fn seeds(index: usize, count: u64) -> Range<u64> {
 
 /// Plants a fault. Returns the SQL that repairs it.
 fn plant(line: &mut Line, (function, from, to): Fault) -> String {
+    let (schema, name) = function.split_once('.').unwrap_or(("hotrow", function));
     let definition = format!(
-        "select pg_get_functiondef(oid) from pg_proc where pronamespace = 'hotrow'::regnamespace and proname = '{function}'"
+        "select pg_get_functiondef(oid) from pg_proc where pronamespace = '{schema}'::regnamespace and proname = '{name}'"
     );
     let mut rows = line.query(&definition).rows();
     assert_eq!(rows.len(), 1, "{function} is one function");
