@@ -91,7 +91,8 @@ begin
         execute format('select f.* from hotrow_shard_%1$s.gate g cross join lateral'
             ' hotrow_shard_%1$s.purge_copies($1, $2) f', one)
         using array(select u.u from unnest(users) with ordinality u (u, n) where hotrow.shard_of(u.u) = one order by u.n),
-            array(select u.a from unnest(users, authors) with ordinality u (u, a, n) where hotrow.shard_of(u.u) = one order by u.n);
+            array(select u.a from unnest(users, authors) with ordinality u (u, a, n)
+                where hotrow.shard_of(u.u) = one order by u.n);
     end loop;
     return query
         select case when gone[u.call] then 'unfollowed' else 'not_following' end

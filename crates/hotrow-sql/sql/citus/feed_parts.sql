@@ -32,7 +32,8 @@ begin
             where u.fresh and hotrow.shard_of(u.user_id) = one) w
         where w.place <= w.backfill;
         -- Only the posts that this shard needs.
-        select array_agg(p.author) as authors, array_agg(p.post_id) as posts, array_agg(p.at) as at, array_agg(p.content) as content
+        select array_agg(p.author) as authors, array_agg(p.post_id) as posts, array_agg(p.at) as at,
+            array_agg(p.content) as content
         into used from unnest(authors, posts, end_following.at, end_following.content) p (author, post_id, at, content)
         join (select distinct w.author, w.post_id from unnest(pairs.authors, pairs.posts) w (author, post_id)) w
             on w.author = p.author and w.post_id = p.post_id;
@@ -120,7 +121,8 @@ begin
         free := free || here;
     end loop;
     if cardinality(free) > 0 then
-        execute format('select f.* from hotrow_shard_%1$s.gate g cross join lateral hotrow_shard_%1$s.take_left($1, $2, $3) f', home)
+        execute format('select f.* from hotrow_shard_%1$s.gate g cross join lateral'
+            ' hotrow_shard_%1$s.take_left($1, $2, $3) f', home)
         into taken using bring_posts.author, free, most;
         if taken.user_id is not null then
             -- Their inboxes are locked already.

@@ -211,7 +211,8 @@ declare
 begin
     -- The first posts, up to 50 megabytes of them, because they are passed on in one message.
     select array_agg(w.post_id), array_agg(w.at), array_agg(w.content) into posts, take_left.at, take_left.content from (
-        select p.post_id, p.at, p.content, sum(octet_length(p.content)) over (order by p.post_id) - octet_length(p.content) as size
+        select p.post_id, p.at, p.content,
+            sum(octet_length(p.content)) over (order by p.post_id) - octet_length(p.content) as size
         from (
             select distinct l.post_id from unnest(free) u (user_id)
             cross join lateral (
