@@ -66,10 +66,8 @@ set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as
 declare
     one int;
     places int[];
-    part record;
+    part boolean[];
     gone boolean[] := '{}';
-    users bigint[] := '{}';
-    authors bigint[] := '{}';
 begin
     perform hotrow.check_pairs(user_id, followee, 'followee');
     foreach one in array hotrow.shards_of(followee) loop
@@ -81,17 +79,15 @@ begin
         using array(select unfollow_batch.user_id[p] from unnest(places) with ordinality p (p, n) order by n),
             array(select followee[p] from unnest(places) with ordinality p (p, n) order by n);
         for i in 1 .. cardinality(places) loop
-            gone[places[i]] := part.gone[i];
+            gone[places[i]] := part[i];
         end loop;
-        users := users || part.users;
-        authors := authors || part.authors;
     end loop;
-    foreach one in array hotrow.shards_of(users) loop
+    foreach one in array hotrow.shards_of(user_id) loop
         perform hotrow.enter_shard(one);
         execute format('select f.* from hotrow_shard_%1$s.gate g cross join lateral'
             ' hotrow_shard_%1$s.purge_copies($1, $2) f', one)
-        using array(select u.u from unnest(users) with ordinality u (u, n) where hotrow.shard_of(u.u) = one order by u.n),
-            array(select u.a from unnest(users, authors) with ordinality u (u, a, n)
+        using array(select u.u from unnest(user_id) with ordinality u (u, n) where hotrow.shard_of(u.u) = one order by u.n),
+            array(select u.a from unnest(user_id, followee) with ordinality u (u, a, n)
                 where hotrow.shard_of(u.u) = one order by u.n);
     end loop;
     return query

@@ -15,7 +15,8 @@ language plpgsql set search_path = pg_catalog, pg_temp set enable_hashjoin = on 
 declare
     one int;
     followers bigint[] := array(
-        select u.user_id from unnest(user_id, fresh) with ordinality u (user_id, fresh, call) where u.fresh order by u.call);
+        select u.user_id from unnest(user_id, followee) with ordinality u (user_id, followee, call)
+        where u.user_id <> u.followee order by u.call);
     pairs record;
     used record;
 begin

@@ -91,6 +91,10 @@ end
 $$;
 
 -- The reader's side of follow: makes the followers' readers and inboxes, and writes the posts.
+--
+-- The followers are those of all calls, also of calls that found the pair. The call that made it can have failed in the middle
+-- of its commit, with this part prepared, and the client repeats it. This call then waits for that part, so the posts are there
+-- when it returns.
 create function hotrow.end_following(followers bigint[], user_id bigint[], author bigint[], post_id bigint[], authors bigint[],
     posts bigint[], at timestamptz[], content text[]) returns void
 language plpgsql set enable_seqscan = off as $$
@@ -101,17 +105,20 @@ begin
     select distinct u.user_id from unnest(followers) u (user_id) order by u.user_id on conflict do nothing;
     insert into hotrow.inbox (user_id, last)
     select distinct u.user_id, 0 from unnest(followers) u (user_id) order by u.user_id on conflict do nothing;
+    perform hotrow.wait_for_inboxes(followers);
     if cardinality(user_id) > 0 then
         perform hotrow.write_copies(user_id, author, post_id, authors, posts, at, content);
     end if;
 end
 $$;
 
--- The author's side of unfollow: removes followers. Returns for each call whether it removed a pair, and the removed pairs.
-create function hotrow.begin_unfollowing(user_id bigint[], followee bigint[],
-    out gone boolean[], out users bigint[], out authors bigint[])
+-- The author's side of unfollow: removes followers. Returns for each call whether it removed a pair.
+create function hotrow.begin_unfollowing(user_id bigint[], followee bigint[], out gone boolean[])
 language plpgsql set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
+declare
+    users bigint[];
+    authors bigint[];
 begin
     perform a.author from unnest(array(select distinct u from unnest(followee) u order by u)) u (author)
     cross join lateral (select a.author from hotrow.author a where a.author = u.author for update) a;
@@ -132,6 +139,10 @@ $$;
 -- A fan-out that brought a post before this call has committed on the author's node, because this call got the author's lock.
 -- On this node its commit can still be under way, and its entries are not visible yet. It has locked the inbox, so this call
 -- waits for the inbox, and sees them. Without that lock they would stay in the inbox of a user that has unfollowed.
+--
+-- It is called for all pairs, also if the user does not follow. The call that removed the follower can have failed in the middle
+-- of its commit, with this part prepared, and the client repeats it. This call then waits for that part, so the posts are gone
+-- when it returns.
 create function hotrow.purge_copies(user_id bigint[], author bigint[]) returns void
 language plpgsql set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column

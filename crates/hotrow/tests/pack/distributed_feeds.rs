@@ -135,7 +135,7 @@ fn every_fault_planted_in_distributed_feeds_is_noticed() {
 
 /// Users that follow and unfollow the first author all the time.
 const FICKLE: [i64; 2] = [2001, 2002];
-const KILLS: usize = 8;
+const KILLS: usize = 6;
 const MOVES: usize = 8;
 
 /// A cluster in which all users follow both authors.
@@ -209,7 +209,7 @@ fn crowd(cluster: &Cluster, ports: &[u16], disturb: impl FnOnce(&Feeds)) {
         let until = Until(&over);
         let over = &over;
         let fickle = FICKLE.map(|user| scope.spawn(move || follow_and_unfollow(direct, user, over)));
-        let feeds = feeds::run(ports, disturb);
+        let feeds = feeds::run(ports, 5, disturb);
         drop(until);
         (feeds, fickle.map(|user| user.join().unwrap()))
     });

@@ -138,12 +138,12 @@ impl Client<'_> {
         }
     }
 
-    /// Delivers posts to followers, two at a time. An answer of 0 can also mean that others have locked the rest, so
+    /// Delivers posts to followers, `most` at a time. An answer of 0 can also mean that others have locked the rest, so
     /// the end is reached only when no post is pending.
-    fn fan_out(&mut self) {
+    fn fan_out(&mut self, most: usize) {
         while !self.feeds.over.load(SeqCst) {
             let all_is_there = self.feeds.acknowledged.load(SeqCst) == WRITERS * WRITES;
-            let rows = self.ask("select * from hotrow.fan_out(2)", &[]);
+            let rows = self.ask(&format!("select * from hotrow.fan_out({most})"), &[]);
             let is_over = |rows: Vec<Vec<Option<String>>>| {
                 rows[0][0].as_deref() == Some("0")
                     && self.ask(IS_PENDING, &[]).is_ok_and(|rows| rows.is_empty())
@@ -155,8 +155,8 @@ impl Client<'_> {
     }
 }
 
-/// Runs writers, readers and two clients that fan out. `disturb` runs until all is written.
-pub fn run(ports: &[u16], disturb: impl FnOnce(&Feeds)) -> Feeds {
+/// Runs writers, readers and two clients that fan out to `most` followers at a time. `disturb` runs until all is written.
+pub fn run(ports: &[u16], most: usize, disturb: impl FnOnce(&Feeds)) -> Feeds {
     let feeds = Feeds {
         ports: ports.iter().map(|port| AtomicU16::new(*port)).collect(),
         sent: Mutex::default(),
@@ -169,7 +169,7 @@ pub fn run(ports: &[u16], disturb: impl FnOnce(&Feeds)) -> Feeds {
     thread::scope(|scope| {
         let _until = Until(&feeds.over);
         let client = |number| Client { feeds: &feeds, number, line: None };
-        let fanning: Vec<_> = (0..2).map(|number| scope.spawn(move || client(number).fan_out())).collect();
+        let fanning: Vec<_> = (0..2).map(|number| scope.spawn(move || client(number).fan_out(most))).collect();
         let writing: Vec<_> =
             (0..WRITERS).map(|number| scope.spawn(move || client(number).write())).collect();
         let reading: Vec<_> = (0..READERS).map(|number| scope.spawn(move || client(number).read())).collect();
@@ -241,7 +241,7 @@ fn every_message_is_consumed_once() {
     let server = prepared("feeds");
     let gateways =
         [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &["--lanes", "1"])];
-    let feeds = run(&[gateways[0].port(), server.port(), gateways[1].port()], |_| {});
+    let feeds = run(&[gateways[0].port(), server.port(), gateways[1].port()], 2, |_| {});
     assert_eq!(feeds.lost_reads.load(SeqCst), 0, "no fault occurred");
     assert_eq!(check(&feeds, server.port()), Ok(()));
     let merged = gateways.iter().map(|gateway| gateway.metric("merged_units_total")).sum::<u64>();
@@ -252,7 +252,7 @@ fn every_message_is_consumed_once() {
 fn killed_gateways_and_a_killed_server_lose_and_repeat_no_message() {
     let server = prepared("feedcrash");
     let mut gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];
-    let feeds = run(&[gateways[0].port(), gateways[1].port(), server.port()], |feeds| {
+    let feeds = run(&[gateways[0].port(), gateways[1].port(), server.port()], 2, |feeds| {
         let flow = |messages: usize| {
             let wanted = (feeds.acknowledged.load(SeqCst) + messages).min(WRITERS * WRITES);
             let deadline = Instant::now() + PATIENCE;
@@ -291,7 +291,7 @@ fn readers_that_do_not_lock_an_inbox_are_noticed() {
     let server = prepared("feedplanted");
     let gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];
     let missed = missed(&mut connect(server.port()).unwrap(), &UNLOCKED, |_, _| {
-        let feeds = run(&[gateways[0].port(), server.port(), gateways[1].port()], |_| {});
+        let feeds = run(&[gateways[0].port(), server.port(), gateways[1].port()], 2, |_| {});
         let found = check(&feeds, server.port());
         println!("{found:?}");
         found.is_err()
