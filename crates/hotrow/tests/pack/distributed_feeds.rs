@@ -193,8 +193,13 @@ fn follow_and_unfollow(port: u16, user: i64, over: &AtomicBool) -> usize {
             let found: Vec<usize> = found.split_whitespace().map(|post| post.parse().unwrap()).collect();
             assert!(is_whole(&found), "user {user} has the posts {found:?}");
         }
-        insist(port, &mut line, &format!("select status from hotrow.unfollow({user}, {author})"));
-        assert_eq!(insist(port, &mut line, &query), "", "user {user} does not follow");
+        let unfollow = format!("select status from hotrow.unfollow({user}, {author})");
+        insist(port, &mut line, &unfollow);
+        if !insist(port, &mut line, &query).is_empty() {
+            // Citus answers before a node that has failed commits its part. A repeated call waits for this part.
+            assert_eq!(insist(port, &mut line, &unfollow), "not_following");
+            assert_eq!(insist(port, &mut line, &query), "", "user {user} does not follow");
+        }
         rounds += 1;
     }
     insist(port, &mut line, &format!("select status from hotrow.follow({user}, {author}, 1000)"));
@@ -215,6 +220,12 @@ fn crowd(cluster: &Cluster, ports: &[u16], disturb: impl FnOnce(&Feeds)) {
     });
     let mut line = connect(direct);
     while value(&mut line, "select hotrow.fan_out()") != "0" {}
+    for server in &cluster.workers {
+        let mut line = connect(server.port());
+        while value(&mut line, "select count(*) from pg_prepared_xacts") != "0" {
+            thread::sleep(Duration::from_millis(50)); // no signal: Citus commits the parts of failed nodes in its own time
+        }
+    }
     assert_eq!(feeds::check(&feeds, direct), Ok(()));
     for user in FICKLE.into_iter().chain(0..INBOXES) {
         let found = posts(&mut line, user);
