@@ -183,10 +183,7 @@ async fn migrate(client: &mut Client, args: &Args) -> Result<ExitCode, Error> {
     let distributed = hotrow_sql::shards(client).await?;
     if args.distribute || distributed.is_some() {
         let shards = hotrow_sql::distribute(client, role, args.shards.unwrap_or(hotrow_sql::SHARDS)).await?;
-        writeln!(
-            out,
-            "counters, sales, queues and feeds are distributed over {shards} shards"
-        )?;
+        writeln!(out, "counters, sales, queues and feeds are distributed over {shards} shards")?;
     }
     match installed.role {
         GroupRole::Granted => writeln!(out, "members of {role} can call the functions")?,

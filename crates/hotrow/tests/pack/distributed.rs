@@ -283,10 +283,12 @@ fn shards_that_move_lose_and_repeat_no_unit() {
 
 /// Moves a shard to the other worker.
 pub fn move_shard(cluster: &Cluster, line: &mut Line, shard: usize) {
-    let here = format!("select nodeport from citus_shards where table_name::text = 'hotrow_shard_{shard}.gate'");
+    let here =
+        format!("select nodeport from citus_shards where table_name::text = 'hotrow_shard_{shard}.gate'");
     let from = value(line, &here);
     let to = cluster.workers.iter().find(|worker| worker.port().to_string() != from).unwrap().port();
-    let command = format!("select citus_schema_move('hotrow_shard_{shard}', '127.0.0.1', {to}, 'block_writes')");
+    let command =
+        format!("select citus_schema_move('hotrow_shard_{shard}', '127.0.0.1', {to}, 'block_writes')");
     assert_eq!(line.query(&command).error(), None, "{command}");
 }
 

@@ -173,7 +173,9 @@ fn insist(port: u16, line: &mut Line, call: &str) -> String {
         if answer.whole && answer.error().is_none() {
             return answer.rows().remove(0).remove(0).unwrap_or_default();
         }
-        if !answer.whole && let Some(next) = client::connect(port) {
+        if !answer.whole
+            && let Some(next) = client::connect(port)
+        {
             *line = next;
         }
     }
@@ -231,7 +233,13 @@ fn crowd(cluster: &Cluster, ports: &[u16], disturb: impl FnOnce(&Feeds)) {
         assert!(found.iter().is_sorted(), "user {user} has the posts {found:?}");
     }
     for user in FICKLE {
-        let last = value(&mut line, &format!("select max(p.post_id) from hotrow.past(0, null, 1000) p where p.from_user = {}", AUTHORS[0]));
+        let last = value(
+            &mut line,
+            &format!(
+                "select max(p.post_id) from hotrow.past(0, null, 1000) p where p.from_user = {}",
+                AUTHORS[0]
+            ),
+        );
         assert_eq!(posts(&mut line, user).len().to_string(), last, "the author's posts are with user {user}");
     }
     println!("{rounds:?} times followed and unfollowed");
@@ -253,7 +261,8 @@ fn every_message_of_distributed_feeds_is_consumed_once() {
     let Some(cluster) = prepared() else { return };
     let gateways =
         [&cluster.coordinator, &cluster.workers[0]].map(|server| Gateway::in_front_of(&server.url(), LANES));
-    let ports = [gateways[0].port(), gateways[1].port(), cluster.workers[1].port(), cluster.coordinator.port()];
+    let ports =
+        [gateways[0].port(), gateways[1].port(), cluster.workers[1].port(), cluster.coordinator.port()];
     crowd(&cluster, &ports, |_| {});
     let merged = gateways.iter().map(|gateway| gateway.metric("merged_units_total")).sum::<u64>();
     assert!(merged > 0, "no calls were merged");

@@ -18,8 +18,7 @@ const SEEDS: u64 = 60;
 const STEPS: usize = 60;
 const SEEDS_MAX: u64 = 200;
 const LIMITS: FeedLimits = FeedLimits { inline: 2, pull_above: 3, kept: 64 };
-const SETTINGS: &str =
-    "update hotrow.setting set feed_inline = 2, feed_pull_above = 3, inbox_length = 64";
+const SETTINGS: &str = "update hotrow.setting set feed_inline = 2, feed_pull_above = 3, inbox_length = 64";
 
 /// Makes calls about a few users. Their numbers begin at `base`, which keeps runs in one database apart.
 struct Workload {

@@ -169,7 +169,8 @@ pub fn run(ports: &[u16], most: usize, disturb: impl FnOnce(&Feeds)) -> Feeds {
     thread::scope(|scope| {
         let _until = Until(&feeds.over);
         let client = |number| Client { feeds: &feeds, number, line: None };
-        let fanning: Vec<_> = (0..2).map(|number| scope.spawn(move || client(number).fan_out(most))).collect();
+        let fanning: Vec<_> =
+            (0..2).map(|number| scope.spawn(move || client(number).fan_out(most))).collect();
         let writing: Vec<_> =
             (0..WRITERS).map(|number| scope.spawn(move || client(number).write())).collect();
         let reading: Vec<_> = (0..READERS).map(|number| scope.spawn(move || client(number).read())).collect();

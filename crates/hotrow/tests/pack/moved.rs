@@ -107,13 +107,18 @@ fn feeds_in_use_are_moved_and_every_post_arrives_once() {
     for statement in FEEDS.split(";\n") {
         assert_eq!(line.query(statement).error(), None, "{statement}");
     }
-    let pending = "select concat_ws(' ', (select count(*) from hotrow.fan_out where author = 10), (select count(*) from
+    let pending =
+        "select concat_ws(' ', (select count(*) from hotrow.fan_out where author = 10), (select count(*) from
         hotrow.fan_out where author = 11), (select count(*) from hotrow.pull))";
     assert_eq!(value(&mut line, pending), "1 1 3", "the data are not those that this test is about");
     distribute(&cluster.coordinator.url(), SHARDS);
     let mut line = connect(cluster.coordinator.port());
     let mut worker = connect(cluster.workers[0].port());
-    assert_eq!(value(&mut line, "select posts_queued from hotrow.feed_stats()"), "1", "only that of author 10");
+    assert_eq!(
+        value(&mut line, "select posts_queued from hotrow.feed_stats()"),
+        "1",
+        "only that of author 10"
+    );
     let again = "select post_id from hotrow.post(9, 'at once', '00000000-0000-0000-0000-000000000009')";
     assert_eq!(value(&mut worker, again), "1");
     while value(&mut worker, "select hotrow.fan_out(2)") != "0" {}
@@ -158,7 +163,10 @@ fn rankings_are_moved_and_shared_by_all_nodes() {
     }
     let mut worker = connect(cluster.workers[1].port());
     let error = worker.query(add).error().unwrap();
-    assert_eq!((error.code.as_str(), error.message.as_str()), ("0A000", "hotrow.add_ranking was called on a worker"));
+    assert_eq!(
+        (error.code.as_str(), error.message.as_str()),
+        ("0A000", "hotrow.add_ranking was called on a worker")
+    );
     for user in 1..=8 {
         for content in ["of three", "a", "the longest of three"] {
             assert_eq!(worker.query(&format!("select hotrow.push({user}, 9, '{content}')")).error(), None);
