@@ -580,7 +580,7 @@ impl Writer<'_> {
         bind.put(portal.as_bytes(), name.as_bytes(), &mut self.out);
     }
 
-    fn named(&mut self, tag: u8, statement: bool, name: &str) {
+    pub(super) fn named(&mut self, tag: u8, statement: bool, name: &str) {
         ObjectName { statement, name: name.as_bytes() }.put(tag, &mut self.out);
     }
 

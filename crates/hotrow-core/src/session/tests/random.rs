@@ -76,7 +76,11 @@ fn reads(random: &mut fastrand::Rng, client: usize) -> BytesMut {
     writer.out
 }
 
-fn play(seed: u64, waits: bool, program: impl Fn(&mut fastrand::Rng, usize) -> BytesMut) -> Counts {
+pub(super) fn play(
+    seed: u64,
+    waits: bool,
+    program: impl Fn(&mut fastrand::Rng, usize) -> BytesMut,
+) -> Counts {
     play_as(seed, |world| world.clients.iter_mut().for_each(|client| client.waits = waits), program)
 }
 

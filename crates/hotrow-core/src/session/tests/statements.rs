@@ -166,6 +166,11 @@ impl Backend {
                 }
                 self.complete("DROP TABLE");
             }
+            // Another one deallocates all statements.
+            ["create", "view", ..] => {
+                self.statements.retain(|name, _| name.is_empty());
+                self.complete("CREATE VIEW");
+            }
             // An event trigger changes settings, which the command does not show.
             ["create", ..] => {
                 self.settings.insert("work_mem".to_owned(), "1MB".to_owned());

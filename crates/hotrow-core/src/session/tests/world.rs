@@ -400,7 +400,8 @@ impl World {
         let session = &mut self.clients[number].session;
         let connection = session.connection().expect("state is left on a connection");
         let backend = &self.backends[connection.backend];
-        let prepared = backend.statements.keys().filter(|name| !name.is_empty()).count();
+        let prepared =
+            backend.statements.keys().filter(|name| own_statement(name.as_bytes()).is_some()).count();
         let found = StateLeft {
             effect: Effect {
                 prepared: has_client_names(backend),
