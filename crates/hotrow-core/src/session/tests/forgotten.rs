@@ -19,7 +19,7 @@ impl Writer<'_> {
                 3 => self.forgets_while_pinned(),
                 4 => self.query_text(FORGETS),
                 5 => self.setting_or_show(),
-                _ => self.transaction_of_names(),
+                _ => self.transactions_of_names(),
             }
         }
         self.out.extend_from_slice(frontend::SYNC);
@@ -56,14 +56,14 @@ impl Writer<'_> {
         self.out.extend_from_slice(frontend::SYNC);
     }
 
-    /// In a transaction the statement is used on a connection of the session.
-    fn transaction_of_names(&mut self) {
+    /// In a transaction the statement is used on a connection that other sessions have had before.
+    fn transactions_of_names(&mut self) {
         self.prepare_named();
-        self.query_text("begin");
-        let text = self.literal();
-        self.query_text(&text);
-        self.run_named();
-        self.query_text("commit");
+        for _ in 0..self.random.usize(1..5) {
+            self.query_text("begin");
+            self.run_named();
+            self.query_text("commit");
+        }
     }
 
     /// A session that keeps its connection loses a statement there, and then needs the connection no longer.
