@@ -5,7 +5,7 @@ use bytes::BytesMut;
 use hotrow_wire::frontend::{self, tag};
 
 use super::program::Writer;
-use super::random::{play_as, seeds};
+use super::random::{play_as, refused_after_failure, seeds};
 use super::world::World;
 
 const SET: &str = "set work_mem = '1MB'";
@@ -81,6 +81,28 @@ impl Writer<'_> {
         }
         self.out.extend_from_slice(frontend::SYNC);
     }
+
+    /// Transactions that begin with units that only prepare and describe statements.
+    fn write_describing_transactions(&mut self, transactions: usize) {
+        for _ in 0..transactions {
+            frontend::put_query(&mut self.out, "begin");
+            for _ in 0..self.random.usize(1..4) {
+                let describes = self.random.bool();
+                if describes {
+                    self.named(tag::CLOSE, true, "a");
+                    self.parse("a", "update t set n = n + 1 where id = $1");
+                    self.named(tag::DESCRIBE, true, "a");
+                    self.out.extend_from_slice(frontend::SYNC);
+                } else {
+                    let text = self.literal();
+                    frontend::put_query(&mut self.out, &text);
+                }
+            }
+            let end = self.one(&["commit", "rollback"]);
+            frontend::put_query(&mut self.out, end);
+        }
+        self.out.extend_from_slice(frontend::SYNC);
+    }
 }
 
 fn writer(random: &mut fastrand::Rng, client: usize) -> Writer<'_> {
@@ -119,4 +141,23 @@ fn the_portal_of_a_begin_that_the_gateway_answers_is_there_until_it_is_closed() 
             writer.out
         });
     }
+}
+
+/// A unit that only prepares may be cancelled while it waits for a connection. The transaction has failed then, and the server
+/// must not run its later statements outside of it.
+#[test]
+fn a_transaction_whose_preparation_was_refused_runs_nothing() {
+    let mut refused = 0;
+    for seed in seeds().step_by(4) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut writer = writer(&mut random, 0);
+        writer.write_describing_transactions(6);
+        let program = writer.out;
+        let mut world = World::new(random, vec![program]);
+        (world.waits, world.cancels) = (true, 12);
+        world.clients[0].waits = true;
+        world.run();
+        refused += refused_after_failure(seed, &world.clients[0].received);
+    }
+    assert!(seeds().count() == 1 || refused > 100, "{refused} statements");
 }

@@ -343,7 +343,7 @@ fn a_cancelled_unit_changes_nothing_and_the_others_are_exact() {
 }
 
 /// The number of statements that a transaction refuses because it has failed. It runs none of them.
-fn refused_after_failure(seed: u64, received: &[u8]) -> usize {
+pub(super) fn refused_after_failure(seed: u64, received: &[u8]) -> usize {
     let (mut has_failed, mut refused) = (false, 0);
     for frame in frames(received) {
         match frame.tag {
