@@ -15,6 +15,7 @@ use super::postgres::{Backend, Database};
 use super::program::{BOX, Writer};
 use super::replicas::SHARED_FIRST;
 use super::world::{OUTSIDER, World};
+use crate::session::switches::Switches;
 
 fn program(random: &mut fastrand::Rng, client: usize, is_countable: bool) -> BytesMut {
     let units = random.usize(1..12);
@@ -327,7 +328,13 @@ fn switches(random: &mut fastrand::Rng, client: usize) -> BytesMut {
 #[test]
 fn the_settings_of_the_gateway_follow_transactions_like_those_of_the_server() {
     for seed in seeds().step_by(4) {
-        play(seed, seed % 8 > 0, switches);
+        let change = |world: &mut World| {
+            for client in &mut world.clients {
+                client.waits = seed % 8 > 0;
+                client.session.switches = Switches::new(false);
+            }
+        };
+        play_as(seed, change, switches);
     }
 }
 
