@@ -1,6 +1,6 @@
 -- The state that a session has left on its connection, as one row: the settings that it has changed, booleans in the
 -- order of the fields that the gateway reads, among them the channels to which it listens, and the number of statements
--- that the protocol has prepared. Changes nothing.
+-- that the protocol has prepared, apart from this one (`hotrow_own`). Changes nothing.
 -- A setting is `name=value`, its value as the hexadecimal digits of its bytes, because a value can contain any
 -- character. A value that the role cannot read is missing, and with it the sign. A channel is written in the same way.
 -- $1: the user that logged in. $2: the role that the connection began with. Runs on PostgreSQL 14 and later, as any
@@ -24,4 +24,5 @@ select pg_catalog.array_to_string(array(
        exists (select from pg_catalog.pg_locks l
                 where l.locktype operator(pg_catalog.=) 'advisory'
                   and l.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()),
-       (select pg_catalog.count(*) from pg_catalog.pg_prepared_statements p where not p.from_sql)
+       (select pg_catalog.count(*) from pg_catalog.pg_prepared_statements p
+         where not p.from_sql and p.name operator(pg_catalog.<>) 'hotrow_own')

@@ -134,9 +134,9 @@ impl<E: Environment> Session<E> {
             }
             return Ok(());
         }
-        if !self.record_effect(&statement) {
+        if let Some(error) = self.record_or_refuse(&statement) {
             // The server raises the error in its turn, with its effect on a transaction.
-            frontend::put_query(self.output(), include_str!("../../sql/no_sequence_values.sql"));
+            frontend::put_query(self.output(), error);
             self.expected.sent(Message::Query(RunEffects::default()));
             return Ok(());
         }
@@ -156,6 +156,15 @@ impl<E: Environment> Session<E> {
             self.held().earning_credit = Some(statement);
         }
         Ok(())
+    }
+
+    /// Records the state that a statement may leave behind. If it must not run, returns the text of an error in its place.
+    fn record_or_refuse(&mut self, statement: &StatementOf<E>) -> Option<&'static str> {
+        if matches!(&statement.analysis, Analysis::SetWrong(_)) {
+            return Some(include_str!("../../sql/wrong_reads.sql")); // the only setting with such values
+        }
+        let runs = self.record_effect(statement);
+        (!runs).then_some(include_str!("../../sql/no_sequence_values.sql"))
     }
 
     /// Records the state that a statement may leave behind. False if it must not run, because it would read another
@@ -313,7 +322,7 @@ impl<E: Environment> Session<E> {
         }
         let under_way = self.expected.has_unit_under_way();
         let clears = if under_way { self.held().clears } else { Effect::NONE };
-        if clears.name {
+        if under_way && self.held().name_reset {
             return true; // the client's name is restored before anything else runs
         }
         let body = frame.body();
@@ -378,9 +387,9 @@ impl<E: Environment> Session<E> {
                 let statement = &named.statement;
                 self.before_settings(statement)?;
                 self.begin_here();
-                if !self.record_effect(statement) {
+                if let Some(error) = self.record_or_refuse(statement) {
                     // The server gets a statement that fails, so it and the client agree on the following state.
-                    self.fail_sequence_read();
+                    self.fail_by(error);
                     return Ok(());
                 }
                 if self.counts_rows(statement) {
@@ -416,11 +425,10 @@ impl<E: Environment> Session<E> {
         Ok(())
     }
 
-    /// Ends the unit with the error for a sequence read that has no right answer. The server raises it, so it and the
-    /// client agree on the state of the transaction.
-    fn fail_sequence_read(&mut self) {
-        let text = include_bytes!("../../sql/no_sequence_values.sql");
-        Parse { name: b"", text, types: &[] }.put(self.output());
+    /// Ends the unit with the error that this text raises. The server raises it, so it and the client agree on the state of the
+    /// transaction.
+    fn fail_by(&mut self, error: &str) {
+        Parse { name: b"", text: error.as_bytes(), types: &[] }.put(self.output());
         self.expected.sent(Message::OwnParse(Preparation::unnamed(0, 0)));
         frontend::put_bind_text(self.output(), b"", std::iter::empty());
         self.expected.sent(Message::Bind(Bytes::new(), None));

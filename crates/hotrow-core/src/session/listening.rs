@@ -16,6 +16,7 @@ use hotrow_wire::backend::{Notification, Problem, Status};
 use super::environment::Stop;
 use super::release::Holding;
 use super::replies::put_ready;
+use super::reports::Reports;
 use super::takeover::{Due, Share, TakesOver, in_order};
 use super::{Connection, Environment, Need, Session, SessionEnd};
 use crate::limits;
@@ -26,10 +27,10 @@ use crate::notifications::{MARKER_CHANNEL, Marker};
 pub(super) struct Listening {
     /// The channels that the shared connection reports.
     channels: BTreeSet<String>,
-    /// What the held connection has reported, in its order, and whether the client gets it from the shared connection.
-    due: VecDeque<Due>,
-    /// The bytes of `due`.
-    due_bytes: usize,
+    /// What the held connection has reported, and the client may not have got.
+    reports: Reports,
+    /// The last ReadyForQuery of the held connection was within a transaction.
+    in_transaction: bool,
     /// The channels that the session no longer listens to, but that the shared connection still reports.
     ended: BTreeSet<String>,
     /// A ReadyForQuery that the client gets after the notifications before it.
@@ -56,7 +57,7 @@ impl Listening {
         if notification.channel == MARKER_CHANNEL.as_bytes() {
             let is_it = |(marker, _): &mut (Marker, _)| marker.as_bytes() == notification.payload;
             if let Some((_, takes_over)) = self.marker.take_if(is_it) {
-                self.passed = Some((self.take_due(), self.channels.clone()));
+                self.passed = Some((self.reports.take_all(), self.channels.clone()));
                 match takes_over {
                     TakesOver::Shared(channels) => self.channels.extend(channels),
                     TakesOver::Held => self.channels.clear(),
@@ -69,14 +70,7 @@ impl Listening {
         }
         let is_shared =
             str::from_utf8(notification.channel).is_ok_and(|channel| self.channels.contains(channel));
-        self.due.push_back((Bytes::copy_from_slice(body), is_shared));
-        self.due_bytes += body.len();
-        if !collects
-            && self.due.len() > limits::DUE_NOTIFICATIONS_MAX
-            && let Some((first, _)) = self.due.pop_front()
-        {
-            self.due_bytes -= first.len(); // the later ones have it before them
-        }
+        self.reports.add(body, is_shared, collects);
         true
     }
 
@@ -87,15 +81,10 @@ impl Listening {
         ended.into_iter().collect()
     }
 
-    fn take_due(&mut self) -> VecDeque<Due> {
-        self.due_bytes = 0;
-        std::mem::take(&mut self.due)
-    }
-
     /// Another connection is held, or none: nothing of the earlier one's reports is of use.
     pub(super) fn forget_held(&mut self) {
-        self.take_due();
-        (self.marker, self.passed) = (None, None);
+        self.reports.take_all();
+        (self.marker, self.passed, self.in_transaction) = (None, None, false);
     }
 }
 
@@ -123,7 +112,7 @@ impl<E: Environment> Session<E> {
     /// Whether the last notification of the held connection is one that the shared one does not report, and the client
     /// gets it before a marker arrives.
     fn has_due(&self) -> bool {
-        !self.collects() && self.listening.due.back().is_some_and(|(_, is_shared)| !is_shared)
+        !self.collects() && self.listening.reports.ends_unshared()
     }
 
     /// Whether a marker will show the order of everything that the held connection reports.
@@ -135,7 +124,7 @@ impl<E: Environment> Session<E> {
     pub(super) fn keeps(&mut self, notification: &Notification<'_>, body: &[u8]) -> Result<bool, SessionEnd> {
         let collects = self.collects();
         let keeps = self.listening.keeps(notification, body, collects);
-        if self.listening.due_bytes > limits::WAITING_NOTIFICATIONS_BYTES_MAX {
+        if self.listening.reports.bytes() > limits::WAITING_NOTIFICATIONS_BYTES_MAX {
             return Err(too_many());
         }
         Ok(keeps)
@@ -145,9 +134,11 @@ impl<E: Environment> Session<E> {
     /// channels that the shared connection may report after it.
     pub(super) fn delay_ready(&mut self) -> bool {
         let Holding { status, channels_in_doubt, .. } = *self.held();
+        let is_idle = status == Status::Idle;
+        let was_idle = !std::mem::replace(&mut self.listening.in_transaction, !is_idle);
         let delays = match channels_in_doubt {
-            true => status == Status::Idle,
-            false => !self.listening.due.is_empty(), // reported before a BEGIN too
+            true => is_idle,
+            false => self.listening.reports.precede_ready(was_idle || is_idle), // also that of a BEGIN
         };
         if delays {
             self.listening.ready = Some(status);
@@ -167,14 +158,21 @@ impl<E: Environment> Session<E> {
     /// Hands over what the held connection has reported, in its order. The shared one has caught up. More may have
     /// arrived there, which comes after the next ReadyForQuery: notifications of the client's next units.
     fn deliver_due(&mut self) {
-        for (body, is_shared) in self.listening.take_due() {
-            // None if the server has not signalled the shared connection yet. Then it comes later.
-            let count = if is_shared { self.env.notifications_up_to(&body) } else { 0 };
-            for _ in 0..count {
-                self.deliver_next();
-            }
+        for (body, is_shared) in self.listening.reports.take() {
             if !is_shared {
                 self.put_body(&body);
+                continue;
+            }
+            if self.listening.reports.has_passed(&body) {
+                continue;
+            }
+            match self.env.notifications_up_to(&body) {
+                // The server has not signalled the shared connection yet.
+                0 => self.listening.reports.is_late(body),
+                count => {
+                    self.listening.reports.forget_late();
+                    (0..count).for_each(|_| drop(self.deliver_next()));
+                }
             }
         }
     }
@@ -229,7 +227,7 @@ impl<E: Environment> Session<E> {
 
     /// Hands over all that has arrived. Called before the session holds a connection: it comes from other sessions.
     pub fn deliver_all(&mut self) {
-        while self.deliver_next() {}
+        while self.deliver_next().is_some() {}
     }
 
     /// Waits for the notifications before the next message, unless the server is asked for the channels first.
@@ -257,19 +255,23 @@ impl<E: Environment> Session<E> {
         }
         loop {
             self.listening.is_held_up = self.env.is_full();
-            if self.listening.is_held_up || !self.deliver_next() {
+            if self.listening.is_held_up {
                 break;
+            }
+            let Some(body) = self.deliver_next() else { break };
+            if self.holding.is_some() {
+                self.listening.reports.delivered(&body);
             }
         }
         // A client that does not read ends too: what waits for it is dropped.
         self.env.notifications_end().map_or(Ok(()), |problem| Err(Stop::End(SessionEnd::Problem(problem))))
     }
 
-    /// Hands over the next notification of the shared connection. False if there is none.
-    fn deliver_next(&mut self) -> bool {
-        let Some(body) = self.env.next_notification() else { return false };
+    /// Hands over the next notification of the shared connection, and returns it. None if there is none.
+    fn deliver_next(&mut self) -> Option<Bytes> {
+        let body = self.env.next_notification()?;
         self.deliver_body(&body);
-        true
+        Some(body)
     }
 
     fn deliver_body(&mut self, body: &[u8]) {

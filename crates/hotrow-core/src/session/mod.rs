@@ -21,6 +21,7 @@ mod ran;
 mod reads;
 mod release;
 mod replies;
+mod reports;
 mod simple;
 mod statement;
 mod submit;

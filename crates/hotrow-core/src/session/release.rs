@@ -28,6 +28,8 @@ pub(super) struct Holding<E: Environment> {
     pub(super) earning_credit: Option<StatementOf<E>>,
     /// The connection must be closed instead of given back.
     pub(super) must_close: bool,
+    /// The server closes the connection: it has said so, or the client has sent Terminate.
+    pub(super) is_closing: bool,
     /// A statement ran that may have left state: the server is queried before another session gets the
     /// connection.
     pub(super) unproven: bool,
@@ -98,6 +100,7 @@ impl<E: Environment> Session<E> {
             message_bytes_left: 0,
             earning_credit: None,
             must_close: false,
+            is_closing: false,
             unproven: false,
             may_unlock: false,
             channels_in_doubt: false,
@@ -190,7 +193,8 @@ impl<E: Environment> Session<E> {
             ..Effect::NONE
         };
         let asks = !left.without(in_doubt).pins() || listens || holding.channels_in_doubt;
-        let is_lost = holding.must_close && !holding.channels_in_doubt;
+        // A connection that only other sessions must not get still shows the settings of this one.
+        let is_lost = holding.is_closing && !holding.channels_in_doubt;
         if !is_busy && holding.unproven && !is_lost && asks {
             self.unit_ended = true;
             return Err(Stop::Need(Need::StateLeft));
@@ -206,7 +210,10 @@ impl<E: Environment> Session<E> {
         self.take_floor_up();
         let Some(mut holding) = self.drop_connection() else { return Ok(()) };
         holding.outdate_statements();
-        Err(Stop::Need(Need::Release { connection: holding.held, reusable: !holding.must_close }))
+        Err(Stop::Need(Need::Release {
+            connection: holding.held,
+            reusable: !holding.must_close && !holding.is_closing,
+        }))
     }
 
     /// The client's name at log-in, which the server is told again.
@@ -220,11 +227,14 @@ impl<E: Environment> Session<E> {
             return;
         };
         let is_new = self.application_name != self.first_name;
+        let delays = self.delay_ready();
         self.append(|out| {
             if is_new {
                 backend::put_parameter_status(out, "application_name", &self.first_name);
             }
-            put_ready(status, out);
+            if !delays {
+                put_ready(status, out);
+            }
         });
         self.env.client_renamed(&self.first_name);
         self.application_name.clone_from(&self.first_name);

@@ -40,7 +40,7 @@ impl<E: Environment> Session<E> {
         let is_alone = self.alone.is_some();
         let holding = self.held();
         // It has reported the reason itself. Or the client would take later bytes for a part of the message.
-        let is_told = holding.must_close && holding.failed && !is_alone;
+        let is_told = holding.is_closing && holding.failed && !is_alone;
         if is_told || holding.message_bytes_left > 0 {
             return Err(SessionEnd::Server);
         }
@@ -56,7 +56,7 @@ impl<E: Environment> Session<E> {
     pub fn terminate(&mut self) -> bool {
         let is_settled = self.expected.is_settled();
         let Some(holding) = self.holding.as_mut().filter(|_| !is_settled) else { return false };
-        holding.must_close = true;
+        holding.is_closing = true;
         holding.held.output().extend_from_slice(frontend::TERMINATE);
         true
     }
@@ -253,7 +253,8 @@ impl<E: Environment> Session<E> {
         let ends_alone = !report.is_error() && self.alone.is_some();
         let holding = self.held();
         holding.failed = true;
-        holding.must_close |= report.code == b"26000" && is_known || !report.is_error();
+        holding.must_close |= report.code == b"26000" && is_known;
+        holding.is_closing |= !report.is_error();
         if ends_alone {
             // The session continues without this connection: the client gets an error and a ReadyForQuery for the unit, and
             // then the answers of the later units.

@@ -99,6 +99,16 @@ impl Switches {
         }
     }
 
+    /// RESET ALL or DISCARD ALL. In most sessions it changes nothing, and then nothing is recorded.
+    fn reset_all(&mut self) {
+        if self.changed.is_none() && self.values == self.at_start {
+            return;
+        }
+        for switch in [Switch::Pack, Switch::Reads] {
+            self.change(SwitchChange { switch, value: None, is_local: false });
+        }
+    }
+
     /// The transaction has ended.
     fn end(&mut self, commits: bool) {
         if let Some(changed) = self.changed.take() {
@@ -110,6 +120,10 @@ impl Switches {
     fn step(&mut self, step: Step) -> Result<(), TooManySavepoints> {
         if let Step::Set(change) = step {
             self.change(change);
+            return Ok(());
+        }
+        if step == Step::ResetAll {
+            self.reset_all();
             return Ok(());
         }
         let Some(changed) = &mut self.changed else { return Ok(()) };
@@ -132,7 +146,7 @@ impl Switches {
                 }
                 None => self.end(false), // it is older than the first change
             },
-            Step::Set(_) | Step::End => {}
+            Step::Set(_) | Step::ResetAll | Step::End => {}
         }
         Ok(())
     }
@@ -158,6 +172,11 @@ impl<E: Environment> Session<E> {
         match (tag, step) {
             (b"COMMIT" | b"PREPARE TRANSACTION", _) => self.end_of_switches(true),
             (b"ROLLBACK", None | Some(Step::End)) => self.end_of_switches(false),
+            // The server commits it at once, whatever becomes of the rest of its unit.
+            (b"DISCARD ALL", _) => {
+                self.switches.reset_all();
+                self.end_of_switches(true);
+            }
             (_, Some(step)) => {
                 self.switches.step(step).map_err(|TooManySavepoints| too_many_savepoints())?;
                 self.leave_replica();
@@ -214,6 +233,9 @@ mod tests {
             (vec![local.clone()], [false, true, true]),
             (vec![off.clone(), set(true, true)], [true, false, true]),
             (vec![local.clone(), set(true, false)], [true, true, true]),
+            (vec![off.clone(), Step::ResetAll], [true, true, true]),
+            (vec![local.clone(), Step::ResetAll], [true, true, true]),
+            (vec![off.clone(), a.clone(), Step::ResetAll, to_a.clone()], [false, false, true]),
             (vec![a.clone(), off.clone(), to_a.clone()], [true, true, true]),
             (vec![a.clone(), off.clone(), release_a.clone()], [false, false, true]),
             (vec![a.clone(), off.clone(), a.clone(), to_a.clone()], [false, false, true]),
@@ -229,6 +251,7 @@ mod tests {
     fn savepoints_are_recorded_after_the_first_change_and_have_a_bound() {
         let mut switches = Switches::new(false);
         let savepoint = |number: usize| Step::Savepoint(number.to_string());
+        switches.step(Step::ResetAll).unwrap();
         (0..=limits::SAVEPOINTS_MAX).for_each(|number| switches.step(savepoint(number)).unwrap());
         switches.step(set(false, true)).unwrap();
         (0..limits::SAVEPOINTS_MAX).for_each(|number| switches.step(savepoint(number)).unwrap());

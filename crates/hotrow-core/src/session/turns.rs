@@ -32,6 +32,12 @@ impl<P> Places<P> {
         self.beginning = None;
     }
 
+    /// Whether the transaction has no place.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.beginning.is_none()
+    }
+
     fn has_row(&self, key: Key) -> bool {
         self.rows.iter().any(|(row, _)| *row == key)
     }

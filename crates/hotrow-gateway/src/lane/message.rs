@@ -22,7 +22,7 @@ use crate::statements::Statement;
 pub type Mailbox = mailbox::Mailbox<Returned>;
 
 /// A lane's inbox.
-pub type Inbox = inbox::Inbox<Message>;
+pub type Inbox = inbox::Inbox<ToLane>;
 
 /// A unit that a lane can run.
 pub type Packed = unit::Packed<Arc<Statement>>;
@@ -111,10 +111,10 @@ pub struct CallWait {
     pub empty: BytesMut,
 }
 
-/// A message for a lane.
+/// What a lane is sent: units, instructions, and the ends of what it waits for.
 #[expect(clippy::large_enum_variant, reason = "nearly all messages are units")]
 #[derive(Debug)]
-pub enum Message {
+pub enum ToLane {
     /// Run this unit.
     Unit(Unit<Envelope>),
     /// Cancel this session's earliest unit.
@@ -140,9 +140,9 @@ pub enum Message {
     },
 }
 
-impl inbox::Urgency for Message {
+impl inbox::Urgency for ToLane {
     fn is_urgent(&self) -> bool {
-        !matches!(self, Message::Unit(_))
+        !matches!(self, ToLane::Unit(_))
     }
 }
 
@@ -158,6 +158,6 @@ pub struct Unblock {
 
 impl Drop for Unblock {
     fn drop(&mut self) {
-        self.inbox.send(Message::Unblocked(self.key));
+        self.inbox.send(ToLane::Unblocked(self.key));
     }
 }

@@ -32,7 +32,7 @@ use hotrow_wire::backend::Problem;
 
 pub use context::LaneContext;
 pub use mailbox::Backlog;
-pub use message::{CallWait, Envelope, Inbox, Mailbox, Message, Packed, Returned, Unblock};
+pub use message::{CallWait, Envelope, Inbox, Mailbox, Packed, Returned, ToLane, Unblock};
 pub use snapshot::{Detail, LaneSnapshot};
 
 use crate::lane::catalogue_check::{BatchEnd, CheckFailure};
@@ -100,7 +100,7 @@ struct Task {
     answers: VecDeque<replies::BatchReplies>,
     /// Mailboxes that have new answers and have to be flushed.
     touched: Vec<Arc<Mailbox>>,
-    messages: Vec<Message>,
+    messages: Vec<ToLane>,
     pace: Pace,
     pausing: Pausing,
     totals: LaneTotals,
@@ -178,37 +178,37 @@ impl Task {
         for message in messages.drain(..) {
             let event = match message {
                 // The queue limit does not apply to a call that has already waited: rejecting it would break its wait.
-                Message::Unit(unit) if unit.payload.deadline.is_none() && self.would_wait_too_long() => {
+                ToLane::Unit(unit) if unit.payload.deadline.is_none() && self.would_wait_too_long() => {
                     self.actions.push(Action::Refuse(vec![unit], Refusal::QueueFull));
                     continue;
                 }
-                Message::Unit(unit) => Event::Submit(unit),
-                Message::Cancel(session) => Event::Cancel(session),
-                Message::Gone(session) => Event::Gone(session),
-                Message::Unblocked(key) => {
+                ToLane::Unit(unit) => Event::Submit(unit),
+                ToLane::Cancel(session) => Event::Cancel(session),
+                ToLane::Gone(session) => Event::Gone(session),
+                ToLane::Unblocked(key) => {
                     self.hot_keys.unblocked(key);
                     Event::Unblocked(key)
                 }
-                Message::Pause(done) => {
+                ToLane::Pause(done) => {
                     self.pause(true, done);
                     continue;
                 }
-                Message::Renew(done) => {
+                ToLane::Renew(done) => {
                     self.pause(false, done);
                     continue;
                 }
-                Message::Resume => {
+                ToLane::Resume => {
                     self.resume();
                     continue;
                 }
-                Message::Abandon => {
+                ToLane::Abandon => {
                     if self.connection.upstream().is_some() {
                         self.connection.close();
                         self.lost();
                     }
                     continue;
                 }
-                Message::Snapshot { detail, answer } => {
+                ToLane::Snapshot { detail, answer } => {
                     let _ = answer.send(self.snapshot(detail)); // the caller may be gone
                     continue;
                 }

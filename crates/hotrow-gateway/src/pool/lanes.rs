@@ -6,7 +6,7 @@ use hotrow_core::lane::{LaneKind, Unit};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use crate::lane::{self, Envelope, Inbox, LaneContext, Message};
+use crate::lane::{self, Envelope, Inbox, LaneContext, ToLane};
 
 /// The lanes to one server.
 #[derive(Debug)]
@@ -54,18 +54,18 @@ impl Lanes {
 
     /// Gives a unit to a lane.
     pub fn submit(&self, kind: LaneKind, lane: usize, unit: Unit<Envelope>) {
-        self.of(kind)[lane].send(Message::Unit(unit));
+        self.of(kind)[lane].send(ToLane::Unit(unit));
     }
 
     /// Sends every lane a message.
-    pub fn send_all(&self, message: &impl Fn() -> Message) {
+    pub fn send_all(&self, message: &impl Fn() -> ToLane) {
         for inbox in self.writes.iter().chain(&self.reads) {
             inbox.send(message());
         }
     }
 
     /// Sends every lane a message with a channel for the answer.
-    pub fn ask<T>(&self, message: &impl Fn(oneshot::Sender<T>) -> Message) -> Vec<oneshot::Receiver<T>> {
+    pub fn ask<T>(&self, message: &impl Fn(oneshot::Sender<T>) -> ToLane) -> Vec<oneshot::Receiver<T>> {
         let ask = |inbox: &Arc<Inbox>| {
             let (answer, receiver) = oneshot::channel();
             inbox.send(message(answer));

@@ -29,7 +29,7 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::config::Config;
-use crate::lane::{Detail, Envelope, LaneContext, LaneSnapshot, Message};
+use crate::lane::{Detail, Envelope, LaneContext, LaneSnapshot, ToLane};
 use crate::lock::Lock;
 use crate::metrics::METRICS;
 use crate::server::database::DatabaseState;
@@ -242,7 +242,7 @@ impl Pool {
 
     /// Pauses the lanes and the listener; new units wait. Each receiver reports that a connection is closed.
     pub fn pause(&self) -> Vec<oneshot::Receiver<()>> {
-        let mut closing = self.ask_lanes(Message::Pause);
+        let mut closing = self.ask_lanes(ToLane::Pause);
         closing.push(self.waiting.close(true));
         closing
     }
@@ -250,13 +250,13 @@ impl Pool {
     /// Makes the lanes and the listener log in again. Each receiver reports that an old connection is closed.
     pub fn renew(&self) -> Vec<oneshot::Receiver<()>> {
         self.replicas.doubt_settings();
-        let mut closing = self.ask_lanes(Message::Renew);
+        let mut closing = self.ask_lanes(ToLane::Renew);
         closing.push(self.waiting.close(false));
         closing
     }
 
     /// Sends every lane a message with a channel for the answer.
-    fn ask_lanes<T>(&self, message: impl Fn(oneshot::Sender<T>) -> Message) -> Vec<oneshot::Receiver<T>> {
+    fn ask_lanes<T>(&self, message: impl Fn(oneshot::Sender<T>) -> ToLane) -> Vec<oneshot::Receiver<T>> {
         let mut answers = self.lanes.ask(&message);
         answers.extend(self.nodes.all().iter().flat_map(|node| node.lanes.ask(&message)));
         answers.extend(self.replicas.all_lanes().flat_map(|lanes| lanes.ask(&message)));
@@ -266,7 +266,7 @@ impl Pool {
     /// Asks all lanes for their state.
     pub async fn lane_snapshots(&self, detail: Detail) -> Vec<LaneSnapshot> {
         let mut snapshots = Vec::new();
-        for lane in self.ask_lanes(|answer| Message::Snapshot { detail, answer }) {
+        for lane in self.ask_lanes(|answer| ToLane::Snapshot { detail, answer }) {
             snapshots.extend(lane.await);
         }
         snapshots
@@ -274,7 +274,7 @@ impl Pool {
 
     /// Resumes the lanes and the listener.
     pub fn resume(&self) {
-        self.send_all(|| Message::Resume);
+        self.send_all(|| ToLane::Resume);
         self.waiting.resume();
     }
 
@@ -321,7 +321,7 @@ impl Pool {
     }
 
     /// Sends every lane a message.
-    pub fn send_all(&self, message: impl Fn() -> Message) {
+    pub fn send_all(&self, message: impl Fn() -> ToLane) {
         self.lanes.send_all(&message);
         self.nodes.all().iter().for_each(|node| node.lanes.send_all(&message));
         self.replicas.all_lanes().for_each(|lanes| lanes.send_all(&message));
@@ -523,7 +523,7 @@ impl Pool {
                 // The statement may have run in a lane under a definition that was not judged, and may have left state
                 // there.
                 if statement.packing().is_some() {
-                    self.ask_lanes(Message::Renew);
+                    self.ask_lanes(ToLane::Renew);
                 }
                 Verdict::Pass
             }

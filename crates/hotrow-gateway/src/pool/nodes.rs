@@ -19,7 +19,7 @@ use super::catalogue;
 use super::lanes::Lanes;
 use super::log_ins;
 use crate::config::Config;
-use crate::lane::{LaneContext, Message, Packed};
+use crate::lane::{LaneContext, Packed, ToLane};
 use crate::lock::Lock;
 use crate::net::Address;
 use crate::server::upstream::{Error, Upstream};
@@ -74,7 +74,7 @@ impl OpenNode {
         let context = &self.lanes.context;
         context.set_server(server);
         context.set_config(config);
-        drop(self.lanes.ask(&Message::Renew));
+        drop(self.lanes.ask(&ToLane::Renew));
     }
 }
 
@@ -280,7 +280,7 @@ impl Pool {
         drop(open);
         if self.database_state().is_paused() {
             // The pause may have begun before it could find these lanes.
-            drop(opened.lanes.ask(&Message::Pause));
+            drop(opened.lanes.ask(&ToLane::Pause));
         }
         tracing::info!(
             node = node.id,

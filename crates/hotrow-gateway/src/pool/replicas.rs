@@ -14,7 +14,7 @@ use super::Pool;
 use super::lanes::Lanes;
 use super::log_ins;
 use crate::config::Config;
-use crate::lane::{LaneContext, Message, Packed};
+use crate::lane::{LaneContext, Packed, ToLane};
 use crate::metrics::METRICS;
 use crate::server::replica::{Replica, Replicas, Report};
 use crate::server::upstream::{Error, Rows, Upstream};
@@ -186,7 +186,7 @@ impl Pool {
         let is_same_server = known.has_settings(index, &settings);
         known.set_settings(index, settings.clone(), changes);
         if let Some(lanes) = self.replicas.lanes(index).filter(|_| !is_same_server) {
-            lanes.send_all(&|| Message::Abandon);
+            lanes.send_all(&|| ToLane::Abandon);
         }
         self.open_replica(index, config, &mut there).await.map_err(|error| unreachable(index, &error))?;
         loop {
@@ -273,7 +273,7 @@ impl Pool {
         let lanes = self.replicas.lanes[index].get_or_init(|| Lanes::start(Arc::new(context)));
         if self.database_state().is_paused() {
             // The pause may have begun before it could find these lanes.
-            drop(lanes.ask(&Message::Pause));
+            drop(lanes.ask(&ToLane::Pause));
         }
         Ok(())
     }
@@ -293,7 +293,7 @@ async fn follow(pool: Arc<Pool>, index: usize) {
             if standing == Standing::Unreachable
                 && let Some(lanes) = pool.replicas.lanes(index)
             {
-                lanes.send_all(&|| Message::Abandon);
+                lanes.send_all(&|| ToLane::Abandon);
             }
             let pause = if standing == Standing::Unknown { 0 } else { limits::REPLICA_PROBE_MS };
             tokio::time::sleep(Duration::from_millis(pause)).await;

@@ -109,6 +109,10 @@ impl From<hotrow_wire::Error> for Error {
     }
 }
 
+/// The name of each statement of the gateway. The unnamed statement belongs to the session that holds the connection: if
+/// that session has prepared it under other settings, it could not be prepared again with the same meaning.
+const OWN_STATEMENT: &[u8] = b"hotrow_own";
+
 /// Rows of a statement of the gateway, as text.
 pub type Rows = Vec<Vec<Option<String>>>;
 
@@ -191,10 +195,12 @@ impl Upstream {
     }
 
     fn put_statement(&mut self, text: &str, values: &[&str]) {
-        frontend::Parse { name: b"", text: text.as_bytes(), types: &[] }.put(&mut self.output);
-        self.prepared.forget_unnamed();
-        frontend::put_bind_text(&mut self.output, b"", values.iter().map(|value| value.as_bytes()));
+        let close = frontend::ObjectName { statement: true, name: OWN_STATEMENT };
+        close.put(frontend::tag::CLOSE, &mut self.output); // an earlier one that failed is still there
+        frontend::Parse { name: OWN_STATEMENT, text: text.as_bytes(), types: &[] }.put(&mut self.output);
+        frontend::put_bind_text(&mut self.output, OWN_STATEMENT, values.iter().map(|value| value.as_bytes()));
         self.output.extend_from_slice(frontend::EXECUTE);
+        close.put(frontend::tag::CLOSE, &mut self.output);
     }
 
     /// Ends a transaction of such statements. Returns its rows.

@@ -10,7 +10,7 @@ use hotrow_core::limits;
 use hotrow_core::session::{CancelState, CancelTarget, WaitsFor};
 use tokio::sync::Notify;
 
-use crate::lane::{Mailbox, Message};
+use crate::lane::{Mailbox, ToLane};
 use crate::lock::Lock;
 use crate::net::Address;
 use crate::net::peer::Peer;
@@ -167,7 +167,7 @@ impl Control {
         let backend = match target {
             CancelTarget::Session => return self.changed.notify(),
             CancelTarget::Lanes => {
-                return self.pool().send_all(|| Message::Cancel(self.mailbox.session));
+                return self.pool().send_all(|| ToLane::Cancel(self.mailbox.session));
             }
             CancelTarget::Backend(backend) => backend,
         };

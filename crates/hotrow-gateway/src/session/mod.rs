@@ -24,7 +24,7 @@ use hotrow_core::session::{self, Session, SessionEnd};
 use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::split;
 
-use crate::lane::{Backlog, Mailbox, Message};
+use crate::lane::{Backlog, Mailbox, ToLane};
 use crate::net::ReadHalf;
 use crate::net::budget::Reservation;
 use crate::pool::directory::Directory;
@@ -159,7 +159,7 @@ impl SessionTask {
     fn leave_lanes(&mut self) {
         if std::mem::take(&mut self.has_returned_units) {
             let session = self.mailbox.session;
-            self.pool.send_all(|| Message::Gone(session));
+            self.pool.send_all(|| ToLane::Gone(session));
         }
     }
 

@@ -30,7 +30,7 @@ async fn a_client_over_the_limit_is_rejected() {
 
 #[tokio::test]
 async fn a_session_without_a_free_connection_gets_an_error() {
-    let stage = Stage::new(&["--held-connections-max", "2", "--held-wait-ms", "800"]).await;
+    let stage = Stage::new(&["--held-connections-max", "2", "--held-wait-ms", "2000"]).await;
     let config = stage.gateway.config_in(&stage.schema);
     let (one, other, third) = (connect(&config).await, connect(&config).await, connect(&config).await);
     for client in [&one, &other] {

@@ -75,7 +75,8 @@ impl Stage {
         std::fs::write(self.file(), settings).unwrap();
         self.gateway.signal(Signal::SIGHUP);
         let log = || self.gateway.log().split_off(seen);
-        until("the settings are read again", || async { log().contains("reloaded") }).await;
+        let is_over = || ["reloaded: the settings", "not reloaded"].iter().any(|end| log().contains(end));
+        until("the settings are read again", || async { is_over() }).await;
         log()
     }
 

@@ -20,8 +20,21 @@ async fn the_setting_is_the_gateways_own() {
     let error = error.as_db_error().unwrap();
     assert_eq!((error.code().code(), error.hint()), ("22023", Some("Available values: replica, primary.")));
     assert_eq!(value(&client).await, "replica");
-    client.batch_execute("reset hotrow.reads").await.unwrap();
-    assert_eq!(value(&client).await, "primary");
+    let prepared = client.execute("set hotrow.reads = nearest", &[]).await.unwrap_err();
+    assert_eq!(prepared.code().map(|code| code.code()), Some("22023"));
+    client.batch_execute("begin; select 1").await.unwrap();
+    let within = client.batch_execute("set local hotrow.reads = nearest").await.unwrap_err();
+    let within = within.as_db_error().unwrap();
+    assert_eq!((within.code().code(), within.hint()), ("22023", Some("Available values: replica, primary.")));
+    let failed = client.batch_execute("select 1").await.unwrap_err();
+    assert_eq!(failed.code().map(|code| code.code()), Some("25P02"));
+    client.batch_execute("rollback").await.unwrap();
+    assert_eq!(value(&client).await, "replica");
+    for reset in ["reset all", "discard all", "reset hotrow.reads"] {
+        client.batch_execute("set hotrow.reads = replica").await.unwrap();
+        client.batch_execute(reset).await.unwrap();
+        assert_eq!(value(&client).await, "primary", "{reset}");
+    }
 
     let at_start = connect(stage.gateway.config().options("-c hotrow.reads=replica -c work_mem=1MB")).await;
     assert_eq!(value(&at_start).await, "replica");

@@ -156,6 +156,29 @@ async fn statements_prepared_by_the_driver_outlive_deallocate_of_others() {
     );
 }
 
+/// A trigger has removed the driver's statement, so the connection is closed when the session needs it no longer.
+#[tokio::test]
+async fn settings_outlive_a_connection_that_serves_no_other_client() {
+    let stage = Stage::new(&[]).await;
+    let forgets = "create function forget() returns trigger language plpgsql as
+                       $$begin execute 'deallocate all'; return new; end$$;
+                   create table u (n int);
+                   create trigger forget before insert on u for each row execute function forget()";
+    stage.direct.batch_execute(forgets).await.unwrap();
+    let client = stage.client().await;
+    client.batch_execute("prepare mine as select 1").await.unwrap();
+    let number = client.prepare("select 1").await.unwrap();
+    client.query_one(&number, &[]).await.unwrap();
+    client.batch_execute("insert into u values (1)").await.unwrap();
+    assert_eq!(sqlstate(&client.query_one(&number, &[]).await.unwrap_err()), "26000");
+    let backend = value(&client, "select pg_backend_pid()").await;
+    client.batch_execute("set work_mem = '5MB'").await.unwrap();
+    client.batch_execute("deallocate all").await.unwrap();
+    assert_eq!(value(&client, "show work_mem").await, "5MB");
+    assert_ne!(value(&client, "select pg_backend_pid()").await, backend);
+    assert!(stage.packs(&client).await);
+}
+
 #[tokio::test]
 async fn packing_can_be_switched_off_and_on() {
     let stage = Stage::new(&[]).await;

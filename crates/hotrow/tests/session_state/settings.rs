@@ -37,14 +37,29 @@ pub async fn session(port: u16, database: &str) -> Raw {
 /// Two databases with the same table, whose numbers in the catalogue are the same too.
 pub async fn databases() -> (Client, [String; 2]) {
     let (schema, client) = new_schema().await;
-    let [one, other] = ["direct", "through"].map(|name| format!("{schema}_{name}"));
+    let names = ["direct", "through"].map(|name| format!("{schema}_{name}"));
+    create_databases(server().port(), &client, &names).await;
+    (client, names)
+}
+
+/// A server with two such databases, for comparisons of statements that were prepared under other settings. On a server with
+/// other sessions, a session that gets no processor time while they change the catalogue of any database misses messages
+/// about changes. It then analyses all its statements again, and reads their constants under its present settings.
+pub async fn own_server() -> (PrivateServer, [&'static str; 2]) {
+    let server = PrivateServer::builder().label("settings").start().unwrap();
+    let client = connect(&hotrow_testkit::config_in(server.port(), "public")).await;
+    let names = ["direct", "through"];
+    create_databases(server.port(), &client, &names.map(str::to_owned)).await;
+    (server, names)
+}
+
+async fn create_databases(port: u16, client: &Client, [one, other]: &[String; 2]) {
     client.batch_execute(&format!("create database {one}")).await.unwrap();
-    let inside = connect(hotrow_testkit::config_in(server().port(), "public").dbname(&one)).await;
+    let inside = connect(hotrow_testkit::config_in(port, "public").dbname(one)).await;
     inside.batch_execute(TABLE).await.unwrap();
     drop(inside);
     let copy = format!("create database {other} template {one}");
     until("the database is unused", async || client.batch_execute(&copy).await.is_ok()).await;
-    (client, [one, other])
 }
 
 /// The messages without notices: with `client_min_messages = debug5` they show how the server prepares and runs a
@@ -190,8 +205,8 @@ async fn a_set_to_a_value_that_the_session_has_not_set_goes_to_the_server() {
 /// A prepared statement keeps the meaning that its text had when it was prepared.
 #[tokio::test]
 async fn prepared_statements_are_not_read_again_after_a_set() {
-    let (_client, [direct, through]) = databases().await;
-    let gateway = Gateway::start(&[]);
+    let (server, [direct, through]) = own_server().await;
+    let gateway = Gateway::in_front_of(&server.url(), &[]);
     for (sql, set) in [
         ("select extract(epoch from timestamptz '2020-01-01 10:00')", "set timezone = 'Asia/Tokyo'"),
         (
@@ -205,7 +220,7 @@ async fn prepared_statements_are_not_read_again_after_a_set() {
         ("select n from t where id = 1", "set timezone = 'Asia/Tokyo'"),
     ] {
         let mut answers = Vec::new();
-        for (port, database) in [(server().port(), &direct), (gateway.port(), &through)] {
+        for (port, database) in [(server.port(), direct), (gateway.port(), through)] {
             let mut raw = session(port, database).await;
             let run = [bind("", "p", &[]), execute("", 0), sync()].concat();
             raw.send(&[parse("p", sql), run.clone()].concat()).await;

@@ -87,6 +87,8 @@ pub struct SwitchChange {
 pub enum Step {
     /// It changes one.
     Set(SwitchChange),
+    /// RESET ALL, or DISCARD ALL.
+    ResetAll,
     /// SAVEPOINT.
     Savepoint(String),
     /// RELEASE.
@@ -102,6 +104,7 @@ impl Step {
     pub fn has_tag(&self, tag: &[u8]) -> bool {
         match self {
             Step::Set(_) => matches!(tag, b"SET" | b"RESET"),
+            Step::ResetAll => matches!(tag, b"RESET" | b"DISCARD ALL"),
             Step::Savepoint(_) => tag == b"SAVEPOINT",
             Step::Release(_) => tag == b"RELEASE",
             Step::RollBackTo(_) => tag == b"ROLLBACK",
@@ -199,4 +202,10 @@ pub(crate) fn leaves(name: String, effect: Effect) -> Analysis {
 /// A session command that removes this effect.
 pub(crate) fn clears(name: String, clears: Effect) -> Analysis {
     Analysis::Pass(Pass { clears, ..Pass::harmless(Reason::Session(name)) })
+}
+
+/// A command that clears this state and gives all settings their default, also those of the gateway.
+pub(crate) fn resets_all(name: String, clears: Effect) -> Analysis {
+    let steps = vec![Step::ResetAll];
+    Analysis::Pass(Pass { clears, steps, ..Pass::harmless(Reason::Session(name)) })
 }

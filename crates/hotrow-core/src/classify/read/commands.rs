@@ -5,7 +5,9 @@ use sqlparser::tokenizer::Token;
 
 use crate::classify::effects::effect::Effect;
 use crate::classify::effects::side_effects::effect_of_query;
-use crate::classify::read::analysis::{Analysis, Boundary, Pass, Step, Transaction, clears, leaves};
+use crate::classify::read::analysis::{
+    Analysis, Boundary, Pass, Step, Transaction, clears, leaves, resets_all,
+};
 use crate::classify::read::settings::{reset, set, show};
 use crate::classify::reason::Reason;
 use crate::classify::text::tokens::{Cursor, folded, is_word};
@@ -173,7 +175,7 @@ fn mode(cursor: &mut Cursor<'_>) -> Option<Mode> {
 
 fn discard(cursor: Cursor<'_>) -> Analysis {
     let cleared = match cursor.peek_word().as_deref() {
-        Some("all") => Effect::ALL,
+        Some("all") => return resets_all("DISCARD".to_owned(), Effect::ALL),
         Some("temp" | "temporary") => Effect { temporary: true, ..Effect::NONE },
         Some("sequences") => Effect { touches_sequence: true, needs_sequence_state: true, ..Effect::NONE },
         _ => Effect::NONE,

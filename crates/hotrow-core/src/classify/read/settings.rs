@@ -4,7 +4,7 @@
 use sqlparser::tokenizer::Token;
 
 use crate::classify::effects::effect::Effect;
-use crate::classify::read::analysis::{Analysis, Pass, Switch, SwitchChange, clears, leaves};
+use crate::classify::read::analysis::{Analysis, Pass, Switch, SwitchChange, clears, leaves, resets_all};
 use crate::classify::reason::Reason;
 use crate::classify::text::tokens::{Cursor, is_word};
 use crate::settings;
@@ -115,7 +115,7 @@ pub(crate) fn reset(mut cursor: Cursor<'_>) -> Analysis {
     match name.as_deref() {
         Some("all") => {
             let cleared = Effect { settings: true, unlisted_settings: true, name: true, ..Effect::NONE };
-            clears("RESET ALL".to_owned(), cleared)
+            resets_all("RESET ALL".to_owned(), cleared)
         }
         Some("application_name") => {
             clears("RESET application_name".to_owned(), Effect { name: true, ..Effect::NONE })

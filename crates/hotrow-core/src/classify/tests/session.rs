@@ -275,6 +275,10 @@ fn what_commands_do_with_savepoints() {
         ("ROLLBACK WORK TO SAVEPOINT a", vec![Step::RollBackTo("a".to_owned())]),
         ("rollback", vec![]),
         ("commit", vec![]),
+        ("reset all", vec![Step::ResetAll]),
+        ("discard all", vec![Step::ResetAll]),
+        ("reset work_mem", vec![]),
+        ("discard temp", vec![]),
         ("rollback; savepoint a", vec![Step::End, Step::Savepoint("a".to_owned())]),
         (
             "create function f() returns int begin atomic select 1; end; rollback to a",

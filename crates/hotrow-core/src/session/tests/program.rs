@@ -415,13 +415,15 @@ impl Writer<'_> {
     /// Transactions that change the gateway's settings. Their values are shown by Queries, which the gateway answers.
     pub fn write_switches(&mut self, units: usize) {
         const SHOWS: [&str; 2] = ["show hotrow.pack", "show hotrow.reads"];
-        const CHANGES: [&str; 6] = [
+        const CHANGES: [&str; 8] = [
             "set hotrow.pack = off",
             "set hotrow.pack = on",
             "set local hotrow.pack = off",
             "reset hotrow.pack",
             "set hotrow.reads = replica",
             "set local hotrow.reads = primary",
+            "reset all",
+            "discard all",
         ];
         self.boundary("set hotrow.reads = primary");
         for _ in 0..units {
@@ -580,7 +582,7 @@ impl Writer<'_> {
         bind.put(portal.as_bytes(), name.as_bytes(), &mut self.out);
     }
 
-    fn named(&mut self, tag: u8, statement: bool, name: &str) {
+    pub(super) fn named(&mut self, tag: u8, statement: bool, name: &str) {
         ObjectName { statement, name: name.as_bytes() }.put(tag, &mut self.out);
     }
 

@@ -15,6 +15,7 @@ use super::postgres::{Backend, Database};
 use super::program::{BOX, Writer};
 use super::replicas::SHARED_FIRST;
 use super::world::{OUTSIDER, World};
+use crate::session::switches::Switches;
 
 fn program(random: &mut fastrand::Rng, client: usize, is_countable: bool) -> BytesMut {
     let units = random.usize(1..12);
@@ -76,7 +77,11 @@ fn reads(random: &mut fastrand::Rng, client: usize) -> BytesMut {
     writer.out
 }
 
-fn play(seed: u64, waits: bool, program: impl Fn(&mut fastrand::Rng, usize) -> BytesMut) -> Counts {
+pub(super) fn play(
+    seed: u64,
+    waits: bool,
+    program: impl Fn(&mut fastrand::Rng, usize) -> BytesMut,
+) -> Counts {
     play_as(seed, |world| world.clients.iter_mut().for_each(|client| client.waits = waits), program)
 }
 
@@ -323,7 +328,13 @@ fn switches(random: &mut fastrand::Rng, client: usize) -> BytesMut {
 #[test]
 fn the_settings_of_the_gateway_follow_transactions_like_those_of_the_server() {
     for seed in seeds().step_by(4) {
-        play(seed, seed % 8 > 0, switches);
+        let change = |world: &mut World| {
+            for client in &mut world.clients {
+                client.waits = seed % 8 > 0;
+                client.session.switches = Switches::new(false);
+            }
+        };
+        play_as(seed, change, switches);
     }
 }
 
@@ -339,7 +350,7 @@ fn a_cancelled_unit_changes_nothing_and_the_others_are_exact() {
 }
 
 /// The number of statements that a transaction refuses because it has failed. It runs none of them.
-fn refused_after_failure(seed: u64, received: &[u8]) -> usize {
+pub(super) fn refused_after_failure(seed: u64, received: &[u8]) -> usize {
     let (mut has_failed, mut refused) = (false, 0);
     for frame in frames(received) {
         match frame.tag {

@@ -113,7 +113,8 @@ impl Backend {
                 self.complete("SET");
             }
             ["show", name] if name.starts_with(GATEWAYS) => {
-                let value = self.settings.get(name).map_or("on", String::as_str);
+                let default = if name.ends_with("reads") { "primary" } else { "on" };
+                let value = self.settings.get(name).map_or(default, String::as_str);
                 put_shown(name, value, &mut self.kept);
                 self.complete("SHOW");
             }
@@ -165,6 +166,11 @@ impl Backend {
                     return failure("42P01", "table \"x\" does not exist");
                 }
                 self.complete("DROP TABLE");
+            }
+            // Another one deallocates all statements.
+            ["create", "view", ..] => {
+                self.statements.retain(|name, _| name.is_empty());
+                self.complete("CREATE VIEW");
             }
             // An event trigger changes settings, which the command does not show.
             ["create", ..] => {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use bytes::BytesMut;
-use hotrow_wire::backend::tag;
+use hotrow_wire::backend::{Status, tag};
 use hotrow_wire::split;
 
 use super::cancelling::Request;
@@ -220,6 +220,14 @@ impl World {
         self.listener.report(&self.database);
     }
 
+    /// A transaction that has ended or failed has given up its places among those that work on its rows.
+    fn check_places(&self, number: usize) {
+        let session = &self.clients[number].session;
+        let (_, status, ..) = session.held_state();
+        let is_open = status == Status::Transaction;
+        assert!(is_open || session.places.is_empty(), "client {number} keeps places: {status:?}");
+    }
+
     fn client_turn(&mut self, number: usize) -> bool {
         let cuts = self.cuts > 0 && self.random.u8(..20) == 0;
         let client = &mut self.clients[number];
@@ -243,6 +251,7 @@ impl World {
             _ => self.handle_returned(number),
         };
         self.provide(number);
+        self.check_places(number);
         acts
     }
 
@@ -400,7 +409,8 @@ impl World {
         let session = &mut self.clients[number].session;
         let connection = session.connection().expect("state is left on a connection");
         let backend = &self.backends[connection.backend];
-        let prepared = backend.statements.keys().filter(|name| !name.is_empty()).count();
+        let prepared =
+            backend.statements.keys().filter(|name| own_statement(name.as_bytes()).is_some()).count();
         let found = StateLeft {
             effect: Effect {
                 prepared: has_client_names(backend),
@@ -466,7 +476,7 @@ impl World {
         backend.settings.clear();
         backend.listens.channels.clear();
         assert!(!has_client_names(backend), "a name is left on a connection");
-        assert_eq!(backend.status, hotrow_wire::backend::Status::Idle, "a transaction is left open");
+        assert_eq!(backend.status, Status::Idle, "a transaction is left open");
         self.idle.push((settings, connection));
     }
 }

@@ -44,7 +44,15 @@ pub fn write(draft: &mut Draft) {
                     use_one(draft, session);
                 }
                 let end = draft.pick(&["commit", "rollback"]);
-                draft.query(session, end);
+                // A Query would remove the unnamed statement.
+                if draft.random.bool() {
+                    draft.query(session, end);
+                } else {
+                    let close = Frame::Close('S', "end".to_owned());
+                    let frames = vec![close, parse("end", end), bind("", "end"), execute(""), Frame::Sync];
+                    draft.frames(session, frames);
+                    draft.frames(session, vec![bind("", ""), execute(""), Frame::Sync]);
+                }
             }
         }
     }
