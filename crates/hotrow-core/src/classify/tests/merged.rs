@@ -194,10 +194,10 @@ fn calls_of_a_distributed_pack_whose_node_is_unknown_are_passed_through() {
 #[test]
 fn calls_of_a_distributed_pack_can_have_a_number_as_their_key() {
     let mut facts = distributed("counter");
-    facts.rules[0].parameters[0].type_oid = INT8.0;
-    facts.rules[0].parameters[0].array_oid = INT8.1;
+    facts.rules[0].parameters[0].type_oid = BIGINT.0;
+    facts.rules[0].parameters[0].array_oid = BIGINT.1;
     let distribution = Arc::make_mut(facts.rules[0].distribution.as_mut().unwrap());
-    (distribution.type_oid, distribution.probe) = (INT8.0, Some(-978_793_473)); // hashint8(7)
+    (distribution.type_oid, distribution.probe) = (BIGINT.0, Some(-978_793_473)); // hashint8(7)
     let node = |sql: &str, types: &[u32]| match decided(sql, types, &facts) {
         Decision::Packed(packing) => {
             let value = ParamValue { format: Format::Text, bytes: b"7" };
@@ -208,7 +208,7 @@ fn calls_of_a_distributed_pack_can_have_a_number_as_their_key() {
     };
     const NUMERIC: u32 = 1700;
     let call = "select * from hotrow.increment($1)";
-    assert_eq!([INT8.0, 23, 21, 0].map(|declared| node(call, &[declared])), [Some(1); 4]);
+    assert_eq!([BIGINT.0, 23, 21, 0].map(|declared| node(call, &[declared])), [Some(1); 4]);
     assert_eq!(node("select * from hotrow.increment(7)", &[]), Some(1));
     assert_eq!([TEXT.0, NUMERIC].map(|declared| node(call, &[declared])), [None; 2]);
 }
