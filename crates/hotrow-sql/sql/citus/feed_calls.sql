@@ -11,7 +11,7 @@ declare
     one int;
     places int[];
     part record;
-    fresh boolean[] := '{}';
+    fresh boolean[];
     authors bigint[] := '{}';
     posts bigint[] := '{}';
     at timestamptz[] := '{}';
@@ -25,6 +25,8 @@ begin
     elsif 0 > any (backfill) or 1000 < any (backfill) then
         perform hotrow.bad_argument('backfill is below 0 or above 1000', 'Fill in 0 to 1000 of the newest posts.');
     end if;
+    -- From 1 on, also if the first calls are of users that follow themselves: their places are in no shard's part.
+    fresh := array_fill(false, array[calls]);
     foreach one in array hotrow.shards_of(array(select u.b from unnest(user_id, followee) u (a, b) where u.a <> u.b)) loop
         places := array(select u.place from unnest(followee) with ordinality u (author, place)
             where hotrow.shard_of(u.author) = one order by u.place);
