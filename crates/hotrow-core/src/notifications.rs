@@ -214,7 +214,12 @@ pub fn notify(marker: &str) -> String {
 /// The text with which a connection listens to these channels.
 pub fn listen<'a>(channels: impl Iterator<Item = &'a str>) -> String {
     let distinct: BTreeSet<&str> = channels.collect();
-    distinct.into_iter().fold(String::new(), |text, channel| text + "listen " + &identifier(channel) + ";")
+    listen_each(distinct.into_iter()).fold(String::new(), |text, statement| text + &statement + ";")
+}
+
+/// The same with a statement for each channel.
+pub fn listen_each<'a>(channels: impl Iterator<Item = &'a str>) -> impl Iterator<Item = String> {
+    channels.map(|channel| format!("listen {}", identifier(channel)))
 }
 
 #[cfg(test)]

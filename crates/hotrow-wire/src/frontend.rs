@@ -197,8 +197,18 @@ pub fn put_bind_text<'a>(
     statement: &[u8],
     values: impl ExactSizeIterator<Item = &'a [u8]>,
 ) {
+    put_bind_text_to(out, b"", statement, values);
+}
+
+/// The same to a portal with this name.
+pub fn put_bind_text_to<'a>(
+    out: &mut BytesMut,
+    portal: &[u8],
+    statement: &[u8],
+    values: impl ExactSizeIterator<Item = &'a [u8]>,
+) {
     put_frame(out, tag::BIND, |out| {
-        out.extend_from_slice(&[0]);
+        put_cstr(out, portal);
         put_cstr(out, statement);
         out.extend_from_slice(&[0, 0]);
         let count = u16::try_from(values.len()).unwrap_or(u16::MAX);
@@ -209,6 +219,14 @@ pub fn put_bind_text<'a>(
             out.extend_from_slice(value);
         }
         out.extend_from_slice(&[0, 0]);
+    });
+}
+
+/// Appends an Execute of a portal, for all rows.
+pub fn put_execute(out: &mut BytesMut, portal: &[u8]) {
+    put_frame(out, tag::EXECUTE, |out| {
+        put_cstr(out, portal);
+        out.extend_from_slice(&[0; 4]);
     });
 }
 

@@ -35,8 +35,8 @@ pub enum Message<S> {
     /// The client's Parse: the name, its meaning if the Parse succeeds, and the statement that the connection
     /// then has prepared.
     Parse(Bytes, S, Option<Preparation>),
-    /// A Parse of the gateway.
-    OwnParse(Preparation),
+    /// A Parse of the gateway, and the statement that the connection then has prepared. None for one that it runs at once.
+    OwnParse(Option<Preparation>),
     /// A Parse of the gateway with an empty text under one of the client's names. The next message finds the
     /// name in use, or removes it.
     Show(Bytes),
@@ -564,7 +564,7 @@ impl<S> Message<S> {
             Message::Parse(name, meaning, preparation) => {
                 (Some((name, Some(meaning))), preparation.as_ref().map(prepares))
             }
-            Message::OwnParse(preparation) => (None, Some(prepares(preparation))),
+            Message::OwnParse(preparation) => (None, preparation.as_ref().map(prepares)),
             Message::Close(Some(name)) => {
                 (Some((name, None)), name.is_empty().then_some((StatementName::Unnamed, None)))
             }

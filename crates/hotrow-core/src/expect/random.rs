@@ -274,7 +274,7 @@ impl Session {
             if !name.is_empty() {
                 self.put(Asked::Close(own.clone()), Message::OwnClose(Some(preparation.name)));
             }
-            self.put(Asked::Parse(own.clone(), text.clone()), Message::OwnParse(preparation));
+            self.put(Asked::Parse(own.clone(), text.clone()), Message::OwnParse(Some(preparation)));
         }
         own
     }

@@ -71,7 +71,7 @@ impl Connection {
 
 #[test]
 fn the_gateways_replies_are_swallowed_between_the_clients() {
-    let own = OwnParse(Preparation::named(7, 3));
+    let own = OwnParse(Some(Preparation::named(7, 3)));
     let mut c =
         Connection::with([OwnClose(Some(StatementName::Named(7))), own, bind(), Describe, execute(), Sync]);
     assert_eq!([c.reply(b'3', b""), c.reply(b'1', b"")], [Reply::Swallow; 2]);
@@ -91,7 +91,7 @@ fn an_error_skips_to_the_next_sync_only() {
 fn skipped_messages_have_no_effect() {
     let mut c = Connection::with([names("a", 1), Sync]);
     c.forward(b"1Z");
-    c.send([bind(), closes("a"), names("b", 2), OwnParse(Preparation::named(3, 2)), Sync]);
+    c.send([bind(), closes("a"), names("b", 2), OwnParse(Some(Preparation::named(3, 2))), Sync]);
     assert!(c.expected.is_in_doubt(b"a") && c.expected.is_in_doubt(b"b"));
     c.forward(b"EZ");
     assert_eq!(c.expected.meaning(b"a"), Some(&1));

@@ -11,11 +11,17 @@ use crate::limits;
 /// A past commit counts for a third after this number of commits.
 const MEMORY_COMMITS: u32 = 6;
 
+/// Among this number of commits, the longest one does not decide how long a batch is held back. A disk that has stopped
+/// for a moment is fast again afterwards.
+const LAST_COMMITS: usize = 4;
+
 /// The state of a lane's holds.
 #[derive(Debug, Default)]
 pub(super) struct Hold {
-    /// How long commits take.
+    /// How long commits take on average.
     commit: Duration,
+    /// How long the last ones took. The first one counts for those before it.
+    last: Option<[Duration; LAST_COMMITS]>,
     /// Number of waiting units with which the next batch is sent, if it is held back.
     enough: Option<usize>,
     /// Number of commits after which no batch is held back, because the last hold was in vain.
@@ -28,11 +34,21 @@ impl Hold {
     /// The server has taken this long for a commit.
     pub(super) fn commit_took(&mut self, took: Duration) {
         self.commit = (self.commit * (MEMORY_COMMITS - 1) + took) / MEMORY_COMMITS;
+        let last = self.last.get_or_insert([took; LAST_COMMITS]);
+        last.rotate_right(1);
+        last[0] = took;
+    }
+
+    /// How long a commit usually takes: the average, unless a single long commit has raised it.
+    fn usual(&self) -> Duration {
+        let mut last = self.last.unwrap_or_default();
+        last.sort_unstable();
+        self.commit.min(last[LAST_COMMITS - 2])
     }
 
     /// Whether all clients should share one commit. There is then no second batch before the lane is full.
     pub(super) fn is_worth_it(&self) -> bool {
-        self.skip == 0 && self.commit >= Duration::from_millis(limits::HOLD_COMMIT_MS)
+        self.skip == 0 && self.usual() >= Duration::from_millis(limits::HOLD_COMMIT_MS)
     }
 
     /// `answered` units are committed and `waiting` units wait. Returns how long the next batch is held back at most.
@@ -47,7 +63,7 @@ impl Hold {
             return None;
         }
         self.enough = Some(enough);
-        Some(self.commit * 3 / 4)
+        Some(self.usual() * 3 / 4)
     }
 
     /// Number of waiting units with which the lane sends a batch.

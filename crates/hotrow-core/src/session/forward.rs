@@ -9,7 +9,7 @@ use hotrow_wire::frontend::{self, Bind, Execute, Parse, tag};
 
 use super::environment::Stop;
 use super::ran::Ran;
-use super::statement::{number_apart, own_statement};
+use super::statement::{OWN_STATEMENT, number_apart, own_statement};
 use super::{
     Connection, Environment, Named, RunOutcome, Sequences, Session, Statement, StatementOf,
     too_many_statements,
@@ -428,9 +428,10 @@ impl<E: Environment> Session<E> {
     /// Ends the unit with the error that this text raises. The server raises it, so it and the client agree on the state of the
     /// transaction.
     fn fail_by(&mut self, error: &str) {
-        Parse { name: b"", text: error.as_bytes(), types: &[] }.put(self.output());
-        self.expected.sent(Message::OwnParse(Preparation::unnamed(0, 0)));
-        frontend::put_bind_text(self.output(), b"", std::iter::empty());
+        self.close(OWN_STATEMENT, None);
+        Parse { name: OWN_STATEMENT, text: error.as_bytes(), types: &[] }.put(self.output());
+        self.expected.sent(Message::OwnParse(None));
+        frontend::put_bind_text(self.output(), OWN_STATEMENT, std::iter::empty());
         self.expected.sent(Message::Bind(Bytes::new(), None));
         self.output().extend_from_slice(frontend::EXECUTE);
         self.expected.sent(Message::Execute(RunEffects::default()));

@@ -53,7 +53,8 @@ use release::Holding;
 pub use replies::put_ready;
 pub use simple::wrong_value;
 pub use statement::{
-    Named, OWN_NAMES, Pieces, Proof, Resolved, RunOutcome, Statement, StatementInfo, Verdict, statement_name,
+    Named, OWN_NAMES, OWN_STATEMENT, Pieces, Proof, Resolved, RunOutcome, Statement, StatementInfo, Verdict,
+    statement_name,
 };
 use switches::Switches;
 pub use takeover::TakesOver;

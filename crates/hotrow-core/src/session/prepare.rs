@@ -101,7 +101,7 @@ impl<E: Environment> Session<E> {
             self.make_room(number, &name);
         }
         statement.put_parse(&name, self.output());
-        self.expected.sent(Message::OwnParse(preparation));
+        self.expected.sent(Message::OwnParse(Some(preparation)));
         self.held().prepared_anew.insert(statement.id);
         name
     }

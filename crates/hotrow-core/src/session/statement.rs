@@ -15,6 +15,11 @@ use crate::unit::Prepared;
 /// The prefix of the gateway's names of statements, before their number.
 pub const OWN_NAMES: &str = "hotrow_";
 
+/// The name of each statement that the gateway runs for itself on a session's connection, and of its portal. The unnamed
+/// ones belong to the session: a statement that it has prepared under other settings could not be prepared again with the
+/// same meaning, and a portal in its transaction could not be opened again.
+pub const OWN_STATEMENT: &[u8] = b"hotrow_own";
+
 /// The gateway's statement with this name.
 pub(super) fn own_statement(name: &[u8]) -> Option<StatementName> {
     let number = str::from_utf8(name.strip_prefix(OWN_NAMES.as_bytes())?).ok()?.parse().ok()?;

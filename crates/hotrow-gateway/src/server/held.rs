@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use hotrow_core::limits;
 use hotrow_core::notifications;
 use hotrow_core::settings::Settings;
+use hotrow_core::untrusted::literal;
 use hotrow_wire::frontend;
 
 use crate::config::{self, Config, PoolTable};
@@ -500,7 +501,20 @@ impl OpenConnection {
         channels: impl Iterator<Item = &'a str>,
     ) -> Result<(), upstream::Error> {
         self.listens = true;
-        self.upstream.run(&notifications::listen(channels)).await
+        self.upstream.run_each(notifications::listen_each(channels)).await
+    }
+
+    /// Sets the client's name again, perhaps in its transaction, without a snapshot: the client may choose its isolation
+    /// level next, or take its snapshot later.
+    pub async fn restore_name(&mut self, name: &str) -> Result<(), upstream::Error> {
+        // The encoding of the client decides where other characters end. The server stores none.
+        if !name.is_ascii() {
+            return self.set_name(name).await;
+        }
+        let set = format!("set application_name to {}", literal(name));
+        self.upstream.run_each(std::iter::once(set)).await?;
+        self.application_name = Some(name.to_owned());
+        Ok(())
     }
 
     /// Sets the client's name again. Nothing may be under way.

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::{Buf, Bytes, BytesMut};
 use hotrow_core::expect::PreparedStatements;
 use hotrow_core::limits;
+use hotrow_core::session::OWN_STATEMENT;
 use hotrow_core::settings::Settings;
 use hotrow_wire::backend::{self, Report, tag};
 use hotrow_wire::{frontend, split};
@@ -109,10 +110,6 @@ impl From<hotrow_wire::Error> for Error {
     }
 }
 
-/// The name of each statement of the gateway. The unnamed statement belongs to the session that holds the connection: if
-/// that session has prepared it under other settings, it could not be prepared again with the same meaning.
-const OWN_STATEMENT: &[u8] = b"hotrow_own";
-
 /// Rows of a statement of the gateway, as text.
 pub type Rows = Vec<Vec<Option<String>>>;
 
@@ -177,7 +174,14 @@ impl Upstream {
         Ok(self.until_ready(|_| Ok(())).await?.is_none())
     }
 
-    /// Runs a text of the gateway whose statements return nothing.
+    /// Runs statements of the gateway that return nothing, in one transaction.
+    pub async fn run_each(&mut self, texts: impl Iterator<Item = String>) -> Result<(), Error> {
+        texts.for_each(|text| self.put_statement(&text, &[]));
+        self.rows().await.map(drop)
+    }
+
+    /// Runs a text of the gateway whose statements return nothing, on a connection that no session holds: the unnamed
+    /// statement is lost.
     pub async fn run(&mut self, text: &str) -> Result<(), Error> {
         frontend::put_query(&mut self.output, text);
         self.prepared.forget_unnamed(); // a simple query removes it
@@ -195,12 +199,20 @@ impl Upstream {
     }
 
     fn put_statement(&mut self, text: &str, values: &[&str]) {
-        let close = frontend::ObjectName { statement: true, name: OWN_STATEMENT };
-        close.put(frontend::tag::CLOSE, &mut self.output); // an earlier one that failed is still there
-        frontend::Parse { name: OWN_STATEMENT, text: text.as_bytes(), types: &[] }.put(&mut self.output);
-        frontend::put_bind_text(&mut self.output, OWN_STATEMENT, values.iter().map(|value| value.as_bytes()));
-        self.output.extend_from_slice(frontend::EXECUTE);
-        close.put(frontend::tag::CLOSE, &mut self.output);
+        let out = &mut self.output;
+        let [statement, portal] =
+            [true, false].map(|statement| frontend::ObjectName { statement, name: OWN_STATEMENT });
+        statement.put(frontend::tag::CLOSE, out); // an earlier one that failed is still there
+        frontend::Parse { name: OWN_STATEMENT, text: text.as_bytes(), types: &[] }.put(out);
+        frontend::put_bind_text_to(
+            out,
+            OWN_STATEMENT,
+            OWN_STATEMENT,
+            values.iter().map(|value| value.as_bytes()),
+        );
+        frontend::put_execute(out, OWN_STATEMENT);
+        portal.put(frontend::tag::CLOSE, out);
+        statement.put(frontend::tag::CLOSE, out);
     }
 
     /// Ends a transaction of such statements. Returns its rows.

@@ -71,7 +71,8 @@ impl SessionTask {
     async fn end_marking(&mut self) -> Result<(), held::Error> {
         self.session.expect_marker(None);
         if let Some(held) = self.session.connection() {
-            held.upstream.run(include_str!("../../sql/unlisten_marker.sql")).await?;
+            let unlisten = include_str!("../../sql/unlisten_marker.sql").to_owned();
+            held.upstream.run_each(std::iter::once(unlisten)).await?;
         }
         Ok(())
     }

@@ -47,7 +47,7 @@ impl SessionTask {
             Need::Rename => {
                 let name = self.session.first_name().to_owned();
                 let renamed = Box::pin(self.without_cancels(async |task| match task.session.connection() {
-                    Some(held) => held.set_name(&name).await,
+                    Some(held) => held.restore_name(&name).await,
                     None => Ok(()),
                 }));
                 match renamed.await {

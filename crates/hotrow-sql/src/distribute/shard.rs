@@ -334,8 +334,9 @@ mod tests {
         // Types of arguments, rankings, and hints, which all shards share.
         for (place, _) in text.match_indices(" hotrow.") {
             let after = &text[place + " hotrow.".len()..];
-            let is_shared =
-                ["%I($1", "receipts", "add_ranking", "setting."].iter().any(|name| after.starts_with(name));
+            let is_shared = ["%I($1", "receipts", "add_ranking", "setting.", "create_queue."]
+                .iter()
+                .any(|name| after.starts_with(name));
             assert!(is_shared, "other schema: {}", &after[..60]);
         }
         for (place, _) in text.match_indices("hotrow_shard_3.") {

@@ -1,7 +1,7 @@
 //! The client's name, `application_name`: the name from log-in or the last one that was set, after RESET too, and never
 //! another client's.
 
-use hotrow_testkit::raw::{Message, Raw, query, startup};
+use hotrow_testkit::raw::{Message, Raw, bind, execute, parse, query, startup, sync};
 use hotrow_testkit::{connect, server, value};
 
 use crate::Stage;
@@ -135,5 +135,57 @@ async fn a_client_that_resets_its_name_is_packed() {
         client.batch_execute(reset).await.unwrap();
         assert!(stage.packs(&client).await, "{reset}");
         assert_eq!(value(&client, "show application_name").await, "own");
+    }
+}
+
+/// The gateway restores the name within the transaction.
+#[tokio::test]
+async fn a_name_that_is_restored_in_a_transaction_leaves_its_portal() {
+    let stage = Stage::new(&[]).await;
+    let by_name =
+        |text| [parse("reset", text), bind("reset", "reset", &[]), execute("reset", 0), sync()].concat();
+    for own in ["own", r"o'w\n"] {
+        for reset in ["reset application_name", "set application_name to default", "reset all"] {
+            let mut both = Vec::new();
+            for port in [server().port(), stage.gateway.port()] {
+                let (mut raw, _) = begin(port, &[("application_name", own)]).await;
+                let rows =
+                    [parse("", "select generate_series(1, 9)"), bind("", "", &[]), execute("", 1), sync()];
+                let mut seen = Vec::new();
+                for messages in [
+                    query("begin"),
+                    rows.concat(),
+                    by_name(reset),
+                    [execute("", 2), sync()].concat(),
+                    query("show application_name"),
+                    query("commit"),
+                    query("begin"),
+                    query(reset),
+                    query("set transaction isolation level repeatable read"),
+                    query("show application_name"),
+                    query("commit"),
+                ] {
+                    raw.send(&messages).await;
+                    seen.extend(raw.until_ready(1).await);
+                }
+                both.push(seen);
+            }
+            assert_eq!(both[1], both[0], "{own} {reset}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_is_restored_in_a_transaction_takes_no_snapshot() {
+    let stage = Stage::new(&[]).await;
+    let client = stage.named("own").await;
+    for reset in ["reset application_name", "reset all"] {
+        client.batch_execute("begin isolation level repeatable read").await.unwrap();
+        client.batch_execute(reset).await.unwrap();
+        let table = format!("{}.t", stage.schema);
+        stage.direct.batch_execute(&format!("update {table} set n = n + 1 where id = 1")).await.unwrap();
+        let same = format!("select n::text from {table} where id = 1");
+        assert_eq!(value(&client, &same).await, value(&stage.direct, &same).await, "{reset}");
+        client.batch_execute("commit").await.unwrap();
     }
 }

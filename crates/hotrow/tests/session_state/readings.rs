@@ -170,6 +170,56 @@ async fn a_sessions_own_names_keep_their_meaning() {
     are_as_directly(programs.into_iter().map(|(name, steps)| (name.to_owned(), steps)).collect()).await;
 }
 
+/// While a transaction has another time zone, the session prepares its unnamed statement. A Query would remove it.
+fn unnamed_under_set_local(number: usize) -> Vec<Step> {
+    let by_name = |name| prepare(0, name, name);
+    let names = ["listen a", "unlisten a", "discard sequences", "select lastval()", "commit"];
+    let mut steps = Vec::from(names.map(by_name));
+    steps.extend([ask(0, "begin"), ask(0, SET_LOCAL), prepare(0, "", &text(number)), run(0, "")]);
+    steps
+}
+
+/// A listening connection takes over the channels.
+#[tokio::test]
+async fn a_session_that_listens_keeps_its_unnamed_statement() {
+    let mut programs = Vec::new();
+    for (number, (first, in_transaction, later)) in [
+        ("select 1", "listen a", "unlisten a"),
+        ("select 1", "discard sequences", "listen a"),
+        ("listen b", "listen a", "unlisten a"),
+        ("listen a", "unlisten a", "listen a"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut steps = vec![ask(0, first)];
+        steps.extend(unnamed_under_set_local(300 + number));
+        for name in [in_transaction, "commit", "", later, ""] {
+            steps.push(run(0, name));
+        }
+        programs.push((format!("{first}, {in_transaction}, {later}"), steps));
+    }
+    are_as_directly(programs).await;
+}
+
+/// The gateway sends another statement in the place of a read of `lastval` that has no right answer.
+#[tokio::test]
+async fn a_refused_read_of_a_sequence_leaves_the_unnamed_statement() {
+    let (server, [direct, through]) = own_server().await;
+    let gateway = Gateway::in_front_of(&server.url(), &[]);
+    let mut steps = vec![ask(0, "create sequence numbers"), ask(0, "select nextval('numbers')")];
+    // The gateway knows that the statement moves no sequence.
+    steps.extend([prepare(1, "p", &text(400)), run(1, "p"), run(1, "p")]);
+    steps.extend(unnamed_under_set_local(400));
+    steps.extend(["select lastval()", "commit", ""].map(|name| run(0, name)));
+    let directly = answers(server.port(), server.port(), direct, &steps).await;
+    let got = answers(server.port(), gateway.port(), through, &steps).await;
+    let refused = "the sequence values of this session are on another connection of the gateway";
+    assert!(got.iter().any(|message| message.field(b'M').as_deref() == Some(refused)), "{got:?}");
+    let last = |messages: &[Message]| messages[messages.len() - 4..].to_vec();
+    assert_eq!(last(&got), last(&directly));
+}
+
 /// A session has its connection for as long as a name lives that only this connection knows, and is packed afterwards.
 #[tokio::test]
 async fn a_session_is_packed_again_when_its_names_mean_the_same_everywhere() {

@@ -31,6 +31,45 @@ fn after_a_slow_commit_the_next_batch_waits_for_the_answered_clients() {
 }
 
 #[test]
+fn one_long_commit_among_short_ones_does_not_make_clients_wait() {
+    script(
+        Write,
+        "
+        submit 1a 2a                -> connect
+        connected                   -> write 1a 2a
+        written, answered 2, xid 7, took 12 ->
+        ready                       -> hold 1; answer 1a 2a
+        submit 1a                   ->
+        submit 2a                   -> write 1a 2a
+        # A disk that stops for some seconds.
+        written, answered 2, xid 8, took 6000 ->
+        ready                       -> hold 9; answer 1a 2a
+        submit 1a                   ->
+        submit 2a                   -> write 1a 2a
+        written, answered 2, xid 9, took 12 ->
+        ready                       -> hold 9; answer 1a 2a
+        submit 1a                   ->
+        submit 2a                   -> write 1a 2a
+        # Disks that stop again and again are slow.
+        written, answered 2, xid 10, took 6000 ->
+        ready                       -> hold 1272; answer 1a 2a
+        ",
+    );
+    script(
+        Write,
+        "
+        submit 1a                   -> connect
+        connected                   -> write 1a
+        written, answered, xid 7, took 0 ->
+        ready                       -> answer 1a
+        submit 1a                   -> write 1a
+        written, answered, xid 8, took 6000 ->
+        ready                       -> answer 1a
+        ",
+    );
+}
+
+#[test]
 fn a_client_alone_waits_for_nobody() {
     script(
         Write,
