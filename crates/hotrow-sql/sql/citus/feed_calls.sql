@@ -118,8 +118,9 @@ $$;
 -- of an author in order, each once. If the inboxes' parts have committed first, the author is still locked, and other calls skip
 -- it.
 --
--- Several calls can run at once, on any node. They wait for no author, and for an inbox at most for the lock timeout of
--- hotrow_shard_N.deliver: a circle of transactions that wait for each other ends here, not at a caller.
+-- Several calls can run at once, on any node. They wait for the author that has waited longest before they have a lock, for no
+-- other author, and for an inbox at most for the lock timeout of hotrow_shard_N.deliver: a circle of transactions that wait for
+-- each other ends here, not at a caller.
 create or replace function hotrow.fan_out(most int default 1000) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set lock_timeout = '100ms' as $$
@@ -131,7 +132,7 @@ declare
     times timestamptz[] := '{}';
     next bigint;
     dealt_with bigint;
-    fruitless int := 0;
+    waits boolean := true;
 begin
     if most is null then
         perform hotrow.null_argument('most');
@@ -153,9 +154,9 @@ begin
     for next in select u.author from unnest(authors, times) u (author, at) order by u.at, u.author limit 100 loop
         dealt_with := null;
         begin
-            dealt_with := hotrow.take_turn(next, most);
+            dealt_with := hotrow.take_turn(next, most, waits);
         exception
-            -- The author's shard is on its way to another node.
+            -- The author is locked, or its shard is on its way to another node.
             when lock_not_available then
                 null;
             when others then
@@ -165,6 +166,7 @@ begin
         if dealt_with > 0 then
             return dealt_with;
         end if;
+        waits := false;
     end loop;
     return 0;
 end

@@ -73,7 +73,7 @@ $$;
 
 -- The turn of one author: first the followers that were left out before, then the next ones. Returns how many followers it has
 -- dealt with; NULL if another call has the author. If the posts fail, the author still goes to the end of the line.
-create or replace function hotrow.take_turn(author bigint, most int) returns bigint
+create or replace function hotrow.take_turn(author bigint, most int, waits boolean) returns bigint
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -82,8 +82,8 @@ declare
     taken record;
 begin
     perform hotrow.enter_shard(home);
-    execute format('select f.* from hotrow_shard_%1$s.gate g cross join lateral hotrow_shard_%1$s.begin_turn($1, $2) f', home)
-    into waiting using take_turn.author, most;
+    execute format('select f.* from hotrow_shard_%1$s.gate g cross join lateral hotrow_shard_%1$s.begin_turn($1, $2, $3) f', home)
+    into waiting using take_turn.author, most, waits;
     if waiting is null then
         return null;
     end if;

@@ -178,12 +178,18 @@ end
 $$;
 
 -- Begins an author's turn. Returns the first followers, `most` at most, that were left out before; NULL if another transaction
--- has the author locked, or if there is nothing to bring any more.
-create function hotrow.begin_turn(author bigint, most int) returns bigint[]
-language plpgsql set enable_seqscan = off as $$
+-- has the author locked, or if there is nothing to bring any more. If it waits, it gets its place in the queue for the author:
+-- where users follow and unfollow all the time, the author is never free by chance. The caller has no lock yet, so no other
+-- transaction waits for it meanwhile.
+create function hotrow.begin_turn(author bigint, most int, waits boolean) returns bigint[]
+language plpgsql set enable_seqscan = off set lock_timeout = '100ms' as $$
 #variable_conflict use_column
 begin
-    perform from hotrow.author a where a.author = begin_turn.author for update skip locked;
+    if waits then
+        perform from hotrow.author a where a.author = begin_turn.author for update;
+    else
+        perform from hotrow.author a where a.author = begin_turn.author for update skip locked;
+    end if;
     if not found or not exists (select from hotrow.fan_out_turn t where t.author = begin_turn.author) then
         return null;
     end if;

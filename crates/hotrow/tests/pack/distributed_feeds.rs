@@ -19,7 +19,7 @@ use crate::feeds::{self, AUTHORS, Feeds, INBOXES, WRITERS, WRITES};
 use crate::planted::{Fault, missed, seeds};
 use crate::same_as_model::none_differs;
 
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 14;
 const SEEDS_MAX: u64 = 100;
 const SHARDS: usize = 4;
 /// No post is delivered by the call that posts it, and no reader fetches posts.
@@ -134,8 +134,8 @@ fn every_fault_planted_in_distributed_feeds_is_noticed() {
 
 /// Users that follow and unfollow the first author all the time.
 const FICKLE: [i64; 2] = [2001, 2002];
-const KILLS: usize = 6;
-const MOVES: usize = 8;
+const KILLS: usize = 3;
+const MOVES: usize = 4;
 
 /// A cluster in which all users follow both authors.
 fn prepared() -> Option<Cluster> {
