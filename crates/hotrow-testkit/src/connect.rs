@@ -90,6 +90,14 @@ pub fn describe(error: &tokio_postgres::Error) -> String {
     }
 }
 
+/// Waits until another session waits for a lock of this client's transaction. Other tests use the same server, so it is not
+/// enough that some session waits for a lock.
+pub async fn until_it_blocks(holder: &Client) {
+    let waits = "select exists (select from pg_locks
+        where not granted and pg_backend_pid() = any (pg_blocking_pids(pid)))";
+    until("another session waits for this client's lock", async || value(holder, waits).await == "t").await;
+}
+
 /// Repeats `look` until it is true: for conditions without a signal, such as a row of pg_stat_activity.
 pub async fn until<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() -> F) {
     let deadline = Instant::now() + PATIENCE;

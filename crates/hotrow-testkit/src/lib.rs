@@ -22,7 +22,7 @@ mod server;
 
 pub use connect::{
     PATIENCE, config, config_in, connect, describe, new_database, new_schema, rows, sqlstate, try_connect,
-    until, value,
+    until, until_it_blocks, value,
 };
 pub use gateway::{Gateway, PATIENT_LANES};
 pub use hotrow_postgres::free_port;

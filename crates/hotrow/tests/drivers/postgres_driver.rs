@@ -164,11 +164,11 @@ async fn a_cancel_token_stops_the_running_statement() {
     let (_gateway, _, _direct, client) = through(&[]).await;
     let token = client.cancel_token();
     let sleeping = tokio::spawn(async move {
-        let refused = client.query("select pg_sleep(60)", &[]).await.unwrap_err();
+        let refused = client.query("select pg_sleep(60), 'cancelled'", &[]).await.unwrap_err();
         (client, refused)
     });
     let look = connect(&_gateway.config()).await;
-    let asleep = "select 1 from pg_stat_activity where query = 'select pg_sleep(60)' and state = 'active'";
+    let asleep = "select 1 from pg_stat_activity where query like 'select pg_sleep(60), ''cancelled%' and state = 'active'";
     until("the statement sleeps", async || !hotrow_testkit::rows(&look, asleep).await.unwrap().is_empty())
         .await;
     token.cancel_query(NoTls).await.unwrap();

@@ -3,7 +3,9 @@
 
 use hotrow_postgres::PrivateServer;
 use hotrow_testkit::raw::{Message, Raw, bind, execute, parse, query, sync, tags};
-use hotrow_testkit::{Gateway, connect, until, value};
+use hotrow_testkit::{Gateway, config_in, connect, until, until_it_blocks, value};
+
+use tokio_postgres::Client;
 
 use crate::stage::{RESET, Stage, UPDATE, once, step};
 
@@ -47,21 +49,20 @@ async fn ready(options: &[&str]) -> (Stage, Raw) {
 }
 
 /// Blocks the gateway's only lane by another client's lock, until that client rolls back.
-async fn block_the_lane(stage: &Stage) -> (Raw, Raw) {
-    let (mut holder, mut stuck) =
-        (stage.raw(hotrow_testkit::server().port()).await, stage.raw(stage.gateway.port()).await);
-    holder.query("begin; update t set n = n where id = 5").await;
+async fn block_the_lane(stage: &Stage) -> (Client, Raw) {
+    let schema = value(&stage.direct, "select current_schema()").await;
+    let holder = connect(&config_in(hotrow_testkit::server().port(), &schema)).await;
+    let mut stuck = stage.raw(stage.gateway.port()).await;
+    holder.batch_execute("begin; update t set n = n where id = 5").await.unwrap();
     stuck.send(&once(UPDATE, &[Some("5")])).await;
-    let lane = "select count(*) > 0 from pg_locks l, pg_stat_activity a where not granted and a.pid = l.pid
-        and application_name like 'hotrow lane%' and query like '%n = n + 1%'";
-    until("the lane waits", async || value(&stage.direct, lane).await == "t").await;
+    until_it_blocks(&holder).await;
     (holder, stuck)
 }
 
 #[tokio::test]
 async fn a_block_cancelled_in_its_lane_gets_an_error_for_each_message() {
     let (stage, mut raw) = ready(&["--lanes", "1", "--lane-lock-timeout-ms", "60000"]).await;
-    let (mut holder, mut stuck) = block_the_lane(&stage).await;
+    let (holder, mut stuck) = block_the_lane(&stage).await;
     let path = format!("-c search_path={}", value(&stage.direct, "select current_schema()").await);
     let (mut client, replies) = Raw::log_in_with(stage.gateway.port(), &[("options", &path)]).await;
     let key = replies.iter().find(|message| message.tag == b'K').unwrap();
@@ -77,7 +78,7 @@ async fn a_block_cancelled_in_its_lane_gets_an_error_for_each_message() {
     let (replies, mut client) = answered.await.unwrap();
     assert_rejected(&replies, "57014");
     assert_eq!(tags(&client.query("select 1").await), "TDCZ", "no reply is left over");
-    holder.query("rollback").await;
+    holder.batch_execute("rollback").await.unwrap();
     assert_eq!(tags(&stuck.until_ready(1).await), "12TDCZ");
     assert_eq!(n(&stage, "2").await, "0");
     raw.send(&with_query_after("2")).await;
@@ -89,7 +90,7 @@ async fn a_block_cancelled_in_its_lane_gets_an_error_for_each_message() {
 async fn a_block_for_a_full_lane_gets_an_error_for_each_message() {
     let options = ["--lanes", "1", "--lane-lock-timeout-ms", "60000", "--queue-wait-ms", "60000"];
     let (stage, mut raw) = ready(&options).await;
-    let (mut holder, mut stuck) = block_the_lane(&stage).await;
+    let (holder, mut stuck) = block_the_lane(&stage).await;
     // More units than a lane's queue takes.
     let mut fillers = Vec::new();
     let label = once("update t set label = $1 where id = 6", &[Some("x")]);
@@ -107,7 +108,7 @@ async fn a_block_for_a_full_lane_gets_an_error_for_each_message() {
     let (replies, mut raw) = answered.await.unwrap();
     assert_rejected(&replies, "53000");
     assert_eq!(n(&stage, "2").await, "0");
-    holder.query("rollback").await;
+    holder.batch_execute("rollback").await.unwrap();
     stuck.until_ready(1).await;
     for mut filler in fillers {
         filler.until_ready(FILLER_UNITS).await;

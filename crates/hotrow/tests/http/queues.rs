@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use hotrow_testkit::{connect, until, value};
+use hotrow_testkit::{connect, until, until_it_blocks, value};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -383,9 +383,7 @@ async fn orders_taken_for_a_client_that_disconnected_are_released() {
     let watcher = connect(&hotrow_testkit::config(hotrow_testkit::server().port())).await;
     let before = leases(&watcher).await;
     let leaving = begin(&api, &path, r#"{"lease": 86400}"#).await;
-    let blocked =
-        "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%hotrow.take%'";
-    until("the take waits for the lock", async || value(&watcher, blocked).await != "0").await;
+    until_it_blocks(&outsider).await;
     drop(leaving);
     // The gateway must see the disconnect before the answer. Only its log shows that.
     until("the gateway has seen the disconnect", async || {

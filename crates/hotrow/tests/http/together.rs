@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use hotrow_testkit::{config, connect, sqlstate, until, value};
+use hotrow_testkit::{config, connect, sqlstate, until, until_it_blocks, value};
 
 use crate::client::{Http2, json};
 use crate::{Api, migrate, private};
@@ -47,9 +47,7 @@ async fn a_locked_row_holds_up_few_other_requests() {
         .map(|_| path("held"))
         .map(|path| tokio::spawn(async move { json(port, "POST", &path, "").await }))
         .collect();
-    let watcher = connect(&config(hotrow_testkit::server().port())).await;
-    let blocked = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
-    until("requests wait", async || value(&watcher, blocked).await != "0").await;
+    until_it_blocks(&outsider).await;
     let others: Vec<_> = (0..40)
         .map(|number| path(&format!("free-{number}")))
         .map(|path| tokio::spawn(async move { json(port, "POST", &path, "").await.status }))
@@ -124,10 +122,7 @@ async fn a_stop_lets_requests_finish() {
         .unwrap();
     let port = api.port;
     let waiting = tokio::spawn(async move { json(port, "POST", "/v1/counters/stop/increment", "").await });
-    let blocked =
-        "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%hotrow.incr%'";
-    let watcher = connect(&config(hotrow_testkit::server().port())).await;
-    until("the request waits", async || value(&watcher, blocked).await != "0").await;
+    until_it_blocks(&outsider).await;
     api.gateway.sigterm();
     until("no new connection is accepted", async || {
         tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err()

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use hotrow_testkit::{
-    Gateway, PATIENCE, config_in, connect, describe, new_schema, server, sqlstate, until, value,
+    Gateway, PATIENCE, connect, describe, new_schema, sqlstate, until, until_it_blocks, value,
 };
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
@@ -195,9 +195,7 @@ async fn units_that_wait_for_a_slow_batch_move_to_another_lane() {
     // A lane that waits for a lock counts as slow, and this lane never gives up.
     stage.direct.batch_execute("begin; update t set n = n where id = 1").await.unwrap();
     let blocked = run(blocked, "update t set n = n + 1 where id = 1");
-    let watcher = connect(&config_in(server().port(), &stage.schema)).await;
-    let lane = "select count(*) > 0 from pg_stat_activity where wait_event_type = 'Lock' and application_name like 'hotrow lane%'";
-    until("the lane waits", async || value(&watcher, lane).await == "t").await;
+    until_it_blocks(&stage.direct).await;
     for expected in 2..20 {
         let answer = value(&second, "update t set n = n + 1 where id = 2 returning n");
         let answer = tokio::time::timeout(PATIENCE, answer).await.expect("the unit moves to another lane");

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use hotrow_testkit::raw::{Raw, bind, execute, parse, sync, tags};
-use hotrow_testkit::{Gateway, PATIENCE, config, connect, rows, server, sqlstate, until, value};
+use hotrow_testkit::{
+    Gateway, PATIENCE, config, connect, rows, server, sqlstate, until, until_it_blocks, value,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
@@ -202,8 +204,7 @@ async fn a_unit_that_waits_in_a_lane_can_be_cancelled() {
     // The lane waits for an outsider's lock, and all other units wait in its queue.
     stage.direct.batch_execute("begin; update t set n = n where id = 1").await.unwrap();
     let blocked = run(first, UPDATE);
-    let lane = "select count(*) > 0 from pg_stat_activity where wait_event_type = 'Lock' and application_name like 'hotrow lane%'";
-    until("the lane waits", async || value(&stage.direct, lane).await == "t").await;
+    until_it_blocks(&stage.direct).await;
     let token = second.cancel_token();
     let queued = run(second, "update t set n = n + 10 where id = 2 returning n");
     let bystander = run(third, "update t set n = n + 100 where id = 2 returning n");
