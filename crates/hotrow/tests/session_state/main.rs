@@ -9,6 +9,7 @@ mod catalogue;
 mod client_name;
 mod constants;
 mod left_behind;
+mod local_settings;
 mod notifications;
 mod partitions;
 mod plans;

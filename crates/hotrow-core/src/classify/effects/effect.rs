@@ -1,8 +1,9 @@
 //! The effects of a passed-through statement on its session. Effects on tables are not recorded here.
 
-/// Declares the effects, each with its name for people, and what is done with all of them.
+/// Declares the effects, each with its name for people, and what is done with all of them. `pins` has the reason that the
+/// console and the metrics show for a session that keeps its connection. An effect without one does not keep it.
 macro_rules! effects {
-    ($($(#[$doc:meta])* $effect:ident $name:literal,)*) => {
+    ($($(#[$doc:meta])* $effect:ident $name:literal $(pins $pin:literal)?,)*) => {
         /// State that a statement may leave in the server's session. In
         /// [`crate::classify::read::analysis::Pass::clears`], state that a statement removes.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -16,6 +17,10 @@ macro_rules! effects {
 
             /// All effects, as DISCARD ALL clears them.
             pub const ALL: Self = Self { $($effect: true,)* };
+
+            /// The effects that keep a session on its connection, each with the reason for people.
+            pub const PINS: &'static [(fn(Self) -> bool, &'static str)] =
+                &[$($((|left: Self| left.$effect, $pin),)?)*];
 
             /// The union of both.
             #[must_use]
@@ -41,25 +46,26 @@ macro_rules! effects {
 effects! {
     /// Settings were changed for the session that the server lists. The session moves to the pool with them. It keeps
     /// its connection only if there cannot be one more pool.
-    settings "settings",
+    settings "settings" pins "SET",
     /// Settings were changed that no view lists: those that users have made up (`app.tenant`), and `seed`.
-    unlisted_settings "settings that no view lists",
+    unlisted_settings "settings that no view lists" pins "custom setting",
     /// The role or the session user was changed. RESET ALL does not undo this.
-    role "role",
+    role "role" pins "SET ROLE",
     /// Temporary objects exist.
-    temporary "temporary objects",
+    temporary "temporary objects" pins "temporary table",
     /// Statements were prepared under other settings than those of the pool, and keep the meaning that their texts had.
     /// Another connection would read them again.
-    read_here "statements prepared under other settings",
+    read_here "statements prepared under other settings" pins "statement read after SET",
     /// Statements were prepared with SQL's PREPARE.
-    prepared "prepared statements",
+    prepared "prepared statements" pins "PREPARE",
     /// The session listens for notifications.
-    listen "LISTEN",
+    listen "LISTEN" pins "LISTEN",
     /// A cursor outlives its transaction.
-    holdable_cursor "cursors WITH HOLD",
+    holdable_cursor "cursors WITH HOLD" pins "cursor WITH HOLD",
     /// The session holds advisory locks.
-    advisory_lock "advisory locks",
-    /// A sequence was advanced, which changes `currval` and `lastval` of this session.
+    advisory_lock "advisory locks" pins "advisory lock",
+    /// A sequence was advanced, which changes `currval` and `lastval` of this session. This matters only when a statement
+    /// reads them.
     touches_sequence "sequence values",
     /// The statement reads `currval` or `lastval`. Only the connection that advanced the sequence can answer
     /// it.
@@ -67,7 +73,7 @@ effects! {
     /// The client's `application_name`. It is only ever removed, by a statement that resets it.
     name "application_name",
     /// Anything: the statement, or a function in it, is unknown.
-    unknown "unknown",
+    unknown "unknown" pins "something unknown",
 }
 
 impl Effect {
@@ -85,10 +91,15 @@ impl Effect {
         }
     }
 
+    /// The effect of changing the setting with this name until the end of the transaction. Nothing is left, except that the
+    /// server draws other random numbers after a change of `seed`.
+    pub(crate) fn of_local_setting(name: Option<&str>) -> Self {
+        let is_seed = name.is_some_and(|name| name.eq_ignore_ascii_case("seed"));
+        if is_seed { Self::of_setting(name) } else { Self::NONE }
+    }
+
     /// Whether the session must keep its connection because of state on it.
-    ///
-    /// Sequence state alone does not count. It matters only when a statement reads it.
     pub fn pins(self) -> bool {
-        self.without(Self { touches_sequence: true, needs_sequence_state: true, ..Self::NONE }) != Self::NONE
+        Self::PINS.iter().any(|(is_left, _)| is_left(self))
     }
 }

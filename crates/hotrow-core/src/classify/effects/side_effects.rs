@@ -150,9 +150,19 @@ fn call(found: &mut SideEffects, schema: Option<&str>, name: &str, arguments: &[
 
 /// The effects of `set_config` with these arguments. A name that the text does not show can be any setting's.
 fn set_config(arguments: &[Token]) -> Effect {
-    match arguments {
-        [Token::SingleQuotedString(name), Token::Comma, ..] => Effect::of_setting(Some(name)),
-        _ => Behaviour::ChangesSettings.effect(),
+    let [Token::SingleQuotedString(name), Token::Comma, rest @ ..] = arguments else {
+        return Behaviour::ChangesSettings.effect();
+    };
+    // With any other text in place of the value, the last argument is not certain to be the third one.
+    match rest {
+        [
+            Token::SingleQuotedString(_) | Token::Placeholder(_),
+            Token::Comma,
+            is_local @ Token::Word(_),
+            Token::RParen,
+            ..,
+        ] if is_word(Some(is_local), &["true"]) => Effect::of_local_setting(Some(name)),
+        _ => Effect::of_setting(Some(name)),
     }
 }
 

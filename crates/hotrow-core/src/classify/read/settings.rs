@@ -20,9 +20,9 @@ pub(crate) fn set(mut cursor: Cursor<'_>) -> Analysis {
     // A custom setting can begin with each of these words: `local.tenant`.
     let is_custom = cursor.rest().get(1) == Some(&Token::Period);
     if !is_custom && cursor.take(&["local", "transaction", "constraints"]) {
-        return Analysis::Pass(Pass::harmless(Reason::Transaction(
-            "SET LOCAL or SET TRANSACTION".to_owned(),
-        )));
+        let effect = Effect::of_local_setting(local.take_name().as_deref());
+        let reason = Reason::Transaction("SET LOCAL or SET TRANSACTION".to_owned());
+        return Analysis::Pass(Pass { effect, ..Pass::harmless(reason) });
     }
     let session = !is_custom && cursor.take(&["session"]);
     let role = Effect { role: true, ..Effect::NONE };

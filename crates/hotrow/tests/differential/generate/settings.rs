@@ -25,6 +25,11 @@ const SETS: &[&str] = &[
     "set statement_timeout = '9s'",
     "select set_config('work_mem', '6MB', false)",
     "select set_config('timezone', 'Asia/Tokyo', true)",
+    "set names 'LATIN1'",
+    "select set_config('local.tenant', 'e', true)",
+    "select set_config('role.tenant', 'f', true), set_config('work_mem', '7MB', true)",
+    "select set_config('role', 'pg_monitor', true)",
+    "select set_config('role', 'none', true)",
     "set nothing_of_the_kind = 1",
     // Custom settings whose names begin with words of the syntax.
     "set local.tenant = 'a'",
@@ -48,6 +53,7 @@ const RESETS: &[&str] = &[
     "discard plans",
     "set search_path to default",
     "reset client_encoding",
+    "set names default",
 ];
 
 pub fn write(draft: &mut Draft) {
