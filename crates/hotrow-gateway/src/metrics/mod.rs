@@ -1,6 +1,7 @@
 //! The gateway's metrics, and their text for Prometheus. No label has unbounded values.
 
 mod lags;
+mod pinned;
 mod refusals;
 mod text;
 mod traffic;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 use hotrow_core::session::RunOutcome;
 
 pub use lags::{Lag, ReplicaLags};
+pub use pinned::{PinnedClients, Pins};
 pub use refusals::{RefusalReason, Refusals};
 pub use traffic::{Traffic, TrafficByClients};
 
@@ -199,6 +201,8 @@ pub struct Metrics {
     pub lanes: Gauge,
     /// Open upstream connections outside lanes.
     pub held_connections: Gauge,
+    /// Clients that keep a connection because of the state of their session.
+    pub pinned_clients: PinnedClients,
     /// Transactions that wait for others that work on the same row.
     pub row_waits: Gauge,
     /// Calls that found nothing and wait.
@@ -264,6 +268,7 @@ impl Metrics {
             clients: Gauge::new(),
             lanes: Gauge::new(),
             held_connections: Gauge::new(),
+            pinned_clients: PinnedClients::new(),
             row_waits: Gauge::new(),
             waiting_calls: Gauge::new(),
             listening_clients: Gauge::new(),

@@ -142,6 +142,13 @@ impl Metrics {
         for (outcome, reason) in NOT_PACKED {
             line(out, name, &format!("{{reason=\"{reason}\"}}"), self.outcomes[outcome as usize].get());
         }
+        let name = "pinned_clients";
+        let help =
+            "Clients that keep a server connection because of their session's state, by each of its reasons.";
+        head(out, name, help, "gauge");
+        for (reason, count) in self.pinned_clients.all() {
+            line(out, name, &format!("{{reason=\"{reason}\"}}"), count);
+        }
         self.replicas(out);
         let all = self.traffic.all();
         let name = "client_units_total";

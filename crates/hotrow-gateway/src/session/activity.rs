@@ -8,13 +8,15 @@ use hotrow_core::classify::Effect;
 use hotrow_wire::backend::Status;
 
 use crate::lock::Lock;
-use crate::metrics::microseconds;
+use crate::metrics::{METRICS, Pins, microseconds};
 
 /// A session's activity.
 #[derive(Debug, Default)]
 pub struct SessionActivity {
-    /// Why the session holds a connection.
+    /// Whether the session is at work on the connection that it holds, and the status of its transaction there.
     held: AtomicU32,
+    /// Why the session keeps the connection that it holds: the bits of its [`Pins`]. The metrics count them.
+    pins: AtomicU32,
     /// The status of the transaction that the session has begun without a connection.
     begun: AtomicU32,
     /// When the client last sent something, in milliseconds since the first use of the clock.
@@ -35,21 +37,6 @@ pub struct SessionActivity {
 const ACTIVE: u32 = 1;
 const TRANSACTION: u32 = 1 << 1;
 const FAILED: u32 = 1 << 2;
-const SWITCHED_OFF: u32 = 1 << 3;
-/// The first of the bits for left-over state on the connection, in the order of [`PINS`].
-const FIRST_PIN: u32 = 4;
-type IsLeft = fn(Effect) -> bool;
-const PINS: [(IsLeft, &str); 9] = [
-    (|left| left.settings, "SET"),
-    (|left| left.read_here, "statement read after SET"),
-    (|left| left.role, "SET ROLE"),
-    (|left| left.temporary, "temporary table"),
-    (|left| left.prepared, "PREPARE"),
-    (|left| left.listen, "LISTEN"),
-    (|left| left.holdable_cursor, "cursor WITH HOLD"),
-    (|left| left.advisory_lock, "advisory lock"),
-    (|left| left.unknown, "something unknown"),
-];
 
 static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
 
@@ -60,7 +47,8 @@ fn milliseconds(at: Instant) -> u64 {
 impl SessionActivity {
     /// For a new session whose client has this name.
     pub fn new(name: &str) -> Self {
-        let activity = SessionActivity { name: Lock::new(name.to_owned()), ..SessionActivity::default() };
+        let activity = SessionActivity::default();
+        name.clone_into(&mut activity.name.lock());
         activity.message_received(Instant::now());
         activity
     }
@@ -156,13 +144,25 @@ impl SessionActivity {
 
     /// Notes why the session holds a connection.
     pub fn set_held(&self, active: bool, status: Status, pack: bool, left: Effect) {
-        let mut bits = bit_of(status);
-        bits |= u32::from(active) * ACTIVE + u32::from(!pack) * SWITCHED_OFF;
-        if left.pins() {
-            let set = PINS.iter().enumerate().filter(|(_, (is_left, _))| is_left(left));
-            bits |= set.fold(0, |bits, (index, _)| bits | 1 << (FIRST_PIN + index as u32));
+        self.held.store(bit_of(status) | (u32::from(active) * ACTIVE), Relaxed);
+        self.set_pins(Pins::new(left, pack));
+    }
+
+    /// The session holds no connection.
+    pub fn holds_none(&self) {
+        self.set_pins(Pins::NONE);
+    }
+
+    fn set_pins(&self, pins: Pins) {
+        let before = self.pins();
+        if pins != before {
+            self.pins.store(pins.bits(), Relaxed);
+            METRICS.pinned_clients.replace(before, pins);
         }
-        self.held.store(bits, Relaxed);
+    }
+
+    fn pins(&self) -> Pins {
+        Pins::from_bits(self.pins.load(Relaxed))
     }
 
     /// Why the session holds a connection, in words.
@@ -174,15 +174,14 @@ impl SessionActivity {
         if let Some(transaction) = describe_transaction(bits) {
             return transaction.to_owned();
         }
-        let pins = PINS.iter().enumerate();
-        let mut pins: Vec<&str> = pins
-            .filter(|(index, _)| bits & (1 << (FIRST_PIN + *index as u32)) != 0)
-            .map(|(_, (_, name))| *name)
-            .collect();
-        if bits & SWITCHED_OFF != 0 {
-            pins.push("hotrow.pack is off");
-        }
+        let pins: Vec<&str> = self.pins().reasons().collect();
         if pins.is_empty() { "active".to_owned() } else { format!("pinned: {}", pins.join(", ")) }
+    }
+}
+
+impl Drop for SessionActivity {
+    fn drop(&mut self) {
+        self.holds_none();
     }
 }
 
@@ -222,5 +221,29 @@ mod tests {
         let left = Effect { temporary: true, listen: true, ..Effect::NONE };
         assert_eq!(reported_settings(false, Status::Idle, true, left), "pinned: temporary table, LISTEN");
         assert_eq!(reported_settings(false, Status::Idle, false, Effect::NONE), "pinned: hotrow.pack is off");
+        let left = Effect { unlisted_settings: true, unknown: true, ..Effect::NONE };
+        assert_eq!(
+            reported_settings(false, Status::Idle, false, left),
+            "pinned: custom setting, something unknown, hotrow.pack is off"
+        );
+    }
+
+    #[test]
+    fn the_metrics_count_a_session_while_it_keeps_its_connection() {
+        let count = || {
+            let all = METRICS.pinned_clients.all().find(|(reason, _)| *reason == "statement read after SET");
+            all.unwrap().1
+        };
+        let activity = SessionActivity::new("x");
+        let left = Effect { read_here: true, ..Effect::NONE }; // no other test here has this state
+        for active in [true, false] {
+            activity.set_held(active, Status::Idle, true, left);
+            assert_eq!(count(), 1);
+        }
+        activity.holds_none();
+        assert_eq!(count(), 0);
+        activity.set_held(false, Status::Idle, true, left);
+        drop(activity);
+        assert_eq!(count(), 0);
     }
 }

@@ -81,6 +81,7 @@ impl Control {
 
     /// The session has lost its backend.
     pub fn disconnected(&self) {
+        self.activity.holds_none();
         self.cancel.lock().leaves();
     }
 

@@ -77,6 +77,7 @@ impl SessionTask {
                 }
             }
             Need::Release { connection, reusable } => {
+                self.control.activity.holds_none();
                 self.control.leave().await;
                 if reusable {
                     self.pool.give_back(connection);

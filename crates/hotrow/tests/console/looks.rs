@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use hotrow_core::limits;
 use hotrow_testkit::{connect, rows, until, value};
 use tokio_postgres::Client;
 
@@ -73,6 +74,18 @@ async fn show_clients_reports_the_state_of_each_client() {
         ("discard all", "idle"),
         ("prepare p as select 1", "pinned: PREPARE"),
         ("deallocate all", "idle"),
+        ("set app.tenant = 'x'", "pinned: custom setting"),
+        ("reset app.tenant", "pinned: custom setting"),
+        ("reset all", "idle"),
+        ("begin; set local app.tenant = 'x'; commit", "idle"),
+        ("select set_config('app.tenant', 'x', true)", "idle"),
+        ("select set_config('app.tenant', 'x', false)", "pinned: custom setting"),
+        ("discard all", "idle"),
+        ("set local seed = 0.5", "pinned: custom setting"),
+        ("reset all", "idle"),
+        ("set role pg_monitor", "pinned: SET ROLE"),
+        ("reset role", "pinned: SET ROLE"),
+        ("discard all", "idle"),
         ("set application_name = 'bob'", "idle"),
     ] {
         ann.simple_query(sql).await.unwrap();
@@ -85,6 +98,35 @@ async fn show_clients_reports_the_state_of_each_client() {
     assert_eq!(client(&console, "bob").await["state"], "pinned: hotrow.pack is off");
     drop(ann);
     until("the client is gone", || async { table(&console, "clients").await.is_empty() }).await;
+}
+
+/// A client keeps its connection if its settings would need one pool too many.
+#[tokio::test]
+async fn show_clients_and_the_metrics_report_the_clients_for_whose_settings_there_is_no_pool() {
+    let stage = Stage::new("", &[]).await;
+    let console = stage.console().await;
+    let mut clients = Vec::new();
+    for number in 0..=limits::POOLS_WITH_SETTINGS_PER_ROLE_MAX {
+        let client = named(&stage, &format!("client {number}")).await;
+        client.simple_query(&format!("set work_mem = '{}MB'", 5 + number)).await.unwrap();
+        clients.push(client);
+    }
+    let pinned = "pinned_clients{reason=\"SET\"}";
+    let last = format!("client {}", limits::POOLS_WITH_SETTINGS_PER_ROLE_MAX);
+    until("the last client keeps its connection", || async {
+        client(&console, &last).await["state"] == "pinned: SET"
+    })
+    .await;
+    until("the others do not", || async {
+        table(&console, "clients").await.iter().filter(|client| client["state"] == "idle").count()
+            == limits::POOLS_WITH_SETTINGS_PER_ROLE_MAX
+    })
+    .await;
+    assert_eq!(stage.gateway.metric(pinned), 1);
+    clients.last().unwrap().simple_query("reset all").await.unwrap();
+    until("the connection is given back", || async { client(&console, &last).await["state"] == "idle" })
+        .await;
+    assert_eq!(stage.gateway.metric(pinned), 0);
 }
 
 #[tokio::test]

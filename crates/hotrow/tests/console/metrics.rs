@@ -45,6 +45,36 @@ async fn units_are_counted_by_database_user_way_and_reason() {
 }
 
 #[tokio::test]
+async fn clients_that_keep_a_connection_are_counted_by_reason() {
+    let stage = Stage::new("", &[]).await;
+    let clients = [stage.client().await, stage.client().await];
+    let is = async |reason: &str, count: f64| {
+        let line = format!("pinned_clients{{reason=\"{reason}\"}}");
+        until(&format!("{count} clients: {reason}"), async || metric(&stage, &line) == count).await;
+    };
+    is("custom setting", 0.0).await;
+    for client in &clients {
+        client.batch_execute("set app.tenant = 'x'").await.unwrap();
+    }
+    clients[0].batch_execute("create temporary table x (a int)").await.unwrap();
+    clients[0].batch_execute("set hotrow.pack = off").await.unwrap();
+    is("custom setting", 2.0).await;
+    is("temporary table", 1.0).await;
+    is("hotrow.pack is off", 1.0).await;
+    is("SET ROLE", 0.0).await;
+    // A client that is at work is still pinned.
+    clients[0].batch_execute("begin; select 1").await.unwrap();
+    assert_eq!(metric(&stage, "pinned_clients{reason=\"temporary table\"}"), 1.0);
+    clients[0].batch_execute("commit; drop table x").await.unwrap();
+    clients[0].batch_execute("discard all").await.unwrap();
+    is("temporary table", 0.0).await;
+    is("hotrow.pack is off", 0.0).await;
+    is("custom setting", 1.0).await;
+    drop(clients);
+    is("custom setting", 0.0).await;
+}
+
+#[tokio::test]
 async fn waiting_units_are_counted_while_they_wait() {
     let stage = Stage::new("lanes = 1\n", &[]).await;
     let console = stage.console().await;
