@@ -7,7 +7,7 @@ use crate::key::{Format, KeyColumn, KeySource, ParamValue};
 
 use crate::classify::judge::decision::{Decision, Packing};
 use crate::classify::judge::merging::Returns;
-use crate::classify::read::analysis::{Analysis, Pass, Switch, SwitchChange};
+use crate::classify::read::analysis::{Analysis, Pass, Switch, SwitchChange, Transaction};
 use crate::classify::read::point::ROW_LOCK;
 use crate::classify::reason::Reason;
 use crate::lane::LaneKind;
@@ -17,11 +17,16 @@ use crate::lane::LaneKind;
 pub fn explain(analysis: &Analysis, decision: Option<&Decision>, literals: &[String]) -> String {
     match (analysis, decision) {
         (Analysis::Candidate(_), Some(Decision::Packed(packing))) => packed(packing, literals),
-        (Analysis::Candidate(_), Some(Decision::Pass { reason, effect, .. })) => {
-            passed(reason, &effect.names())
+        (Analysis::Candidate(_), Some(Decision::Pass { reason, effect, locks })) => {
+            let mut row = String::new();
+            if let Some(packing) = locks {
+                contends_for(&mut row, packing, literals);
+                waits_for_row(&mut row, packing);
+            }
+            passed(reason, &effect.names(), &row)
         }
         (Analysis::Candidate(candidate), None) if candidate.locks_row => {
-            passed(&Reason::Unsupported(ROW_LOCK), &candidate.effect().names())
+            passed(&Reason::Unsupported(ROW_LOCK), &candidate.effect().names(), "")
         }
         (Analysis::Candidate(candidate), None) => {
             let mut text = String::from("can be packed if the catalogue agrees\n");
@@ -31,7 +36,8 @@ pub fn explain(analysis: &Analysis, decision: Option<&Decision>, literals: &[Str
             }
             text
         }
-        (Analysis::Pass(Pass { reason, effect, .. }), _) => passed(reason, &effect.names()),
+        (Analysis::Pass(Pass { reason, transaction: Some(Transaction::Begin(_)), .. }), _) => begun(reason),
+        (Analysis::Pass(Pass { reason, effect, .. }), _) => passed(reason, &effect.names(), ""),
         (Analysis::Set(change), _) if change.is_local => {
             answered(&format!("until the end of the transaction, {}", effect_of(*change)))
         }
@@ -67,8 +73,24 @@ fn answered(what: &str) -> String {
     format!("answered by the gateway: {what}\n")
 }
 
-fn passed(reason: &Reason, leaves: &[&str]) -> String {
-    let mut text = format!("passed through\n  reason    {reason}\n");
+/// A BEGIN that needs no connection.
+fn begun(reason: &Reason) -> String {
+    let mut text = String::from("answered by the gateway, if it is a message of its own\n");
+    line(
+        &mut text,
+        "then",
+        "the first statement takes a server connection and keeps it until the transaction ends",
+    );
+    line(&mut text, "reason", &reason.to_string());
+    if let Some(remedy) = reason.remedy() {
+        line(&mut text, "instead", remedy);
+    }
+    text
+}
+
+/// `row` are the lines about the row for which it contends, if there are any.
+fn passed(reason: &Reason, leaves: &[&str], row: &str) -> String {
+    let mut text = format!("passed through\n  reason    {reason}\n{row}");
     if !leaves.is_empty() {
         line(&mut text, "leaves", &leaves.join(", "));
     }
@@ -97,6 +119,9 @@ fn packed(packing: &Packing, literals: &[String]) -> String {
     if packing.touches_sequence {
         line(&mut text, "sequence", "moved");
     }
+    if packing.kind == LaneKind::Write {
+        waits_for_row(&mut text, packing);
+    }
     if let Some(distribution) = &packing.distribution {
         line(&mut text, "node", &node(packing, distribution, literals));
         line(&mut text, "needs", "citus_lanes = true (docs/citus.md); without it, passed through");
@@ -124,6 +149,18 @@ fn contends_for(text: &mut String, packing: &Packing, literals: &[String]) {
         }
     } else if packing.kind == LaneKind::Write {
         line(text, "at most", &format!("{} units of one row per commit", packing.rows_per_commit));
+    }
+}
+
+/// What happens with a statement that is the first one of an open transaction.
+fn waits_for_row(text: &mut String, packing: &Packing) {
+    if packing.is_of_one_row() {
+        line(
+            text,
+            "waits",
+            "as the first statement of an open transaction: in the gateway, while two other transactions that began with its \
+             row are at the server",
+        );
     }
 }
 

@@ -64,8 +64,37 @@ impl Reason {
 
 fn session(command: &str) -> Option<&'static str> {
     Some(match command {
-        "SET" | "RESET" => {
-            "nothing: the statements after it are packed with those of clients that have the same settings"
+        "SET" | "RESET" | "set_config" => {
+            "nothing: the statements after it are packed with those of clients that have the same settings. Only if the \
+             role has too many combinations of settings in use, the session keeps a server connection"
+        }
+        "SET of a custom setting" => {
+            "use SET LOCAL in the transaction that needs the setting: after SET, the session keeps a server connection \
+             until RESET ALL or DISCARD ALL"
+        }
+        "set_config of a custom setting" => {
+            "pass true as the third argument, in the transaction that needs the setting: otherwise the session keeps a \
+             server connection until RESET ALL or DISCARD ALL"
+        }
+        "set_config of a setting that its text does not name" => {
+            "write the setting's name as a constant: otherwise the session keeps a server connection until DISCARD ALL"
+        }
+        "SET seed" => {
+            "draw the random numbers in the client: after SET, the session keeps a server connection until RESET ALL or \
+             DISCARD ALL"
+        }
+        "setseed" => {
+            "draw the random numbers in the client: after setseed, the session keeps a server connection until DISCARD ALL"
+        }
+        "SET ROLE" | "SET SESSION AUTHORIZATION" | "set_config of the role" => {
+            "log in as that role, or use SET LOCAL in the transaction that needs it: otherwise the session keeps a server \
+             connection until DISCARD ALL"
+        }
+        "RESET of a custom setting" => {
+            "use RESET ALL or DISCARD ALL: until then, a session that has set a custom setting keeps a server connection"
+        }
+        "RESET ROLE" | "RESET SESSION AUTHORIZATION" => {
+            "use DISCARD ALL: until then, a session that has changed its role keeps a server connection"
         }
         "PREPARE" | "EXECUTE" => "prepare the statement through the protocol (Parse), as drivers do",
         _ => return None,

@@ -113,11 +113,11 @@ fn row_of<'v, 'p: 'v>(
     param: impl Fn(u16) -> Option<ParamValue<'p>>,
 ) -> Option<(Key, impl FnOnce() -> Box<KeyName>)> {
     let packing: &Packing = match verdict {
-        Verdict::Packed(packing) if packing.kind == LaneKind::Write && !packing.in_key_space => packing,
+        Verdict::Packed(packing) if packing.kind == LaneKind::Write => packing,
         Verdict::Locks(packing) => packing,
         Verdict::Packed(_) | Verdict::Pass => return None,
     };
-    let spec = packing.key.as_ref().filter(|spec| spec.is_single() && packing.with.is_empty())?;
+    let spec = packing.key.as_ref().filter(|_| packing.is_of_one_row())?;
     #[expect(clippy::redundant_closure, reason = "the parameters live longer than the verdict")]
     let row = spec.rows(|index| param(index))?.pop()?;
     Some((row.key, move || Box::new(KeyName::new(&packing.table, spec, &row))))

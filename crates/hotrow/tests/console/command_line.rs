@@ -54,6 +54,13 @@ async fn explain_shows_how_a_unit_runs_and_fails_for_statements_that_the_server_
     );
     let several = explain("update explained set stock = 1 where id > 1");
     assert_contains(&several, &["passed through", "instead ", "column IN (...)"]);
+    assert_contains(&explain("begin"), &["answered by the gateway", "then      the first statement takes"]);
+    let locks = explain("select stock from explained where id = 7 for update");
+    assert_contains(&locks, &["passed through", "key       id = 7\n", "waits     as the first statement"]);
+    assert_contains(
+        &explain("set app.tenant = 'x'"),
+        &["keeps a server connection until RESET ALL", "SET LOCAL"],
+    );
     let unit = explain("begin; update explained set stock = 1 where id > 1; commit");
     assert_contains(
         &unit,

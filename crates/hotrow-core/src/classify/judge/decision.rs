@@ -76,6 +76,12 @@ impl Packing {
         is_read && self.distribution.is_none() && self.watch.is_some()
     }
 
+    /// Whether its key names one row. Transactions that begin with the same row wait for each other in the gateway.
+    pub fn is_of_one_row(&self) -> bool {
+        let names_one = self.key.as_ref().is_some_and(KeySpec::is_single);
+        names_one && !self.in_key_space && self.with.is_empty()
+    }
+
     /// All statements that it consists of: itself, and those in its WITH.
     pub fn parts(&self) -> impl Iterator<Item = &Packing> {
         std::iter::once(self).chain(&self.with)

@@ -88,11 +88,24 @@ fn one(tokens: &[Token]) -> Analysis {
 fn query(tokens: &[Token]) -> Analysis {
     match candidate(tokens) {
         Ok(candidate) => match candidate.changes_settings() {
-            Some(function) => pass(tokens, Reason::Session(function.to_owned())),
+            Some(function) => calls_settings(tokens, function),
             None => Analysis::Candidate(Box::new(candidate)),
         },
         Err(reason) => pass(tokens, reason),
     }
+}
+
+/// A query that calls this function, which changes settings.
+fn calls_settings(tokens: &[Token], function: &str) -> Analysis {
+    let effect = side_effects(tokens).effect;
+    let call = match (effect.unlisted_settings, effect.role) {
+        (true, true) if function == "set_config" => "set_config of a setting that its text does not name",
+        (true, false) if function == "set_config" => "set_config of a custom setting",
+        (false, true) => "set_config of the role",
+        _ if !effect.pins() => "set_config until the end of the transaction",
+        _ => function,
+    };
+    pass(tokens, Reason::Session(call.to_owned()))
 }
 
 /// A query that is passed through for this reason.

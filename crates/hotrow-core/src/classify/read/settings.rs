@@ -52,8 +52,15 @@ pub(crate) fn set(mut cursor: Cursor<'_>) -> Analysis {
     }
     // `SET SESSION CHARACTERISTICS` and `SET TIME ZONE` arrive here too. Each of them is a setting.
     let effect = Effect::of_setting(name.as_deref());
+    let command = match name.as_deref().map(str::to_ascii_lowercase).as_deref() {
+        Some("role") => "SET ROLE",
+        Some("session_authorization") => "SET SESSION AUTHORIZATION",
+        Some("seed") => "SET seed",
+        _ if effect.unlisted_settings => "SET of a custom setting",
+        _ => "SET",
+    };
     let sets = name.and_then(|name| plain_setting(name, cursor));
-    Analysis::Pass(Pass { effect, sets, ..Pass::harmless(Reason::Session("SET".to_owned())) })
+    Analysis::Pass(Pass { effect, sets, ..Pass::harmless(Reason::Session(command.to_owned())) })
 }
 
 /// The setting, if its new value depends on the text alone. The cursor is behind the name.
@@ -125,7 +132,14 @@ pub(crate) fn reset(mut cursor: Cursor<'_>) -> Analysis {
             if let Some(switch) = name.and_then(Switch::named) {
                 return Analysis::Reset(switch);
             }
-            leaves("RESET".to_owned(), Effect { settings: Effect::of_setting(name).settings, ..Effect::NONE })
+            let effect = Effect::of_setting(name);
+            let command = match name {
+                Some("session") => "RESET SESSION AUTHORIZATION",
+                _ if effect.role => "RESET ROLE",
+                _ if effect.unlisted_settings => "RESET of a custom setting",
+                _ => "RESET",
+            };
+            leaves(command.to_owned(), Effect { settings: effect.settings, ..Effect::NONE })
         }
     }
 }

@@ -122,7 +122,10 @@ fn functions_that_depend_on_the_transaction_or_are_unknown() {
         ("select inet_client_addr()", "depends on the connection"),
         ("select current_query()", "depends on the connection"),
         ("select current_setting('x.y')", "reads the session's settings"),
-        ("select set_config('a.b', 'c', false)", "set_config changes or reads the session"),
+        (
+            "select set_config('a.b', 'c', false)",
+            "set_config of a custom setting changes or reads the session",
+        ),
         ("select lastval()", "sequence values"),
         ("select currval('s')", "sequence values"),
         ("select setval('s', 5)", "sets a sequence"),
@@ -235,6 +238,67 @@ fn reasons_contain_no_constants() {
     }
 }
 
+#[test]
+fn explanations_of_settings_say_until_when_the_session_keeps_a_connection() {
+    for (sql, remedy) in [
+        ("reset datestyle", "packed with those of clients that have the same settings"),
+        ("select set_config('datestyle', 'iso', false)", "packed with those of clients that have"),
+        ("set app.tenant = 'x'", "use SET LOCAL in the transaction that needs the setting"),
+        ("set App.Tenant to default", "until RESET ALL or DISCARD ALL"),
+        ("select set_config('app.tenant', 'x', false)", "pass true as the third argument"),
+        ("select set_config($1, 'x', true)", "write the setting's name as a constant"),
+        ("reset app.tenant", "use RESET ALL or DISCARD ALL"),
+        ("set Seed = 0.5", "until RESET ALL or DISCARD ALL"),
+        ("select setseed(0.5)", "until DISCARD ALL"),
+        ("set role ann", "log in as that role"),
+        ("set Role = 'ann'", "until DISCARD ALL"),
+        ("set session authorization ann", "log in as that role"),
+        ("set session_authorization = 'ann'", "log in as that role"),
+        ("select set_config('role', 'ann', false)", "log in as that role"),
+        ("reset role", "use DISCARD ALL"),
+        ("reset session authorization", "use DISCARD ALL"),
+    ] {
+        let text = explain(&analyse(sql), None, &[]);
+        let found = text.lines().find_map(|line| line.strip_prefix("  instead   "));
+        assert!(found.is_some_and(|found| found.contains(remedy)), "{sql}: {text}");
+    }
+}
+
+#[test]
+fn explanations_of_open_transactions_say_what_the_gateway_does() {
+    for sql in ["begin", "start transaction read only"] {
+        let text = explain(&analyse(sql), None, &[]);
+        assert!(text.starts_with("answered by the gateway, if it is a message of its own\n  then"), "{text}");
+        assert!(text.contains("the first statement takes a server connection"), "{text}");
+        assert!(text.contains("use autocommit"), "{text}");
+    }
+    let explained = |sql: &str| {
+        let Analysis::Candidate(candidate) = analyse(sql) else { panic!("{sql}") };
+        let decision = decide(&candidate, &facts_of(&candidate), &[]);
+        explain(&Analysis::Candidate(candidate), Some(&decision), &[])
+    };
+    let waits =
+        "\n  waits     as the first statement of an open transaction: in the gateway, while two other";
+    for sql in [
+        "update inv set stock = 1 where id = 1",
+        "delete from inv where id = $1",
+        "insert into inv (id) values (1) on conflict (id) do nothing",
+    ] {
+        let text = explained(sql);
+        assert!(text.starts_with("packed\n") && text.contains(waits), "{sql}: {text}");
+    }
+    let locks = explained("select stock from inv where id = 7 for update");
+    assert!(locks.starts_with("passed through\n") && locks.contains(waits), "{locks}");
+    assert!(locks.contains("  key       id = 7\n"), "{locks}");
+    for sql in [
+        "select stock from inv where id = 1",
+        "update inv set stock = 1 where id in (1, 2)",
+        "update inv set stock = 1 where stock = 2",
+    ] {
+        assert!(!explained(sql).contains("  waits "), "{sql}: {}", explained(sql));
+    }
+}
+
 /// What `hotrow explain` says to write instead.
 #[test]
 fn explanations_name_a_form_that_can_be_packed() {
@@ -260,7 +324,7 @@ fn explanations_name_a_form_that_can_be_packed() {
             "add the unique key's columns to WHERE",
         ),
         ("delete from line where no = 1", |_| {}, "add the unique key's columns to WHERE"),
-        ("begin", |_| {}, "use autocommit"),
+        ("commit", |_| {}, "use autocommit"),
         ("begin isolation level serializable", |_| {}, "with READ COMMITTED"),
         ("savepoint a", |_| {}, "without savepoints"),
         ("set datestyle = iso", |_| {}, "packed with those of clients that have the same settings"),

@@ -358,7 +358,7 @@ fn deallocate_returns_the_name() {
 #[test]
 fn reasons_contain_the_command() {
     for (sql, reason) in [
-        ("begin", "BEGIN: an explicit transaction"),
+        ("commit", "COMMIT: an explicit transaction"),
         ("listen a", "LISTEN changes or reads the session"),
         ("copy t from stdin", "COPY uses its own subprotocol"),
         ("vacuum", "VACUUM is not a SELECT"),
