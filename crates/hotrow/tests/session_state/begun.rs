@@ -401,20 +401,22 @@ async fn transactions_that_meet_on_a_row_later_wait_in_the_gateway() {
 }
 
 #[tokio::test]
-async fn a_statement_timeout_is_kept_for_a_row_that_many_want() {
+async fn a_timeout_is_kept_for_a_row_that_many_want() {
     let stage = stage("1min").await;
     let _first = at_work(&stage, 1).await;
-    let mut tasks = Vec::new();
-    for _ in 0..4 {
-        let client = client(&stage).await;
-        client.batch_execute("set statement_timeout = '2s'").await.unwrap();
-        client.batch_execute("begin").await.unwrap();
-        tasks.push(update(client));
+    for (setting, code) in [("statement_timeout", "57014"), ("lock_timeout", "55P03")] {
+        let mut tasks = Vec::new();
+        for _ in 0..4 {
+            let client = client(&stage).await;
+            client.batch_execute(&format!("set {setting} = '2s'")).await.unwrap();
+            client.batch_execute("begin").await.unwrap();
+            tasks.push(update(client));
+        }
+        let since = Instant::now();
+        for task in tasks {
+            assert_eq!(sqlstate(&task.await.unwrap().1.unwrap_err()), code, "{setting}");
+        }
+        let waited = since.elapsed();
+        assert!((1_900..3_800).contains(&waited.as_millis()), "{setting}: {waited:?}, a tenth more than 2 s");
     }
-    let since = Instant::now();
-    for task in tasks {
-        assert_eq!(sqlstate(&task.await.unwrap().1.unwrap_err()), "57014");
-    }
-    let waited = since.elapsed();
-    assert!((1_900..3_800).contains(&waited.as_millis()), "{waited:?}: a tenth more than two seconds");
 }

@@ -25,6 +25,7 @@ const SETTINGS: &[(&str, &str, &str, &str)] = &[
         "reset all",
     ),
     ("select set_config('work_mem', '6MB', false)", "show work_mem", "6MB", "discard all"),
+    ("set names 'sql_ascii'", "show client_encoding", "SQL_ASCII", "set names default"),
 ];
 
 /// A statement that leaves state, a query for the state, its answer, and a statement that clears the state.
@@ -35,6 +36,7 @@ const LEFT_BEHIND: &[(&str, &str, &str, &str)] = &[
         "serializable",
         "reset all",
     ),
+    ("set names 'latin1'", "show client_encoding", "LATIN1", "set names default"), // not packed in this encoding
     ("set role pg_monitor", "select current_user", "pg_monitor", "discard all"),
     ("set session authorization pg_monitor", "select session_user", "pg_monitor", "discard all"),
     ("create temporary table left_behind as select 4 as n", "select n from left_behind", "4", "discard temp"),

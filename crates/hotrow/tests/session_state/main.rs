@@ -19,6 +19,7 @@ mod roles;
 mod scripts;
 mod sequences;
 mod settings;
+mod settings_in_transactions;
 mod transactions;
 mod views;
 mod with;

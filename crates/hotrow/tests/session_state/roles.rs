@@ -1,6 +1,6 @@
 //! The client's role: its settings and rights hold for packed statements and for others.
 
-use hotrow_testkit::{connect, sqlstate, value};
+use hotrow_testkit::{connect, sqlstate, until, value};
 use tokio_postgres::Client;
 
 use crate::Stage;
@@ -117,4 +117,50 @@ async fn operators_of_a_database_owner_are_not_run_by_the_gateways_queries() {
     }
     assert!(stage.gateway.log().contains("decided: passed through"), "the gateway has read the catalogue");
     assert_eq!(value(&stage.direct, "select count(*) from evil.caught").await, "0");
+}
+
+/// Connections with the old settings are replaced when a new client logs in.
+#[tokio::test]
+async fn new_clients_get_the_settings_that_a_role_and_its_database_have_now() {
+    let stage = Stage::alone(&[]).await;
+    let (database, role) = (&stage.database, format!("{}_role", stage.schema));
+    let before = format!(
+        "create table at (id int primary key, t timestamptz); insert into at values (1, '2020-01-01 00:00:00+00');
+         create role {role} login; grant usage on schema {0} to {role};
+         grant all on all tables in schema {0} to {role}",
+        stage.schema
+    );
+    stage.direct.batch_execute(&before).await.unwrap();
+    let new_client = async || connect(stage.config().user(&role)).await;
+    let read = "select t from at where id = 1";
+    let by_default = value(&stage.direct, read).await;
+    let in_database = format!("role {role} in database {database}");
+    for (whose, reset) in [
+        (&format!("role {role}"), "reset timezone"),
+        (&format!("database {database}"), "reset timezone"),
+        (&format!("database {database}"), "set timezone to default"),
+        (&in_database, "reset all"),
+    ] {
+        for (change, shown) in
+            [("set timezone = 'Asia/Tokyo'", "2020-01-01 09:00:00+09"), (reset, by_default.as_str())]
+        {
+            let change = format!("alter {whose} {change}");
+            stage.direct.batch_execute(&change).await.unwrap();
+            let update = "update at set id = 1 where id = 1 returning t";
+            until(&change, async || {
+                let client = new_client().await;
+                let passed = value(&client, "select t from at where id + 0 = 1").await;
+                let packed = [value(&client, read).await, value(&client, update).await];
+                passed == shown && packed == [shown, shown]
+            })
+            .await;
+        }
+    }
+    for (change, packs) in
+        [("set default_transaction_isolation = 'serializable'", false), ("reset all", true)]
+    {
+        let change = format!("alter role {role} {change}");
+        stage.direct.batch_execute(&change).await.unwrap();
+        until(&change, async || stage.packs(&new_client().await).await == packs).await;
+    }
 }

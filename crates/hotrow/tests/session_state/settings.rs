@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 const TABLE: &str = "
     create table t (id int primary key, n int, at timestamptz, f float8, b bytea, i interval);
     insert into t values (1, 0, '2020-01-31 12:00+00', 0.1, '\\x00ff', '1 mon -2 hours')";
-const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n, at, f, b, i";
+pub const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n, at, f, b, i";
 
 /// The settings, with a value that differs from the present one.
 const OTHER_VALUES: &str = "
@@ -28,8 +28,13 @@ const OTHER_VALUES: &str = "
 
 /// A session of the superuser in this database.
 pub async fn session(port: u16, database: &str) -> Raw {
+    session_of(port, database, "postgres").await
+}
+
+/// A session of this role in this database.
+pub async fn session_of(port: u16, database: &str, role: &str) -> Raw {
     let mut raw = Raw::open(port).await;
-    raw.send(&startup(0x0003_0000, &[("user", "postgres"), ("database", database)])).await;
+    raw.send(&startup(0x0003_0000, &[("user", role), ("database", database)])).await;
     raw.until_ready(1).await;
     raw
 }
