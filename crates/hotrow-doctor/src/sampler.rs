@@ -9,7 +9,7 @@ use tokio_postgres::Statement as Prepared;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::machine::Watched;
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, Took};
 use crate::recording::{Lost, Recording, Table};
 use crate::sample::Sample;
 use crate::server::{OWN, Server};
@@ -28,6 +28,8 @@ const READS_WITHOUT_HIT: u32 = 3;
 /// Small pieces of work that are timed before the first sample. On a busy server many are interrupted, and the fastest
 /// counts.
 const PROBES: usize = 10;
+/// Samples for each further one.
+const SAMPLES_PER_PROBE: usize = 5;
 
 /// A table with rows that sessions wait for.
 struct Hot {
@@ -99,15 +101,17 @@ async fn sample(
     probes: &mut Vec<f64>,
     end: Instant,
 ) -> Result<(), Error> {
-    loop {
-        let own = server.own;
+    for number in 0_usize.. {
+        let (own, begun) = (server.own, Instant::now());
         if let Some(mut sample) = server.sample().await? {
             let read = read_rows(server, hot, &mut sample).await;
             recorder.add(sample);
             read?;
         }
-        probes.extend(server.probe().await);
-        let pause = recorder.pause(server.own - own);
+        if number.is_multiple_of(SAMPLES_PER_PROBE) {
+            probes.extend(server.probe().await);
+        }
+        let pause = recorder.pause(Took { server: server.own - own, total: begun.elapsed() });
         if Instant::now() + pause >= end {
             tokio::time::sleep_until(end.into()).await;
             break;
@@ -217,7 +221,7 @@ mod tests {
             counted("4", "select $1", 7),
         ];
         for (id, own) in OWN.iter().enumerate() {
-            // Version 18 leaves the comment before a statement out. All versions put parameters in place of constants.
+            // A server can leave out the comment before a statement, and puts parameters in place of constants.
             let comment = own.lines().take_while(|line| line.starts_with("--")).count();
             let bare: Vec<&str> = own.lines().skip(comment).collect();
             let bare = bare.join("\n").replace("'epoch'", "$2").replace("1000000", "$3");
