@@ -40,9 +40,10 @@ payments-demo: | rust ## a payment service under the load of a match day, direct
 test: | rust ## all tests except examples, frameworks, conformance, openapi and page-test below; they start the servers that they need
 	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace
 
-test-versions: | rust ## the schema pack's tests on several servers: make test-versions PG_BINS="/usr/lib/postgresql/14/bin ..."
+test-versions: | rust ## the tests of the schema pack and of the doctor on several servers: make test-versions PG_BINS="/usr/lib/postgresql/14/bin ..."
 	$(if $(PG_BINS),,$(error PG_BINS is empty: set it to the folders of the server programs, as in `make help`))
-	set -e; for bin in $(PG_BINS); do echo "== $$bin"; HOTROW_PG_BIN=$$bin $(CARGO) test --package hotrow-sql; done
+	set -e; for bin in $(PG_BINS); do echo "== $$bin"; export HOTROW_PG_BIN=$$bin; \
+		$(CARGO) test --package hotrow-sql; $(CARGO) test --package hotrow-doctor --test situations; done
 
 faults: | rust ## servers, backends and gateways are killed under load for five minutes, and every answer is checked
 	HOTROW_FAULT_SECONDS=300 $(CARGO) test --package hotrow --test faults -- --nocapture marathon

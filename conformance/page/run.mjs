@@ -74,7 +74,7 @@ async function loaded(browser, url) {
     ["keys", main(/id = \? \([0-9a-f]{6}\)/), main(/Blocked by pid \d+/), main(/pg_terminate_backend/), main(/Values are hidden/)],
     ["statements", main(/packed/), main(/Instead:/), main(/stock = stock - \?/)],
     ["clients", main(/shop/), main(/parked behind a locked row/), main(/pinned: temporary table/)],
-    ["server", main(/Connections/), main(/synchronous_commit/)],
+    ["server", main(/Connections/), main(/synchronous_commit/), main(/standby_of_the_shop\s+replication slot: no receiver uses it[^]*physical\s+no/), main(/standby\s+standby of this server\s+streaming\s+async/)],
     ["queues", main(/emails/), main(/3 dead letters/), main(/paused/)],
     ["queues/emails/dead", main(/mailbox unavailable/), main(/Redrive dead letters/)],
     ["sales", main(/poster/), main(/all held or sold/)], ["counters", main(/9,007,199,254,740,993/), main(/0 to 100/)],
@@ -83,6 +83,7 @@ async function loaded(browser, url) {
   place = "under load";
   check(!(await page.content()).includes("secret-"), "a value is shown");
   await headline(page);
+  await laneNames(page);
   await stable(page);
   await queueWork(page);
   await searches(page);
@@ -100,6 +101,22 @@ async function headline(page) {
     return headline({ units: 440, packed: 100, merged: 0, reads: 300, passed: 40, saved: 80 });
   });
   check(text === "440 units per second, 5.0 writes in each commit", text);
+}
+
+// Lanes to nodes and replicas have names of their own, and the lanes with the most units are shown.
+async function laneNames(page) {
+  place = "lanes";
+  const names = await page.evaluate(async () => {
+    const { busiest, laneName } = await import("/page/now.js");
+    const lane = (lane, queued_units, more) => ({
+      database: "shop", kind: "write", pool: 1, lane, queued_units, units_under_way: 1, parked_units: 0, backend_pid: 7, node: null, replica: null, ...more,
+    });
+    const idle = [1, 2, 3, 4, 5, 6].map((number) => lane(number, 0, {}));
+    const away = lane(9, 90, { backend_pid: null });
+    const all = [...idle, away, lane(0, 5, { kind: "read", replica: "10.0.0.2:5432" }), lane(0, 7, { node: 3 }), lane(0, 8, {})];
+    return busiest(all).map(laneName).join(", ");
+  });
+  check(names === "shop write 0, shop write 1, shop write 2, shop write 3, shop write 0 on node 3, shop read 0 on replica 10.0.0.2:5432", names);
 }
 
 // Numbers that change do not move the tiles.

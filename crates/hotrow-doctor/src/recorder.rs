@@ -17,13 +17,22 @@ pub const STATEMENTS_MAX: usize = 1_000;
 /// Values of one statement that are kept, and the characters of each.
 const VALUES_MAX: usize = 8;
 const VALUE_CHARS_MAX: usize = 100;
-/// The share of one core's time that sampling can take: one part in this many.
+/// The share of one core's time that sampling can take, in the server and in the doctor together: one part in this many.
 const SHARE: u32 = 50;
 /// Samples of which the fastest tells the work of one.
 const LAST: usize = 10;
 /// The longest pause as long as there are fewer of them, in intervals: the first sample fills the server's caches, and on
 /// a busy server it can take so long that no second one would be taken.
 const FIRST_PAUSE_MAX: u32 = 5;
+
+/// The time of one sample with its other queries.
+#[derive(Clone, Copy, Debug)]
+pub struct Took {
+    /// In the server, with the way there and back.
+    pub server: Duration,
+    /// The same with the work of the doctor.
+    pub total: Duration,
+}
 
 /// Collects samples.
 #[derive(Debug)]
@@ -37,7 +46,7 @@ pub struct Recorder {
     entries: usize,
     interval: Duration,
     /// The times of the last samples.
-    took: VecDeque<Duration>,
+    took: VecDeque<Took>,
     /// The estimated work of all samples in the server.
     pub work: Duration,
 }
@@ -99,18 +108,19 @@ impl Recorder {
 
     /// The time until the next sample, after one that took this long. On a busy server most of a sample's time is
     /// waiting for a core, so the fastest of the last samples counts as the work of each.
-    pub fn pause(&mut self, took: Duration) -> Duration {
+    pub fn pause(&mut self, took: Took) -> Duration {
         self.took.push_back(took);
         if self.took.len() > LAST {
             self.took.pop_front();
         }
-        let work = self.took.iter().min().copied().unwrap_or(took);
-        self.work += work;
+        let fastest = |part: fn(&Took) -> Duration| self.took.iter().map(part).min().unwrap_or_default();
+        self.work += fastest(|took| took.server);
+        let work = fastest(|took| took.total);
         let slowed = match self.took.len() < LAST {
             true => (work * SHARE).min(self.interval * FIRST_PAUSE_MAX),
             false => work * SHARE,
         };
-        self.interval.max(slowed).saturating_sub(took)
+        self.interval.max(slowed).saturating_sub(took.total)
     }
 }
 
@@ -126,6 +136,11 @@ mod tests {
     fn sample(at_us: i64, queries: &[&str]) -> Sample {
         let session = |query: &&str| Session { query: Some((*query).to_owned()), ..Session::default() };
         Sample { at_us, sessions: queries.iter().map(session).collect(), ..Sample::default() }
+    }
+
+    /// A sample that took this long in the server.
+    fn took(server: Duration) -> Took {
+        Took { server, total: server }
     }
 
     #[test]
@@ -146,7 +161,11 @@ mod tests {
         }
         assert_eq!(recorder.samples.len(), SAMPLES_MAX / 2 + 1);
         assert_eq!(recorder.samples.last().map(|sample| sample.at_us), Some(SAMPLES_MAX as i64));
-        assert_eq!(recorder.pause(Duration::ZERO), Duration::from_millis(100), "the interval has doubled");
+        assert_eq!(
+            recorder.pause(took(Duration::ZERO)),
+            Duration::from_millis(100),
+            "the interval has doubled"
+        );
         assert_eq!(recorder.statements.len(), STATEMENTS_MAX);
         let long = format!("select '{}'", "x".repeat(5_000));
         assert_eq!(recorder.statement(&long).1[0].len(), VALUE_CHARS_MAX);
@@ -155,25 +174,40 @@ mod tests {
     #[test]
     fn a_sample_that_takes_long_makes_samples_rare() {
         let mut recorder = Recorder::new(Duration::from_millis(50));
-        assert_eq!(recorder.pause(Duration::from_micros(500)), Duration::from_micros(49_500));
+        assert_eq!(recorder.pause(took(Duration::from_micros(500))), Duration::from_micros(49_500));
         assert_eq!(
-            recorder.pause(Duration::from_millis(10)),
+            recorder.pause(took(Duration::from_millis(10))),
             Duration::from_millis(40),
             "it waited for a core"
         );
         for _ in 0..LAST {
-            recorder.pause(Duration::from_millis(10));
+            recorder.pause(took(Duration::from_millis(10)));
         }
-        assert_eq!(recorder.pause(Duration::from_millis(10)), Duration::from_millis(490));
+        assert_eq!(recorder.pause(took(Duration::from_millis(10))), Duration::from_millis(490));
         assert_eq!(recorder.work, Duration::from_micros(10 * 500) + Duration::from_millis(30));
+    }
+
+    #[test]
+    fn the_work_of_the_doctor_makes_samples_rare_too() {
+        let mut recorder = Recorder::new(Duration::from_millis(50));
+        let one = Took { server: Duration::from_millis(1), total: Duration::from_millis(3) };
+        for _ in 1..LAST {
+            recorder.pause(one);
+        }
+        assert_eq!(recorder.pause(one), Duration::from_millis(147), "two parts in a hundred are 3 of 150");
+        assert_eq!(recorder.work, Duration::from_millis(10), "the server's part");
     }
 
     #[test]
     fn a_slow_first_sample_does_not_decide_the_pause() {
         let mut recorder = Recorder::new(Duration::from_millis(50));
         for _ in 1..LAST {
-            assert_eq!(recorder.pause(Duration::from_millis(60)), Duration::from_millis(190));
+            assert_eq!(recorder.pause(took(Duration::from_millis(60))), Duration::from_millis(190));
         }
-        assert_eq!(recorder.pause(Duration::from_millis(60)), Duration::from_millis(2_940), "all took long");
+        assert_eq!(
+            recorder.pause(took(Duration::from_millis(60))),
+            Duration::from_millis(2_940),
+            "all took long"
+        );
     }
 }

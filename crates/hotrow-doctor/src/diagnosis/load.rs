@@ -95,6 +95,8 @@ pub struct Load {
     pub by_wait: Vec<(String, f64)>,
     /// By class over time.
     pub series: Vec<BTreeMap<Class, f64>>,
+    /// By wait event at the same points of time.
+    pub wait_series: Vec<BTreeMap<String, f64>>,
     /// Sessions of other databases.
     pub elsewhere: f64,
     /// Sessions that the doctor's role cannot see.
@@ -108,7 +110,6 @@ impl Load {
     pub fn of(recording: &Recording) -> Load {
         let samples = &recording.samples;
         let count = samples.len().max(1) as f64;
-        let mut waits: BTreeMap<String, f64> = BTreeMap::new();
         let mut load = Load { samples: samples.len(), seconds: seconds(samples), ..Load::default() };
         for session in samples.iter().flat_map(|sample| &sample.sessions) {
             if session.kind.as_deref() == Some("autovacuum worker") {
@@ -124,15 +125,15 @@ impl Load {
             if session.database.as_deref() != Some(recording.abilities.database.as_str()) {
                 load.elsewhere += 1.0 / count;
             }
-            *waits.entry(wait_name(session)).or_default() += 1.0 / count;
         }
         let idle: f64 = samples.iter().map(|sample| f64::from(sample.idle)).sum::<f64>() / count;
-        load.by_class = by_class(samples);
-        load.sessions = idle + waits.values().sum::<f64>();
-        load.by_wait = waits.into_iter().collect();
+        load.by_class = averages(samples, Class::of);
+        load.by_wait = averages(samples, wait_name).into_iter().collect();
+        load.sessions = idle + load.by_wait.iter().map(|(_, sessions)| sessions).sum::<f64>();
         load.by_wait.sort_by(|left, right| right.1.total_cmp(&left.1));
         let length = samples.len().div_ceil(POINTS_MAX).max(1);
-        load.series = samples.chunks(length).map(by_class).collect();
+        load.series = samples.chunks(length).map(|part| averages(part, Class::of)).collect();
+        load.wait_series = samples.chunks(length).map(|part| averages(part, wait_name)).collect();
         load
     }
 
@@ -165,13 +166,14 @@ pub fn seconds(samples: &[Sample]) -> f64 {
     }
 }
 
-fn by_class(samples: &[Sample]) -> BTreeMap<Class, f64> {
-    let mut classes = BTreeMap::new();
+/// Average number of clients' sessions by what `key` says of each.
+fn averages<K: Ord>(samples: &[Sample], key: impl Fn(&Session) -> K) -> BTreeMap<K, f64> {
+    let mut averages = BTreeMap::new();
     let sessions = samples.iter().flat_map(|sample| &sample.sessions);
     for session in sessions.filter(|session| session.is_client() && session.state.is_some()) {
-        *classes.entry(Class::of(session)).or_default() += 1.0 / samples.len() as f64;
+        *averages.entry(key(session)).or_default() += 1.0 / samples.len() as f64;
     }
-    classes
+    averages
 }
 
 /// The name of a session's wait in reports and in the JSON.

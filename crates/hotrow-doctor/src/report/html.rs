@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::diagnosis::findings::Severity;
 use crate::diagnosis::summary::amount;
-use crate::report::{Report, chart};
+use crate::report::{Report, chart, escape};
 
 const PAGE: &str = include_str!("../../page.html");
 
@@ -18,8 +18,9 @@ pub fn html(report: &Report) -> String {
     findings(&mut body, report);
     let _ = writeln!(
         body,
-        "<h2>Sessions over time</h2>\n{}",
-        chart::svg(&report.sessions.over_time, report.seconds)
+        "<h2>Sessions over time, by what they do</h2>\n{}\n<h2>Sessions over time, by wait event</h2>\n{}",
+        chart::svg(&report.sessions.over_time, report.seconds),
+        chart::waits_svg(&report.sessions, report.seconds)
     );
     waits(&mut body, report);
     rows(&mut body, report);
@@ -167,8 +168,4 @@ fn work(body: &mut String, report: &Report) {
         );
     }
     body.push_str("</table>\n");
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

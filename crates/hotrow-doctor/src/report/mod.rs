@@ -96,6 +96,8 @@ pub struct Sessions {
     pub by_wait: BTreeMap<String, f64>,
     /// Average number of sessions by class, over time.
     pub over_time: Vec<BTreeMap<&'static str, f64>>,
+    /// The same by wait event.
+    pub by_wait_over_time: Vec<BTreeMap<String, f64>>,
 }
 
 /// A row.
@@ -204,6 +206,10 @@ impl Report {
         let named = |classes: &BTreeMap<Class, f64>| {
             classes.iter().map(|(class, sessions)| (class.name(), round(*sessions))).collect()
         };
+        let by_wait = load.by_wait.iter().map(|(wait, sessions)| (wait.clone(), round(*sessions)));
+        let waits = |waits: &BTreeMap<String, f64>| {
+            waits.iter().map(|(wait, sessions)| (wait.clone(), round(*sessions))).collect()
+        };
         let findings = diagnosis.findings.iter().map(|finding| Finding {
             kind: finding.kind,
             severity: finding.severity,
@@ -225,12 +231,9 @@ impl Report {
             sessions: Sessions {
                 total: round(load.sessions),
                 active: round(load.active),
-                by_wait: load
-                    .by_wait
-                    .iter()
-                    .map(|(wait, sessions)| (wait.clone(), round(*sessions)))
-                    .collect(),
+                by_wait: by_wait.collect(),
                 over_time: load.series.iter().map(named).collect(),
+                by_wait_over_time: load.wait_series.iter().map(waits).collect(),
             },
             hot_rows: diagnosis.rows.rows.iter().map(|row| shown.row(row)).collect(),
             lock_tree: shown.tree(diagnosis),
@@ -336,4 +339,9 @@ fn receivers(recording: &Recording) -> Vec<Receiver> {
 /// Rounds to three places.
 fn round(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
+}
+
+/// A text in a page or a picture.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,4 +1,4 @@
-//! Twelve planted situations on a private server. The doctor names each of them.
+//! Planted situations on a private server. The doctor names each of them.
 //!
 //! Each situation runs once for three seconds. With `HOTROW_DOCTOR_SECONDS=10`, each runs five times for ten seconds.
 //! `HOTROW_DOCTOR_RECORD=FILE` writes a recording for the tests of the diagnosis.
@@ -41,6 +41,30 @@ fn a_hot_row_by_primary_key() {
             assert_eq!((statement.verdict.as_str(), statement.interactive), ("packed", 0.0), "{statement:?}");
             assert!(report.prediction.high > 1.3, "{:?}", report.prediction);
         });
+}
+
+#[test]
+fn calls_that_the_server_counts() {
+    let extension =
+        r#"; create schema "The Statistics"; create extension pg_stat_statements schema "The Statistics""#;
+    let preload = ("shared_preload_libraries", "pg_stat_statements");
+    let planted = Planted::with_server(preload.0, preload.1, &format!("{ITEMS}{extension}"))
+        .with_role("watcher", r#"create role watcher login in role pg_monitor; grant select on item to watcher; grant usage on schema "The Statistics" to watcher"#)
+        .loads(24, UPDATE.to_owned());
+    planted.examine(Situation::HotRow, |report| {
+        let update = &report.statements[0];
+        assert_eq!(
+            (update.text.as_str(), update.counted),
+            ("update item set stock = stock - ? where id = $1", true)
+        );
+        // The load began before the first counters and goes on after the last ones.
+        let all: f64 = planted.value("select -stock from item where id = 7").parse().unwrap();
+        let today = report.throughput.writes.unwrap() * report.seconds;
+        assert!(update.calls > today / 2.0 && update.calls < all, "{} of {all}, {today}", update.calls);
+        let others: Vec<_> = report.statements.iter().filter(|it| it.text.contains("pg_catalog")).collect();
+        assert!(others.is_empty(), "the doctor's own statements: {others:?}");
+        assert!(report.statements.iter().all(|it| it.counted), "{:?}", report.statements);
+    });
 }
 
 #[test]

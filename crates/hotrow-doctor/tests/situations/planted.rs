@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hotrow_doctor::diagnosis::findings::Situation;
 use hotrow_doctor::{Args, Recording, Report, diagnose};
+use hotrow_postgres::PrivateServer;
 use hotrow_testkit::{config, connect, new_database, server, until, value};
 use tokio::sync::oneshot;
 use tokio_postgres::{Client, Error};
@@ -23,6 +24,7 @@ pub async fn pause(length: Duration) {
 
 /// A situation.
 pub struct Planted {
+    port: u16,
     database: String,
     administrator: Client,
     runtime: tokio::runtime::Runtime,
@@ -30,6 +32,8 @@ pub struct Planted {
     held: Mutex<Vec<Client>>,
     role: String,
     waits_for: usize,
+    /// A server of its own, which stops after the sessions have ended.
+    _server: Option<PrivateServer>,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -60,11 +64,25 @@ impl Named {
 impl Planted {
     /// Creates the tables in a database of their own.
     pub fn new(tables: &str) -> Self {
+        Self::on(None, tables)
+    }
+
+    /// The same on a server of its own with this setting.
+    pub fn with_server(name: &str, setting: &str, tables: &str) -> Self {
+        let server = PrivateServer::builder().label("planted").setting(name, setting).start().unwrap();
+        Self::on(Some(server), tables)
+    }
+
+    fn on(own: Option<PrivateServer>, tables: &str) -> Self {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let port = own.as_ref().map_or_else(|| server().port(), PrivateServer::port);
         let (database, administrator) = runtime.block_on(async {
-            let (database, administrator) = new_database().await;
+            let (database, administrator) = match &own {
+                Some(_) => ("postgres".to_owned(), connect(&config(port)).await),
+                None => new_database().await,
+            };
             for statement in tables.split(';') {
                 administrator.batch_execute(statement).await.unwrap();
             }
@@ -72,7 +90,18 @@ impl Planted {
         });
         let (load, held) = (Vec::new(), Mutex::default());
         let role = "postgres".to_owned();
-        Self { database, administrator, runtime, load, held, role, waits_for: 0, _alone: alone }
+        Self {
+            port,
+            database,
+            administrator,
+            runtime,
+            load,
+            held,
+            role,
+            waits_for: 0,
+            _server: own,
+            _alone: alone,
+        }
     }
 
     /// The doctor connects as this role, which is created by this statement.
@@ -103,7 +132,7 @@ impl Planted {
     }
 
     async fn connect(&self) -> Client {
-        connect(config(server().port()).dbname(&self.database)).await
+        connect(config(self.port).dbname(&self.database)).await
     }
 
     /// Clients that work until the situation ends. An error ends a client: its session was ended.
@@ -112,7 +141,7 @@ impl Planted {
         F: AsyncFn(usize, Client) -> Result<(), Error> + Copy + Send + 'static,
     {
         let (stop, stopped) = oneshot::channel::<()>();
-        let mut config = config(server().port());
+        let mut config = config(self.port);
         config.dbname(&self.database).application_name("planted");
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -141,6 +170,11 @@ impl Planted {
                 client.execute(&update, &[&7]).await?;
             }
         })
+    }
+
+    /// The first value of a query in the situation's database.
+    pub fn value(&self, query: &str) -> String {
+        self.runtime.block_on(value(&self.administrator, query))
     }
 
     /// Runs a statement in the situation's database.
@@ -208,7 +242,7 @@ impl Planted {
 
     fn record(&self, seconds: u32) -> Recording {
         let args = Args {
-            upstream: format!("postgres://{}@127.0.0.1:{}/{}", self.role, server().port(), self.database),
+            upstream: format!("postgres://{}@127.0.0.1:{}/{}", self.role, self.port, self.database),
             seconds,
             interval_ms: 50,
             json: None,

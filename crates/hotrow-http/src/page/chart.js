@@ -6,6 +6,8 @@ const BUCKETS = 180;
 // A line has this width at least, and grows with the time for which there are numbers.
 const FEWEST_BUCKETS = 24;
 const COLUMNS = 120;
+// The highest column leaves this part of the chart, in percent, to its label.
+const TOP = 14;
 
 // Means of a field in buckets of five seconds. Buckets begin at fixed times, so a drawn value does not change its place.
 export function means(points, field, now) {
@@ -73,7 +75,7 @@ export function sparkline(label, series) {
 // Columns of stacked numbers, one for each second. `tones` are the colours from the bottom to the top.
 export function columns(label, tones) {
   const box = svg("svg", { viewBox: `0 0 ${COLUMNS} 100`, preserveAspectRatio: "none", role: "img", "aria-label": `${label}, last two minutes` });
-  box.append(svg("line", { x1: 0, x2: COLUMNS, y1: 8, y2: 8 }));
+  box.append(svg("line", { x1: 0, x2: COLUMNS, y1: TOP, y2: TOP }));
   const blocks = tones.map((tone) => svg("path", { class: `block tone-${tone}` }));
   box.append(...blocks);
   const most = el("span", { class: "top-label" });
@@ -92,7 +94,7 @@ export function columns(label, tones) {
       let y = 100;
       values.forEach((value, tone) => {
         if (!value) return;
-        const height = Math.max(value / highest * 92, .8);
+        const height = Math.max(value / highest * (100 - TOP), .8);
         paths[tone] += `M${x},${y.toFixed(2)}h.86v${(-height).toFixed(2)}h-.86z`;
         y -= height;
       });

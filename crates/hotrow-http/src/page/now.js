@@ -128,6 +128,22 @@ function legend(entries) {
   return { node: el("ul", { class: "legend" }, ...items.map((item) => item.node)), set: (values) => items.forEach((item) => setText(item.number, count(values[item.name] ?? 0))) };
 }
 
+// What tells a lane apart: a database can have lanes to its primary, to nodes of a cluster and to replicas.
+export function laneName({ database, kind, lane, node, replica }) {
+  const where = replica !== null ? ` on replica ${replica}` : node !== null ? ` on node ${node}` : "";
+  return `${database} ${kind} ${lane}${where}`;
+}
+
+const laneUnits = (lane) => lane.queued_units + lane.units_under_way + lane.parked_units;
+
+// The connected lanes with the most units, in an order that does not change with their units.
+export function busiest(all) {
+  const named = (one, other) => one.kind.localeCompare(other.kind) * -1 || one.database.localeCompare(other.database)
+    || one.pool - other.pool || (one.node ?? -1) - (other.node ?? -1) || (one.replica ?? "").localeCompare(other.replica ?? "") || one.lane - other.lane;
+  return all.filter((lane) => lane.backend_pid !== null)
+    .sort((one, other) => laneUnits(other) - laneUnits(one) || named(one, other)).slice(0, LANES).sort(named);
+}
+
 function makeLanes() {
   const aside = el("span");
   const numbers = legend(LANE_STATES);
@@ -144,15 +160,14 @@ function makeLanes() {
   const update = (state) => {
     setText(aside, `${state.gauges.lanes} connected`);
     numbers.set(state.lane_sums);
-    const busy = state.lanes.filter((lane) => lane.backend_pid !== null).slice(0, LANES)
-      .sort((one, other) => one.kind.localeCompare(other.kind) * -1 || one.database.localeCompare(other.database) || one.pool - other.pool || one.lane - other.lane);
-    const most = Math.max(1, ...busy.map((lane) => lane.queued_units + lane.units_under_way + lane.parked_units));
+    const busy = busiest(state.lanes);
+    const most = Math.max(1, ...busy.map(laneUnits));
     busy.forEach((lane, index) => {
       const parts = rows[index] ?? row();
       const units = [lane.queued_units, lane.units_under_way - lane.units_committing, lane.units_committing, lane.parked_units];
-      setText(parts.name, `${lane.database} ${lane.kind} ${lane.lane}`);
+      setText(parts.name, laneName(lane));
       parts.bars.forEach((bar, place) => setShare(bar, units[place] / most));
-      setText(parts.number, plural(units.reduce((sum, one) => sum + one, 0), "unit"));
+      setText(parts.number, plural(laneUnits(lane), "unit"));
     });
     while (rows.length > busy.length) Object.values(rows.pop()).flat().forEach((part) => part.remove());
     list.hidden = busy.length === 0;

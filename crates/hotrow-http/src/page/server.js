@@ -24,13 +24,13 @@ export function mount(root) {
     { label: "Sessions", num: true, cell: (cell, wait) => meter(cell, count(wait.sessions), wait.sessions / active, wait.type === null ? "green" : "blue") },
   ], { key: waitName });
   const standbys = table("Standbys", [
-    { label: "Standby", main: true, text: (one) => one.name || "(no name)" },
+    { label: "Standby", main: true, cell: (cell, one) => lines(cell, [{ text: one.name || "(no name)", as: "strong" }, "standby of this server"]) },
     { label: "State", tight: true, text: (one) => one.state ?? "–" },
     { label: "Synchronous", tight: true, text: (one) => one.sync ?? "–" },
     { label: "Behind", num: true, cell: (cell, one) => emphasis(cell, bytes(one.behind_bytes), !one.behind_bytes, one.behind_bytes > 1e8) },
   ], { key: (one) => one.name });
   const slots = table("Replication slots", [
-    { label: "Slot", main: true, text: (one) => one.name },
+    { label: "Slot", main: true, cell: (cell, one) => lines(cell, [{ text: one.name, as: "strong" }, one.active ? "replication slot" : "replication slot: no receiver uses it, and it keeps log"]) },
     { label: "Kind", tight: true, text: (one) => one.kind ?? "–" },
     { label: "In use", tight: true, cell: (cell, one) => emphasis(cell, one.active ? "yes" : "no", one.active, true) },
     { label: "Log kept", num: true, cell: (cell, one) => emphasis(cell, bytes(one.held_bytes), !one.held_bytes, one.held_bytes > 1e9) },

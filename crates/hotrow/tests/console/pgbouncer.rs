@@ -123,6 +123,26 @@ async fn the_prometheus_exporter_reads_every_column_that_it_knows() {
 }
 
 #[tokio::test]
+async fn the_exporter_counts_clients_by_database_user_and_state() {
+    let stage = Stage::new("", &[]).await;
+    let (console, clients) = (stage.console().await, [stage.client().await, stage.client().await]);
+    let pinned = stage.client().await;
+    pinned.batch_execute("create temporary table draft (id int)").await.unwrap();
+    // The answer can overtake the note that a session is idle.
+    hotrow_testkit::until("the clients have been counted", async || {
+        let (_, rows) = answer(&console, "SHOW clients;").await;
+        let mut counts: HashMap<[&str; 3], usize> = HashMap::new();
+        for row in &rows {
+            let labels = ["database", "user", "state"].map(|column| row[column].as_deref().unwrap());
+            *counts.entry(labels).or_default() += 1;
+        }
+        let idle = counts.get(&["postgres", "postgres", "idle"]) == Some(&clients.len());
+        idle && counts.get(&["postgres", "postgres", "pinned: temporary table"]) == Some(&1)
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn totals_count_units_transactions_and_bytes_also_of_clients_that_have_left() {
     let stage = Stage::new("", &[]).await;
     let console = stage.console().await;

@@ -6,6 +6,7 @@ mod api;
 mod away;
 mod bad;
 mod client;
+mod demo;
 mod document;
 mod live;
 mod page;

@@ -5,10 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use hotrow_testkit::{Gateway, config, connect, server};
+use hotrow_postgres::PrivateServer;
+use hotrow_testkit::{Gateway, config, connect};
 use tokio_postgres::Config;
 
+/// A table, and a slot of a standby that is away.
 const TABLES: &str = "
+    select pg_create_physical_replication_slot('standby_of_the_shop', true);
+    create table purchase (id bigint generated always as identity primary key, item int not null);
     create table item (id int primary key, name text unique, stock int not null);
     insert into item select n, 'secret-' || n, 1000000000 from generate_series(1, 200) n;";
 
@@ -24,7 +28,20 @@ const PACK: &str = "
             end loop;
         end loop;
     end $$;
-    select hotrow.create_sale('poster', 40), hotrow.create_sale('phone', 5000, hold => '1 hour');
+    select hotrow.create_sale('poster', 40), hotrow.create_sale('phone', 5000, hold => '1 hour'),
+        hotrow.create_sale('sneaker', 2000, per_buyer => 2, ends_at => now() + '3 hours', hold => '15 minutes'),
+        hotrow.create_sale('concert', 800, per_buyer => 4, starts_at => now() + '1 day', hold => '10 minutes'),
+        hotrow.create_sale('vinyl', 120, starts_at => now() - '2 days'::interval, hold => '15 minutes');
+    do $$ declare of_buyer record; begin
+        for buyer in 1 .. 1300 loop
+            select * into of_buyer from hotrow.reserve('sneaker', 'buyer ' || buyer);
+            if buyer % 8 <> 0 then perform hotrow.confirm(of_buyer.reservation_id); end if;
+        end loop;
+        for buyer in 1 .. 120 loop
+            select * into of_buyer from hotrow.reserve('vinyl', 'buyer ' || buyer);
+            perform hotrow.confirm(of_buyer.reservation_id);
+        end loop;
+    end $$;
     select hotrow.reserve('poster', 'buyer ' || n) from generate_series(1, 40) n;
     select hotrow.reserve('phone', 'buyer ' || n) from generate_series(1, 900) n;
     select hotrow.increment('visits', 9007199254740993), hotrow.create_counter('credits', min => 0, max => 100);
@@ -44,11 +61,11 @@ impl Drop for Load {
 
 impl Load {
     /// Writes the data and starts the clients.
-    pub fn start(gateway: &Gateway) -> Self {
+    pub fn start(gateway: &Gateway, server: &PrivateServer) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        runtime.block_on(prepare(gateway));
+        runtime.block_on(prepare(gateway, server));
         for number in 0..16 {
             let updates = "update item set stock = stock - 1 where id = $1";
             runtime.spawn(work(named(gateway, "shop"), updates, hot_row(number), stop.clone()));
@@ -57,8 +74,13 @@ impl Load {
             let reads = "select stock from item where id = $1";
             runtime.spawn(work(named(gateway, "catalogue"), reads, 20 + number, stop.clone()));
         }
-        let counts = "select count(*) from item where stock < $1";
-        runtime.spawn(work(named(gateway, "reports"), counts, 5, stop.clone()));
+        for (application, statement, value) in [
+            ("shop", "insert into purchase (item) values ($1)", 1),
+            ("catalogue", "select id, stock from item where id between $1 and $1 + 9 order by id", 30),
+            ("reports", "select count(*) from item where stock < $1", 5),
+        ] {
+            runtime.spawn(work(named(gateway, application), statement, value, stop.clone()));
+        }
         Load { stop, _runtime: runtime }
     }
 }
@@ -79,8 +101,8 @@ fn named(gateway: &Gateway, application: &str) -> Config {
     config
 }
 
-async fn prepare(gateway: &Gateway) {
-    let direct = connect(&config(server().port())).await;
+async fn prepare(gateway: &Gateway, server: &PrivateServer) {
+    let direct = connect(&config(server.port())).await;
     direct.batch_execute(TABLES).await.unwrap();
     direct.batch_execute(PACK).await.unwrap();
     direct.batch_execute("begin; update item set stock = stock where id = 7").await.unwrap();

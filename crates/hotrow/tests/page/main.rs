@@ -9,10 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use hotrow_postgres::PrivateServer;
-use hotrow_testkit::{Gateway, free_port, migrate, server};
+use hotrow_testkit::{Gateway, free_port, migrate};
 use load::Load;
-
-hotrow_testkit::shared_server!();
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/page")
@@ -54,8 +52,10 @@ impl Page {
 
 #[test]
 fn the_page_works_in_a_browser() {
-    let own = PrivateServer::builder().label("page").start().unwrap();
-    for url in [own.url(), server().url()] {
+    let [own, shop] =
+        ["page", "page-shop"].map(|label| PrivateServer::builder().label(label).start().unwrap());
+    let _standby = shop.standby().unwrap();
+    for url in [own.url(), shop.url()] {
         migrate(&url);
     }
     let secrets = tempfile::tempdir().unwrap();
@@ -64,8 +64,8 @@ fn the_page_works_in_a_browser() {
     // Pictures show values, which are hidden by default.
     let shows_values = std::env::var_os("HOTROW_TEST_SHOTS").is_some().to_string();
     let mut quiet = Page::start(&own.url(), &[]);
-    let busy = Page::start(&server().url(), &["--http-show-values", &shows_values]);
-    let locked = Page::start(&server().url(), &["--http-token-file", tokens.to_str().unwrap()]);
+    let busy = Page::start(&shop.url(), &["--http-show-values", &shows_values]);
+    let locked = Page::start(&shop.url(), &["--http-token-file", tokens.to_str().unwrap()]);
     let urls = serde_json::json!({"quiet": quiet.url(), "busy": busy.url(), "locked": locked.url()});
     let mut browser = Command::new("node")
         .arg(folder().join("run.mjs"))
@@ -78,7 +78,7 @@ fn the_page_works_in_a_browser() {
     let mut load = None;
     for line in BufReader::new(browser.stdout.take().unwrap()).lines() {
         match line.unwrap().as_str() {
-            "want load" => load = Some(Load::start(busy.gateway())),
+            "want load" => load = Some(Load::start(busy.gateway(), &shop)),
             "want server away" => own.stop().unwrap(),
             "want server back" => own.restart().unwrap(),
             "want gateway away" => quiet.gateway = None,

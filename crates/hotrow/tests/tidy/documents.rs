@@ -32,6 +32,13 @@ fn has_heading(document: &Path, wanted: &str) -> bool {
     titles.map(anchor).any(|anchor| anchor == wanted)
 }
 
+/// The targets of links, and of pictures in either form.
+fn targets(prose: &str) -> impl Iterator<Item = &str> {
+    let links = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let pictures = prose.split("<img src=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    links.chain(pictures)
+}
+
 #[test]
 fn documents_have_one_title() {
     for path in documents() {
@@ -45,14 +52,29 @@ fn documents_have_one_title() {
 fn links_have_targets() {
     for path in documents() {
         let prose = prose(&path);
-        let links = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-        for link in links.filter(|link| !link.contains("://")) {
+        for link in targets(&prose).filter(|link| !link.contains("://")) {
             let (file, heading) = link.split_once('#').unwrap_or((link, ""));
             let target = if file.is_empty() { path.clone() } else { path.parent().unwrap().join(file) };
             assert!(target.exists(), "{}: {link} has no target", path.display());
             let is_heading = heading.is_empty() || !file.is_empty() && !file.ends_with(".md");
             assert!(is_heading || has_heading(&target, heading), "{}: no heading {link}", path.display());
         }
+    }
+}
+
+#[test]
+fn each_picture_is_shown_in_a_page() {
+    let mut shown = Vec::new();
+    for path in documents() {
+        let prose = prose(&path);
+        let folder = path.parent().unwrap();
+        shown.extend(targets(&prose).filter_map(|target| folder.join(target).canonicalize().ok()));
+    }
+    let pictures = fs::read_dir(root().join("docs/images")).unwrap();
+    let pictures: Vec<_> = pictures.map(|entry| entry.unwrap().path().canonicalize().unwrap()).collect();
+    assert!(!pictures.is_empty());
+    for picture in pictures {
+        assert!(shown.contains(&picture), "no page shows {}", picture.display());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use hotrow_gateway::metrics::METRICS;
+use hotrow_gateway::metrics::{Lag, METRICS};
 
 use crate::read;
 
@@ -10,6 +10,7 @@ use crate::read;
 fn metrics() -> HashMap<String, (String, BTreeSet<String>)> {
     METRICS.pack_known.set(1); // as if the schema pack were installed
     METRICS.traffic.of("shop", "ann").packed.inc();
+    METRICS.replica_lags.set("10.0.0.6:5432".to_owned(), Lag { milliseconds: 1, bytes: 1 });
     let page = METRICS.render();
     let mut metrics = HashMap::new();
     for line in page.lines() {
@@ -59,6 +60,9 @@ fn the_dashboard_and_the_alerts_use_metrics_and_labels_that_exist() {
         }
     }
     assert!(used.len() > 20, "the files were read: {used:?}");
+    for shown in ["hotrow_replica_lag_seconds", "hotrow_replica_fallbacks_total"] {
+        assert!(used.contains(shown), "neither the dashboard nor the alerts have {shown}");
+    }
 }
 
 #[test]
