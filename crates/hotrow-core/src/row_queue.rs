@@ -89,6 +89,12 @@ pub enum Turn {
 }
 
 impl RowQueues {
+    /// Whether no transaction has a place or waits for one.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.queues.values().all(|state| state.at_server == 0 && state.waiting.is_empty())
+    }
+
     /// A transaction begins.
     pub fn join(&mut self, queue: QueueId) -> Turn {
         let ticket = self.last_ticket + 1;

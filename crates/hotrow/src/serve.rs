@@ -204,12 +204,12 @@ async fn stop(
     if let Some(http) = http
         && !http.stop().await
     {
-        tracing::warn!("some HTTP requests did not finish within drain_timeout_ms and were cut off");
+        tracing::warn!("some HTTP requests did not finish within drain_timeout_ms and were disconnected");
     }
     let clean = if successor.is_some() { gateway.hand_over().await } else { gateway.stop().await };
     if !clean {
         tracing::warn!(
-            "some clients did not finish their transaction within drain_timeout_ms and were cut off"
+            "some clients did not finish their transaction within drain_timeout_ms and were disconnected"
         );
     }
     tracing::info!("stopped");

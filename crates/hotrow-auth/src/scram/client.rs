@@ -70,7 +70,8 @@ impl ClientFirst {
 
     /// Processes the server's answer.
     pub fn challenged(self, message: &[u8]) -> Result<Challenge, ServerError> {
-        let text = std::str::from_utf8(message).map_err(|_| ServerError::Malformed("it is no text"))?;
+        let text =
+            std::str::from_utf8(message).map_err(|_| ServerError::Malformed("it is not valid UTF-8"))?;
         let mut rest = text;
         let nonce = attribute(&mut rest, 'r')
             .filter(|nonce| {

@@ -78,7 +78,7 @@ impl Server {
         if !self.mechanisms().contains(&mechanism) {
             return Err(Failure::Malformed("Client selected an invalid SASL authentication mechanism."));
         }
-        let text = std::str::from_utf8(message).map_err(|_| Failure::Malformed("It is no text."))?;
+        let text = std::str::from_utf8(message).map_err(|_| Failure::Malformed("It is not valid UTF-8."))?;
         let (flag, rest) = text.split_once(',').ok_or(Failure::Malformed("It has no comma."))?;
         let binding = self.binding(mechanism, flag)?;
         let bare = rest.strip_prefix(',').ok_or(Failure::Malformed("Client uses authorization identity."))?;
@@ -115,7 +115,7 @@ impl ServerFinal {
 
     /// Processes the proof. If it is right, returns the last message and the client's key.
     pub fn last(self, message: &[u8]) -> Result<(String, Key), Failure> {
-        let text = std::str::from_utf8(message).map_err(|_| Failure::Malformed("It is no text."))?;
+        let text = std::str::from_utf8(message).map_err(|_| Failure::Malformed("It is not valid UTF-8."))?;
         let (without_proof, _) =
             text.rsplit_once(",p=").ok_or(Failure::Malformed("Attribute \"p\" expected."))?;
         let mut rest = text;

@@ -33,6 +33,12 @@ impl<P> Lane<P> {
         self.blocked.len()
     }
 
+    /// Whether the session has got a unit back, and has not finished it.
+    #[cfg(test)]
+    pub fn remembers(&self, session: u64) -> bool {
+        self.returned.contains(&session)
+    }
+
     /// All units of the lane, earliest first and parked ones last.
     pub fn units(&self) -> impl Iterator<Item = (UnitState, &Unit<P>)> {
         let under_way = self

@@ -23,6 +23,7 @@ impl<E: Environment> Session<E> {
     /// in that transaction.
     pub fn begin_alone(&mut self, envelope: E::Envelope) {
         self.leave_replica();
+        self.has_returned_units = true;
         let owed = envelope.unit().readies();
         self.alone = Some(Alone { envelope, owed, messages: None });
     }
@@ -70,11 +71,20 @@ impl<E: Environment> Session<E> {
     /// The earliest unfinished unit, which a lane has given back, gets these replies of the gateway. `refused` is whether
     /// they are errors: then the unit changes no names.
     pub(super) fn answer_returned(&mut self, replies: &[u8], refused: bool) {
+        self.has_returned_units = true;
         if refused {
             self.forget_naming();
         }
         self.append(|out| out.extend_from_slice(replies));
         self.env.answers(|answers| answers.finish_front());
+    }
+
+    /// The session ends while a unit runs alone. The client still gets the answers of later units.
+    pub(super) fn lose_alone(&mut self) {
+        let owed = self.alone.as_ref().filter(|alone| alone.messages.is_some()).map_or(0, |alone| alone.owed);
+        if owed > 0 {
+            self.lost_while_alone(owed);
+        }
     }
 
     /// Gives up a unit that was sent.

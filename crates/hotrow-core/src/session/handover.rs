@@ -1,4 +1,4 @@
-//! What becomes of the state that a session has left on its connection: the connection that all sessions of its role share
+//! Hands over the state that a session has left on its connection: the connection that all sessions of its role share
 //! takes over its channels, and the session moves to the pool whose clients have its settings. Everything else keeps the
 //! session on its connection.
 

@@ -14,6 +14,7 @@ mod environment;
 mod extended;
 mod forward;
 mod handover;
+mod leaving;
 mod listening;
 mod names;
 mod prepare;
@@ -46,6 +47,8 @@ pub use cancel::{CancelState, CancelTarget, WaitsFor};
 use environment::Stop;
 pub use environment::{Connection, Envelope, Environment, LongText, Need, Place, SessionEnd, StatementOf};
 pub use handover::StateLeft;
+use leaving::Leaving;
+pub use leaving::{Stage, Wait};
 use listening::Listening;
 use names::Naming;
 use reads::Reads;
@@ -124,6 +127,9 @@ pub struct Session<E: Environment> {
     skipping: bool,
     /// A unit of the connection that it holds is over.
     unit_ended: bool,
+    leaving: Leaving,
+    /// A lane has given a unit back.
+    has_returned_units: bool,
     /// What was provided for the message that is being handled.
     provided: Provided<E>,
 }
@@ -184,6 +190,8 @@ impl<E: Environment> Session<E> {
             has_block_under_way: false,
             skipping: false,
             unit_ended: false,
+            leaving: Leaving::default(),
+            has_returned_units: false,
             provided: Provided::default(),
         }
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::environment::Stop;
 use super::names::Change;
-use super::{Envelope, Environment, Need, Next, Sequences, Session, Statement, StatementOf, Verdict};
+use super::{
+    Envelope, Environment, Need, Next, Sequences, Session, Statement, StatementOf, Verdict, cancelled,
+};
 use crate::affinity::LaneId;
 use crate::classify::{Analysis, Boundary, Pass};
 use crate::unit::{Packed, Plan};
@@ -135,14 +137,21 @@ impl<E: Environment> Session<E> {
         if self.holding.is_some() { None } else { self.env.assign(unit, None) }
     }
 
-    /// A lane has given back the earliest unfinished unit, to be submitted again.
-    pub fn resubmit(&mut self, envelope: E::Envelope) {
-        if envelope.has_lost_credit() { self.begin_alone(envelope) } else { self.submit_again(envelope) }
+    /// A lane has given back the earliest unfinished unit, to be submitted again, unless its client has cancelled it.
+    pub fn resubmit(&mut self, envelope: E::Envelope, is_cancelled: bool) {
+        if is_cancelled {
+            self.refuse_returned(&envelope, &cancelled());
+        } else if envelope.has_lost_credit() {
+            self.begin_alone(envelope);
+        } else {
+            self.submit_again(envelope);
+        }
     }
 
     /// Gives the earliest unfinished unit to a lane again.
     pub(super) fn submit_again(&mut self, envelope: E::Envelope) {
         self.leave_replica();
+        self.has_returned_units = true;
         let Some(lane) = self.any_lane(envelope.unit()) else { return self.begin_alone(envelope) };
         self.lane = Some((envelope.unit().kind(), lane));
         self.env.submit(lane, true, envelope);

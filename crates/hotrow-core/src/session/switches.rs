@@ -172,7 +172,7 @@ impl<E: Environment> Session<E> {
         match (tag, step) {
             (b"COMMIT" | b"PREPARE TRANSACTION", _) => self.end_of_switches(true),
             (b"ROLLBACK", None | Some(Step::End)) => self.end_of_switches(false),
-            // The server commits it at once, whatever becomes of the rest of its unit.
+            // The server commits it at once, also if the rest of its unit fails.
             (b"DISCARD ALL", _) => {
                 self.switches.reset_all();
                 self.end_of_switches(true);

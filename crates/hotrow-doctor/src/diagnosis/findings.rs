@@ -47,7 +47,7 @@ pub enum Situation {
     ForeignKeyLocks,
     /// Sessions wait for many different rows.
     RowLocks,
-    /// Sessions wait for a lock that is no row's.
+    /// Sessions wait for a lock that is not a row lock.
     TableLocks,
     /// Workers take rows from a queue with SKIP LOCKED.
     SkipLockedQueue,

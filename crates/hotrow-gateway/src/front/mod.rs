@@ -25,9 +25,9 @@ use crate::net::peer::Peer;
 use crate::net::{self, Address, ReadHalf, WriteHalf};
 use crate::operator::view::{self, Totals, Values, View};
 use crate::session::problems::stopping;
-use crate::session::stop::Stage;
 use crate::shared::Shared;
 use crate::shared::requests::OperatorRequest;
+use hotrow_core::session::Stage;
 
 /// Why the gateway can't start.
 #[derive(Debug, thiserror::Error)]

@@ -222,7 +222,7 @@ impl CatalogueCheck {
                 .ok()
                 .and_then(|text| text.parse().ok())
                 .map(Some)
-                .ok_or(hotrow_wire::Error::Malformed("a transaction's id that is no number")),
+                .ok_or(hotrow_wire::Error::Malformed("a transaction's ID that is not a number")),
             _ => Ok(None),
         }
     }

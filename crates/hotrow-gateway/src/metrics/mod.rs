@@ -159,7 +159,7 @@ pub struct Metrics {
     pub packed_reads: Counter,
     /// Units among them that a replica has answered.
     pub replica_reads: Counter,
-    /// Reads that the primary ran because no replica served, or none was far enough.
+    /// Reads that the primary ran because no replica was available, or because none had replayed the session's commits.
     pub replica_fallbacks: Counter,
     /// Searches of sessions for a replica that shows the primary's present state.
     pub replica_searches: Counter,

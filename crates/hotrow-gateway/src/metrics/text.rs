@@ -52,7 +52,7 @@ impl Metrics {
             ),
             (
                 "replica_fallbacks_total",
-                "Reads for a replica that the primary ran, because no replica served or was far enough.",
+                "Reads for a replica that the primary ran, because no replica was available, or because none had replayed the session's commits.",
                 &self.replica_fallbacks,
             ),
             (
@@ -152,7 +152,7 @@ impl Metrics {
         self.replicas(out);
         let all = self.traffic.all();
         let name = "client_units_total";
-        head(out, name, "Units by database, user and way.", "counter");
+        head(out, name, "Units by database, user and whether they were packed.", "counter");
         for ((database, user), traffic) in &all {
             for (way, count) in WAYS {
                 let label = format!("{{{},way=\"{way}\"}}", clients(database, user));
@@ -204,7 +204,12 @@ impl Metrics {
 
     fn histograms(&self, out: &mut String) {
         let name = "unit_seconds";
-        head(out, name, "Seconds from a unit's arrival to its answer, by its way.", "histogram");
+        head(
+            out,
+            name,
+            "Seconds from a unit's arrival to its answer, by whether it was packed.",
+            "histogram",
+        );
         for (way, histogram) in [
             ("packed", &self.packed_microseconds),
             ("merged", &self.merged_microseconds),

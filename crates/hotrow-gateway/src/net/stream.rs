@@ -7,7 +7,7 @@ mod tests;
 use std::future::poll_fn;
 use std::io::{self, BufRead, IoSlice, Read, Write};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, BytesMut};
@@ -15,6 +15,8 @@ use hotrow_core::limits;
 use rustls::Connection;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpStream, tcp};
+
+use crate::lock::Lock;
 
 /// The state that both halves share.
 #[derive(Debug)]
@@ -29,14 +31,14 @@ struct State {
 #[derive(Debug)]
 pub struct TlsReadHalf {
     half: tcp::OwnedReadHalf,
-    state: Arc<Mutex<State>>,
+    state: Arc<Lock<State>>,
 }
 
 /// The half that is written. When dropped, it sends the TLS close notification.
 #[derive(Debug)]
 pub struct TlsWriteHalf {
     half: tcp::OwnedWriteHalf,
-    state: Arc<Mutex<State>>,
+    state: Arc<Lock<State>>,
 }
 
 /// Why a TLS handshake failed.
@@ -93,19 +95,15 @@ pub async fn handshake<T>(
         }
     }
     let seen = look(&connection);
-    let state = Arc::new(Mutex::new(State { connection, encrypted: 0 }));
+    let state = Arc::new(Lock::new(State { connection, encrypted: 0 }));
     let halves = (TlsReadHalf { half: read, state: state.clone() }, TlsWriteHalf { half: write, state });
     Ok((halves, seen))
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().expect("no holder of a lock panics")
 }
 
 impl TlsReadHalf {
     /// As [`AsyncRead::poll_read`]. Received bytes that are not decrypted yet stay in the state: cancel safe.
     pub fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let connection = &mut state.connection;
         loop {
             if take_plaintext(connection, buffer)? {
@@ -147,7 +145,7 @@ fn take_plaintext(connection: &mut Connection, buffer: &mut ReadBuf<'_>) -> io::
 impl TlsWriteHalf {
     /// See [`super::WriteHalf::try_drain`].
     pub fn try_drain(&self, buffer: &mut BytesMut) -> io::Result<bool> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let State { connection, encrypted } = &mut *state;
         loop {
             if connection.wants_write() && !flush(connection, self.half.as_ref())? {
@@ -178,11 +176,10 @@ impl TlsWriteHalf {
 
 impl Drop for TlsWriteHalf {
     fn drop(&mut self) {
-        if let Ok(mut state) = self.state.lock() {
-            state.connection.send_close_notify();
-            // A peer that no longer reads misses it.
-            let _ = flush(&mut state.connection, self.half.as_ref());
-        }
+        let mut state = self.state.lock();
+        state.connection.send_close_notify();
+        // A peer that no longer reads misses it.
+        let _ = flush(&mut state.connection, self.half.as_ref());
     }
 }
 

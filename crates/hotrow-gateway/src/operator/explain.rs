@@ -260,7 +260,7 @@ fn shown(statement: &str) -> String {
     normalise::without_values(shape, shape.chars().count())
 }
 
-/// Lets the server parse the statement without running it: a syntax error or a missing table is no question of packing.
+/// Lets the server parse the statement without running it: a syntax error or a missing table says nothing about packing.
 async fn parse(pool: &Pool, shape: &str, types: &[u32]) -> Result<(), Error> {
     let mut held = pool.take_own().await?;
     let upstream = &mut held.upstream;

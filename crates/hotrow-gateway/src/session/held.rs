@@ -10,8 +10,6 @@ use super::SessionTask;
 use crate::net::{ReadHalf, WriteHalf};
 use crate::server::held::HeldConnection;
 use crate::server::upstream::Upstream;
-use crate::session::problems::stopping;
-use crate::session::stop::Stage;
 
 /// The event that woke the session.
 enum Woken {
@@ -23,10 +21,6 @@ enum Woken {
 impl SessionTask {
     /// Waits for one event while a connection is held, and handles it.
     pub(super) async fn relay_once(&mut self, unread: usize) -> Result<(), SessionEnd> {
-        // A session without a transaction ends now, others after their transaction.
-        if self.stop.stage() == Stage::Leaving && self.session.is_idle() {
-            return Err(SessionEnd::Problem(stopping()));
-        }
         match self.wait_held(unread, true).await {
             Woken::Server(count) => self.relay(&count),
             Woken::Client(count) => self.received(&count),

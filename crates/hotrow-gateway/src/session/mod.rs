@@ -20,9 +20,8 @@ use std::time::{Duration, Instant};
 use bytes::{Buf, BytesMut};
 use hotrow_core::admission::ServerSettings;
 use hotrow_core::limits;
-use hotrow_core::session::{self, Session, SessionEnd};
+use hotrow_core::session::{self, Session, SessionEnd, Stage, Wait};
 use hotrow_wire::backend::{self, Problem};
-use hotrow_wire::split;
 
 use crate::lane::{Backlog, Mailbox, ToLane};
 use crate::net::ReadHalf;
@@ -33,7 +32,7 @@ use crate::pool::{Member, Pool};
 use crate::session::control::Control;
 use crate::session::environment::Environment;
 use crate::session::problems::{killed, stopping};
-use crate::session::stop::{Stage, Stop};
+use crate::session::stop::Stop;
 
 /// What a session needs.
 type Need = session::Need<Environment>;
@@ -52,14 +51,6 @@ pub struct SessionTask {
     budget: Reservation,
     /// The server's settings that the client was told, except for changes reported by a connection that it held.
     reported_settings: Arc<ServerSettings>,
-    /// A lane has given units back to this session, and may keep state about it.
-    has_returned_units: bool,
-    /// The client has closed its side of the connection.
-    is_closed: bool,
-    /// The session has ended: no call waits any longer.
-    has_ended: bool,
-    /// A call's wait was ended because the gateway stops: the session ends when it is idle.
-    must_leave: bool,
     stop: Arc<Stop>,
 }
 
@@ -113,26 +104,18 @@ impl SessionTask {
             input: start.input,
             budget: Reservation::default(),
             reported_settings: start.reported_settings,
-            has_returned_units: false,
-            is_closed: false,
-            has_ended: false,
-            must_leave: false,
             stop: start.stop,
         }
     }
 
     /// Runs until the client leaves or has to leave.
     pub async fn run(mut self) {
-        let mut end = loop {
+        let end = loop {
             if let Err(end) = self.go_on().await {
                 break end;
             }
         };
-        if self.session.is_in_message() {
-            end = SessionEnd::Server; // no reason can be reported in the middle of a message
-        }
-        self.has_ended = true;
-        self.session.end();
+        let end = self.session.leave(end);
         let patience = self.pool.config().drain_timeout;
         if !matches!(end, SessionEnd::Server) {
             // Units in lanes are answered first, also to a client that only sends no more.
@@ -143,8 +126,9 @@ impl SessionTask {
             self.mailbox.answers(|answers| answers.append(|out| problem.put(out)));
         }
         let _ = tokio::time::timeout(patience, self.flush_to_client()).await;
-        self.leave_lanes();
+        // In this order: a lane that gives back a unit later finds the mailbox closed, and forgets the session itself.
         self.mailbox.close();
+        self.leave_lanes();
         if let SessionEnd::Problem(problem) = end {
             tracing::debug!(
                 session = self.mailbox.session,
@@ -157,7 +141,7 @@ impl SessionTask {
 
     /// The lanes of the pool get no more units of the session.
     fn leave_lanes(&mut self) {
-        if std::mem::take(&mut self.has_returned_units) {
+        if self.session.leaves_lanes() {
             let session = self.mailbox.session;
             self.pool.send_all(|| ToLane::Gone(session));
         }
@@ -170,10 +154,6 @@ impl SessionTask {
         }
         match self.step() {
             Ok(Need::Event) => self.wait_for_event().await,
-            Ok(Need::Reply) => {
-                let unread = self.try_write()?.unread;
-                self.relay_alone(unread).await
-            }
             Ok(need) => self.provide(need).await,
             Err(SessionEnd::Server) => Err(SessionEnd::Server),
             // The client has sent Terminate, or a message that cannot be read: its earlier messages are still run and
@@ -204,40 +184,27 @@ impl SessionTask {
         if self.session.is_held_up() && !left.is_full {
             return Ok(()); // the client has read: it gets more
         }
-        if self.is_closed {
-            return self.finish_closed(left.unread).await;
+        match self.session.waits(self.stop.stage(), &self.input) {
+            Wait::Event if self.session.connection().is_some() => self.relay_once(left.unread).await,
+            Wait::Event => self.wait(left, false).await,
+            Wait::Moment => self.wait(left, true).await,
+            Wait::Reply => self.relay_alone(left.unread).await,
+            Wait::Lanes => self.next_from_lanes().await,
+            Wait::Room => self.wait_for_room().await,
+            Wait::Finish => {
+                let _ = self.finish().await;
+                Err(SessionEnd::Client)
+            }
+            Wait::Stop => Err(SessionEnd::Problem(stopping())),
         }
-        if self.session.connection().is_some() {
-            self.relay_once(left.unread).await
-        } else {
-            self.wait(left).await
-        }
-    }
-
-    /// The client has closed its sending side: its complete messages are still run and answered.
-    async fn finish_closed(&mut self, unread: usize) -> Result<(), SessionEnd> {
-        let has_more = matches!(split(&self.input, |_| usize::MAX), Ok(Some(_)));
-        if has_more && self.session.connection().is_some() {
-            return self.relay_alone(unread).await;
-        }
-        let _ = self.finish().await;
-        Err(SessionEnd::Client)
     }
 
     /// Waits without a connection for the client, for a lane, or for the end.
-    async fn wait(&mut self, Backlog { unread, pending, is_full }: Backlog) -> Result<(), SessionEnd> {
+    async fn wait(&mut self, left: Backlog, ends_if_silent: bool) -> Result<(), SessionEnd> {
+        let Backlog { unread, is_full, .. } = left;
         self.control.activity.set_begun(self.session.begun_status());
-        let stage = self.stop.stage();
-        let gathers = self.session.gathered_bytes() > 0 || self.session.has_begun();
-        if (stage == Stage::Leaving || self.must_leave) && !gathers {
-            return match pending {
-                0 => Err(SessionEnd::Problem(stopping())),
-                _ => self.next_from_lanes().await,
-            };
-        }
-        let silent = stage == Stage::TakenOver && !gathers && pending == 0;
         let room = !is_full;
-        let watched = !room || stage == Stage::TakenOver;
+        let watched = !room || self.stop.stage() == Stage::TakenOver;
         if watched {
             self.mailbox.watch(true);
         }
@@ -246,7 +213,7 @@ impl SessionTask {
             () = self.mailbox.task_notify.notified() => {}
             count = self.read.fill(&mut self.input), if room => return self.received(&count),
             writable = self.mailbox.write.writable(), if unread > 0 => writable.map_err(client_gone)?,
-            () = silence(), if silent => return Err(SessionEnd::Problem(stopping())),
+            () = silence(), if ends_if_silent => return Err(SessionEnd::Problem(stopping())),
         }
         if watched {
             self.mailbox.watch(false);
@@ -263,11 +230,8 @@ impl SessionTask {
                 self.report_settings();
                 Ok(())
             }
-            Ok(0) if self.session.connection().is_some() => {
-                self.is_closed = true;
-                Ok(())
-            }
-            _ => Err(SessionEnd::Client),
+            Ok(0) => self.session.client_closed(),
+            Err(_) => Err(SessionEnd::Client),
         }
     }
 
@@ -318,7 +282,7 @@ impl SessionTask {
     /// Waits until the client has read enough to get more.
     async fn wait_for_room(&mut self) -> Result<(), SessionEnd> {
         while self.try_write()?.unread > 0 && self.mailbox.is_overfull(0) {
-            if self.stop.stage() == Stage::Leaving && !self.has_ended {
+            if !self.session.waits_for_room(self.stop.stage()) {
                 return Err(SessionEnd::Problem(stopping()));
             }
             tokio::select! {

@@ -24,7 +24,11 @@ impl SessionTask {
     /// Provides anything but events.
     pub(super) async fn provide(&mut self, need: Need) -> Result<(), SessionEnd> {
         match need {
-            Need::Event | Need::Reply => {}
+            Need::Event => {}
+            Need::Reply => {
+                let unread = self.try_write()?.unread;
+                self.relay_alone(unread).await?;
+            }
             Need::Lanes => self.next_from_lanes().await?,
             Need::Connection => self.provide_connection().await,
             Need::Turn(queue, name) => self.provide_turn(queue, name).await,
@@ -102,18 +106,10 @@ impl SessionTask {
 
     /// Handles everything up to the next event, without more messages of the client.
     pub(super) async fn settle(&mut self) -> Result<(), SessionEnd> {
-        loop {
-            match self.session.step(&[], &mut 0)? {
-                Need::Event if self.has_ended && self.mailbox.pending() > 0 => self.next_from_lanes().await?,
-                Need::Event => return Ok(()),
-                Need::Reply if self.has_ended => {
-                    let unread = self.try_write()?.unread;
-                    self.relay_alone(unread).await?;
-                }
-                Need::Reply => return Ok(()),
-                need => self.provide(need).await?,
-            }
+        while let Some(need) = self.session.last_need()? {
+            self.provide(need).await?;
         }
+        Ok(())
     }
 
     /// Most sessions get a connection at once, or wait for nothing but a turn. Others wait in a boxed future.
@@ -249,15 +245,11 @@ impl SessionTask {
 
     /// Handles a unit that a lane has given back. It is the earliest unfinished unit.
     async fn handle_returned(&mut self, slot: u64, returned: Returned) -> Result<(), SessionEnd> {
-        self.has_returned_units = true;
         match returned {
             Returned::Resubmit(envelope) => {
                 // the lane may have given it back because the client does not read
                 self.wait_for_room().await?;
-                match self.control.is_meant(slot) {
-                    true => self.session.refuse_returned(&envelope, &cancelled()),
-                    false => self.session.resubmit(envelope),
-                }
+                self.session.resubmit(envelope, self.control.is_meant(slot));
             }
             Returned::Wait(envelope, wait) => Box::pin(self.wait_with_call(envelope, wait)).await?,
             Returned::RunAlone(mut envelope, unblock) => {

@@ -2,21 +2,11 @@
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
+use hotrow_core::session::Stage;
+
 /// Shared by all sessions.
 #[derive(Debug, Default)]
 pub struct Stop(AtomicU8);
-
-/// The behaviour of sessions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Sessions serve their clients.
-    Serving,
-    /// Another gateway has taken over: sessions of silent clients end. A client that has just connected here is still
-    /// served.
-    TakenOver,
-    /// All sessions end as soon as their work under way is done, and no new client is admitted.
-    Leaving,
-}
 
 impl Stop {
     /// The present stage.

@@ -9,7 +9,6 @@ use tokio::sync::oneshot;
 
 use super::SessionTask;
 use crate::lane::{Backlog, CallWait, Envelope};
-use crate::session::stop::Stage;
 
 impl SessionTask {
     /// Waits with a call, the earliest unfinished unit.
@@ -41,8 +40,7 @@ impl SessionTask {
         let timer = tokio::time::sleep_until(call.look_at().into());
         tokio::pin!(timer);
         loop {
-            let event = if self.stop.stage() != Stage::Serving || self.has_ended {
-                self.must_leave = true;
+            let event = if self.session.ends_calls(self.stop.stage()) {
                 Some(CallEvent::Stops)
             } else {
                 tokio::select! {
@@ -87,7 +85,7 @@ impl SessionTask {
 
     /// The client has disconnected: this call and later ones need no answer.
     fn client_left(&mut self) -> CallEvent<Instant> {
-        self.has_ended = true;
+        self.session.client_left();
         CallEvent::ClientLeft
     }
 }

@@ -16,7 +16,8 @@ use crate::pool::Pool;
 use crate::pool::directory::Directory;
 use crate::server::permits::{Permit, Permits};
 use crate::session::control::Controls;
-use crate::session::stop::{Stage, Stop};
+use crate::session::stop::Stop;
+use hotrow_core::session::Stage;
 use requests::OperatorRequests;
 
 /// The state that all clients share.

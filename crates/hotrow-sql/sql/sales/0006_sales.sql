@@ -37,7 +37,7 @@ create table hotrow.buyer (
     primary key (buyer, item)
 ) with (fillfactor = 20);
 
--- The location of a row that is to be changed. The row is looked up by itself: if the planner took the table for small, a join
+-- The location of a row that will be changed. The row is looked up by itself: if the planner estimated a small table, a join
 -- by the key would read all of it. The server inlines these functions.
 create function hotrow.sale_row(item text) returns table (tid tid) language sql stable as $$
     select s.ctid from hotrow.sale s where s.item = sale_row.item limit 1

@@ -22,7 +22,7 @@ const PLANNED_ON_NOTHING: &str = "do $$ begin for i in 1 .. 8 loop
 end loop; end $$";
 
 /// Calls, and the most rows that each may read: a few for each row that it needs.
-const CALLS: [(&str, i64); 19] = [
+const CALLS: &[(&str, i64)] = &[
     ("post(3, 'x')", 250),
     ("post_batch('{3,4,5}', '{x,y,z}')", 750),
     ("push(1001, 7, 'x')", 10),
@@ -47,6 +47,5 @@ const CALLS: [(&str, i64); 19] = [
 #[test]
 fn calls_read_only_their_own_rows_for_any_statistics() {
     let left = ("select count(*) from hotrow.inbox_entry where post_id > 0 and user_id >= 1000", "200");
-    Plans { area: "feeds", planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: &CALLS, left }
-        .check();
+    Plans { area: "feeds", planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: CALLS, left }.check();
 }

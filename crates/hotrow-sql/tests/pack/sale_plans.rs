@@ -43,7 +43,7 @@ begin
 end $$";
 
 /// Calls, and the most rows that each may read: a few for each row that it needs.
-const CALLS: [(&str, i64); 28] = [
+const CALLS: &[(&str, i64)] = &[
     ("reserve('open', 'ann')", 20),
     ("reserve('limited', 'ann')", 20),
     ("reserve('limited', 'b7', 9)", 20),
@@ -80,6 +80,5 @@ const CALLS: [(&str, i64); 28] = [
 #[test]
 fn calls_read_only_their_own_rows_for_any_statistics() {
     let left = ("select remaining || ' ' || sold from hotrow.sale('held')", "8994 2");
-    Plans { area: "sales", planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: &CALLS, left }
-        .check();
+    Plans { area: "sales", planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: CALLS, left }.check();
 }

@@ -1,4 +1,4 @@
-//! Settings from environment variables: a value that cannot be read and a variable that is no setting are errors.
+//! Settings from environment variables: a value that cannot be read and a variable that is not a setting are errors.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use super::Settings;
 
 /// What each variable of this program begins with.
 const PREFIX: &str = "HOTROW_";
-/// Variables that are no settings of the gateway: those of other commands, of the examples and of the tests.
+/// Variables that are not settings of the gateway: those of other commands, of the examples and of the tests.
 const OTHERS: [&str; 10] = [
     "HOTROW_CONFIG",
     "HOTROW_PREDECESSOR",
@@ -20,7 +20,7 @@ const OTHERS: [&str; 10] = [
     "HOTROW_GOLDEN",
     "HOTROW_FAULT_SECONDS",
 ];
-const OTHER_PREFIXES: [&str; 2] = ["HOTROW_TEST_", "HOTROW_DIFFERENTIAL_"];
+const OTHER_PREFIXES: [&str; 4] = ["HOTROW_TEST_", "HOTROW_DIFFERENTIAL_", "HOTROW_DOCTOR_", "HOTROW_BENCH_"];
 
 /// Why the environment cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -37,9 +37,9 @@ pub enum Error {
         /// What can be read.
         expected: String,
     },
-    /// A variable is no setting.
+    /// A variable is not a setting.
     #[error(
-        "the environment variable {0} is no setting: remove it or correct its name; see: hotrow help config"
+        "the environment variable {0} is not a setting: remove it or correct its name; see: hotrow help config"
     )]
     Unknown(String),
 }
@@ -109,7 +109,41 @@ fn is_ours(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
+
+    /// The files below a folder.
+    fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => files_below(&path, files),
+                false => files.push(path),
+            }
+        }
+    }
+
+    #[test]
+    fn variables_of_other_programs_of_the_project_do_not_stop_the_gateway() {
+        let mut files = Vec::new();
+        files_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut files);
+        let known = Settings::variables();
+        let mut found = 0;
+        for path in files {
+            let Ok(text) = fs::read_to_string(&path) else { continue };
+            for rest in ["var(\"", "var_os(\"", "getenv(\""].iter().flat_map(|read| text.split(read).skip(1))
+            {
+                let name = rest.split('"').next().unwrap_or_default();
+                if name.starts_with(PREFIX) {
+                    found += 1;
+                    assert!(known.contains(&name) || !is_ours(name), "{}: {name}", path.display());
+                }
+            }
+        }
+        assert!(found > 10, "{found} variables");
+    }
 
     fn with(variables: &[(&str, &str)]) -> Result<Settings, Error> {
         let variables: Vec<_> =
@@ -138,7 +172,7 @@ mod tests {
     #[test]
     fn an_unknown_variable_is_refused_unless_another_program_sets_it() {
         let error = with(&[("HOTROW_LANE", "3")]).unwrap_err().to_string();
-        assert!(error.contains("HOTROW_LANE is no setting"), "{error}");
+        assert!(error.contains("HOTROW_LANE is not a setting"), "{error}");
         for name in ["HOTROW_PORT_5432_TCP", "HOTROW_SERVICE_HOST", "HOTROW_SEED", "HOTROW_TEST_LOG", "PATH"]
         {
             assert!(with(&[(name, "3")]).is_ok(), "{name}");

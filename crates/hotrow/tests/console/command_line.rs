@@ -114,7 +114,7 @@ fn an_error_about_an_invalid_upstream_has_an_example() {
 fn an_invalid_environment_variable_is_named() {
     for (variable, value, part) in [
         ("HOTROW_LANES", "abc", "HOTROW_LANES is \"abc\" and must be a whole number of connections"),
-        ("HOTROW_LANE", "3", "HOTROW_LANE is no setting"),
+        ("HOTROW_LANE", "3", "HOTROW_LANE is not a setting"),
     ] {
         let mut command = hotrow_testkit::hotrow();
         let output =

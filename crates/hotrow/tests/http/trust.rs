@@ -32,7 +32,7 @@ async fn a_superuser_does_not_run_another_roles_functions() {
         assert_eq!((reply.status, reply.problem().as_str()), (503, "pack-missing"), "{reply:?}");
         assert!(reply.json()["detail"].as_str().unwrap().contains("owner"), "{reply:?}");
     }
-    // Nor does the gateway query merge rules with the rights of a client that calls its own function.
+    // The gateway does not query merge rules with the rights of a client that calls its own function.
     let superuser = connect(api.gateway.config().dbname("shop")).await;
     superuser
         .batch_execute("create function public.own(int) returns int language sql as 'select 1'")

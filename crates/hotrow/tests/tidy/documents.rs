@@ -78,6 +78,26 @@ fn each_picture_is_shown_in_a_page() {
     }
 }
 
+/// Each piece of code is given as a file below `crates`, if needed with a function: `hotrow-core/src/session/simple.rs:query`.
+#[test]
+fn code_that_answers_messages_exists() {
+    let text = fs::read_to_string(root().join("docs/internals/how-a-message-is-answered.md")).unwrap();
+    let mut found = 0;
+    for code in text.split('`').skip(1).step_by(2).filter(|code| code.starts_with("hotrow-")) {
+        let (file, function) = code.split_once(':').unwrap_or((code, ""));
+        let path = root().join("crates").join(file);
+        let Some(function) = Some(function).filter(|function| !function.is_empty()) else {
+            assert!(path.exists(), "{code} does not exist");
+            continue;
+        };
+        let source = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{code}: {error}"));
+        let names = [format!("fn {function}("), format!("fn {function}<")];
+        assert!(names.iter().any(|name| source.contains(name)), "{code} does not exist");
+        found += 1;
+    }
+    assert!(found > 30, "{found} functions");
+}
+
 /// Pages that are not for a reader of their own, and those that the index of their folder lists.
 fn is_listed_elsewhere(page: &str) -> bool {
     page == "README.md" || page.contains('/') && !page.ends_with("/README.md")

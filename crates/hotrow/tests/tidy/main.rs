@@ -210,7 +210,7 @@ const ROOT_DOCUMENTS: [&str; 7] = [
 ];
 
 /// Words and phrases that STYLE.md replaces by standard terms.
-const BANNED: [&str; 9] = [
+const BANNED: [&str; 16] = [
     "mend",
     "mends",
     "mended",
@@ -220,6 +220,13 @@ const BANNED: [&str; 9] = [
     "of itself",
     "somebody's",
     "makes no sense",
+    "likewise",
+    "no question of",
+    "far enough",
+    "whatever becomes",
+    "nobody knows",
+    "may come in",
+    "pay for the hop",
 ];
 
 #[test]

@@ -4,10 +4,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use bytes::{Buf, BytesMut};
-use hotrow_wire::backend::{Problem, tag};
+use hotrow_wire::backend::tag;
 use hotrow_wire::{frontend, split};
 
 use super::environment::{Settings, Shared, SimAnswers, SimCancel, SimEnvironment};
+use super::leaving::{Ending, Fate};
 use super::listener::SimInbox;
 use super::postgres::{Backend, Database};
 use super::waits::Wait;
@@ -19,6 +20,8 @@ pub const CLIENT_NAME: &str = "client";
 /// One client and its session.
 pub struct Client {
     pub program: BytesMut,
+    /// All messages that it would send.
+    whole: BytesMut,
     pub input: BytesMut,
     pub session: Session<SimEnvironment>,
     pub answers: SimAnswers,
@@ -48,6 +51,14 @@ pub struct Client {
     pub sent_bytes: usize,
     /// What others have put into its box.
     pub given: i64,
+    /// The number of its bytes before a Terminate.
+    pub ends_at: usize,
+    /// What becomes of it.
+    pub fate: Option<Fate>,
+    /// Its session has noticed that it sends no more.
+    pub is_closed: bool,
+    /// How its session ends.
+    pub ending: Option<Ending>,
 }
 
 impl Client {
@@ -66,6 +77,8 @@ impl Client {
             cancel: cancel.clone(),
         };
         Client {
+            ends_at: program.len(),
+            whole: program.clone(),
             program,
             input: BytesMut::new(),
             session: Session::new(environment, CLIENT_NAME.to_owned(), reads_from_replica),
@@ -85,6 +98,9 @@ impl Client {
             delayed: None,
             sent_bytes: 0,
             given: 0,
+            fate: None,
+            is_closed: false,
+            ending: None,
         }
     }
 
@@ -105,10 +121,16 @@ impl Client {
     }
 
     /// Runs the session, and gives the client its replies.
-    pub fn step(&mut self) -> Result<Need<SimEnvironment>, SessionEnd> {
-        let mut taken = 0;
-        let need = self.session.step(&self.input, &mut taken);
-        self.input.advance(taken);
+    pub fn step(&mut self) -> Result<Option<Need<SimEnvironment>>, SessionEnd> {
+        let need = match self.ending {
+            Some(_) => self.session.last_need(),
+            None => {
+                let mut taken = 0;
+                let need = self.session.step(&self.input, &mut taken);
+                self.input.advance(taken);
+                need.map(Some)
+            }
+        };
         let out = std::mem::take(&mut self.answers.borrow_mut().out);
         self.received.extend_from_slice(&out);
         need
@@ -116,7 +138,7 @@ impl Client {
 
     /// The client sends some bytes.
     pub fn send(&mut self, random: &mut fastrand::Rng, database: &Database) -> bool {
-        if self.program.is_empty() || !matches!(self.need, Some(Need::Event)) {
+        if self.program.is_empty() || self.ending.is_some() || !matches!(self.need, Some(Need::Event)) {
             return false;
         }
         let bytes = match random.u8(..3) {
@@ -147,6 +169,19 @@ impl Client {
         let ends: Vec<usize> = ends.collect();
         self.sent += ends.len().max(1);
         ends.last().copied().unwrap_or(self.program.len())
+    }
+
+    /// The number of bytes that are missing of the message that it has begun to send.
+    pub fn rest_of_message(&self) -> usize {
+        // What it has sent and what it will send are valid messages together.
+        let mut sent = 0;
+        while let Some(frame) = split(&self.whole[sent..], |_| usize::MAX).expect("valid") {
+            if sent >= self.sent_bytes {
+                break;
+            }
+            sent += frame.bytes.len();
+        }
+        sent.saturating_sub(self.sent_bytes)
     }
 
     /// The session's messages reach the backend.
@@ -192,29 +227,6 @@ impl Client {
         if let Some(connection) = self.session.connection() {
             connection.input.extend_from_slice(&input[taken..]);
         }
-    }
-
-    /// The connection that the session holds is lost.
-    pub fn cut(&mut self, backends: &mut [Backend], database: &mut Database, cuts: &mut usize) -> bool {
-        let Some(connection) = self.session.connection() else { return false };
-        *cuts -= 1;
-        backends[connection.backend].die(database);
-        if let Err(end) = self.session.server_gone() {
-            self.end(&end, backends, database);
-        }
-        true
-    }
-
-    pub fn end(&mut self, end: &SessionEnd, backends: &mut [Backend], database: &mut Database) {
-        self.is_over = true;
-        self.delayed = None;
-        if let Some(connection) = self.session.connection() {
-            backends[connection.backend].die(database);
-        }
-        if let SessionEnd::Problem(Problem { code, .. }) = end {
-            assert_eq!(*code, "08006", "no other reason to end a session");
-        }
-        self.session.end();
     }
 }
 

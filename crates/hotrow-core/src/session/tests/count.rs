@@ -10,7 +10,7 @@ pub struct Effects {
     pub updates: i64,
     /// Rows that were taken from the client's box.
     pub taken: i64,
-    /// Units of which nobody knows whether they have changed anything.
+    /// Units whose outcome is unknown.
     pub doubtful: i64,
 }
 

@@ -2,7 +2,7 @@
 //! holds.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
@@ -233,8 +233,14 @@ pub struct Shared {
     pub packed: Cell<usize>,
     /// The rows on which open transactions work.
     pub rows: RefCell<RowQueues>,
+    /// The sessions that have ended.
+    pub over: RefCell<BTreeSet<u64>>,
+    /// Whether clients sometimes do not read.
+    pub stalls: Cell<bool>,
     /// The waiting calls, by their clients.
     pub waiting: RefCell<Waiting<usize>>,
+    /// Units and connections that the gateway may still refuse.
+    pub refusals: Cell<usize>,
     /// The channels that sessions have left, and the number of those that they have kept.
     pub left_channels: RefCell<Vec<(usize, Vec<String>, usize)>>,
 }
@@ -252,6 +258,9 @@ impl Shared {
             rows: RefCell::default(),
             waiting: RefCell::default(),
             left_channels: RefCell::default(),
+            refusals: Cell::new(0),
+            stalls: Cell::new(false),
+            over: RefCell::default(),
             affinity: [(); 2].map(|()| RefCell::new(Affinity::new(LANES))),
             replicas: RefCell::default(),
             inboxes: RefCell::new((0..FIRST_LANE + REPLICAS * LANES).map(|_| VecDeque::new()).collect()),
@@ -269,6 +278,14 @@ impl Shared {
     /// True once in this number of times, on average.
     pub fn happens(&self, once_in: u8) -> bool {
         self.random.borrow_mut().u8(..once_in) == 0
+    }
+
+    /// Whether the gateway refuses something now.
+    pub fn refuses(&self) -> bool {
+        let left = self.refusals.get();
+        let refuses = left > 0 && self.happens(10);
+        self.refusals.set(left - usize::from(refuses));
+        refuses
     }
 
     /// Delivers the next of these messages. False if there is none.
@@ -522,7 +539,7 @@ impl Environment for SimEnvironment {
         if self.shared.random.borrow_mut().bool() {
             self.shared.arrive();
         }
-        false
+        self.shared.stalls.get() && self.shared.happens(10)
     }
 
     fn message_bytes_max(&self) -> usize {

@@ -50,6 +50,8 @@ pub struct LaneTask {
     skips: bool,
     /// The lane holds its next batch back.
     holds: bool,
+    /// Sessions that had ended when they got units back.
+    gone: Vec<u64>,
 }
 
 impl LaneTask {
@@ -68,6 +70,7 @@ impl LaneTask {
             asked: None,
             skips: false,
             holds: false,
+            gone: Vec::new(),
         }
     }
 
@@ -101,6 +104,9 @@ impl LaneTask {
 
     fn work_on(&mut self, database: &mut Database, shared: &Shared) {
         if std::mem::take(&mut self.wants_connection) {
+            if shared.refuses() {
+                return self.step(Event::ConnectFailed { give_up: true }, shared);
+            }
             self.backend = Some(Backend::new("", ""));
             return self.step(Event::Connected, shared);
         }
@@ -232,13 +238,34 @@ impl LaneTask {
     /// The lane processes an event, and its actions are performed.
     pub fn step(&mut self, event: Event<SimEnvelope>, shared: &Shared) {
         let mut events = VecDeque::from([event]);
+        if let Some(Event::Submit(_)) = events.front()
+            && shared.refuses()
+            && let Some(Event::Submit(unit)) = events.pop_front()
+        {
+            self.perform(Action::Refuse(vec![unit], Refusal::QueueFull), shared, &mut events);
+        }
         while let Some(event) = events.pop_front() {
             let mut actions = Vec::new();
             self.lane.step(event, &mut actions);
             for action in actions {
                 self.perform(action, shared, &mut events);
             }
+            // As the real one, a lane forgets a session that it can give back nothing.
+            events.extend(self.gone.drain(..).map(Event::Gone));
         }
+    }
+
+    /// Units have waited for too long in a paused lane.
+    pub fn expire(&mut self, random: &mut fastrand::Rng, shared: &Shared) {
+        let mut actions = Vec::new();
+        self.lane.expire(|_| random.bool(), &mut actions);
+        actions.into_iter().for_each(|action| self.perform(action, shared, &mut VecDeque::new()));
+    }
+
+    /// Whether it remembers that it has given back a unit of a session, and the session's units that it has.
+    pub fn knows(&self, session: u64) -> (bool, usize) {
+        let units = self.lane.units().filter(|(_, unit)| unit.session == session);
+        (self.lane.remembers(session), units.count())
     }
 
     fn perform(
@@ -282,8 +309,10 @@ impl LaneTask {
             Action::Refuse(units, refusal) => {
                 let problem = match refusal {
                     Refusal::OutcomeUnknown => Problem::error("08007", "unknown", ""),
+                    Refusal::NotSent | Refusal::Paused => Problem::error("57P03", "not sent", ""),
+                    Refusal::QueueFull => Problem::error("53000", "full", ""),
                     Refusal::Cancelled => cancelled(),
-                    other => panic!("{other:?}: no unit is refused for another reason here"),
+                    Refusal::WrittenElsewhere => panic!("a server has no other nodes here"),
                 };
                 for unit in units {
                     let envelope = self.leave(unit, shared);
@@ -300,6 +329,9 @@ impl LaneTask {
         }
         let mut replies = replies.iter();
         for (place, unit) in batch.units.into_iter().enumerate() {
+            if batch.waits.contains(&place) && shared.over.borrow().contains(&unit.session) {
+                self.gone.push(unit.session);
+            }
             let envelope = self.leave(unit, shared);
             let of_unit: Vec<&[u8]> =
                 replies.by_ref().take(envelope.unit.runs().count()).map(|reply| &reply[..]).collect();
@@ -318,6 +350,9 @@ impl LaneTask {
         returned: impl FnOnce(SimEnvelope) -> SimReturned,
         shared: &Shared,
     ) {
+        if shared.over.borrow().contains(&unit.session) {
+            self.gone.push(unit.session);
+        }
         let envelope = self.leave(unit, shared);
         shared.deliver(envelope, |envelope| Delivery::Returned(envelope.slot, Box::new(returned(envelope))));
     }

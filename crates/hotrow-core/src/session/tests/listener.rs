@@ -131,6 +131,11 @@ impl Listener {
         self.done.extend(clients);
     }
 
+    /// Whether no session listens.
+    pub fn is_empty(&self) -> bool {
+        self.hub.is_empty()
+    }
+
     /// Whether a client waits.
     pub fn is_busy(&self) -> bool {
         self.hub.is_busy()

@@ -185,6 +185,9 @@ impl Backend {
     }
 
     fn handle(&mut self, tag: u8, body: &[u8], database: &mut Database) {
+        if tag == tag::TERMINATE {
+            return self.die(database); // also after an error, and during a COPY
+        }
         if let Some(extended) = self.copy {
             let result = match tag {
                 tag::COPY_DONE => {

@@ -17,7 +17,7 @@ use super::replicas::SHARED_FIRST;
 use super::world::{OUTSIDER, World};
 use crate::session::switches::Switches;
 
-fn program(random: &mut fastrand::Rng, client: usize, is_countable: bool) -> BytesMut {
+pub(super) fn program(random: &mut fastrand::Rng, client: usize, is_countable: bool) -> BytesMut {
     let units = random.usize(1..12);
     let mut writer = Writer { random, out: BytesMut::new(), row: 10 * client as u64, is_countable };
     writer.write(units);
@@ -25,7 +25,7 @@ fn program(random: &mut fastrand::Rng, client: usize, is_countable: bool) -> Byt
 }
 
 /// The replies on a direct connection.
-fn direct(program: &[u8], database: &mut Database) -> BytesMut {
+pub(super) fn direct(program: &[u8], database: &mut Database) -> BytesMut {
     let mut backend = Backend::new(CLIENT_NAME, CLIENT_NAME);
     backend.input.extend_from_slice(program);
     while backend.step(database) {}
@@ -54,7 +54,7 @@ pub(super) fn shown(bytes: &[u8]) -> String {
 }
 
 /// The messages from the first difference on.
-fn differing(one: &[u8], other: &[u8]) -> String {
+pub(super) fn differing(one: &[u8], other: &[u8]) -> String {
     let (one, other) = (shown(one), shown(other));
     let same = one.lines().zip(other.lines()).take_while(|(one, other)| one == other).count();
     let rest: Vec<&str> = one.lines().skip(same).collect();
@@ -175,6 +175,28 @@ fn without_shared_values(received: &[u8]) -> (BytesMut, Vec<i64>) {
     (rest, values)
 }
 
+/// The messages as if no call had found something in the client's box, where others put something at any time.
+fn without_takes(received: &[u8]) -> Vec<u8> {
+    const TAKEN: &[u8] = b"CDELETE 1";
+    let mut out = received.to_vec();
+    for at in frames_at(received) {
+        if out[at] == TAKEN[0] && out[at + 5..].starts_with(&TAKEN[1..]) {
+            out[at + 4 + TAKEN.len() - 1] = b'0';
+        }
+    }
+    out
+}
+
+/// Where the messages begin.
+fn frames_at(bytes: &[u8]) -> Vec<usize> {
+    let ends = frames(bytes).into_iter().scan(0, |end, frame| {
+        let begin = *end;
+        *end += frame.bytes.len();
+        Some(begin)
+    });
+    ends.collect()
+}
+
 /// What a client has received, without the notifications of others, and those of the client outside.
 fn apart(received: &[u8]) -> (BytesMut, Vec<(String, usize)>) {
     let (mut rest, mut from_others) = (BytesMut::new(), Vec::new());
@@ -222,9 +244,19 @@ fn play_with_faults(seed: u64, cuts: usize, cancels: usize) -> usize {
     world.clients.iter_mut().for_each(|client| client.waits = seed % 4 >= 2);
     let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.run()));
     assert!(played.is_ok(), "HOTROW_SEED={seed}:\n{}", shown(&programs.concat()));
-    let mut cancelled = 0;
+    let (mut cancelled, mut expected) = (0, Database::default());
     for (number, client) in world.clients.iter().enumerate() {
         let program = &programs[number];
+        let end = world.before_faults.as_ref().map_or(client.received.len(), |ends| ends[number]);
+        let (before, directly) = (&client.received[..end], direct(program, &mut expected));
+        let (before, directly) = (without_takes(&without_shared_values(before).0), without_takes(&directly));
+        assert!(
+            directly.starts_with(&before),
+            "HOTROW_SEED={seed}, client {number} sends\n{}before faults\n{}directly\n{}",
+            shown(program),
+            differing(&before, &directly),
+            differing(&directly, &before),
+        );
         let context = || {
             let (program, received) = (shown(program), shown(&client.received));
             format!("HOTROW_SEED={seed}, client {number}\n{program}\n{received}")

@@ -2,8 +2,10 @@
 //! come at any time.
 
 use bytes::BytesMut;
+use hotrow_wire::backend::Problem;
 
 use super::environment::{BOXES, SimEnvelope, SimPlace};
+use super::leaving::Fate;
 use super::program::BOX;
 use super::replicas::Search;
 use super::world::World;
@@ -55,6 +57,10 @@ impl World {
 
     pub(super) fn need_connection(&mut self, number: usize) {
         match self.has_to_wait() {
+            _ if self.shared.refuses() => {
+                let problem = Problem::error("57P03", "no connection", "");
+                self.clients[number].session.no_connection(problem);
+            }
             true => self.begin_wait(number, Wait::Connection),
             false => self.connect(number),
         }
@@ -109,8 +115,14 @@ impl World {
                 }
             }
             Wait::Call(mut call) => {
+                let has_left = matches!(client.fate, Some(Fate::Closes | Fate::Disappears));
                 let event = match is_cancelled {
+                    _ if client.session.ends_calls(self.stage) => CallEvent::Stops,
                     true => CallEvent::Cancelled,
+                    false if has_left => {
+                        client.session.client_left();
+                        CallEvent::ClientLeft
+                    }
                     false if call.is_woken => CallEvent::Woken,
                     false => {
                         let paused = (self.random.u8(..4) == 0).then_some(self.clock + 10);

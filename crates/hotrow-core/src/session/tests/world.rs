@@ -14,6 +14,7 @@ use super::client::Client;
 use super::connection::{DEFAULT_NAME, SimConnection};
 use super::environment::{LANES, Shared, SimEnvironment, SimReturned, as_settings};
 use super::lane::LaneTask;
+use super::leaving::Fate;
 use super::listener::Listener;
 use super::postgres::{Backend, Database};
 use super::replicas::{FIRST_LANE, REPLICAS, Search};
@@ -21,7 +22,7 @@ use super::waits::Wait;
 use crate::classify::Effect;
 use crate::notifications::MARKER_CHANNEL;
 use crate::session::statement::own_statement;
-use crate::session::{Need, StateLeft, TakesOver, cancelled};
+use crate::session::{Need, Stage, StateLeft, TakesOver, Wait as Waits, cancelled};
 
 /// Everything around the clients.
 pub struct World {
@@ -32,8 +33,8 @@ pub struct World {
     pub lanes: Vec<LaneTask>,
     pub backends: Vec<Backend>,
     /// Connections that sessions have returned, with the settings of their pools.
-    idle: Vec<(BTreeMap<String, String>, SimConnection)>,
-    listener: Listener,
+    pub(super) idle: Vec<(BTreeMap<String, String>, SimConnection)>,
+    pub(super) listener: Listener,
     /// Cuts that may still happen.
     pub cuts: usize,
     /// Cancel requests that clients may still send.
@@ -56,6 +57,17 @@ pub struct World {
     pub handed_over: BTreeMap<&'static str, usize>,
     /// Steps so far.
     pub clock: u64,
+    /// Clients that may still leave, and steps of the gateway's stop that may still happen.
+    pub leaves: usize,
+    /// The sessions that have ended, by what became of their clients.
+    pub ended: BTreeMap<Option<Fate>, usize>,
+    /// The progress of the gateway's stop.
+    pub stage: Stage,
+    /// Pauses of the lanes that may still happen.
+    pub pauses: usize,
+    pub(super) is_paused: bool,
+    /// The bytes that each client had received before the first fault.
+    pub before_faults: Option<Vec<usize>>,
 }
 
 /// The process ID of a client outside of the gateway.
@@ -87,6 +99,12 @@ impl World {
             loses_held: false,
             handed_over: BTreeMap::new(),
             clock: 0,
+            leaves: 0,
+            ended: BTreeMap::new(),
+            stage: Stage::Serving,
+            pauses: 0,
+            is_paused: false,
+            before_faults: None,
         }
     }
 
@@ -100,14 +118,23 @@ impl World {
             return self.run();
         }
         for (number, client) in self.clients.iter().enumerate() {
-            assert!(client.is_done(), "client {number} waits forever for {}", client.need());
-            assert_eq!(client.answers.borrow().pending(), 0, "client {number} has unanswered units");
+            let (fate, ending) = (client.fate, &client.ending);
+            assert!(
+                client.is_done(),
+                "client {number} waits forever for {}, {fate:?}, {ending:?}, closed: {}, {:?}",
+                client.need(),
+                client.is_closed,
+                client.input,
+            );
+            let pending = client.answers.borrow().pending();
+            assert!(client.is_over || pending == 0, "client {number} has unanswered units");
             let reported = self.listener.channels(number);
             assert!(
                 client.is_over || reported == *client.session.shared_channels(),
                 "client {number}: {reported:?}"
             );
         }
+        self.end_all();
         self.backends.iter_mut().for_each(|backend| backend.die(&mut self.database));
     }
 
@@ -143,6 +170,19 @@ impl World {
     /// Takes one step. False if the chosen part had no work.
     fn turn(&mut self) -> bool {
         self.clock += 1;
+        if self.before_faults.is_some() {
+            return self.take_turn();
+        }
+        let (faults, received) = (self.faults(), self.clients.iter().map(|client| client.received.len()));
+        let received = received.collect();
+        let acts = self.take_turn();
+        if self.faults() < faults {
+            self.before_faults = Some(received);
+        }
+        acts
+    }
+
+    fn take_turn(&mut self) -> bool {
         if self.cancels > 0 && self.random.u8(..40) == 0 {
             self.cancels -= 1;
             self.cancel();
@@ -151,6 +191,19 @@ impl World {
         if self.gifts > 0 && self.random.u8(..40) == 0 {
             self.give();
             return true;
+        }
+        if self.leaves > 0 && self.random.u8(..80) == 0 {
+            self.leaves -= 1;
+            self.one_leaves();
+            return true;
+        }
+        if self.is_paused || self.pauses > 0 && self.random.bool() {
+            let changes = self.random.u8(..100) == 0;
+            if changes {
+                self.pauses = self.pauses.saturating_sub(1);
+                self.pause();
+                return true;
+            }
         }
         match self.random.u8(..9) {
             0..4 => {
@@ -178,9 +231,12 @@ impl World {
         }
     }
 
-    fn lane_turn(&mut self, lane: usize) -> bool {
+    pub(super) fn lane_turn(&mut self, lane: usize) -> bool {
         let inbox = self.shared.inboxes.borrow_mut()[lane].pop_front();
         let task = &mut self.lanes[lane];
+        if self.is_paused && self.random.u8(..8) == 0 {
+            task.expire(&mut self.random, &self.shared);
+        }
         if let Some(event) = inbox {
             task.step(event, &self.shared);
             return true;
@@ -243,10 +299,16 @@ impl World {
             self.provide(number);
             return true;
         }
+        let waits = self.clients[number].catches_up;
+        if !waits && (self.meet_fate(number) || self.finish(number)) {
+            self.provide(number);
+            return true;
+        }
+        let client = &mut self.clients[number];
         let acts = match self.random.u8(..4) {
             0 => client.send(&mut self.random, &self.database),
             1 => client.write(&mut self.random, &mut self.backends, &self.database),
-            2 if cuts => client.cut(&mut self.backends, &mut self.database, &mut self.cuts),
+            2 if cuts => self.cut(number),
             2 => client.read(&mut self.random, &mut self.backends),
             _ => self.handle_returned(number),
         };
@@ -256,14 +318,14 @@ impl World {
     }
 
     /// Runs a session, and provides everything that needs no other part of the world.
-    fn provide(&mut self, number: usize) {
+    pub(super) fn provide(&mut self, number: usize) {
         loop {
             let client = &mut self.clients[number];
             if client.is_over || client.catches_up || client.wait.is_some() {
                 return;
             }
             let need = match client.delayed.take() {
-                Some(need) => Ok(need),
+                Some(need) => Ok(Some(need)),
                 None => client.step(),
             };
             for (client, ended, left) in self.shared.left_channels.take() {
@@ -272,30 +334,48 @@ impl World {
                     self.clients[client].inbox.borrow_mut().clear();
                 }
             }
+            let need = match need {
+                Err(end) => {
+                    self.end_session(number, end, true);
+                    continue;
+                }
+                Ok(None) => match self.settled(number) {
+                    true => continue,
+                    false => return,
+                },
+                Ok(Some(need)) => need,
+            };
             let client = &mut self.clients[number];
             match need {
-                Err(end) => return client.end(&end, &mut self.backends, &mut self.database),
-                Ok(need @ (Need::Event | Need::Reply | Need::Lanes)) => {
+                Need::Event => {
+                    client.need = Some(match client.session.waits(self.stage, &client.input) {
+                        Waits::Lanes => Need::Lanes,
+                        Waits::Reply => Need::Reply,
+                        _ => Need::Event,
+                    });
+                    return;
+                }
+                need @ (Need::Reply | Need::Lanes) => {
                     client.need = Some(need);
                     return;
                 }
-                Ok(Need::Connection) => self.need_connection(number),
-                Ok(Need::Turn(queue, _)) => self.need_turn(number, queue),
-                Ok(Need::Verdict(statement)) => {
+                Need::Connection => self.need_connection(number),
+                Need::Turn(queue, _) => self.need_turn(number, queue),
+                Need::Verdict(statement) => {
                     let verdict = statement.decide();
                     client.session.decided(statement, Ok(verdict));
                 }
-                Ok(Need::Classified(_)) => {}
-                Ok(need @ Need::Notifications) => {
+                Need::Classified(_) => {}
+                need @ Need::Notifications => {
                     client.need = Some(need);
                     client.catches_up = true;
                     return self.listener.catch_up(number);
                 }
-                Ok(Need::Replica) => {
+                Need::Replica => {
                     let epoch = self.shared.replicas.borrow().epoch;
                     return self.begin_wait(number, Wait::Replica(Search::Asks { epoch }));
                 }
-                Ok(need) => {
+                need => {
                     if !client.cancel.borrow_mut().leaves() {
                         client.delayed = Some(need);
                         return;
@@ -315,6 +395,12 @@ impl World {
         };
         self.check_backend(backend);
         let client = &mut self.clients[number];
+        if self.backends[backend].is_dead && !matches!(need, Need::Release { .. }) {
+            if let Err(end) = client.session.server_gone() {
+                self.end_session(number, end, false);
+            }
+            return;
+        }
         match need {
             Need::Prepared(statements) => {
                 let connection =
@@ -492,10 +578,7 @@ impl World {
         let is_meant = client.cancel.borrow().is_meant(Some(slot));
         match returned {
             SimReturned::Alone(envelope) => client.session.begin_alone(envelope),
-            SimReturned::Resubmit(envelope) if is_meant => {
-                client.session.refuse_returned(&envelope, &cancelled());
-            }
-            SimReturned::Resubmit(envelope) => client.session.resubmit(envelope),
+            SimReturned::Resubmit(envelope) => client.session.resubmit(envelope, is_meant),
             SimReturned::Wait(envelope, empty) => self.wait_with_call(number, envelope, empty),
         }
         true
