@@ -195,7 +195,7 @@ fn crowd(schema: &str, statement: &str) -> (PrivateServer, Line) {
         if packed > all / 2 {
             return (server, direct);
         }
-        println!("only {packed} of {all} units were packed");
+        eprintln!("only {packed} of {all} units were packed");
     }
     panic!("most units were not packed");
 }
