@@ -1,6 +1,7 @@
 //! The properties of a private server. Nothing happens before `start`.
 use crate::account::Account;
 use crate::folder::Folder;
+use crate::port::ReservedPort;
 use crate::server::PrivateServer;
 use crate::{Binaries, Error, settings};
 use std::ffi::OsString;
@@ -82,8 +83,8 @@ impl PrivateServer {
         let lines = settings::lines(&builder.settings, &folder.socket())?;
 
         let (running, environment) = (Mutex::new(None), builder.environment);
-        let mut server =
-            PrivateServer { folder, binaries, account, environment, port: 0, running, must_be_on };
+        let port = ReservedPort::find();
+        let mut server = PrivateServer { folder, binaries, account, environment, port, running, must_be_on };
         server.initdb()?;
         server.configure(&lines)?;
         server.find_port()?;

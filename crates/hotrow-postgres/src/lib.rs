@@ -25,6 +25,7 @@
 //! | `cluster.rs` | a cluster of servers with Citus |
 //! | `standby.rs` | a second server that follows the first |
 //! | `error.rs` | the errors |
+//! | `port.rs` | free ports, and their reservation |
 //! | `reach.rs`, `query.rs` | its addresses, and one query to it in the simple query protocol |
 //!
 //! # The feature `fetch`
@@ -51,6 +52,7 @@ mod error;
 mod fetch;
 mod folder;
 mod home;
+mod port;
 mod process;
 mod query;
 mod reach;
@@ -65,6 +67,6 @@ pub use binaries::{Binaries, OLDEST, Progress};
 pub use builder::Builder;
 pub use cluster::Cluster;
 pub use error::Error;
+pub use port::{ReservedPort, free_port};
 pub use query::Rows;
-pub use reach::free_port;
 pub use server::PrivateServer;

@@ -2,9 +2,7 @@
 use crate::folder::socket_file;
 use crate::query::{Failure, Rows, ask};
 use crate::{Error, PrivateServer};
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,14 +11,10 @@ use std::time::Duration;
 /// ready.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Free ports are searched below the range of outgoing ports, so that no connection of another program occupies
-/// the port between a stop and a restart.
-const PORTS: std::ops::Range<u16> = 15_000..32_000;
-
 impl PrivateServer {
     /// The rows of `sql` as text, on a separate TCP connection. `sql` can contain several statements.
     pub fn query(&self, sql: &str) -> Result<Rows, Error> {
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port()));
         stream.map_err(Failure::from).and_then(|stream| ask(stream, sql)).map_err(|error| explain(sql, error))
     }
 
@@ -32,7 +26,7 @@ impl PrivateServer {
 
     pub(crate) fn ask_socket(&self, sql: &str) -> Result<Rows, Error> {
         let connect = || {
-            let stream = UnixStream::connect(socket_file(&self.socket_dir(), self.port))?;
+            let stream = UnixStream::connect(socket_file(&self.socket_dir(), self.port()))?;
             stream.set_read_timeout(Some(PROBE_TIMEOUT))?;
             stream.set_write_timeout(Some(PROBE_TIMEOUT))?;
             Ok(stream)
@@ -45,14 +39,14 @@ impl PrivateServer {
 
     /// `postgres://postgres@127.0.0.1:PORT/postgres`
     pub fn url(&self) -> String {
-        format!("postgres://postgres@{}:{}/postgres", self.host(), self.port)
+        format!("postgres://postgres@{}:{}/postgres", self.host(), self.port())
     }
 
     /// The same over the Unix socket, in the form that libpq and tokio-postgres accept.
     pub fn socket_url(&self) -> String {
         let directory: String =
             self.socket_dir().as_os_str().as_encoded_bytes().iter().map(url_byte).collect();
-        format!("postgres://postgres@{directory}:{}/postgres", self.port)
+        format!("postgres://postgres@{directory}:{}/postgres", self.port())
     }
 
     /// The address of the server.
@@ -62,7 +56,7 @@ impl PrivateServer {
 
     /// The port of the server. It does not change after a restart.
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// The folder of its Unix socket.
@@ -77,17 +71,6 @@ fn explain(sql: &str, failure: Failure) -> Error {
         Failure::Refused { sqlstate, message } => Error::Refused { sql, sqlstate, message },
         Failure::Connection(source) => Error::Connection { sql, source },
     }
-}
-
-/// A port of this machine without a listener. It is none of the ports that outgoing connections get. The search starts at
-/// a random port, so servers that start at the same time rarely collide.
-pub fn free_port() -> u16 {
-    let width = u64::from(PORTS.end - PORTS.start);
-    let offset = RandomState::new().hash_one(std::process::id());
-    (0..width)
-        .map(|step| PORTS.start + u16::try_from((offset % width + step) % width).expect("the width is a u16"))
-        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
-        .unwrap_or(PORTS.start)
 }
 
 /// One byte of a path, in the host part of a URL.

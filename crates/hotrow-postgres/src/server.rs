@@ -2,8 +2,8 @@
 //! `folder.rs`, its addresses in `reach.rs`.
 use crate::account::Account;
 use crate::folder::{Folder, give_back_shared_memory};
+use crate::port::ReservedPort;
 use crate::process::{self, LOOK_EVERY, Signal};
-use crate::reach::free_port;
 use crate::{Binaries, Error};
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -32,7 +32,7 @@ pub struct PrivateServer {
     pub(crate) binaries: Binaries,
     pub(crate) account: Account,
     pub(crate) environment: Vec<(String, OsString)>,
-    pub(crate) port: u16,
+    pub(crate) port: ReservedPort,
     pub(crate) running: Mutex<Option<Child>>,
     pub(crate) must_be_on: Vec<&'static str>,
 }
@@ -41,14 +41,16 @@ impl PrivateServer {
     /// Starts on a free port.
     pub(crate) fn find_port(&mut self) -> Result<(), Error> {
         for _ in 1..PORT_TRIES {
-            self.port = free_port();
             match self.restart() {
                 // Another program took the port between this program's check and the server's start.
-                Err(Error::Start { .. }) if TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).is_err() => {}
+                Err(Error::Start { .. })
+                    if TcpListener::bind((Ipv4Addr::LOCALHOST, self.port())).is_err() =>
+                {
+                    self.port = ReservedPort::find();
+                }
                 outcome => return outcome,
             }
         }
-        self.port = free_port();
         self.restart()
     }
 
@@ -74,7 +76,7 @@ impl PrivateServer {
             .map_err(Error::folder(&path, "written"))
     }
 
-    /// Starts the postmaster on `self.port` and waits until it answers.
+    /// Starts the postmaster on its port and waits until it answers.
     fn launch(&self, running: &mut Option<Child>) -> Result<(), Error> {
         let path = self.folder.log();
         let log = OpenOptions::new()
@@ -86,7 +88,7 @@ impl PrivateServer {
 
         let mut postgres = self.account.command(&self.binaries.dir().join("postgres"), self.folder.path());
         postgres.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        postgres.arg("-D").arg(self.folder.data()).arg("-c").arg(format!("port={}", self.port));
+        postgres.arg("-D").arg(self.folder.data()).arg("-c").arg(format!("port={}", self.port()));
         // The server has its own process group, so that Ctrl-C at the terminal reaches this program and not the
         // server.
         postgres.stdout(Stdio::from(log)).stderr(Stdio::from(other)).process_group(0);

@@ -2,6 +2,7 @@
 //! promoted.
 use crate::account::Account;
 use crate::folder::Folder;
+use crate::port::ReservedPort;
 use crate::{Error, PrivateServer, settings};
 use std::fs::File;
 use std::sync::Mutex;
@@ -18,7 +19,7 @@ impl PrivateServer {
             binaries: self.binaries().clone(),
             account,
             environment: self.environment.clone(),
-            port: 0,
+            port: ReservedPort::find(),
             running: Mutex::new(None),
             must_be_on: self.must_be_on.clone(),
         };

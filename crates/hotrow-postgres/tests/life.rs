@@ -158,7 +158,9 @@ fn a_crashed_server_leaves_nothing() {
     let segment = pid_file.lines().nth(6).unwrap().split_whitespace().nth(1).unwrap().to_owned();
     let segments = || {
         let listed = Command::new("ipcs").arg("-m").output().unwrap().stdout;
-        String::from_utf8(listed).unwrap().split_whitespace().filter(|word| *word == segment).count()
+        let listed = String::from_utf8(listed).unwrap();
+        // The second column has the IDs.
+        listed.lines().filter(|line| line.split_whitespace().nth(1) == Some(&segment)).count()
     };
     server.kill_dash_nine().unwrap();
     assert_eq!(segments(), 1, "the crash must leave shared memory, or the test shows nothing");

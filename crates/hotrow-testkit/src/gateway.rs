@@ -16,6 +16,8 @@ use hotrow_postgres::free_port;
 use crate::{PATIENCE, config, config_in, hotrow, server};
 
 const LISTENS: &str = "hotrow: listening on ";
+/// This line comes before the other.
+const SERVES_HTTP: &str = "hotrow: serving HTTP on ";
 /// Log messages of the dependencies do not help.
 const LOG: &str = "info,hotrow=debug,hotrow_gateway=debug";
 /// Another program can take the port for the metrics between the test's check and the gateway's start.
@@ -24,11 +26,21 @@ const TRIES: usize = 5;
 /// Options for tests that count units in lanes: on a busy machine, no unit leaves its lane because it takes long.
 pub const PATIENT_LANES: [&str; 2] = ["--lane-lock-timeout-ms", "20000"];
 
+/// These options and, unless they name a lock timeout, those of [`PATIENT_LANES`].
+pub fn patient<'a>(options: &[&'a str]) -> Vec<&'a str> {
+    let mut all = options.to_vec();
+    if !options.contains(&PATIENT_LANES[0]) {
+        all.extend(PATIENT_LANES);
+    }
+    all
+}
+
 /// A running gateway. Dropping this value kills the process.
 pub struct Gateway {
     child: Child,
     port: u16,
     metrics: u16,
+    http: Option<u16>,
     log: Arc<Mutex<String>>,
 }
 
@@ -76,15 +88,21 @@ impl Gateway {
             kept.push_str(&line);
             kept.push('\n');
         });
-        let (found, port): (_, Receiver<u16>) = channel();
+        let (found, ports): (_, Receiver<(u16, Option<u16>)>) = channel();
+        let mut http = None;
         read_lines(child.stdout.take().expect("its output is a pipe"), move |line| {
-            if let Some((_, port)) = line.strip_prefix(LISTENS).and_then(|address| address.rsplit_once(':')) {
+            let port = |prefix| {
+                let (_, port) = line.strip_prefix(prefix)?.rsplit_once(':')?;
+                Some(port.parse().expect("a port"))
+            };
+            http = http.or(port(SERVES_HTTP));
+            if let Some(port) = port(LISTENS) {
                 // No receiver waits for a second address.
-                let _ = found.send(port.parse().expect("a port"));
+                let _ = found.send((port, http));
             }
         });
-        match port.recv_timeout(PATIENCE) {
-            Ok(port) => Ok(Self { child, port, metrics, log }),
+        match ports.recv_timeout(PATIENCE) {
+            Ok((port, http)) => Ok(Self { child, port, metrics, http, log }),
             Err(_) => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -96,6 +114,11 @@ impl Gateway {
     /// The port for clients.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The port of the HTTP API. The option `--http 127.0.0.1:0` lets the system choose one.
+    pub fn http_port(&self) -> u16 {
+        self.http.expect("the gateway has the option --http")
     }
 
     /// The configuration to log in through the gateway.

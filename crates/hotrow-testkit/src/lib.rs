@@ -7,6 +7,7 @@
 //! | `server.rs` | the private server that all tests of a binary share, and other tools in its folder |
 //! | `gateway.rs` | a gateway as a child process |
 //! | `connect.rs` | connections by tokio-postgres, queries as text, waiting for a condition |
+//! | `seed.rs` | the seeds of random tests |
 //! | `raw.rs` | an asynchronous client that sends any bytes and reads frames |
 //! | `line.rs` | a blocking client for tests that use one thread per session |
 //! | `proxy.rs` | a TCP proxy that breaks connections at a chosen byte |
@@ -18,13 +19,15 @@ pub mod line;
 mod program;
 pub mod proxy;
 pub mod raw;
+mod seed;
 mod server;
 
 pub use connect::{
     PATIENCE, config, config_in, connect, describe, new_database, new_schema, rows, sqlstate, try_connect,
     until, until_it_blocks, value,
 };
-pub use gateway::{Gateway, PATIENT_LANES};
-pub use hotrow_postgres::free_port;
+pub use gateway::{Gateway, PATIENT_LANES, patient};
+pub use hotrow_postgres::{ReservedPort, free_port};
 pub use program::{hotrow, program};
+pub use seed::{first_seed, seed};
 pub use server::{Server, distribute, migrate, own_shared_server, server, tool};

@@ -83,12 +83,12 @@ fn one_id_on_two_counters_at_once_is_refused() {
 fn a_hold_that_is_being_confirmed_is_not_released() {
     let database = Database::migrated();
     let (confirming, buying) = (database.session("postgres"), database.session("postgres"));
-    check_in(&buying, "create_sale('x', 1, null, null, null, '1 s') -> created");
+    check_in(&buying, "create_sale('x', 1, null, null, null, '5 s') -> created");
     let id = buying.value("select reservation_id from hotrow.reserve('x', 'ann')");
     confirming.run("begin");
     check_in(&confirming, &format!("confirm('{id}') -> confirmed"));
     buying.until("every(expires_at < clock_timestamp()) from hotrow.reservation");
     check_in(&buying, "reserve('x', 'bob') -> sold_out - 0");
     confirming.run("commit");
-    check_in(&buying, "reserve('x', 'bob') -> sold_out - 0\nsale('x') -> x 0 0 1 - - - 00:00:01");
+    check_in(&buying, "reserve('x', 'bob') -> sold_out - 0\nsale('x') -> x 0 0 1 - - - 00:00:05");
 }

@@ -2,11 +2,15 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
 use hotrow_sql::{DEFAULT_ROLE, Installed};
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+
+/// Time limit of a test's waits. Only a fault makes them take so long.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A database. The server stops after the last database and its sessions are dropped.
 pub struct Database {
@@ -109,7 +113,11 @@ impl Session {
 
     /// Repeats the query until it is true, because the event happens on the server, by its clock.
     pub fn until(&self, condition: &str) {
-        while self.value(&format!("select {condition}")) != "t" {}
+        let deadline = Instant::now() + PATIENCE;
+        while self.value(&format!("select {condition}")) != "t" {
+            assert!(Instant::now() < deadline, "timed out while waiting until {condition}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     pub fn migrate(&mut self, role: &str) -> Result<Installed, hotrow_sql::Error> {

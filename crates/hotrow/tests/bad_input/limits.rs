@@ -1,11 +1,9 @@
 //! Exhausted or missing resources: clients, held connections, the server. The client gets an error at once that says
 //! what to do, and everything works again when the resource is available.
 
-use std::time::Duration;
-
 use hotrow_postgres::PrivateServer;
 use hotrow_testkit::raw::{Raw, bind, execute, flush, frame, parse, query, sync, tags};
-use hotrow_testkit::{Gateway, connect, describe, sqlstate, try_connect, until, value};
+use hotrow_testkit::{Gateway, PATIENCE, connect, describe, patient, sqlstate, try_connect, until, value};
 
 use crate::Stage;
 
@@ -45,25 +43,34 @@ async fn a_session_without_a_free_connection_gets_an_error() {
     }
     one.batch_execute("commit").await.unwrap();
     assert_eq!(value(&third, "select count(*) from t").await, "2");
-    // The remaining connection serves other clients in turn, and no client waits in vain.
-    let config = &config;
-    let counted = futures_util::future::join_all(
-        (0..10).map(|_| async move { value(&connect(config).await, "select count(*) from t").await }),
-    );
-    assert_eq!(counted.await, ["2"; 10]);
     other.batch_execute("rollback").await.unwrap();
     stage.others_are_unaffected("connections were used up").await;
 }
 
 #[tokio::test]
+async fn one_connection_serves_clients_in_turn_and_no_client_waits_in_vain() {
+    let options = ["--held-connections-max", "2", "--held-wait-ms", "30000"];
+    let stage = Stage::new(&options).await;
+    let config = &stage.gateway.config_in(&stage.schema);
+    let other = connect(config).await;
+    other.batch_execute("begin; select 1").await.unwrap();
+    let counted = futures_util::future::join_all(
+        (0..10).map(|_| async move { value(&connect(config).await, "select count(*) from t").await }),
+    );
+    assert_eq!(counted.await, ["2"; 10]);
+    other.batch_execute("rollback").await.unwrap();
+}
+
+#[tokio::test]
 async fn a_unit_in_pieces_that_gets_no_connection_is_rejected_completely() {
-    let stage = Stage::new(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
+    let stage = Stage::new(&["--held-connections-max", "1", "--held-wait-ms", "2000"]).await;
     let holder = connect(&stage.gateway.config_in(&stage.schema)).await;
     let mut raw = Raw::log_in(stage.gateway.port(), &[]).await;
     let passed = [parse("", "select pg_backend_pid()"), bind("", "", &[]), execute("", 0), sync()].concat();
     raw.send(&passed).await;
     assert_eq!(tags(&raw.until_ready(1).await), "12DCZ");
-    holder.batch_execute("begin; select 1").await.unwrap();
+    until("the holder has the connection", async || holder.batch_execute("begin; select 1").await.is_ok())
+        .await;
     let pieces = [parse("", "select 1"), flush(), bind("", "", &[]), execute("", 0), sync()].concat();
     let with_query = [parse("", "select 1"), query("select 2"), sync()].concat();
     for units in [pieces.clone(), with_query, passed] {
@@ -82,7 +89,8 @@ async fn a_unit_in_pieces_that_gets_no_connection_is_rejected_completely() {
 
 #[tokio::test]
 async fn packed_statements_need_no_held_connection() {
-    let stage = Stage::new(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
+    let options = patient(&["--held-connections-max", "1", "--held-wait-ms", "200"]);
+    let stage = Stage::new(&options).await;
     let update = "update t set n = n + 1 where id = 1 returning n";
     assert_eq!(value(&stage.bystander, update).await, "1", "now the gateway has read the catalogue");
     let other = connect(&stage.gateway.config_in(&stage.schema)).await;
@@ -128,5 +136,5 @@ async fn a_server_that_was_stopped_is_used_when_it_starts() {
     until("the lane is back", async || client.simple_query(update).await.is_ok()).await;
     let answered: i32 = value(&client, update).await.parse().unwrap();
     assert_eq!(answered, 3, "rejected statements have no effect");
-    tokio::time::timeout(Duration::from_secs(5), value(&client, "select count(*) from t")).await.unwrap();
+    tokio::time::timeout(PATIENCE, value(&client, "select count(*) from t")).await.unwrap();
 }

@@ -27,7 +27,8 @@ impl Stage {
         let table =
             "create table t (id int primary key, n int, label text); insert into t values (1, 0), (2, 0)";
         direct.batch_execute(table).await.unwrap();
-        let gateway = Gateway::start(options);
+        // A busy server can take long to complete a log-in.
+        let gateway = Gateway::start(&[&["--server-wait-ms", "30000"], options].concat());
         let bystander = connect(&gateway.config_in(&schema)).await;
         Self { gateway, schema, direct, bystander }
     }

@@ -19,10 +19,16 @@ async fn is_disconnected(client: &Client) {
     .await;
 }
 
-async fn process_id(client: &Client, console: &Client) -> String {
-    client.batch_execute("set application_name = 'target'").await.unwrap();
+/// A name that no other test on the same server gives to its clients.
+fn target(stage: &Stage) -> String {
+    format!("target of {}", stage.schema)
+}
+
+/// Gives the client its name, and returns its process ID.
+async fn process_id(stage: &Stage, client: &Client, console: &Client) -> String {
+    client.batch_execute(&format!("set application_name = '{}'", target(stage))).await.unwrap();
     let clients = rows(console, "show clients").await.unwrap();
-    let row = clients.iter().find(|row| row[4].as_deref() == Some("target")).unwrap();
+    let row = clients.iter().find(|row| row[4].as_ref() == Some(&target(stage))).unwrap();
     row[0].clone().unwrap()
 }
 
@@ -34,7 +40,7 @@ async fn kill_client_disconnects_one_client_in_any_state() {
     assert_eq!(sqlstate(&unknown), "42704");
     for state in ["idle", "in a transaction", "waiting for a lock"] {
         let client = stage.client().await;
-        let id = process_id(&client, &console).await;
+        let id = process_id(&stage, &client, &console).await;
         if state != "idle" {
             client.batch_execute("begin; update t set n = 99 where id = 1").await.unwrap();
         }
@@ -58,11 +64,9 @@ async fn kill_client_disconnects_one_client_in_any_state() {
         }
         is_disconnected(&client).await;
     }
-    until("the transactions are rolled back", || async {
-        value(&stage.direct, "select count(*) from pg_stat_activity where application_name = 'target'").await
-            == "0"
-    })
-    .await;
+    let connected =
+        format!("select count(*) from pg_stat_activity where application_name = '{}'", target(&stage));
+    until("the transactions are rolled back", async || value(&stage.direct, &connected).await == "0").await;
     assert_eq!(
         value(&other, "update t set n = n + 1 where id = 1 returning n").await,
         "1",
@@ -100,7 +104,7 @@ async fn the_statement_of_a_killed_client_ends_at_the_server() {
     let console = stage.console().await;
     for turn in 0..20 {
         let client = stage.client().await;
-        let id = process_id(&client, &console).await;
+        let id = process_id(&stage, &client, &console).await;
         let sleep = format!("select pg_sleep(600), 'killed {turn}'");
         let running = "select count(*) from pg_stat_activity where state = 'active' and query like ";
         let running = format!("{running} 'select pg_sleep(600), ''killed {turn}%'");

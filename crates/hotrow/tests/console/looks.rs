@@ -131,7 +131,7 @@ async fn show_clients_and_the_metrics_report_the_clients_for_whose_settings_ther
 
 #[tokio::test]
 async fn show_lanes_and_units_report_parked_units() {
-    let stage = Stage::new("lanes = 1\n", &[]).await;
+    let stage = Stage::new("lanes = 1\nlane_lock_timeout_ms = 2000\n", &[]).await;
     let console = stage.console().await;
     let clients = futures_util::future::join_all(["a", "b", "c"].map(|name| named(&stage, name))).await;
     clients[0].simple_query(UPDATE).await.unwrap();
@@ -179,7 +179,7 @@ async fn show_lanes_and_units_report_parked_units() {
 
 #[tokio::test]
 async fn show_statements_reports_why_statements_were_not_packed() {
-    let stage = Stage::new("", &[]).await;
+    let stage = Stage::new("lane_lock_timeout_ms = 2000\n", &[]).await;
     stage.direct.batch_execute("alter table t add check (n < 1000)").await.unwrap();
     let (console, client) = (stage.console().await, stage.client().await);
     for _ in 0..3 {

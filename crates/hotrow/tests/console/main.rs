@@ -19,13 +19,14 @@ mod words;
 
 use std::path::PathBuf;
 
-use hotrow_testkit::{Gateway, new_schema, until, value};
+use hotrow_testkit::{Gateway, new_schema, patient, until, value};
 use nix::sys::signal::Signal;
 use tokio_postgres::Client;
 
 hotrow_testkit::shared_server!();
 
-/// A table with two rows and a gateway whose settings are in a file.
+/// A table with two rows and a gateway whose settings are in a file. Its lanes are patient unless the settings or options say
+/// otherwise, because tests count packed units.
 struct Stage {
     gateway: Gateway,
     schema: String,
@@ -52,6 +53,7 @@ impl Stage {
         let file = folder.path().join("hotrow.toml");
         std::fs::write(&file, settings).unwrap();
         let options = [&["--config", file.to_str().unwrap()], options].concat();
+        let options = if settings.contains("lane_lock_timeout_ms") { options } else { patient(&options) };
         Self { gateway: Gateway::in_front_of(url, &options), schema, direct, folder }
     }
 

@@ -4,7 +4,7 @@ use hotrow_gateway::config::{Config, UpstreamConfig};
 use hotrow_gateway::view::Values;
 use hotrow_gateway::{Gateway, Sockets};
 use hotrow_postgres::PrivateServer;
-use hotrow_testkit::{PATIENT_LANES, config, connect, sqlstate, try_connect, until, value};
+use hotrow_testkit::{config, connect, sqlstate, try_connect, until, value};
 use serde_json::Value;
 
 use crate::Stage;
@@ -21,7 +21,7 @@ fn metric(stage: &Stage, line: &str) -> f64 {
 
 #[tokio::test]
 async fn units_are_counted_by_database_user_way_and_reason() {
-    let stage = Stage::new("", &PATIENT_LANES).await;
+    let stage = Stage::new("", &[]).await;
     let client = stage.client().await;
     for _ in 0..3 {
         client.simple_query(UPDATE).await.unwrap();
@@ -76,7 +76,7 @@ async fn clients_that_keep_a_connection_are_counted_by_reason() {
 
 #[tokio::test]
 async fn waiting_units_are_counted_while_they_wait() {
-    let stage = Stage::new("lanes = 1\n", &[]).await;
+    let stage = Stage::new("lanes = 1\nlane_lock_timeout_ms = 2000\n", &[]).await;
     let console = stage.console().await;
     let client = stage.client().await;
     client.simple_query(UPDATE).await.unwrap();
@@ -131,6 +131,7 @@ async fn the_log_reports_the_loss_and_the_return_of_the_server_once() {
     }
     server.restart().unwrap();
     until("the server serves again", || async { try_connect(&stage.gateway.config()).await.is_ok() }).await;
+    until("the log says so", async || stage.gateway.log().contains("the server is reachable again")).await;
     let log = stage.gateway.log();
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let with = |message: &str| -> Vec<&Value> {

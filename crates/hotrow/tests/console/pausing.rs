@@ -157,7 +157,7 @@ async fn a_restart_under_load_between_pause_and_resume_costs_no_client_an_error(
     let script = stage.folder.path().join("update.pgbench");
     std::fs::write(&script, "\\set id random(1, 2)\nupdate t set n = n + 1 where id = :id;\n").unwrap();
     let load = tokio::process::Command::new(tool("pgbench").expect("pgbench is installed"))
-        .args(["-h", "127.0.0.1", "-U", "postgres", "-n", "-M", "prepared", "-c", "16", "-T", "5", "-p"])
+        .args(["-h", "127.0.0.1", "-U", "postgres", "-n", "-M", "prepared", "-c", "16", "-T", "10", "-p"])
         .arg(stage.gateway.port().to_string())
         .arg("-f")
         .arg(&script)
@@ -167,7 +167,7 @@ async fn a_restart_under_load_between_pause_and_resume_costs_no_client_an_error(
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    until("the load flows", || async { stage.gateway.metric("packed_units_total") > 500 }).await;
+    until("the load flows", || async { stage.gateway.metric("packed_units_total") > 50 }).await;
     console.simple_query("pause").await.unwrap();
     let before = stage.gateway.metric("packed_units_total");
     let server = tokio::task::spawn_blocking(move || {

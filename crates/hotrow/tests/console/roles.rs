@@ -26,7 +26,7 @@ async fn role(stage: &Stage, name: &str, more: &str) -> (String, Client) {
 
 #[tokio::test]
 async fn search_path_and_timezone_apply_in_lanes() {
-    let stage = Stage::new("", &PATIENT_LANES).await;
+    let stage = Stage::new("", &[]).await;
     stage.direct.batch_execute("create table at (id int primary key, t timestamptz)").await.unwrap();
     let (_, client) = role(&stage, "far", "alter role $role set timezone = 'Asia/Tokyo'").await;
     assert!(stage.packs(&client).await);
@@ -39,7 +39,7 @@ async fn search_path_and_timezone_apply_in_lanes() {
 
 #[tokio::test]
 async fn a_read_only_role_gets_the_error_of_a_direct_connection() {
-    let stage = Stage::new("", &PATIENT_LANES).await;
+    let stage = Stage::new("", &[]).await;
     let (name, client) =
         role(&stage, "reader", "alter role $role set default_transaction_read_only = on").await;
     let direct = connect(config(hotrow_testkit::server().port()).user(&name)).await;
@@ -92,7 +92,7 @@ async fn a_lock_timeout_shorter_than_the_lanes_applies_in_the_lane() {
 
 #[tokio::test]
 async fn a_longer_lock_timeout_applies_only_outside_the_lane() {
-    let stage = Stage::new("", &[]).await;
+    let stage = Stage::new("lane_lock_timeout_ms = 2000\n", &[]).await;
     let (_, client) = role(&stage, "patient", "alter role $role set lock_timeout = '20s'").await;
     stage.direct.batch_execute("begin; update t set n = n where id = 1").await.unwrap();
     let waits = tokio::spawn(async move { value(&client, UPDATE).await });
@@ -115,7 +115,7 @@ async fn synchronous_commit_applies_in_a_lane() {
                grant all on t to quick, safe";
     direct.batch_execute(sql).await.unwrap();
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", server.port());
-    let gateway = Gateway::in_front_of(&url, &[]);
+    let gateway = Gateway::in_front_of(&url, &PATIENT_LANES);
     let quick = connect(gateway.config().user("quick")).await;
     assert_eq!(value(&quick, UPDATE).await, "1");
     assert_eq!(gateway.metric("packed_units_total"), 1);

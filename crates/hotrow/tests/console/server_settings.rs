@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use hotrow_postgres::PrivateServer;
 use hotrow_testkit::raw::{Message, Raw};
-use hotrow_testkit::{Gateway, PATIENCE, config, connect, until, value};
+use hotrow_testkit::{Gateway, PATIENCE, PATIENT_LANES, config, connect, until, value};
 use tokio_postgres::{Client, NoTls};
 
 /// A backslash and a letter, or one character, depending on the server's configuration.
@@ -29,8 +29,7 @@ async fn stage(label: &'static str) -> (PrivateServer, Client, Gateway) {
         .batch_execute("create table t (id int primary key, v text); insert into t values (1, '')")
         .await
         .unwrap();
-    let gateway =
-        Gateway::in_front_of(&format!("postgres://postgres@127.0.0.1:{}/postgres", server.port()), &[]);
+    let gateway = Gateway::in_front_of(&server.url(), &PATIENT_LANES);
     (server, direct, gateway)
 }
 

@@ -53,7 +53,7 @@ async fn a_list_that_is_too_long_or_unreadable_is_passed_through() {
 /// a wrong value would fail.
 #[tokio::test]
 async fn rows_of_lists_are_locked_ahead_in_every_format() {
-    let stage = Stage::with(&["--lanes", "1"]).await;
+    let stage = Stage::with(&["--lanes", "1", "--lane-lock-timeout-ms", "2000"]).await;
     stage.direct.batch_execute("insert into t select id, 0 from generate_series(1, 9) id").await.unwrap();
     let by_array = "update t set n = n + 1 where id = any($1) returning id";
     let by_list = "update t set n = n + 1 where id in ($1, $2)";

@@ -45,7 +45,7 @@ async fn several_sessions_pipeline_on_one_row() {
 async fn reads_see_earlier_writes_and_no_later_ones() {
     let (schema, direct) = new_schema().await;
     direct.batch_execute(TABLE).await.unwrap();
-    let gateway = Gateway::start(&[]);
+    let gateway = Gateway::start(&PATIENT_LANES);
     let client = connect(&gateway.config_in(&schema)).await;
     let update = client.prepare("update t set n = n + 1 where id = $1 returning n").await.unwrap();
     let read = client.prepare("select n from t where id = $1").await.unwrap();

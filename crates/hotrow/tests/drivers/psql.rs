@@ -4,7 +4,7 @@
 use std::io::{Read, pipe};
 use std::process::{Command, Stdio};
 
-use hotrow_testkit::{Gateway, connect, new_schema, server, tool, value};
+use hotrow_testkit::{Gateway, PATIENT_LANES, connect, new_schema, server, tool, value};
 
 fn psql(port: u16, schema: &str) -> Command {
     let mut psql = Command::new(tool("psql").expect("psql is installed"));
@@ -39,7 +39,7 @@ fn run(port: u16, schema: &str, commands: &[&str]) -> String {
 #[tokio::test]
 async fn a_script_of_statements_has_the_same_output() {
     let (schema, direct) = new_schema().await;
-    let gateway = Gateway::start(&[]);
+    let gateway = Gateway::start(&PATIENT_LANES);
     let mut outputs = Vec::new();
     for port in [server().port(), gateway.port()] {
         direct.batch_execute(&format!("drop schema {schema} cascade; create schema {schema}")).await.unwrap();

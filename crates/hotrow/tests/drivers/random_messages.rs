@@ -124,10 +124,9 @@ async fn random_messages_get_the_replies_of_a_direct_connection() {
     let stage = Stage::new().await;
     let version = value(&stage.direct, "select 'version()'::regprocedure::oid").await.parse::<u32>().unwrap();
     let call = frame(b'F', &[&version.to_be_bytes()[..], &[0, 0, 0, 0, 0, 0]].concat());
-    let mut seed = fastrand::u64(..1 << 32);
+    let mut seed = hotrow_testkit::seed();
     let begin = Instant::now();
     while begin.elapsed() < TIME {
-        seed += 1;
         let pieces = program(&mut Rng::with_seed(seed), &call);
         let mut replies = Vec::new();
         for port in [server().port(), stage.gateway.port()] {
@@ -144,6 +143,7 @@ async fn random_messages_get_the_replies_of_a_direct_connection() {
         assert_eq!(tags(&through.0), tags(&directly.0), "seed {seed}: {}", shown(&pieces));
         let [through, directly] = [through, directly].map(|(played, state)| (without_places(played), state));
         assert_eq!(through, directly, "seed {seed}: {}", shown(&pieces));
+        seed += 1;
     }
 }
 

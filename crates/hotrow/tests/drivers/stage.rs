@@ -2,7 +2,7 @@
 //! the table's rows afterwards. The tests define the messages.
 
 use hotrow_testkit::raw::{Message, Raw, bind, describe, execute, parse, query, sync, tags};
-use hotrow_testkit::{Gateway, new_schema, server, value};
+use hotrow_testkit::{Gateway, new_schema, patient, server, value};
 use tokio_postgres::{Client, Config};
 
 pub const RESET: &str = "drop table if exists r; truncate t; insert into t select id, 0, 'row ' || id from generate_series(1, 9) id";
@@ -24,12 +24,13 @@ impl Stage {
         Self::with(&[]).await
     }
 
-    /// A stage whose gateway has more options.
+    /// A stage whose gateway has more options. Its lanes are patient unless the options say otherwise, because tests count
+    /// packed units.
     pub async fn with(options: &[&str]) -> Self {
         let (schema, direct) = new_schema().await;
         let table = "create table t (id int primary key, n int not null check (n < 100), label text)";
         direct.batch_execute(table).await.unwrap();
-        Self { gateway: Gateway::start(options), schema, direct }
+        Self { gateway: Gateway::start(&patient(options)), schema, direct }
     }
 
     /// A connection with the stage's schema as its search path.

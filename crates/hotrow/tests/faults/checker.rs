@@ -10,17 +10,28 @@ const STOCK: u64 = 1_000_000_000;
 /// Other tests on the same server may keep it busy for this long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Waits until no server process works for a gateway any more. After that nothing can be committed.
+/// Waits until each server process that works for a gateway now has finished its work. The load has stopped, so nothing more
+/// of it can be committed after that. Processes that begin to work later belong to other tests on the same server.
 pub fn settle(server: u16, schema: &str) -> Line {
     let deadline = Instant::now() + PATIENCE;
+    let mut working: Option<HashSet<Vec<Option<String>>>> = None;
     loop {
         // A server that was killed may still be starting.
         if let Ok(Ok(mut line)) = Line::connect(server, schema) {
             let busy = line.query(
-                "select 1 from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend' and state <> 'idle'",
+                "select pid, backend_start from pg_stat_activity
+                    where pid <> pg_backend_pid() and backend_type = 'client backend' and state <> 'idle'",
             );
-            if busy.whole && busy.rows().is_empty() {
-                return line;
+            if busy.whole && busy.error().is_none() {
+                let busy: HashSet<_> = busy.rows().into_iter().collect();
+                let left = match &working {
+                    None => busy,
+                    Some(working) => &busy & working,
+                };
+                if left.is_empty() {
+                    return line;
+                }
+                working = Some(left);
             }
         }
         assert!(Instant::now() < deadline, "the server does not settle");

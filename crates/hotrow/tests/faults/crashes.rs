@@ -99,7 +99,7 @@ fn lanes_whose_backends_are_terminated_repeatedly_lose_no_unit() {
     // Its own server, because the test terminates the lanes of all gateways.
     let server = PrivateServer::builder().label("terminated").start().unwrap();
     let mut direct = prepare(server.port(), "terminated");
-    let gateway = Gateway::in_front_of(&server.url(), &[]);
+    let gateway = Gateway::in_front_of(&server.url(), &["--server-wait-ms", "60000"]);
     let load = Load::start(CLIENTS, gateway.port(), "terminated");
     let mut terminated = 0;
     for _ in 0..30 {
@@ -201,8 +201,10 @@ fn until_the_backend_waits(direct: &mut Line, event: &str) {
 /// The server closes the connection in the middle of the row. The bytes that the client gets must end there, too.
 fn cut_off(line: Line, direct: &mut Line) {
     until_the_backend_waits(direct, "ClientWrite");
+    // The backend of an earlier session may still be ending.
     let end = format!(
-        "select count(pg_terminate_backend(pid, 30000)) from pg_stat_activity where {CUT_OFF_BACKEND}"
+        "select count(pg_terminate_backend(pid, 30000)) from pg_stat_activity
+            where {CUT_OFF_BACKEND} and wait_event = 'ClientWrite'"
     );
     assert_eq!(direct.query(&end).rows()[0][0].as_deref(), Some("1"));
     ends_with_the_row(line);

@@ -2,8 +2,6 @@
 //! own connections stay, and each unit is answered: exactly, or with 08007. Other modules test dying processes.
 
 use std::sync::atomic::AtomicU64;
-use std::thread;
-use std::time::Duration;
 
 use hotrow_testkit::line::Line;
 use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
@@ -11,6 +9,7 @@ use hotrow_testkit::{Gateway, server};
 
 use crate::checker::check;
 use crate::load::{Load, ORDER, Outcome, Records, SELL, TABLES, Task, answers_of_block, put_block};
+use crate::lost_ids::until;
 
 /// The units that are sent together while a connection breaks. Each function makes a unit from a number.
 type Shape = [fn(u64) -> Task];
@@ -38,7 +37,9 @@ impl Stage {
             Line::connect(server().port(), schema).unwrap().expect("the server accepts the log-in");
         assert_eq!(direct.query(&format!("create schema {schema}; {TABLES}")).error(), None);
         let proxy = Proxy::start(server().port());
-        let gateway = Gateway::in_front_of(&proxy.url(), &["--lanes", "1"]);
+        // On a busy machine, few units leave the lane because it takes long. Two tests wait until one does.
+        let lanes = ["--lanes", "1", "--lane-lock-timeout-ms", "2000"];
+        let gateway = Gateway::in_front_of(&proxy.url(), &lanes);
         let start = format!("{schema} {options}");
         let mut line =
             Line::connect(gateway.port(), &start).unwrap().expect("the gateway accepts the log-in");
@@ -229,20 +230,21 @@ fn cut_off_as_it_waits(stage: &Stage, observer: &mut Line, outsider: &str, text:
         "select pid from pg_stat_activity
             where pg_blocking_pids(pid) @> '{{{outsider}}}' and application_name <> 'hotrow lane 0' and query like '{text}'"
     );
-    loop {
+    let mut pid = None;
+    until("no unit waits for the lock alone", || {
         if let [row] = &observer.query(&waiting).rows()[..] {
-            stage.proxy.cut_others();
-            return row[0].clone().unwrap();
+            pid = row[0].clone();
         }
-        thread::sleep(Duration::from_millis(5));
-    }
+        pid.is_some()
+    });
+    stage.proxy.cut_others();
+    pid.unwrap()
 }
 
 /// Waits until a backend has ended. Otherwise it could be mistaken for the next one that waits.
 fn until_ended(observer: &mut Line, pid: &str) {
-    while !observer.query(&format!("select from pg_stat_activity where pid = {pid}")).rows().is_empty() {
-        thread::sleep(Duration::from_millis(5));
-    }
+    let backend = format!("select from pg_stat_activity where pid = {pid}");
+    until("the backend does not end", || observer.query(&backend).rows().is_empty());
 }
 
 fn backend(line: &mut Line) -> String {
@@ -353,13 +355,11 @@ fn a_unit_that_left_its_lane_and_lost_its_connection_is_answered_in_order() {
 
 #[test]
 fn lanes_that_break_at_random_under_load_lose_no_unit() {
-    let seed = std::env::var("HOTROW_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
-    println!("HOTROW_SEED={seed}");
     let mut direct =
         Line::connect(server().port(), "random").unwrap().expect("the server accepts the log-in");
     assert_eq!(direct.query(&format!("create schema random; {TABLES}")).error(), None);
     let proxy = Proxy::start(server().port());
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut random = fastrand::Rng::with_seed(hotrow_testkit::seed());
     proxy.for_new(move || {
         let way = if random.bool() { Way::ToServer } else { Way::ToGateway };
         let how = if random.bool() { How::Swallow } else { How::Cut };

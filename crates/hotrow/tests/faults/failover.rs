@@ -7,6 +7,7 @@ use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
 
 use crate::checker::{check, settle};
 use crate::load::{Load, SELL};
+use crate::lost_ids::logged;
 use crate::{CLIENTS, CRASH, prepare, summary};
 
 /// libpq's connection string of two hosts, of which the primary is wanted.
@@ -49,7 +50,7 @@ fn a_failover_under_load_loses_no_acknowledged_unit() {
     check(standby.port(), "failover", &records);
     assert_eq!(records.unexpected(&CRASH), []);
     let wanted = format!("another host serves from now on server=127.0.0.1:{}", standby.port());
-    assert!(gateway.log().contains(&wanted), "{}", gateway.log());
+    logged(&gateway, &wanted);
 }
 
 /// A sale that is committed on the primary and whose confirmation is lost with the primary. Returns the client's
@@ -88,7 +89,7 @@ fn a_commit_that_a_promoted_standby_has_is_reported_as_unknown() {
     let (answer, sold, gateway) = sale_in_doubt(true);
     let report = answer.error().expect("the ID may belong to another transaction by now");
     assert_eq!((report.code.as_str(), sold.as_str()), ("08007", "2"));
-    assert!(gateway.log().contains("continuity=SameCluster"), "{}", gateway.log());
+    logged(&gateway, "continuity=SameCluster");
 }
 
 #[test]
@@ -96,7 +97,7 @@ fn a_unit_whose_commit_never_reached_the_promoted_standby_is_run_again() {
     let (answer, sold, gateway) = sale_in_doubt(false);
     assert_eq!(answer.rows(), [[Some("2".to_owned())]], "{}", gateway.log());
     assert_eq!(sold, "2");
-    assert!(gateway.log().contains("outcome=Aborted"), "{}", gateway.log());
+    logged(&gateway, "outcome=Aborted");
 }
 
 fn caught_up(primary: &PrivateServer, standby: &PrivateServer) {

@@ -20,11 +20,15 @@ struct Stage {
 
 impl Stage {
     fn new(label: &str) -> Self {
+        Self::with(label, &[])
+    }
+
+    fn with(label: &str, options: &[&str]) -> Self {
         let server = PrivateServer::builder().label(label).start().unwrap();
         prepare(server.port(), label);
         migrate(&server.url());
         let proxy = Proxy::start(server.port());
-        let gateway = Gateway::in_front_of(&proxy.url(), &["--server-wait-ms", "20000"]);
+        let gateway = Gateway::in_front_of(&proxy.url(), &[&["--server-wait-ms", "20000"], options].concat());
         let mut client = Line::connect(gateway.port(), label).unwrap().unwrap();
         assert_eq!(number(&client.query(SELL)), 1);
         Stage { server, proxy, gateway, client }
@@ -55,7 +59,8 @@ fn a_commit_that_the_log_contains_is_answered_after_two_crashes() {
 
 #[test]
 fn a_batch_whose_backend_ended_before_its_last_statement_is_run_again() {
-    let mut stage = Stage::new("before_end");
+    // The cut has to come before the lane gives the lock up.
+    let mut stage = Stage::with("before_end", &["--lane-lock-timeout-ms", "2000"]);
     let mut direct = Line::connect(stage.server.port(), "before_end").unwrap().unwrap();
     assert_eq!(direct.query("begin; update inv set sold = sold").error(), None);
     let cuts = stage.proxy.cuts();

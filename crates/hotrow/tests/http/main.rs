@@ -19,7 +19,7 @@ mod trust;
 use std::sync::OnceLock;
 
 use hotrow_postgres::PrivateServer;
-use hotrow_testkit::{Gateway, free_port, migrate, server};
+use hotrow_testkit::{Gateway, migrate, patient, server};
 
 hotrow_testkit::shared_server!();
 
@@ -35,20 +35,20 @@ struct Api {
 }
 
 impl Api {
-    /// A gateway in front of the shared server, with the schema pack.
+    /// A gateway in front of the shared server, with the schema pack. Its lanes are patient unless the options say otherwise,
+    /// because tests count merged and waiting calls.
     async fn start(options: &[&str]) -> Self {
         static MIGRATED: OnceLock<()> = OnceLock::new();
         let url = server().url();
         tokio::task::block_in_place(|| MIGRATED.get_or_init(|| migrate(&url)));
-        Self::in_front_of(&url, options)
+        Self::in_front_of(&url, &patient(options))
     }
 
     /// A gateway in front of any server.
     fn in_front_of(upstream: &str, options: &[&str]) -> Self {
-        let port = free_port();
-        let http = format!("127.0.0.1:{port}");
-        let options = [&["--http", &http], options].concat();
-        Self { gateway: Gateway::in_front_of(upstream, &options), port }
+        let options = [&["--http", "127.0.0.1:0"], options].concat();
+        let gateway = Gateway::in_front_of(upstream, &options);
+        Self { port: gateway.http_port(), gateway }
     }
 
     /// Sends a request that must succeed, and returns its answer.

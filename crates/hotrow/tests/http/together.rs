@@ -34,7 +34,7 @@ async fn requests_of_one_connection_and_other_clients_add_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_locked_row_holds_up_few_other_requests() {
-    let api = Api::start(&[]).await;
+    let api = Api::start(&["--lane-lock-timeout-ms", "100"]).await;
     let port = api.port;
     let path = |counter: &str| format!("/v1/counters/{counter}/increment");
     api.ok("POST", &path("held"), "").await;

@@ -31,8 +31,7 @@ const UNITS: usize = 120;
 
 #[test]
 fn a_serial_order_explains_every_answer() {
-    let seed = std::env::var("HOTROW_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
-    println!("HOTROW_SEED={seed}");
+    let seed = hotrow_testkit::seed();
     let mut direct = Line::connect(server().port(), "same").unwrap().expect("the server accepts the log-in");
     assert_eq!(direct.query(&format!("create schema same; {TABLES}")).error(), None);
     let gateway = Gateway::start(&["--lanes", "3"]);

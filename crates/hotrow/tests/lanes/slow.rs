@@ -145,7 +145,7 @@ fn run_on(stage: &Stage, sql: &'static str) -> JoinHandle<()> {
 #[tokio::test]
 async fn a_statement_that_runs_in_a_lane_can_be_cancelled() {
     // Long enough that the request arrives while the statement is still in its lane.
-    let stage = Stage::new(&["--lanes", "1", "--lane-lock-timeout-ms", "3000"]).await;
+    let stage = Stage::new(&["--lanes", "1", "--lane-lock-timeout-ms", "20000"]).await;
     let (slow, other) = (stage.client().await, stage.client().await);
     let quick = "update t set n = n + 1 where id = 2 returning n";
     value(&other, quick).await;

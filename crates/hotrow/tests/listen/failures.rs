@@ -10,9 +10,9 @@ use hotrow_testkit::{connect, until, value};
 
 use crate::{LISTENER, Stage, count_up, notification};
 
-/// The numbers that a listener gets, without a gap, until its connection is closed or a certain number is there. Returns
-/// the last number and the error that has ended it.
-async fn listen(mut raw: Raw, end: Arc<AtomicU32>) -> (u32, Option<String>) {
+/// The numbers that a listener gets, without a gap, until its connection is closed or a certain number is there. `got` is
+/// the last one so far. Returns the last number and the error that has ended it.
+async fn listen(mut raw: Raw, end: Arc<AtomicU32>, got: Arc<AtomicU32>) -> (u32, Option<String>) {
     let (mut next, mut error) = (None, None);
     while let Some(message) = raw.message().await {
         if message.tag == b'E' {
@@ -22,6 +22,7 @@ async fn listen(mut raw: Raw, end: Arc<AtomicU32>) -> (u32, Option<String>) {
         let number: u32 = payload.parse().unwrap();
         assert_eq!(number, *next.get_or_insert(number), "a notification is missing, or came twice");
         next = Some(number + 1);
+        got.store(number, Relaxed);
         if end.load(Relaxed) == number {
             break;
         }
@@ -44,14 +45,18 @@ async fn clients_of_a_lost_listening_connection_are_told_and_get_no_gap_before()
         (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let counter = tokio::spawn(count_up(stage.client().await, "tick", last.clone(), stop.clone()));
     for _ in 0..3 {
-        let mut listeners = Vec::new();
+        let (mut listeners, mut got) = (Vec::new(), Vec::new());
         for _ in 0..5 {
-            listeners.push(tokio::spawn(listen(stage.listener("tick").await, never.clone())));
+            got.push(Arc::new(AtomicU32::new(0)));
+            let got = got.last().unwrap().clone();
+            listeners.push(tokio::spawn(listen(stage.listener("tick").await, never.clone(), got)));
         }
         let mut working = stage.listener("tick").await;
         working.query("begin").await;
         let before = last.load(Relaxed);
         until("notifications are sent", async || last.load(Relaxed) > before + 20).await;
+        let all_have = async || got.iter().all(|got| got.load(Relaxed) > before);
+        until("each listener has got some", all_have).await;
         terminate_listener(&stage).await;
         for listener in listeners {
             let (number, error) = listener.await.unwrap();
@@ -67,7 +72,7 @@ async fn clients_of_a_lost_listening_connection_are_told_and_get_no_gap_before()
     }
     stop.store(1, Relaxed);
     counter.await.unwrap();
-    assert_eq!(stage.gateway.metric("hotrow_listening_clients"), 0);
+    until("no client listens", async || stage.gateway.metric("hotrow_listening_clients") == 0).await;
 }
 
 #[tokio::test]
@@ -79,7 +84,7 @@ async fn reconnect_replaces_the_listening_connection_and_no_client_notices() {
     let counter = tokio::spawn(count_up(stage.client().await, "tick", last.clone(), stop.clone()));
     let mut listeners = Vec::new();
     for _ in 0..5 {
-        listeners.push(tokio::spawn(listen(stage.listener("tick").await, end.clone())));
+        listeners.push(tokio::spawn(listen(stage.listener("tick").await, end.clone(), Arc::default())));
     }
     let pid = || async {
         let text = format!(

@@ -15,9 +15,9 @@ async fn a_session_that_only_listens_holds_no_connection_and_its_statements_are_
     let stage = Stage::new(&PATIENT_LANES).await;
     let mut listener = stage.listener("a").await;
     let console = connect(stage.gateway.config().dbname("hotrow")).await;
+    until("the client listens", async || shown(&console, &stage.database).await == "idle, listens").await;
     assert_eq!(stage.gateway.metric("hotrow_listening_clients"), 1);
     assert_eq!(stage.gateway.metric("hotrow_listening_connections"), 1);
-    until("the client listens", async || shown(&console, &stage.database).await == "idle, listens").await;
     let update = "update t set n = n + 1 where id = 1";
     listener.query(update).await;
     let packed = stage.gateway.metric("hotrow_packed_units_total");
@@ -27,10 +27,10 @@ async fn a_session_that_only_listens_holds_no_connection_and_its_statements_are_
     assert_eq!(stage.gateway.metric("hotrow_packed_units_total"), packed + 10);
     stage.direct.batch_execute("notify a, 'x'").await.unwrap();
     assert_eq!(next_payload(&mut listener).await.as_deref(), Some("x"));
-    assert_eq!(stage.gateway.metric("hotrow_notifications_total"), 1);
+    until("it is counted", async || stage.gateway.metric("hotrow_notifications_total") == 1).await;
     assert_eq!(tags(&listener.query("unlisten *").await), "CZ");
     until("the connection is given back", async || shown(&console, &stage.database).await == "idle").await;
-    assert_eq!(stage.gateway.metric("hotrow_listening_clients"), 0);
+    until("no client listens", async || stage.gateway.metric("hotrow_listening_clients") == 0).await;
 }
 
 /// The state of the only client of a database.
@@ -47,7 +47,8 @@ async fn a_listening_connection_that_no_session_needs_is_closed() {
     assert_eq!(stage.connections(LISTENER).await, 1);
     drop(listener);
     until("the connection is closed", async || stage.connections(LISTENER).await == 0).await;
-    assert_eq!(stage.gateway.metric("hotrow_listening_connections"), 0);
+    let none = async || stage.gateway.metric("hotrow_listening_connections") == 0;
+    until("the gateway has noticed", none).await;
     let mut listener = stage.listener("b").await;
     stage.direct.batch_execute("notify b, 'x'").await.unwrap();
     assert_eq!(next_payload(&mut listener).await.as_deref(), Some("x"));

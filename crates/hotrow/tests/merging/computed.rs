@@ -5,7 +5,7 @@ use std::sync::Once;
 use std::thread;
 
 use hotrow_testkit::line::Line;
-use hotrow_testkit::{Gateway, server};
+use hotrow_testkit::{Gateway, patient, server};
 
 use crate::connect;
 use crate::together::Together;
@@ -85,7 +85,7 @@ fn put_call(line: &mut Line, arguments: &str, caller: usize) {
 #[test]
 fn each_call_gets_its_own_values() {
     install();
-    let gateway = Gateway::start(&["--lanes", "1"]);
+    let gateway = Gateway::start(&patient(&["--lanes", "1"]));
     let merged = || gateway.metric("hotrow_merged_units_total");
     let mut unmerged = Vec::new();
     for arguments in ARGUMENTS {
@@ -123,7 +123,7 @@ fn each_call_gets_its_own_values() {
 #[test]
 fn volatile_functions_are_computed_for_each_call() {
     install();
-    let gateway = Gateway::start(&["--lanes", "1"]);
+    let gateway = Gateway::start(&patient(&["--lanes", "1"]));
     let start = Together::new(CLIENTS);
     let answers: Vec<String> = thread::scope(|scope| {
         let calls = (0..CLIENTS).map(|caller| {
@@ -156,7 +156,7 @@ const MOMENTS: &[&str] =
 #[test]
 fn moments_lie_between_the_call_and_its_answer() {
     install();
-    let gateway = Gateway::start(&["--lanes", "1"]);
+    let gateway = Gateway::start(&patient(&["--lanes", "1"]));
     let merged = || gateway.metric("hotrow_merged_units_total");
     let number = |answer: Option<String>| {
         answer.unwrap().trim_matches('|').rsplit('|').next().unwrap().parse::<i64>().unwrap()

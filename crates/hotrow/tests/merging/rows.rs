@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use hotrow_testkit::line::{Answer, Line};
-use hotrow_testkit::{Gateway, server};
+use hotrow_testkit::{Gateway, patient, server};
 use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend;
 
@@ -104,7 +104,7 @@ fn fill(bag: &str) {
 #[test]
 fn every_caller_gets_exactly_the_rows_of_a_direct_call() {
     install();
-    let gateway = Gateway::start(&["--lanes", "1"]);
+    let gateway = Gateway::start(&patient(&["--lanes", "1"]));
     for (number, form) in FORMS.into_iter().enumerate() {
         let bag = |client: usize| format!("bag{number}_{client}");
         (0..=CLIENTS).for_each(|client| fill(&bag(client)));
@@ -133,7 +133,7 @@ fn every_caller_gets_exactly_the_rows_of_a_direct_call() {
 #[test]
 fn an_execute_with_a_row_limit_is_answered_as_on_a_direct_connection() {
     install();
-    let gateway = Gateway::start(&["--lanes", "1"]);
+    let gateway = Gateway::start(&patient(&["--lanes", "1"]));
     let form = Form::Extended {
         sql: "select * from bags.draw($1, $2)",
         results: &[],
@@ -188,7 +188,7 @@ fn every_word_is_drawn_once_by_clients_of_two_gateways_and_direct_ones() {
 #[test]
 fn a_bad_call_among_good_ones_gets_its_own_error_and_does_not_affect_others() {
     install();
-    let gateway = Gateway::start(&["--lanes", "1"]);
+    let gateway = Gateway::start(&patient(&["--lanes", "1"]));
     let good = |client: usize| format!("good_{client}");
     (0..CLIENTS).for_each(|client| fill(&good(client)));
     let due = empty(&mut connect(server().port()), FORMS[4], &good(0));
@@ -216,7 +216,7 @@ fn a_bad_call_among_good_ones_gets_its_own_error_and_does_not_affect_others() {
 #[test]
 fn a_twin_whose_rows_belong_to_no_call_or_are_out_of_order_is_detected() {
     install();
-    let gateway = Gateway::start(&["--lanes", "1"]);
+    let gateway = Gateway::start(&patient(&["--lanes", "1"]));
     for (name, rows) in [
         ("beyond", "select cardinality($1) + 1, 'x' union all select 1, 'x'"),
         ("zeroth", "select 0, 'x'"),

@@ -5,8 +5,9 @@ use std::sync::Once;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hotrow_postgres::PrivateServer;
 use hotrow_testkit::line::{Answer, Line};
-use hotrow_testkit::{Gateway, server};
+use hotrow_testkit::{Gateway, migrate, patient, server};
 use nix::sys::signal::Signal;
 
 use crate::connect;
@@ -33,7 +34,7 @@ fn install() {
 fn stage(name: &str, again: &str) -> Gateway {
     install();
     direct(&format!("insert into boxes.box values ('{name}', '{again}')"));
-    Gateway::start(&["--lanes", "1"])
+    Gateway::start(&patient(&["--lanes", "1"]))
 }
 
 fn take(name: &str, wait: &str) -> String {
@@ -56,11 +57,6 @@ fn until_waiting(gateway: &Gateway, count: u64) {
     until("calls wait", || gateway.metric("hotrow_waiting_calls") == count);
 }
 
-fn listeners() -> String {
-    let sql = "select count(*) from pg_stat_activity where application_name = 'hotrow listener'";
-    direct(sql).rows()[0][0].clone().unwrap()
-}
-
 /// Sends the call and waits until `waiting` calls wait. Counting them first would miss calls that are repeated at that
 /// moment, because the listening connection has just been opened.
 fn begin(gateway: &Gateway, sql: &str, waiting: u64) -> Line {
@@ -79,7 +75,7 @@ fn words(answer: &Answer) -> Vec<String> {
 #[test]
 fn a_waiting_call_is_answered_when_any_writer_adds_a_word() {
     let gateway = stage("woken", FOR_EVER);
-    let other = Gateway::start(&["--lanes", "1"]);
+    let other = Gateway::start(&patient(&["--lanes", "1"]));
     for (port, word) in [(gateway.port(), "same"), (other.port(), "other"), (server().port(), "direct")] {
         let mut line = begin(&gateway, &take("woken", FOR_EVER), 1);
         put(port, "woken", word);
@@ -140,7 +136,7 @@ fn each_word_goes_to_one_waiting_call() {
         lines.iter_mut().map(|line| words(&line.answer())[0].parse().unwrap()).collect();
     got.sort_unstable();
     assert_eq!(got, (0..12).collect::<Vec<_>>());
-    assert_eq!(gateway.metric("hotrow_waiting_calls"), 1);
+    until_waiting(&gateway, 1);
     put(gateway.port(), "others", "late");
     assert_eq!(words(&other.answer()), ["late"]);
 }
@@ -176,14 +172,19 @@ fn a_call_without_a_notification_is_repeated_after_its_twins_interval() {
 
 #[test]
 fn killing_the_listening_connection_loses_no_word() {
-    let gateway = stage("deaf", FOR_EVER);
+    // Its own server, because the test ends the listening connections of all gateways.
+    let server = PrivateServer::builder().label("deaf").start().unwrap();
+    migrate(&server.url());
+    server.query(include_str!("boxes.sql")).unwrap();
+    server.query(&format!("insert into boxes.box values ('deaf', '{FOR_EVER}')")).unwrap();
+    let gateway = Gateway::in_front_of(&server.url(), &patient(&["--lanes", "1"]));
     for word in ["one", "two", "three"] {
         let mut line = begin(&gateway, &take("deaf", FOR_EVER), 1);
-        until("the gateway listens", || listeners() != "0");
-        direct(
-            "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'hotrow listener'",
-        );
-        put(server().port(), "deaf", word);
+        until("the gateway listens", || {
+            let end = "select pg_terminate_backend(pid, 30000) from pg_stat_activity where application_name = 'hotrow listener'";
+            !server.query(end).unwrap().is_empty()
+        });
+        put(server.port(), "deaf", word);
         assert_eq!(words(&line.answer()), [word]);
     }
 }
@@ -241,7 +242,7 @@ async fn a_waiting_call_that_is_cancelled_ends_at_once() {
     let (ended, client) = waits.await.unwrap();
     assert_eq!(ended.unwrap_err().code().unwrap().code(), "57014");
     client.simple_query("select 1").await.unwrap();
-    assert_eq!(gateway.metric("hotrow_waiting_calls"), 0);
+    until_waiting(&gateway, 0);
     connection.abort();
 }
 

@@ -14,7 +14,7 @@ use hotrow_testkit::line::{Line, Until};
 use crate::client::connect;
 use crate::history::PATIENCE;
 use crate::migrate;
-use crate::planted::{Fault, missed};
+use crate::planted::{CROWDS_MAX, Fault, missed};
 
 /// Few inboxes, because their readers and writers should meet.
 pub const INBOXES: i64 = 6;
@@ -289,13 +289,16 @@ const UNLOCKED: [Fault; 1] =
 
 #[test]
 fn readers_that_do_not_lock_an_inbox_are_noticed() {
-    let server = prepared("feedplanted");
-    let gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];
-    let missed = missed(&mut connect(server.port()).unwrap(), &UNLOCKED, |_, _| {
-        let feeds = run(&[gateways[0].port(), server.port(), gateways[1].port()], 2, |_| {});
-        let found = check(&feeds, server.port());
-        println!("{found:?}");
-        found.is_err()
-    });
-    assert_eq!(missed, []);
+    let is_noticed = |crowd: usize| {
+        let server = prepared(&format!("feedplanted{crowd}"));
+        let gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];
+        let missed = missed(&mut connect(server.port()).unwrap(), &UNLOCKED, |_, _| {
+            let feeds = run(&[gateways[0].port(), server.port(), gateways[1].port()], 2, |_| {});
+            let found = check(&feeds, server.port());
+            eprintln!("{found:?}");
+            found.is_err()
+        });
+        missed.is_empty()
+    };
+    assert!((0..CROWDS_MAX).any(is_noticed), "the fault was not noticed");
 }

@@ -11,7 +11,8 @@ use crate::same_as_model::difference;
 use crate::stage::Stage;
 
 const SEEDS_MAX: u64 = 400;
-const CROWDS_MAX: usize = 4;
+/// Number of crowds until a race that a fault allows must have happened.
+pub const CROWDS_MAX: usize = 4;
 
 /// A fault: the function, with its schema if that is not `hotrow`, the replaced text, and its replacement.
 pub type Fault = (&'static str, &'static str, &'static str);

@@ -3,6 +3,7 @@
 //! runs again.
 
 use hotrow_model::{Command, World, script};
+use hotrow_testkit::first_seed;
 
 use crate::installed;
 use crate::stage::Stage;
@@ -80,11 +81,15 @@ fn random_commands_get_the_models_answers() {
     none_differs(SEEDS, |seed| difference(&mut stage, seed));
 }
 
-/// Searches for a difference with `count` random seeds, or with the seed in `HOTROW_SEED`, and shows it.
+/// Searches for a difference with `count` seeds, or with the seed in `HOTROW_SEED`, and shows it.
 pub fn none_differs(count: u64, mut difference: impl FnMut(u64) -> Option<String>) {
     let seeds = match std::env::var("HOTROW_SEED") {
         Ok(seed) => vec![seed.parse().expect("a number")],
-        Err(_) => (0..count).map(|_| fastrand::u64(..)).collect(),
+        Err(_) => {
+            let first = first_seed();
+            eprintln!("seeds {first} to {}", first + count - 1);
+            (first..first + count).collect()
+        }
     };
     for seed in seeds {
         if let Some(difference) = difference(seed) {

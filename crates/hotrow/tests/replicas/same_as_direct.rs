@@ -72,11 +72,7 @@ async fn a_session_that_reads_from_replicas_gets_the_answers_of_a_direct_connect
         .await
         .unwrap();
     stage.reader().await;
-    let seed = std::env::var("HOTROW_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok())
-        .unwrap_or_else(|| fastrand::u64(..));
-    println!("HOTROW_SEED={seed}");
+    let seed = hotrow_testkit::seed();
     let mut sessions = tokio::task::JoinSet::new();
     for session in 0..SESSIONS {
         let client = stage.client().await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{Stage, read};
-use hotrow_testkit::{connect, rows};
+use hotrow_testkit::{connect, patient, rows};
 
 async fn value(client: &tokio_postgres::Client) -> String {
     rows(client, "show hotrow.reads").await.unwrap()[0][0].clone().unwrap()
@@ -50,7 +50,9 @@ async fn the_setting_is_the_gateways_own() {
 
 #[tokio::test]
 async fn only_reads_by_key_outside_of_transactions_run_on_replicas() {
-    let stage = Stage::new(&[]).await;
+    // The read waits until a replica has the client's own update, however busy the machine is.
+    let options = ["--replica-wait-ms", "20000", "--replica-lag-max-ms", "86400000"];
+    let stage = Stage::new(&patient(&options)).await;
     let client = stage.reader().await;
     let before = stage.replica_reads();
     for text in [

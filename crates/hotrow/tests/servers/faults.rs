@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hotrow_testkit::line::Line;
 use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
-use hotrow_testkit::{Gateway, sqlstate, try_connect, until, value};
+use hotrow_testkit::{Gateway, PATIENCE, sqlstate, try_connect, until, value};
 
 use crate::{Stage, client, config, databases, servers, write};
 
@@ -20,8 +20,8 @@ async fn prepare(stage: &Stage) {
     }
 }
 
-/// Packed and passed-through work, and a log-in, on the database `left`.
-async fn works(gateway: &Gateway) {
+/// Packed and passed-through work, and a log-in, on the database `left`. Returns the time that it took.
+async fn works(gateway: &Gateway) -> Duration {
     let work = async {
         let client = client(gateway.port(), "left").await;
         for _ in 0..3 {
@@ -30,8 +30,8 @@ async fn works(gateway: &Gateway) {
         }
     };
     let began = Instant::now();
-    tokio::time::timeout(AT_ONCE, work).await.expect("a client of the living server does not wait");
-    assert!(began.elapsed() < AT_ONCE);
+    tokio::time::timeout(PATIENCE, work).await.expect("a client of the living server does not wait");
+    began.elapsed()
 }
 
 #[tokio::test]
@@ -61,9 +61,12 @@ async fn a_server_that_is_killed_or_hangs_holds_up_no_client_of_another() {
         let right = config(gateway.port(), "right").application_name("late").clone();
         let late = tokio::spawn(async move { try_connect(&right).await.map(drop) });
         tokio::time::sleep(Duration::from_millis(300)).await; // they have begun to wait, or begin during the work below
+        let mut times = Vec::new();
         for _ in 0..5 {
-            works(&gateway).await;
+            times.push(works(&gateway).await);
         }
+        // A busy machine can make one of them slow. A hold-up by the other server would make all slow.
+        assert!(times.iter().filter(|time| **time >= AT_ONCE).count() <= 1, "{times:?}");
         assert!(waiting.iter().any(|client| !client.is_finished()), "the others wait for their server");
         if hangs {
             stage.two.thaw().unwrap()

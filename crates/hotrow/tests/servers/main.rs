@@ -11,7 +11,7 @@ mod reload;
 use std::path::{Path, PathBuf};
 
 use hotrow_postgres::PrivateServer;
-use hotrow_testkit::{Gateway, connect, try_connect, until};
+use hotrow_testkit::{Gateway, connect, patient, try_connect, until};
 use nix::sys::signal::Signal;
 use tokio_postgres::{Client, Config};
 
@@ -33,10 +33,11 @@ impl Stage {
         servers(self.one.port(), self.two.port())
     }
 
-    /// A gateway with these tables, as text of the settings file, before those of the servers.
+    /// A gateway with these tables, as text of the settings file, before those of the servers. Its lanes are patient unless the
+    /// options say otherwise.
     fn gateway(&self, settings: &str, options: &[&str]) -> Gateway {
         let file = self.file("hotrow.toml", &format!("{settings}\n{}", self.servers()));
-        Gateway::with(&[&["--config", file.to_str().unwrap()], options].concat())
+        Gateway::with(&patient(&[&["--config", file.to_str().unwrap()], options].concat()))
     }
 
     fn file(&self, name: &str, text: &str) -> PathBuf {

@@ -211,8 +211,8 @@ async fn the_schema_pack_is_kept_in_each_database_and_http_serves_the_first() {
     }
     let tables =
         databases(&[("left", "one", "database = \"postgres\""), ("right", "two", "database = \"postgres\"")]);
-    let port = hotrow_testkit::free_port();
-    let gateway = stage.gateway(&tables, &["--http", &format!("127.0.0.1:{port}")]);
+    let gateway = stage.gateway(&tables, &["--http", "127.0.0.1:0"]);
+    let port = gateway.http_port();
     request(port, "PUT", "/v1/counters/visits").await;
     request(port, "POST", "/v1/counters/visits/increment").await;
     let counters = "select value from hotrow.counter('visits')";

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hotrow_testkit::raw::{Raw, bind, execute, parse, sync, tags};
 use hotrow_testkit::{
-    Gateway, PATIENCE, config, connect, rows, server, sqlstate, until, until_it_blocks, value,
+    Gateway, PATIENCE, config, connect, patient, rows, server, sqlstate, until, until_it_blocks, value,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
@@ -65,7 +65,7 @@ async fn a_cancel_request_cancels_only_its_own_statement() {
 
 #[tokio::test]
 async fn a_packed_update_that_waits_for_a_lock_can_be_cancelled() {
-    let stage = Stage::new(&[]).await;
+    let stage = Stage::new(&["--lane-lock-timeout-ms", "2000"]).await;
     let (client, bystander) = (stage.client().await, stage.client().await);
     assert!(stage.packs(&client).await);
     stage.direct.batch_execute("begin; update t set n = n where id = 1").await.unwrap();
@@ -146,7 +146,7 @@ async fn carry(mut gateway: TcpStream, arrived: Arc<Notify>, passes: Arc<Notify>
 async fn a_connection_serves_no_other_client_while_a_cancel_request_for_it_is_on_its_way() {
     let proxy = CancelProxy::open().await;
     let upstream = format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", proxy.port);
-    let gateway = Gateway::in_front_of(&upstream, &["--held-connections-max", "1"]);
+    let gateway = Gateway::in_front_of(&upstream, &patient(&["--held-connections-max", "1"]));
     let stage = Stage { gateway, ..Stage::new(&[]).await };
     let (first, second, third) = (stage.client().await, stage.client().await, stage.client().await);
     assert!(stage.packs(&third).await);
@@ -226,7 +226,7 @@ async fn a_unit_that_waits_in_a_lane_can_be_cancelled() {
 
 #[tokio::test]
 async fn a_unit_that_is_cancelled_while_it_waits_for_a_connection_gives_its_name_no_meaning() {
-    let stage = Stage::new(&["--held-connections-max", "2"]).await;
+    let stage = Stage::new(&["--held-connections-max", "2", "--lane-lock-timeout-ms", "2000"]).await;
     let options = format!("-c search_path={}", stage.schema);
     let parameters = [("options", &*options)];
     let (mut raw, replies) = Raw::log_in_with(stage.gateway.port(), &parameters).await;

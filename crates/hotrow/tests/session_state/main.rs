@@ -24,14 +24,53 @@ mod transactions;
 mod views;
 mod with;
 
-use hotrow_testkit::{Gateway, connect, new_database, new_schema, value};
+use std::time::{Duration, Instant};
+
+use hotrow_testkit::{Gateway, PATIENCE, connect, new_database, new_schema, patient, value};
 use tokio_postgres::{Client, Config};
 
 hotrow_testkit::shared_server!();
 
 const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n";
 
-/// A table with two rows and a gateway in front of it.
+/// The gateway reads the catalogue again five times per second.
+const SHORT_CATALOGUE_AGE: &[&str] = &["--catalogue-age-ms", "200"];
+/// With the default age, the gateway would take longer to notice a change.
+const NOTICED_WITHIN: Duration = Duration::from_secs(2);
+/// With the default age, it would take many more looks to see that the change was noticed. On a busy machine each look can
+/// take a second.
+const FEW_LOOKS: usize = 8;
+
+/// How long it took until a change was noticed, and how many looks.
+type Noticed = (Duration, usize);
+
+/// Looks until the change is noticed.
+async fn noticed(what: &str, mut look: impl AsyncFnMut() -> bool) -> Noticed {
+    let since = Instant::now();
+    let mut looks = 1;
+    while !look().await {
+        assert!(since.elapsed() < PATIENCE, "timed out while waiting until {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        looks += 1;
+    }
+    (since.elapsed(), looks)
+}
+
+/// Asserts that the gateway notices a change soon. `change` makes one. A busy machine can delay one of three tries.
+async fn is_noticed_soon(mut change: impl AsyncFnMut() -> Noticed) {
+    let mut took = Vec::new();
+    for _ in 0..3 {
+        let (time, looks) = change().await;
+        if time < NOTICED_WITHIN || looks <= FEW_LOOKS {
+            return;
+        }
+        took.push((time, looks));
+    }
+    panic!("noticed after {took:?}");
+}
+
+/// A table with two rows and a gateway in front of it. Its lanes are patient unless the options say otherwise, because tests
+/// count packed units.
 struct Stage {
     gateway: Gateway,
     database: String,
@@ -59,7 +98,7 @@ impl Stage {
             .batch_execute("create table t (id int primary key, n int); insert into t values (1, 0), (2, 0)")
             .await
             .unwrap();
-        Self { gateway: Gateway::start(options), database: database.to_owned(), schema, direct }
+        Self { gateway: Gateway::start(&patient(options)), database: database.to_owned(), schema, direct }
     }
 
     async fn client(&self) -> Client {

@@ -2,7 +2,7 @@
 //! another one that shares its connection, has had since.
 
 use hotrow_testkit::raw::{Message, bind, close, execute, parse, query, sync};
-use hotrow_testkit::{Gateway, config_in, connect, until};
+use hotrow_testkit::{Gateway, PATIENT_LANES, config_in, connect, until};
 
 use crate::settings::{comparable, databases, own_server, session};
 
@@ -224,7 +224,7 @@ async fn a_refused_read_of_a_sequence_leaves_the_unnamed_statement() {
 #[tokio::test]
 async fn a_session_is_packed_again_when_its_names_mean_the_same_everywhere() {
     let (_client, [_, through]) = databases().await;
-    let gateway = Gateway::start(&[]);
+    let gateway = Gateway::start(&PATIENT_LANES);
     let mut session = session(gateway.port(), &through).await;
     let update = "update t set n = n + 1 where id = 1";
     let packs = async |session: &mut hotrow_testkit::raw::Raw| {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hotrow_testkit::{connect, rows, until, value};
+use hotrow_testkit::{PATIENCE, connect, rows, until, value};
 
 use crate::Stage;
 
@@ -24,7 +24,7 @@ async fn a_lock_that_a_changed_trigger_takes_does_not_stay_on_the_lane() {
     stage.direct.batch_execute(&trigger("perform pg_advisory_lock(80);")).await.unwrap();
     // The batch takes the lock and is rolled back. Then the unit runs on its session's connection and the lock stays
     // there.
-    let updated = tokio::time::timeout(Duration::from_secs(10), value(&client, crate::UPDATE)).await;
+    let updated = tokio::time::timeout(PATIENCE, value(&client, crate::UPDATE)).await;
     assert_eq!(updated.expect("the lane's connection has released the lock"), "3");
     let holders = "select a.application_name from pg_locks l join pg_stat_activity a using (pid)
         where locktype = 'advisory' and objid = 80 and granted";

@@ -3,7 +3,7 @@
 
 use hotrow_postgres::PrivateServer;
 use hotrow_testkit::raw::{Message, Raw, bind, execute, parse, query, startup, sync};
-use hotrow_testkit::{Gateway, connect, new_schema, rows, server, until};
+use hotrow_testkit::{Gateway, PATIENT_LANES, connect, new_schema, rows, server, until};
 use tokio_postgres::Client;
 
 const TABLE: &str = "
@@ -76,7 +76,7 @@ pub fn comparable(messages: Vec<Message>) -> Vec<Message> {
 #[tokio::test]
 async fn every_setting_is_as_directly() {
     let (client, [direct, through]) = databases().await;
-    let gateway = Gateway::start(&[]);
+    let gateway = Gateway::start(&PATIENT_LANES);
     let (mut packed, mut settings) = (0, 0);
     for row in rows(&client, OTHER_VALUES).await.unwrap() {
         let [Some(name), Some(value)] = &row[..] else { panic!("{row:?}") };
@@ -121,7 +121,7 @@ async fn every_setting_is_as_directly() {
 #[tokio::test]
 async fn a_set_to_the_value_in_force_needs_no_connection() {
     let (_client, [direct, through]) = databases().await;
-    let gateway = Gateway::start(&[]);
+    let gateway = Gateway::start(&PATIENT_LANES);
     for set in
         ["set work_mem = '5MB'", "set session time zone 'Asia/Tokyo'", "set search_path to public, pg_temp"]
     {
@@ -244,7 +244,7 @@ async fn prepared_statements_are_not_read_again_after_a_set() {
 #[tokio::test]
 async fn a_late_cancel_request_or_a_short_timeout_changes_no_setting() {
     let (_client, [_, through]) = databases().await;
-    let gateway = Gateway::start(&[]);
+    let gateway = Gateway::start(&PATIENT_LANES);
     for timeout in ["0", "1ms"] {
         for _ in 0..30 {
             let config = hotrow_testkit::config_in(gateway.port(), "public");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hotrow_postgres::PrivateServer;
-use hotrow_testkit::{free_port, program};
+use hotrow_testkit::{ReservedPort, patient, program};
 use payments::http::Client;
 use payments::signature::sign;
 use serde_json::{Value, json};
@@ -43,6 +43,8 @@ pub struct Stage {
     pub gateways_port: u16,
     metrics_port: u16,
     pub client: Client,
+    /// Programs keep their ports while they are killed and restarted.
+    _ports: [ReservedPort; 4],
     _books: TempDir,
     _room: SemaphorePermit<'static>,
 }
@@ -84,29 +86,39 @@ impl Stage {
         Self::build(Plan::Direct, settings).await
     }
 
+    /// A plain server behind a Hotrow with one patient lane, for tests that count packed units. While one of several lanes is
+    /// slow, its units move to others, and then the lanes wait for each other's rows.
+    pub async fn through_patient_hotrow(settings: &[(&str, &str)]) -> Self {
+        let room = ROOM.acquire().await.unwrap();
+        tokio::task::block_in_place(|| {
+            Self::open(room, Plan::ThroughHotrow, &patient(&["--lanes", "1"]), settings)
+        })
+    }
+
     /// The same with this database setup and other settings of the service.
     pub async fn build(plan: Plan, settings: &[(&str, &str)]) -> Self {
         let room = ROOM.acquire().await.unwrap();
-        tokio::task::block_in_place(|| Self::open(room, plan, settings))
+        tokio::task::block_in_place(|| Self::open(room, plan, &[], settings))
     }
 
-    fn open(room: SemaphorePermit<'static>, plan: Plan, settings: &[(&str, &str)]) -> Self {
+    /// `options` are further ones of Hotrow.
+    fn open(room: SemaphorePermit<'static>, plan: Plan, options: &[&str], settings: &[(&str, &str)]) -> Self {
         let server = PrivateServer::builder().label("payments").start().unwrap();
         if plan.has_queues() {
             hotrow_testkit::migrate(&server.url());
         }
-        let (mut url, metrics_port) = (server.url(), free_port());
+        let mut url = server.url();
+        let ports = [(); 4].map(|()| ReservedPort::find());
+        let [port, metrics_port, service_port, gateways_port] = ports.each_ref().map(ReservedPort::number);
         let hotrow = plan.is_through_hotrow().then(|| {
-            let port = free_port();
             let listen = format!("127.0.0.1:{port}");
             let metrics = format!("127.0.0.1:{metrics_port}");
             let arguments =
                 ["serve", "--upstream", &server.url(), "--listen", &listen, "--metrics", &metrics];
             url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
-            Program::start(&program("hotrow"), &arguments, &[])
+            Program::start(&program("hotrow"), &[&arguments, options].concat(), &[])
         });
         let books = TempDir::new().unwrap();
-        let (service_port, gateways_port) = (free_port(), free_port());
         let (listen, gateways_listen) =
             (format!("127.0.0.1:{service_port}"), format!("127.0.0.1:{gateways_port}"));
         let gateways_url = format!("http://{gateways_listen}");
@@ -149,6 +161,7 @@ impl Stage {
             gateways_port,
             metrics_port,
             client,
+            _ports: ports,
             _books: books,
             _room: room,
         }

@@ -26,8 +26,8 @@ async fn hotrow_killed_under_load_loses_and_duplicates_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_statement_of_a_payment_is_packed() {
     // All steps are fast, so a worker finds no work.
-    let stage =
-        Stage::build(Plan::ThroughHotrow, &[("RECONCILE_SECONDS", "600"), ("GATEWAY_SECONDS", "60")]).await;
+    let settings = [("RECONCILE_SECONDS", "600"), ("GATEWAY_SECONDS", "60")];
+    let stage = Stage::through_patient_hotrow(&settings).await;
     stage.behave(&GATEWAYS, json!({ "webhooks_url": "" })).await;
     let load = Load::start(&stage.caller(), 32);
     load.wait_for(100).await; // by then all connections have prepared all statements
