@@ -10,7 +10,7 @@ use super::output::{ACCESS_FILE, Converted, keyword};
 use super::pgbouncer::pool;
 
 /// Keys of `[general]` that are converted.
-const GENERAL: [&str; 18] = [
+const GENERAL: [&str; 16] = [
     "host",
     "port",
     "enable_prometheus_exporter",
@@ -26,13 +26,12 @@ const GENERAL: [&str; 18] = [
     "auth_query",
     "auth_query_user",
     "auth_query_password",
-    "admin_auth_type",
     "idle_client_in_transaction_timeout",
-    "statement_timeout",
 ];
 /// Keys of a pool that are converted.
-const POOL: [&str; 6] =
-    ["users", "shards", "auth_query", "auth_query_user", "auth_query_password", "idle_timeout"];
+const POOL: [&str; 4] = ["users", "shards", "auth_query_user", "auth_query_password"];
+/// Keys of a shard that are converted.
+const SHARD: [&str; 2] = ["servers", "database"];
 /// Keys of a pool's user that are converted.
 const USER: [&str; 6] =
     ["username", "password", "pool_size", "statement_timeout", "server_username", "server_password"];
@@ -205,9 +204,9 @@ fn database(name: &str, table: &Table, general: &Table, converted: &mut Converte
         }
         let held = number(user, "pool_size").filter(|size| *size > 0).map(|size| size.min(100_000));
         if forced {
-            if held.is_some() || !settings.is_empty() {
+            for key in ["pool_size", "statement_timeout"].into_iter().filter(|key| user.contains_key(*key)) {
                 converted.note(
-                    here.clone(),
+                    format!("{here}.{key}"),
                     "its users share the connections of one user: write a [[pool]] table for the database",
                 );
             }
@@ -217,6 +216,14 @@ fn database(name: &str, table: &Table, general: &Table, converted: &mut Converte
         advise(&here, user, &USER, converted);
     }
     advise(&place, table, &POOL, converted);
+    for (index, shard) in table.get("shards").and_then(Value::as_table).into_iter().flatten() {
+        advise(
+            &format!("{place}.shards.{index}"),
+            shard.as_table().unwrap_or(&Table::new()),
+            &SHARD,
+            converted,
+        );
+    }
 }
 
 /// The name of the `[[server]]` table of a shard.
