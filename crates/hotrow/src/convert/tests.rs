@@ -190,7 +190,7 @@ fn pools_of_pgcat_reach_the_same_servers() {
 /// The keys of a table and of the tables in it, each with its path.
 fn keys(table: &toml::Table, path: &[String], found: &mut Vec<Vec<String>>) {
     for (key, value) in table {
-        let here = [path, &[key.clone()]].concat();
+        let here = [path, std::slice::from_ref(key)].concat();
         match value.as_table() {
             Some(inner) if key != "plugins" => keys(inner, &here, found),
             _ => found.push(here),
