@@ -38,23 +38,10 @@ impl Cluster {
         workers: usize,
         change: impl Fn(crate::Builder) -> crate::Builder,
     ) -> Result<Self, Error> {
-        let server = |label: &str| {
-            let builder = PrivateServer::builder()
-                .binaries(binaries.clone())
-                .label(label)
-                .setting("shared_preload_libraries", "citus")
-                .setting("max_connections", CONNECTIONS)
-                .setting("max_prepared_transactions", CONNECTIONS)
-                .setting("wal_level", "logical")
-                // The private servers have no certificates.
-                .setting("citus.node_conninfo", "sslmode=disable");
-            let server = change(builder).start()?;
-            server.query("create extension citus")?;
-            Ok(server)
-        };
-        let coordinator = server("coordinator")?;
+        let node = |label: &str| Self::node(binaries, label, &change);
+        let coordinator = node("coordinator")?;
         let workers = (1..=workers)
-            .map(|number| server(&format!("worker{number}")))
+            .map(|number| node(&format!("worker{number}")))
             .collect::<Result<Vec<_>, Error>>()?;
         coordinator
             .query(&format!("select citus_set_coordinator_host('127.0.0.1', {})", coordinator.port()))?;
@@ -62,5 +49,25 @@ impl Cluster {
             coordinator.query(&format!("select citus_add_node('127.0.0.1', {})", worker.port()))?;
         }
         Ok(Cluster { coordinator, workers })
+    }
+
+    /// Starts a server that belongs to no cluster yet.
+    pub fn node(
+        binaries: &Binaries,
+        label: &str,
+        change: impl FnOnce(crate::Builder) -> crate::Builder,
+    ) -> Result<PrivateServer, Error> {
+        let builder = PrivateServer::builder()
+            .binaries(binaries.clone())
+            .label(label)
+            .setting("shared_preload_libraries", "citus")
+            .setting("max_connections", CONNECTIONS)
+            .setting("max_prepared_transactions", CONNECTIONS)
+            .setting("wal_level", "logical")
+            // The private servers have no certificates.
+            .setting("citus.node_conninfo", "sslmode=disable");
+        let server = change(builder).start()?;
+        server.query("create extension citus")?;
+        Ok(server)
     }
 }

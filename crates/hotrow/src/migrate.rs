@@ -26,9 +26,9 @@ pub struct Args {
     /// of each shard of a distributed pack and on each node, and the role with its grants. It does not cover tables, settings, merge rules, or other objects in the schema.
     #[arg(long)]
     check: bool,
-    /// Distribute counters, sales and queues over the nodes of a cluster of Citus 12 or later; feeds stay on the coordinator
+    /// Distribute counters, sales, queues and feeds over the nodes of a cluster of Citus 12 or later
     ///
-    /// The URL names the coordinator. Counters, sales and queues that exist are moved in one transaction, and calls wait for it.
+    /// The URL names the coordinator. Rows that exist are moved in one transaction, and calls wait for it.
     /// An interrupted run is completed by the next one. docs/citus.md lists the differences from a pack on one server.
     #[arg(long, conflicts_with_all = ["check", "dry_run"])]
     distribute: bool,

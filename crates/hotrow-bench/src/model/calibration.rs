@@ -43,11 +43,18 @@ pub struct Run {
     /// Workers of a cluster, or 0 for one server.
     #[serde(default)]
     pub workers: usize,
+    /// Gateways, if the requests go through Hotrow. The clients are divided evenly.
+    #[serde(default = "one")]
+    pub gateways: usize,
     /// Requests per second.
     pub per_second: f64,
     /// Whether the run only tests the constants.
     #[serde(default)]
     pub held_out: bool,
+}
+
+fn one() -> usize {
+    1
 }
 
 /// A run with its simulated figure.
@@ -135,7 +142,7 @@ fn simulated(costs: &Costs, run: &Run) -> f64 {
         machines: Machines::Shared,
         nodes: run.workers.max(1),
         coordinator: run.workers > 0,
-        gateways: 1,
+        gateways: run.gateways,
         way,
         work: run.work,
         rows: if run.work == Work::Hot { 1 } else { 1_000_000 },

@@ -93,7 +93,11 @@ pub fn calibration_table(calibration: &Calibration, compared: &[Vec<Compared>]) 
             let _ = writeln!(
                 text,
                 "| {requests} | {} | {} | {} | {} | {} | {:+.0} % | {} |",
-                if run.through_hotrow { "Hotrow" } else { "direct" },
+                match run.gateways {
+                    _ if !run.through_hotrow => "direct".to_owned(),
+                    1 => "Hotrow".to_owned(),
+                    several => format!("Hotrow, {several} gateways"),
+                },
                 run.clients,
                 run.flush_added / 1_000.0,
                 whole(run.per_second),

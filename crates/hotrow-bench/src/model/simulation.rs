@@ -225,10 +225,16 @@ impl Simulation<'_> {
         self.at(self.now + nanoseconds(self.world.costs.hop + network), step);
     }
 
-    fn ask(&mut self) {
-        let row = self.keys.next(&mut self.random);
+    /// The next gateway in turn, for a client that connects.
+    fn choose_gateway(&mut self) -> usize {
         let gateway = self.next_gateway;
         self.next_gateway = (gateway + 1) % self.world.gateways.max(1);
+        gateway
+    }
+
+    /// A client of this gateway makes a request.
+    fn ask(&mut self, gateway: usize) {
+        let row = self.keys.next(&mut self.random);
         let node = node_of(row, self.world.nodes);
         let request = Request { since: self.now, row, node, gateway, alone: None };
         let place = match self.free_requests.pop() {
@@ -253,7 +259,7 @@ impl Simulation<'_> {
         }
         self.free_requests.push(place);
         if let Arrivals::Closed(_) = self.world.arrivals {
-            self.ask();
+            self.ask(self.requests[place].gateway);
         }
     }
 
@@ -268,7 +274,8 @@ impl Simulation<'_> {
             }
             Step::Due => {
                 let Arrivals::Open(rate) = self.world.arrivals else { return };
-                self.ask();
+                let gateway = self.choose_gateway();
+                self.ask(gateway);
                 let gap = -(1.0 - self.random.f64()).ln() / rate * 1e6;
                 self.at(self.now + nanoseconds(gap), Step::Due);
             }

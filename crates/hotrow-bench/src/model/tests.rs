@@ -5,6 +5,7 @@ use super::page::calibration_table;
 use super::scale::{Point, world};
 use super::simulation::simulate;
 use super::world::{Arrivals, Machines, Resource, Way, World};
+use crate::report::numbers::whole;
 
 /// The largest error of a run that was used to find the constants.
 const ERROR_MAX: f64 = 0.25;
@@ -29,6 +30,23 @@ fn simulated_runs_agree_with_measured_ones() {
     let table = calibration_table(&calibration, &all);
     let page = include_str!("../../../../docs/scale/tables.md");
     assert!(page.contains(&table), "make docs/scale again: hotrow bench model --out docs/scale");
+}
+
+/// If a page gets new figures, the constants have to follow.
+#[test]
+fn every_measured_run_is_on_the_page_that_its_machine_names() {
+    let pages = [
+        ("benchmarks/figures.md", include_str!("../../../../docs/benchmarks/figures.md")),
+        ("citus.md", include_str!("../../../../docs/citus.md")),
+        ("fleet.md", include_str!("../../../../docs/fleet.md")),
+    ];
+    for machine in Calibration::own().machines {
+        let (_, page) = pages.iter().find(|(name, _)| machine.source.starts_with(name)).unwrap();
+        for run in machine.runs {
+            let figure = whole(run.per_second);
+            assert!(page.contains(&figure), "{} does not have {figure}: {run:?}", machine.source);
+        }
+    }
 }
 
 fn point(rate: f64) -> Point {

@@ -1,5 +1,6 @@
 //! Prints the decision about a statement and its reason, as `hotrow explain` shows them; decides nothing.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::distribution::Distribution;
@@ -177,8 +178,8 @@ fn node(packing: &Packing, distribution: &Distribution, literals: &[String]) -> 
     if shards.iter().any(|shard| shard.node != first.node) {
         return "several: it runs at the pool's server".to_owned();
     }
-    let mut numbers: Vec<String> = shards.iter().map(|shard| shard.id.to_string()).collect();
-    numbers.dedup();
+    let numbers: BTreeSet<i64> = shards.iter().map(|shard| shard.id).collect();
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
     let address = distribution.node(first.node).map(|node| format!(" ({}:{})", node.host, node.port));
     format!("{}{}, shard {}", first.node, address.unwrap_or_default(), numbers.join(", "))
 }

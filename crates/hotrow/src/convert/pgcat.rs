@@ -10,7 +10,7 @@ use super::output::{ACCESS_FILE, Converted, keyword};
 use super::pgbouncer::pool;
 
 /// Keys of `[general]` that are converted.
-const GENERAL: [&str; 18] = [
+const GENERAL: [&str; 16] = [
     "host",
     "port",
     "enable_prometheus_exporter",
@@ -26,13 +26,12 @@ const GENERAL: [&str; 18] = [
     "auth_query",
     "auth_query_user",
     "auth_query_password",
-    "admin_auth_type",
     "idle_client_in_transaction_timeout",
-    "statement_timeout",
 ];
 /// Keys of a pool that are converted.
-const POOL: [&str; 6] =
-    ["users", "shards", "auth_query", "auth_query_user", "auth_query_password", "idle_timeout"];
+const POOL: [&str; 4] = ["users", "shards", "auth_query_user", "auth_query_password"];
+/// Keys of a shard that are converted.
+const SHARD: [&str; 2] = ["servers", "database"];
 /// Keys of a pool's user that are converted.
 const USER: [&str; 6] =
     ["username", "password", "pool_size", "statement_timeout", "server_username", "server_password"];
@@ -190,33 +189,42 @@ fn database(name: &str, table: &Table, general: &Table, converted: &mut Converte
         ),
         _ => {}
     }
-    let forced = row.contains_key("user");
+    let is_forced = row.contains_key("user");
     converted.database(row);
-    for (number_of, user) in &users {
-        let here = format!("{place}.users.{number_of}");
-        let Some(username) = text(user, "username") else {
-            converted.note(here, "it has no username");
-            continue;
-        };
-        add_user(username, text(user, "password"), &here, converted);
-        let mut settings = BTreeMap::new();
-        if let Some(timeout) = number(user, "statement_timeout").filter(|value| *value > 0) {
-            settings.insert("statement_timeout", format!("{timeout}ms"));
-        }
-        let held = number(user, "pool_size").filter(|size| *size > 0).map(|size| size.min(100_000));
-        if forced {
-            if held.is_some() || !settings.is_empty() {
-                converted.note(
-                    here.clone(),
-                    "its users share the connections of one user: write a [[pool]] table for the database",
-                );
-            }
-        } else {
-            converted.pool(pool(Some(name), Some(username), held, None, &settings));
-        }
-        advise(&here, user, &USER, converted);
+    for (index, user) in &users {
+        pool_of_user(name, (index.as_str(), *user), is_forced, converted);
     }
     advise(&place, table, &POOL, converted);
+    for (index, shard) in table.get("shards").and_then(Value::as_table).into_iter().flatten() {
+        if let Some(shard) = shard.as_table() {
+            advise(&format!("{place}.shards.{index}"), shard, &SHARD, converted);
+        }
+    }
+}
+
+/// A user of a pool. If the pool's users are one user at the server, they have no bounds of their own.
+fn pool_of_user(pool_name: &str, (index, user): (&str, &Table), is_forced: bool, converted: &mut Converted) {
+    let here = format!("pools.{pool_name}.users.{index}");
+    let Some(username) = text(user, "username") else {
+        return converted.note(here, "it has no username");
+    };
+    add_user(username, text(user, "password"), &here, converted);
+    let mut settings = BTreeMap::new();
+    if let Some(timeout) = number(user, "statement_timeout").filter(|value| *value > 0) {
+        settings.insert("statement_timeout", format!("{timeout}ms"));
+    }
+    let held = number(user, "pool_size").filter(|size| *size > 0).map(|size| size.min(100_000));
+    if is_forced {
+        for key in ["pool_size", "statement_timeout"].into_iter().filter(|key| user.contains_key(*key)) {
+            converted.note(
+                format!("{here}.{key}"),
+                "its users share the connections of one user: write a [[pool]] table for the database",
+            );
+        }
+    } else {
+        converted.pool(pool(Some(pool_name), Some(username), held, None, &settings));
+    }
+    advise(&here, user, &USER, converted);
 }
 
 /// The name of the `[[server]]` table of a shard.

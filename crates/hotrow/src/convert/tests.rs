@@ -186,3 +186,40 @@ fn pools_of_pgcat_reach_the_same_servers() {
         assert!(!note.text.contains("apps") && !note.text.contains("other \"pass"), "a note has a password");
     }
 }
+
+/// The keys of a table and of the tables in it, each with its path.
+fn keys(table: &toml::Table, path: &[String], found: &mut Vec<Vec<String>>) {
+    for (key, value) in table {
+        let here = [path, std::slice::from_ref(key)].concat();
+        match value.as_table() {
+            Some(inner) if key != "plugins" => keys(inner, &here, found),
+            _ => found.push(here),
+        }
+    }
+}
+
+#[test]
+fn every_key_of_pgcat_is_converted_or_has_advice() {
+    let whole: toml::Table = include_str!("samples/pgcat_all.toml").parse().unwrap();
+    let result = |table: &toml::Table| {
+        let converted = pgcat::convert(&table.to_string()).unwrap();
+        let text = format!("{}{}{:?}", converted.settings("test"), converted.users_file(), converted.access);
+        (text, converted.notes)
+    };
+    let (text, notes) = result(&whole);
+    let mut all = Vec::new();
+    keys(&whole, &[], &mut all);
+    assert!(all.len() > 80, "{all:?}");
+    for path in all {
+        let place = path.join(".");
+        if let Some(note) = notes.iter().find(|note| note.place == place) {
+            assert!(!note.text.contains("not known"), "{place}: {}", note.text);
+            continue;
+        }
+        let mut without = whole.clone();
+        let (key, tables) = path.split_last().unwrap();
+        let table = tables.iter().fold(&mut without, |table, name| table[name].as_table_mut().unwrap());
+        table.remove(key);
+        assert_ne!(result(&without).0, text, "{place} changes nothing and has no advice");
+    }
+}

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use hotrow_postgres::{Binaries, PrivateServer};
+use hotrow_postgres::{Binaries, Cluster};
 use hotrow_testkit::{Gateway, config, connect, until};
 
 use crate::Stage;
@@ -54,19 +54,7 @@ fn the_compose_file_names_files_that_exist_and_nodes_of_the_cluster() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_settings_load_and_the_sql_makes_a_cluster_with_lanes_to_nodes() {
     let Some(binaries) = Binaries::with_citus() else { return Stage::say_that_there_is_no_citus() };
-    let node = |label: &str| {
-        let builder = PrivateServer::builder().binaries(binaries.clone()).label(label);
-        let builder = builder
-            .setting("shared_preload_libraries", "citus")
-            .setting("citus.node_conninfo", "sslmode=disable");
-        let server = builder
-            .setting("wal_level", "logical")
-            .setting("max_prepared_transactions", "300")
-            .start()
-            .unwrap();
-        server.query("create extension citus").unwrap();
-        server
-    };
+    let node = |label: &str| Cluster::node(&binaries, label, |builder| builder).unwrap();
     let nodes = ["coordinator", "worker1", "worker2"].map(|name| (name, node(name)));
     let here = |text: String| {
         nodes.iter().fold(text, |text, (name, server)| {

@@ -6,6 +6,7 @@ mod changes;
 mod example;
 mod faults;
 mod gain;
+mod nodes;
 mod same_as_direct;
 
 use hotrow_postgres::{Binaries, Cluster};
@@ -25,6 +26,11 @@ struct Stage {
 impl Stage {
     /// None if there is no Citus on this machine.
     async fn new(tables: &str) -> Option<Self> {
+        Self::with(tables, &[]).await
+    }
+
+    /// The same, with further options of the gateway.
+    async fn with(tables: &str, options: &[&str]) -> Option<Self> {
         let Some(binaries) = Binaries::with_citus() else {
             Self::say_that_there_is_no_citus();
             return None;
@@ -33,7 +39,7 @@ impl Stage {
         let direct = connect(&config(cluster.coordinator.port())).await;
         direct.batch_execute("set citus.shard_count = 8").await.unwrap();
         direct.batch_execute(tables).await.unwrap();
-        let gateway = Gateway::in_front_of(&cluster.coordinator.url(), LANES);
+        let gateway = Gateway::in_front_of(&cluster.coordinator.url(), &[LANES, options].concat());
         Some(Stage { cluster, gateway, direct })
     }
 

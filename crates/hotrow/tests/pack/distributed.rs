@@ -273,22 +273,49 @@ fn shards_that_move_lose_and_repeat_no_unit() {
     let Some(cluster) = cluster(SHARDS) else { return };
     let gateway = Gateway::in_front_of(&cluster.coordinator.url(), LANES);
     let ports = [gateway.port(), gateway.port(), cluster.workers[1].port()];
+    let mut rotations = 0;
     under_load(&cluster, &ports, |line| {
-        for shard in (0..SHARDS).cycle().take(MOVES) {
-            move_shard(&cluster, line, shard);
+        let stop = Arc::new(AtomicBool::new(false));
+        let rotating = (connect(cluster.coordinator.port()), stop.clone());
+        let rotating = thread::spawn(move || rotate(rotating.0, &rotating.1));
+        for number in 0..MOVES {
+            move_shard(&cluster, line, number);
         }
+        stop.store(true, SeqCst);
+        rotations = rotating.join().unwrap();
     });
     assert!(gateway.metric("merged_units_total") > 0, "no calls were merged");
+    assert!(rotations > 0, "no part of a history was emptied");
 }
 
-/// Moves a shard to the other worker.
-pub fn move_shard(cluster: &Cluster, line: &mut Line, shard: usize) {
+/// Empties the oldest part of the shards' histories all the time: a TRUNCATE of tables that may be moved just then. Returns how
+/// often a part was emptied.
+fn rotate(mut line: Line, stop: &AtomicBool) -> usize {
+    for shard in 0..SHARDS {
+        let at_once = format!("update hotrow_shard_{shard}.setting set history_retention = '0'");
+        assert_eq!(line.query(&at_once).error(), None);
+    }
+    let mut rotations = 0;
+    while !stop.load(SeqCst) {
+        let rotated = "select count(*) from hotrow.on_shards('rotate_history()') r where r like '%rotated%'";
+        rotations += value(&mut line, rotated).parse::<usize>().unwrap();
+        thread::sleep(Duration::from_millis(50)); // the moves and the calls need the locks too
+    }
+    rotations
+}
+
+/// How Citus moves shards: it keeps writes waiting, or it copies the rows while clients write them (its default, if all tables have a
+/// primary key).
+const MODES: [&str; 3] = ["auto", "block_writes", "force_logical"];
+
+/// The next of many moves: another shard goes to the other worker, in another way.
+pub fn move_shard(cluster: &Cluster, line: &mut Line, number: usize) {
+    let (shard, mode) = (number % SHARDS, MODES[number % MODES.len()]);
     let here =
         format!("select nodeport from citus_shards where table_name::text = 'hotrow_shard_{shard}.gate'");
     let from = value(line, &here);
     let to = cluster.workers.iter().find(|worker| worker.port().to_string() != from).unwrap().port();
-    let command =
-        format!("select citus_schema_move('hotrow_shard_{shard}', '127.0.0.1', {to}, 'block_writes')");
+    let command = format!("select citus_schema_move('hotrow_shard_{shard}', '127.0.0.1', {to}, '{mode}')");
     assert_eq!(line.query(&command).error(), None, "{command}");
 }
 

@@ -64,7 +64,12 @@ impl<'a> Simulation<'a> {
 
     pub(super) fn begin(&mut self) {
         match self.world.arrivals {
-            Arrivals::Closed(clients) => (0..clients).for_each(|_| self.ask()),
+            Arrivals::Closed(clients) => {
+                for _ in 0..clients {
+                    let gateway = self.choose_gateway();
+                    self.ask(gateway);
+                }
+            }
             Arrivals::Open(_) => self.at(0, Step::Due),
         }
     }

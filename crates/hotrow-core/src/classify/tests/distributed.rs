@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::distribution::{Distribution, Shard};
+use crate::distribution::{Distribution, Node, Shard};
 
 const OTHER: &str = "the statement converts the value that decides where its row is";
 
@@ -93,4 +93,34 @@ fn a_text_decides_where_a_row_is_if_it_was_a_text_before() {
     }
     let insert = "insert into inv (id, sku) values (1, $1) on conflict (sku) do update set stock = 1";
     assert!(!runs_on_node(insert, "sku", &[23]), "the text of a number in binary format is another one");
+}
+
+#[test]
+fn the_explanation_names_the_node_and_the_shards() {
+    let shard = |id, least, greatest, node| Shard { id, least, greatest, node };
+    let mut table = distributed("id");
+    let distribution = Arc::get_mut(table.distribution.as_mut().unwrap()).unwrap();
+    distribution.shards =
+        vec![shard(8, i32::MIN, -1_000_000_000, 1), shard(9, -999_999_999, -1, 2), shard(10, 0, i32::MAX, 1)];
+    distribution.nodes = vec![Node { id: 1, host: "node1".to_owned(), port: 5432 }];
+    let facts = Facts { table: Some(table), ..Facts::default() };
+    // The hashes of 1, 7, 0 and -1 are in the shards 8, 9, 9 and 10.
+    for (values, expected) in [
+        (&["1"][..], "1 (node1:5432), shard 8"),
+        (&["7"], "2, shard 9"),
+        (&["0", "7"], "2, shard 9"),
+        (&["1", "-1", "1"], "1 (node1:5432), shard 8, 10"),
+        (&["1", "7"], "several: it runs at the pool's server"),
+        (&[], "the one that has the shard of the value of id"),
+    ] {
+        let places: Vec<String> = (1..=values.len().max(1)).map(|place| format!("${place}")).collect();
+        let sql = format!("update inv set stock = 1 where id in ({})", places.join(", "));
+        let analysis = analyse(&sql);
+        let Analysis::Candidate(candidate) = &analysis else { panic!("{sql} is no candidate") };
+        let decision = decide(candidate, &facts, &[]);
+        let literals: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
+        let text = explain(&analysis, Some(&decision), &literals);
+        assert!(text.contains(&format!("\n  node      {expected}\n")), "{values:?}: {text}");
+        assert!(text.contains("citus_lanes = true"), "{text}");
+    }
 }
