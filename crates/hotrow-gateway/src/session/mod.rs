@@ -25,6 +25,7 @@ use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::split;
 
 use crate::lane::{Backlog, Mailbox, ToLane};
+use crate::metrics::GaugeGuard;
 use crate::net::ReadHalf;
 use crate::net::budget::Reservation;
 use crate::pool::directory::Directory;
@@ -52,6 +53,8 @@ pub struct SessionTask {
     budget: Reservation,
     /// The server's settings that the client was told, except for changes reported by a connection that it held.
     reported_settings: Arc<ServerSettings>,
+    /// Counts the session as one whose settings have no pool.
+    own_settings: Option<GaugeGuard>,
     /// A lane has given units back to this session, and may keep state about it.
     has_returned_units: bool,
     /// The client has closed its side of the connection.
@@ -113,6 +116,7 @@ impl SessionTask {
             input: start.input,
             budget: Reservation::default(),
             reported_settings: start.reported_settings,
+            own_settings: None,
             has_returned_units: false,
             is_closed: false,
             has_ended: false,
@@ -286,7 +290,9 @@ impl SessionTask {
             return;
         }
         let Some(newer) = self.pool.newer_settings(&self.reported_settings) else { return };
-        for (name, value) in newer.changed_since(&self.reported_settings) {
+        let is_own = |name: &str| self.session.own_settings().is_some_and(|own| own.contains(name));
+        let changed = newer.changed_since(&self.reported_settings);
+        for (name, value) in changed.filter(|(name, _)| !is_own(name)) {
             self.mailbox.answers(|answers| {
                 answers.append_in_turn(|out| backend::put_parameter_status(out, name, value));
             });

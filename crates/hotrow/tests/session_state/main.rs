@@ -11,6 +11,7 @@ mod constants;
 mod left_behind;
 mod notifications;
 mod partitions;
+mod past_pools;
 mod plans;
 mod readings;
 mod renewed_lanes;

@@ -21,7 +21,7 @@ use super::waits::Wait;
 use crate::classify::Effect;
 use crate::notifications::MARKER_CHANNEL;
 use crate::session::statement::own_statement;
-use crate::session::{Need, StateLeft, TakesOver, cancelled};
+use crate::session::{Moved, Need, StateLeft, TakesOver, ToBePrepared, cancelled};
 
 /// Everything around the clients.
 pub struct World {
@@ -321,8 +321,9 @@ impl World {
                     client.session.connection().expect("statements are prepared on a connection");
                 let backend = &mut self.backends[connection.backend];
                 let mut prepared = statements;
-                prepared
-                    .retain(|statement| backend.prepares(&statement.name, &statement.text, &statement.types));
+                prepared.retain(|ToBePrepared { statement, name, .. }| {
+                    backend.prepares(name, &statement.text, &statement.types)
+                });
                 client.session.prepared(&prepared);
             }
             Need::Rename => {
@@ -337,15 +338,27 @@ impl World {
             Need::Move(settings) => {
                 self.check_is_free(number);
                 // Sometimes there cannot be one more pool.
-                let is_moved = self.random.u8(..3) > 0;
-                self.count_step(if is_moved { "moved" } else { "stays" });
+                let moved = match self.random.u8(..6) {
+                    0 => Moved::Nowhere,
+                    1 if settings.can_be_set_again() => Moved::ToLogIn,
+                    1 => Moved::Nowhere,
+                    _ => Moved::There,
+                };
                 let client = &mut self.clients[number];
-                if is_moved {
-                    let settings = settings.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-                    client.settings.replace(settings.collect());
-                    self.backends[backend].set_settings(&client.settings.borrow());
+                match moved {
+                    Moved::There => {
+                        client.settings.replace(settings.iter().map(owned).collect());
+                        self.backends[backend].set_settings(&client.settings.borrow());
+                    }
+                    Moved::ToLogIn => client.settings.borrow_mut().clear(),
+                    Moved::Nowhere => {}
                 }
-                client.session.moved(is_moved);
+                client.session.moved(moved);
+                self.count_step(match client.session.own_settings() {
+                    _ if moved == Moved::There => "moved",
+                    Some(_) => "own",
+                    None => "stays",
+                });
             }
             Need::Restore => {
                 self.check_is_free(number);
@@ -354,7 +367,12 @@ impl World {
                 client.session.restored();
                 self.count_step("restored");
             }
-            Need::Release { connection, reusable } => return self.release(number, connection, reusable),
+            Need::Release { connection, reusable, restores } => {
+                if restores {
+                    self.backends[backend].set_settings(&client.settings.borrow());
+                }
+                return self.release(number, connection, reusable);
+            }
             _ => unreachable!("it needs no backend"),
         }
         self.clients[number].cancel.borrow_mut().returns(backend);
@@ -395,6 +413,9 @@ impl World {
         }
         let backend = &mut self.backends[connection.backend];
         backend.settings = pool;
+        if let Some(own) = client.session.own_settings() {
+            backend.settings = own.iter().map(owned).collect();
+        }
         backend.set_name(&name);
         connection.name = name;
         for channel in client.session.shared_channels() {
@@ -500,6 +521,10 @@ impl World {
         }
         true
     }
+}
+
+fn owned((name, value): (&str, &str)) -> (String, String) {
+    (name.to_owned(), value.to_owned())
 }
 
 /// Whether there are statements with names that the gateway does not use.
