@@ -81,6 +81,25 @@ impl Writer<'_> {
         self.out.extend_from_slice(frontend::SYNC);
     }
 
+    /// Statements whose meaning depends on a setting, under several values.
+    fn write_readings(&mut self, units: usize) {
+        for _ in 0..units {
+            match self.random.u8(..8) {
+                0 => {
+                    let text = self.one(&READING);
+                    self.setting(text);
+                }
+                1 => frontend::put_query(&mut self.out, "show TimeZone"),
+                2 => {
+                    let text = self.literal();
+                    frontend::put_query(&mut self.out, &text);
+                }
+                _ => self.constants(),
+            }
+        }
+        self.out.extend_from_slice(frontend::SYNC);
+    }
+
     fn state(&mut self, theme: Theme) {
         const USUAL: [&str; 3] = ["set work_mem = '1MB'", "set work_mem = '2MB'", "show work_mem"];
         let (channels, usual, count) = match theme {
@@ -266,6 +285,26 @@ fn the_state_that_sessions_leave_is_handed_over_without_a_difference() {
         !all || ["shared", "held", "moved", "own", "stays", "restored"].iter().all(|step| is_often(step)),
         "{sum:?}"
     );
+}
+
+#[test]
+fn sessions_with_settings_of_their_own_share_connections_but_no_statements() {
+    let mut sum = Counts::default();
+    for seed in seeds().step_by(4) {
+        let change = |world: &mut World| {
+            world.has_room = false;
+            world.clients.iter_mut().for_each(|client| client.waits = true);
+        };
+        sum.add(&play_as(seed, change, |random, client| {
+            let units = random.usize(4..24);
+            let row = 10 * client as u64;
+            let mut writer = Writer { random, out: BytesMut::new(), row, is_countable: false };
+            writer.write_readings(units);
+            writer.out
+        }));
+    }
+    let own = sum.handed_over.get("own").copied().unwrap_or_default();
+    assert!(seeds().count() == 1 || own > 1_000, "{sum:?}");
 }
 
 #[test]

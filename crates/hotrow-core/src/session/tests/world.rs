@@ -22,6 +22,7 @@ use crate::classify::Effect;
 use crate::notifications::MARKER_CHANNEL;
 use crate::session::statement::own_statement;
 use crate::session::{Moved, Need, StateLeft, TakesOver, ToBePrepared, cancelled};
+use crate::settings::Settings;
 
 /// Everything around the clients.
 pub struct World {
@@ -52,6 +53,8 @@ pub struct World {
     pub waits: bool,
     /// No marker arrives on connections that are to take over all channels.
     pub loses_held: bool,
+    /// There can be one more pool for a session that has changed its settings.
+    pub has_room: bool,
     /// How often sessions have handed over state, by what has become of it.
     pub handed_over: BTreeMap<&'static str, usize>,
     /// Steps so far.
@@ -85,6 +88,7 @@ impl World {
             notifications: VecDeque::new(),
             waits: false,
             loses_held: false,
+            has_room: true,
             handed_over: BTreeMap::new(),
             clock: 0,
         }
@@ -337,28 +341,7 @@ impl World {
             Need::TakeOver(takes_over) => self.take_over(number, takes_over),
             Need::Move(settings) => {
                 self.check_is_free(number);
-                // Sometimes there cannot be one more pool.
-                let moved = match self.random.u8(..6) {
-                    0 => Moved::Nowhere,
-                    1 if settings.can_be_set_again() => Moved::ToLogIn,
-                    1 => Moved::Nowhere,
-                    _ => Moved::There,
-                };
-                let client = &mut self.clients[number];
-                match moved {
-                    Moved::There => {
-                        client.settings.replace(settings.iter().map(owned).collect());
-                        self.backends[backend].set_settings(&client.settings.borrow());
-                    }
-                    Moved::ToLogIn => client.settings.borrow_mut().clear(),
-                    Moved::Nowhere => {}
-                }
-                client.session.moved(moved);
-                self.count_step(match client.session.own_settings() {
-                    _ if moved == Moved::There => "moved",
-                    Some(_) => "own",
-                    None => "stays",
-                });
+                self.move_to_pool(number, backend, &settings);
             }
             Need::Restore => {
                 self.check_is_free(number);
@@ -376,6 +359,31 @@ impl World {
             _ => unreachable!("it needs no backend"),
         }
         self.clients[number].cancel.borrow_mut().returns(backend);
+    }
+
+    /// Moves a session to the pool with these settings. Sometimes there cannot be one more pool.
+    fn move_to_pool(&mut self, number: usize, backend: usize, settings: &Settings) {
+        let moved = match self.random.u8(..6) {
+            0 if settings.can_be_set_again() => Moved::ToLogIn,
+            2.. if self.has_room => Moved::There,
+            _ => Moved::Nowhere,
+        };
+        let client = &mut self.clients[number];
+        match moved {
+            Moved::There => {
+                client.settings.replace(settings.iter().map(owned).collect());
+                self.backends[backend].set_settings(&client.settings.borrow());
+            }
+            Moved::ToLogIn => client.settings.borrow_mut().clear(),
+            Moved::Nowhere => {}
+        }
+        client.session.moved(moved);
+        let has_own = client.session.own_settings().is_some();
+        self.count_step(match moved {
+            Moved::There => "moved",
+            Moved::ToLogIn | Moved::Nowhere if has_own => "own",
+            Moved::ToLogIn | Moved::Nowhere => "stays",
+        });
     }
 
     /// The connection has nothing that keeps a session there.
