@@ -19,10 +19,9 @@ use crate::redis::{self, Redis};
 use crate::report::numbers::whole;
 use crate::scenario::{Disk, LoadBy, Protocol, Scenario, Technique, Through};
 use crate::server::{Found, find_server};
-use crate::slow_flush::SlowFlush;
 use crate::standby::Standby;
 use crate::verdict::Reading;
-use hotrow_postgres::PrivateServer;
+use hotrow_postgres::{PrivateServer, SlowFlush};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -311,7 +310,7 @@ impl Testbed {
         if let Some(standby) = &mut self.standby {
             standby.set(disk.standby).await?;
         }
-        set(disk.delay_us)
+        Ok(set(disk.delay_us)?)
     }
 
     /// The address of the server.

@@ -24,6 +24,7 @@
 //! | `server.rs`, `process.rs` | a running server, and its crashes |
 //! | `cluster.rs` | a cluster of servers with Citus |
 //! | `standby.rs` | a second server that follows the first |
+//! | `slow_flush.rs`, `slow_flush.c` | flushes that take longer, as on a slow disk |
 //! | `error.rs` | the errors |
 //! | `reach.rs`, `query.rs` | its addresses, and one query to it in the simple query protocol |
 //!
@@ -57,6 +58,7 @@ mod reach;
 mod search;
 mod server;
 mod settings;
+mod slow_flush;
 mod standby;
 #[cfg(feature = "fetch")]
 mod unpack;
@@ -68,3 +70,4 @@ pub use error::Error;
 pub use query::Rows;
 pub use reach::free_port;
 pub use server::PrivateServer;
+pub use slow_flush::SlowFlush;
