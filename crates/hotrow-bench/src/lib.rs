@@ -12,7 +12,7 @@
 //! | `benchmark.rs` | one benchmark from beginning to end |
 //! | `testbed.rs` | everything that runs need, with these parts: |
 //! | `server.rs`, `control.rs`, `endpoint.rs` | the server, connections to it, and addresses |
-//! | `slow_flush.rs`, `src/slow_flush.c`, `standby.rs` | slower flushes, and a synchronous standby |
+//! | `standby.rs` | a synchronous standby |
 //! | `gateway.rs`, `pgbouncer.rs`, `child.rs`, `files.rs` | programs in front of the server, and files for programs |
 //! | `load.rs`, `pgbench.rs`, `programs.rs` | the parameters and results of a load, pgbench, and the search for programs |
 //! | `applications.rs`, `workers.rs`, `redis.rs`, `fresh.rs`, `connections.rs`, `http.rs` | load that pgbench cannot make |
@@ -67,7 +67,6 @@ mod rounds;
 mod scenario;
 mod scenarios;
 mod server;
-mod slow_flush;
 mod standby;
 mod statistics;
 mod testbed;

@@ -43,12 +43,12 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// Starts PgBouncer in front of a server, on a free port.
-    pub async fn start(installed: &Installed, upstream: &Endpoint) -> Result<Self, Error> {
+    /// Starts PgBouncer in front of a server, on a free port, with this number of connections to the server.
+    pub async fn start(installed: &Installed, upstream: &Endpoint, pool: u32) -> Result<Self, Error> {
         let folder = temporary_folder()?;
         let port = hotrow_postgres::free_port();
         let ini = folder.path().join("pgbouncer.ini");
-        write_private(&ini, &configuration(port, upstream, installed.keeps_prepared_statements))?;
+        write_private(&ini, &configuration(port, upstream, pool, installed.keeps_prepared_statements))?;
         let mut command = Command::new(&installed.program);
         command.arg(&ini);
         if nix::unistd::geteuid().is_root() {
@@ -61,12 +61,12 @@ impl PgBouncer {
     }
 }
 
-fn configuration(port: u16, upstream: &Endpoint, keeps_prepared_statements: bool) -> String {
+fn configuration(port: u16, upstream: &Endpoint, pool: u32, keeps_prepared_statements: bool) -> String {
     let database = upstream.pgbouncer_database();
     let prepared = if keeps_prepared_statements { "max_prepared_statements = 100\n" } else { "" };
     format!(
         "[databases]\n{database}\n\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
-         auth_type = any\npool_mode = transaction\nmax_client_conn = 2000\nlog_connections = 0\n\
+         auth_type = any\npool_mode = transaction\ndefault_pool_size = {pool}\nmax_client_conn = 2000\nlog_connections = 0\n\
          log_disconnections = 0\nlog_stats = 0\nignore_startup_parameters = extra_float_digits\n{prepared}"
     )
 }
@@ -91,9 +91,10 @@ mod tests {
     #[test]
     fn the_configuration_leads_every_database_to_the_upstream() {
         let upstream = Endpoint::parse("postgres://o'hara:it%27s@127.0.0.1:5555/shop").unwrap();
-        let ini = configuration(7000, &upstream, false);
+        let ini = configuration(7000, &upstream, 4, false);
         assert!(ini.contains("* = host=127.0.0.1 port=5555 user='o''hara' password='it''s'\n"), "{ini}");
+        assert!(ini.contains("\ndefault_pool_size = 4\n"), "{ini}");
         assert!(!ini.contains("max_prepared_statements"));
-        assert!(configuration(7000, &upstream, true).contains("max_prepared_statements = 100\n"));
+        assert!(configuration(7000, &upstream, 20, true).contains("max_prepared_statements = 100\n"));
     }
 }

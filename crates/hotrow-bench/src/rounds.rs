@@ -120,7 +120,10 @@ fn empty_result(testbed: &Testbed, technique: &'static Technique) -> TechniqueRe
 /// The remarks of the scenario, and special conditions on this machine.
 fn remarks(testbed: &Testbed, scenario: &Scenario, techniques: &[&'static Technique]) -> Vec<String> {
     let mut remarks: Vec<String> = scenario.remarks.iter().map(|remark| (*remark).to_owned()).collect();
-    for technique in techniques.iter().filter(|technique| technique.through == Through::PgBouncer) {
+    for technique in techniques
+        .iter()
+        .filter(|technique| matches!(technique.through, Through::PgBouncer | Through::SmallPgBouncer))
+    {
         let protocol = testbed.protocol(technique.through, technique.protocol);
         if protocol != technique.protocol {
             remarks.push(format!(

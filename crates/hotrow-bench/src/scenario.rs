@@ -281,8 +281,10 @@ pub enum Through {
     HotrowTls,
     /// Hotrow, over HTTP.
     HotrowHttp,
-    /// PgBouncer with transaction pooling.
+    /// PgBouncer with transaction pooling and its usual 20 connections to the server.
     PgBouncer,
+    /// The same with 4 connections.
+    SmallPgBouncer,
     /// A queue in the memory of an application. Only the application connects to the server.
     Application,
     /// Redis.

@@ -39,6 +39,7 @@ mod payments;
 mod predictions;
 mod queue;
 mod sale;
+mod sessions;
 mod transaction;
 
 use crate::scenario::{
@@ -46,13 +47,15 @@ use crate::scenario::{
 };
 
 /// All scenarios, in the order of `hotrow bench all`, which leaves out those that take long.
-pub static ALL: [&Scenario; 43] = [
+pub static ALL: [&Scenario; 45] = [
     &inventory::HOT_ROW,
     &inventory::SINGLE,
     &inventory::SPREAD,
     &inventory::READS,
     &inventory::PASS_THROUGH,
     &transaction::TRANSACTION,
+    &sessions::ROUND_TRIPS,
+    &sessions::SESSIONS,
     &inventory::CONNECT,
     &inventory::OPEN_LOOP,
     &counter::COUNTER,

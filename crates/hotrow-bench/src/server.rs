@@ -4,9 +4,8 @@ use crate::error::Error;
 use crate::load::{Failure, joined};
 use crate::plan::Plan;
 use crate::scenario::Technique;
-use crate::slow_flush::SlowFlush;
 use crate::standby::Standby;
-use hotrow_postgres::{Binaries, PrivateServer};
+use hotrow_postgres::{Binaries, PrivateServer, SlowFlush};
 use std::sync::Arc;
 
 /// The server of a benchmark.
@@ -46,8 +45,8 @@ pub async fn find_server(plan: &Plan) -> Result<Found, Error> {
         let builder = builder.setting("max_connections", connections).setting("wal_level", wal_level);
         let mut builder = builder.setting("track_wal_io_timing", timing);
         let slow_flush = if slow { SlowFlush::prepare()?.map_err(Failure) } else { unneeded };
-        for (name, value) in slow_flush.iter().flat_map(SlowFlush::environment) {
-            builder = builder.environment(name, value);
+        if let Ok(slow_flush) = &slow_flush {
+            builder = builder.slow_flush(slow_flush);
         }
         let server = Arc::new(builder.start()?);
         let standby = with_standby.then(|| Standby::of(&server)).transpose()?;

@@ -19,10 +19,9 @@ use crate::redis::{self, Redis};
 use crate::report::numbers::whole;
 use crate::scenario::{Disk, LoadBy, Protocol, Scenario, Technique, Through};
 use crate::server::{Found, find_server};
-use crate::slow_flush::SlowFlush;
 use crate::standby::Standby;
 use crate::verdict::Reading;
-use hotrow_postgres::PrivateServer;
+use hotrow_postgres::{PrivateServer, SlowFlush};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -58,6 +57,7 @@ pub struct Testbed {
     running_gateway: Option<Endpoint>,
     with_tls: Option<Endpoint>,
     pgbouncer: Option<PgBouncer>,
+    small_pgbouncer: Option<PgBouncer>,
     redis: Option<Redis>,
     room: u32,
     extensions: Vec<String>,
@@ -114,6 +114,7 @@ impl Testbed {
             running_gateway,
             with_tls: None,
             pgbouncer: None,
+            small_pgbouncer: None,
             redis: None,
             room,
             extensions,
@@ -169,8 +170,14 @@ impl Testbed {
                 self.fleet.push(gateway);
             }
         }
-        if let (true, Some(installed)) = (used(Through::PgBouncer), &self.pgbouncer_installed) {
-            self.pgbouncer = Some(PgBouncer::start(installed, &self.upstream).await?);
+        if let Some(installed) = &self.pgbouncer_installed {
+            let (usual, small) = (used(Through::PgBouncer), used(Through::SmallPgBouncer));
+            if usual {
+                self.pgbouncer = Some(PgBouncer::start(installed, &self.upstream, 20).await?);
+            }
+            if small {
+                self.small_pgbouncer = Some(PgBouncer::start(installed, &self.upstream, 4).await?);
+            }
         }
         if let (true, Some(installed)) = (used(Through::Redis), &self.redis_installed) {
             self.redis = Some(Redis::start(installed).await?);
@@ -196,7 +203,8 @@ impl Testbed {
         let gateways = self.gateway.take().into_iter();
         let gateways = gateways.chain(self.http_gateways.drain(..)).chain(self.fleet.drain(..));
         let mut programs: Vec<Child> = gateways.map(|gateway| gateway.child).collect();
-        programs.extend(self.pgbouncer.take().map(|pgbouncer| pgbouncer.child));
+        let pgbouncers = self.pgbouncer.take().into_iter().chain(self.small_pgbouncer.take());
+        programs.extend(pgbouncers.map(|pgbouncer| pgbouncer.child));
         programs.extend(self.redis.take().map(|redis| redis.child));
         for program in programs {
             program.stop().await?;
@@ -311,7 +319,7 @@ impl Testbed {
         if let Some(standby) = &mut self.standby {
             standby.set(disk.standby).await?;
         }
-        set(disk.delay_us)
+        Ok(set(disk.delay_us)?)
     }
 
     /// The address of the server.
@@ -358,8 +366,8 @@ impl Testbed {
             Through::Direct | Through::Application => return Ok(&self.upstream),
             Through::Hotrow => (gateway.or(self.running_gateway.as_ref()), "no gateway is running"),
             Through::HotrowTls => (self.with_tls.as_ref(), "the gateway has no TLS"),
-            Through::PgBouncer => {
-                (self.pgbouncer.as_ref().map(|pgbouncer| &pgbouncer.endpoint), "PgBouncer is not installed")
+            Through::PgBouncer | Through::SmallPgBouncer => {
+                (self.pgbouncer(through).map(|pgbouncer| &pgbouncer.endpoint), "PgBouncer is not installed")
             }
             Through::HotrowHttp => (None, "HTTP is not PostgreSQL's protocol"),
             Through::Redis => (None, "Redis does not speak PostgreSQL's protocol"),
@@ -367,10 +375,15 @@ impl Testbed {
         found.ok_or_else(|| Failure(reason.into()))
     }
 
+    fn pgbouncer(&self, through: Through) -> Option<&PgBouncer> {
+        let is_small = through == Through::SmallPgBouncer;
+        if is_small { self.small_pgbouncer.as_ref() } else { self.pgbouncer.as_ref() }
+    }
+
     /// The protocol that clients can use there.
     pub fn protocol(&self, through: Through, wanted: Protocol) -> Protocol {
         match (&self.pgbouncer_installed, through) {
-            (Some(installed), Through::PgBouncer) => installed.protocol(wanted),
+            (Some(installed), Through::PgBouncer | Through::SmallPgBouncer) => installed.protocol(wanted),
             _ => wanted,
         }
     }
@@ -387,8 +400,9 @@ impl Testbed {
             Through::HotrowHttp => {
                 programs.extend(self.http_gateways.iter_mut().map(|gateway| &mut gateway.child));
             }
-            Through::PgBouncer => {
-                programs.extend(self.pgbouncer.iter_mut().map(|pgbouncer| &mut pgbouncer.child));
+            Through::PgBouncer | Through::SmallPgBouncer => {
+                let pgbouncers = self.pgbouncer.iter_mut().chain(&mut self.small_pgbouncer);
+                programs.extend(pgbouncers.map(|pgbouncer| &mut pgbouncer.child));
             }
             Through::Redis => programs.extend(self.redis.iter_mut().map(|redis| &mut redis.child)),
         }

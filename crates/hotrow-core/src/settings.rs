@@ -103,6 +103,13 @@ impl Settings {
         self.0.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted))
     }
 
+    /// Whether a session can get all of them on each connection that it takes, with the same effect each time: no change of
+    /// the server's catalogue, of its files or of the role's rights makes the server refuse one.
+    pub fn can_be_set_again(&self) -> bool {
+        let is_certain = |name: &str| is_plain(name) || name == "datestyle";
+        self.0.iter().all(|(name, _)| is_certain(&name.to_ascii_lowercase()))
+    }
+
     /// Whether the server reads texts under these settings as under the others.
     pub fn read_as(&self, others: &Settings) -> bool {
         let reads = |settings: &Settings| -> Vec<(String, String)> {
@@ -192,6 +199,18 @@ mod tests {
         assert!(settings.contains("datestyle") && !settings.contains("work_mem"));
         let others = settings.without(&["lock_timeout"]);
         assert_eq!(others, Settings(owned(&[("DateStyle", "German")])));
+    }
+
+    #[test]
+    fn settings_that_the_server_may_refuse_another_time_are_not_set_again() {
+        let can_be =
+            |name: &str| Settings(owned(&[("DateStyle", "ISO, DMY"), (name, "x")])).can_be_set_again();
+        for name in ["TimeZone", "search_path", "work_mem", "statement_timeout", "IntervalStyle"] {
+            assert!(can_be(name), "{name}");
+        }
+        for name in ["client_encoding", "default_tablespace", "log_statement", "default_text_search_config"] {
+            assert!(!can_be(name), "{name}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@
 //! | `server.rs`, `process.rs` | a running server, and its crashes |
 //! | `cluster.rs` | a cluster of servers with Citus |
 //! | `standby.rs` | a second server that follows the first |
+//! | `slow_flush.rs`, `slow_flush.c` | flushes that take longer, as on a slow disk |
 //! | `error.rs` | the errors |
 //! | `port.rs` | free ports, and their reservation |
 //! | `reach.rs`, `query.rs` | its addresses, and one query to it in the simple query protocol |
@@ -59,6 +60,7 @@ mod reach;
 mod search;
 mod server;
 mod settings;
+mod slow_flush;
 mod standby;
 #[cfg(feature = "fetch")]
 mod unpack;
@@ -70,3 +72,4 @@ pub use error::Error;
 pub use port::{ReservedPort, free_port};
 pub use query::Rows;
 pub use server::PrivateServer;
+pub use slow_flush::SlowFlush;

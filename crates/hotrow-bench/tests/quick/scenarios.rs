@@ -30,7 +30,7 @@ macro_rules! quick_tests {
 }
 
 quick_tests! {
-    hot_row single fleet spread reads pass_through transaction connect open_loop counter counter_open_loop counter_zipf
+    hot_row single fleet spread reads pass_through transaction round_trips sessions connect open_loop counter counter_open_loop counter_zipf
     counter_restart sale sold_out queue_take queue_lease queue_batch queue_enqueue queue_held queue_batch_held
     feed_push feed_post feed_consume feed_busy platform disks_hot_row disks_spread disks_transaction
     predictions_hot_row predictions_spread predictions_reads predictions_transaction predictions_round_trips
@@ -80,6 +80,7 @@ fn every_technique_gives_a_figure(scenario: &str) -> Value {
     for technique in report["scenarios"][0]["techniques"].as_array().unwrap() {
         for cell in technique["cells"].as_array().unwrap() {
             let elsewhere = technique["through"] == "pg-bouncer"
+                || technique["through"] == "small-pg-bouncer"
                 || technique["through"] == "redis"
                 || technique["through"] == "hotrow-tls"
                 || technique["name"] == "pgq"

@@ -173,7 +173,7 @@ pub enum Need<E: Environment> {
     Reply,
     /// One more of the units in lanes is answered or given back.
     Lanes,
-    /// A connection.
+    /// A connection. It gets the session's [own settings](super::Session::own_settings), if there are any.
     Connection,
     /// A place in this queue of transactions. If it is that of a row, with the row in words.
     Turn(QueueId, Option<Box<KeyName>>),
@@ -184,7 +184,7 @@ pub enum Need<E: Environment> {
     /// The server has to be told the client's name again.
     Rename,
     /// These statements are prepared on the connection, before settings change that decide what their texts mean.
-    Prepared(Vec<StatementOf<E>>),
+    Prepared(Vec<ToBePrepared<StatementOf<E>>>),
     /// The state that is left on the connection.
     StateLeft,
     /// The shared connection, or the held one, takes over channels at a marker.
@@ -203,7 +203,20 @@ pub enum Need<E: Environment> {
         connection: E::Connection,
         /// Whether it can be reused.
         reusable: bool,
+        /// Whether it gets the settings of its pool before, because it has those of the session.
+        restores: bool,
     },
+}
+
+/// A statement that the gateway prepares on a connection.
+#[derive(Debug)]
+pub struct ToBePrepared<S> {
+    /// The statement.
+    pub statement: S,
+    /// Its number on the connection.
+    pub number: u64,
+    /// Its name there.
+    pub name: Bytes,
 }
 
 /// The text of a statement that takes a while to be classified.

@@ -171,13 +171,13 @@ impl<E: Environment> Session<E> {
     /// session's sequence values.
     fn record_effect(&mut self, statement: &StatementOf<E>) -> bool {
         statement.count(self.why_passed(statement));
-        let effect = Self::effect_of(statement);
+        let effect = self.effect_of(statement);
         if effect.needs_sequence_state && !effect.touches_sequence && !self.can_read_sequences() {
             return false;
         }
-        let proof = self.env.proof(statement);
+        let proof = self.proof(statement);
         let changes_settings = !self.keeps_settings(statement)
-            && (effect.settings || statement.clears().settings && self.env.has_settings());
+            && (effect.settings || statement.clears().settings && self.has_settings());
         self.add_run(statement);
         let changes_channels = self.changes_channels(statement);
         let reading = self.changes_reading(statement).then_some(match changes_settings || !proof.is_clean {
@@ -218,7 +218,7 @@ impl<E: Environment> Session<E> {
     fn changes_channels(&self, statement: &E::Statement) -> bool {
         // `left` says whether the session has channels that only this connection reports.
         let listens = self.left.listen || !self.shared_channels().is_empty();
-        Self::effect_of(statement).listen || listens && (statement.may_unlisten || statement.clears().listen)
+        self.effect_of(statement).listen || listens && (statement.may_unlisten || statement.clears().listen)
     }
 
     /// Why a statement is run on the session's own connection.
@@ -230,7 +230,7 @@ impl<E: Environment> Session<E> {
             RunOutcome::NotPackable
         } else if in_transaction {
             RunOutcome::OwnTransaction
-        } else if self.left.pins() {
+        } else if !self.is_as_pool() {
             RunOutcome::Pinned
         } else if !self.switches.pack() || !self.env.packs() {
             RunOutcome::SwitchedOff

@@ -34,6 +34,18 @@ pub(super) struct Handover {
     step: Step,
 }
 
+/// Where a session is that would move to the pool with its settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moved {
+    /// In that pool.
+    There,
+    /// In the pool of its log-in, because there cannot be one more pool. The pool that it was in is free for others. Its
+    /// settings [can be set again](Settings::can_be_set_again).
+    ToLogIn,
+    /// In the same pool as before, because there cannot be one more.
+    Nowhere,
+}
+
 enum Step {
     TakeOver(TakesOver),
     Move(Settings),
@@ -95,35 +107,47 @@ impl<E: Environment> Session<E> {
         let is_pinned = found.effect.pins() || self.hidden_state().pins();
         let is_changed = found.settings.as_ref() != Some(&of_pool);
         let step = match &found.settings {
-            Some(_) if !is_pinned && !is_changed => Some(Step::Restore),
-            Some(settings) if !is_pinned && self.may_move(&of_pool, settings) => {
-                Some(Step::Move(settings.clone()))
+            Some(_) if !is_pinned && !is_changed && self.own_settings.is_none() => Some(Step::Restore),
+            Some(settings) if !is_pinned && self.may_move(&self.settings(), settings) => {
+                Some(if is_changed { Step::Move(settings.clone()) } else { Step::Restore })
             }
             Some(_) | None => None,
         };
         match step {
             Some(step) => self.held().handover = Some(Handover { found, was_shared, step }),
             None => {
-                found.effect.settings = is_changed;
+                found.effect.settings = is_changed || self.own_settings.is_some();
                 self.state_is(&found);
             }
         }
     }
 
-    /// The session has moved to the pool with its settings, or there cannot be one more pool.
-    pub fn moved(&mut self, is_moved: bool) {
+    /// The session has moved to the pool with its settings, or there cannot be one more pool. In that case it gets its
+    /// settings again on each connection that it takes, or keeps its connection if this is not certain to succeed.
+    pub fn moved(&mut self, moved: Moved) {
         let Some(Handover { mut found, .. }) = self.held().handover.take() else { return };
-        if is_moved {
-            self.name_anew();
+        let is_there = moved == Moved::There;
+        let own = found.settings.clone().filter(|settings| !is_there && settings.can_be_set_again());
+        found.effect.settings = !is_there && own.is_none();
+        if !found.effect.settings {
+            self.now_has(own, moved != Moved::Nowhere);
         }
-        found.effect.settings = !is_moved;
         self.state_is(&found);
     }
 
     /// The connection has the settings of its pool.
     pub fn restored(&mut self) {
         if let Some(Handover { found, .. }) = self.held().handover.take() {
+            self.now_has(None, false);
             self.state_is(&found);
+        }
+    }
+
+    /// The session has these settings of its own from now on, or none, perhaps in another pool.
+    fn now_has(&mut self, own: Option<Settings>, is_moved: bool) {
+        if is_moved || own != self.own_settings {
+            self.own_settings = own;
+            self.name_anew();
         }
     }
 
@@ -142,7 +166,7 @@ impl<E: Environment> Session<E> {
 
     fn state_is(&mut self, found: &StateLeft) {
         let reads_otherwise = found.effect.settings
-            && !found.settings.as_ref().is_some_and(|set| set.read_as(&self.env.settings()));
+            && !found.settings.as_ref().is_some_and(|set| set.read_as(&self.settings()));
         self.left = found.effect.union(self.hidden_state());
         let holding = self.held();
         (holding.unproven, holding.may_unlock, holding.channels_in_doubt) = (false, false, false);
@@ -151,6 +175,7 @@ impl<E: Environment> Session<E> {
         holding.must_close |= found.prepared != Some(holding.held.prepared().count());
         if let Ran::SetOnly(statement) = std::mem::take(&mut holding.ran)
             && !found.effect.settings
+            && self.own_settings.is_none()
         {
             self.learn_set(&statement);
         }

@@ -45,8 +45,10 @@ pub use answers::{Answers, Next};
 use begun::Begun;
 pub use cancel::{CancelState, CancelTarget, WaitsFor};
 use environment::Stop;
-pub use environment::{Connection, Envelope, Environment, LongText, Need, Place, SessionEnd, StatementOf};
-pub use handover::StateLeft;
+pub use environment::{
+    Connection, Envelope, Environment, LongText, Need, Place, SessionEnd, StatementOf, ToBePrepared,
+};
+pub use handover::{Moved, StateLeft};
 use leaving::Leaving;
 pub use leaving::{Stage, Wait};
 use listening::Listening;
@@ -71,6 +73,7 @@ use crate::lane::LaneKind;
 use crate::limits;
 use crate::normalise::Normaliser;
 use crate::replica::Floor;
+use crate::settings::Settings;
 use crate::unit::gather::Gather;
 
 /// Where the session's last sequence values are.
@@ -110,6 +113,9 @@ pub struct Session<E: Environment> {
     places: Places<E::Place>,
     /// The state that is left on the connection that it holds.
     left: Effect,
+    /// Its settings, if they differ from those of its pool and there cannot be one more pool: it gets them on each
+    /// connection that it takes.
+    own_settings: Option<Settings>,
     sequences: Sequences,
     listening: Listening,
     /// The unit that runs on a connection of its own, before all later ones.
@@ -180,6 +186,7 @@ impl<E: Environment> Session<E> {
             begun: None,
             places: Places::default(),
             left: Effect::NONE,
+            own_settings: None,
             sequences: Sequences::Untouched,
             listening: Listening::default(),
             alone: None,
@@ -365,7 +372,12 @@ impl<E: Environment> Session<E> {
 
     /// Whether the session's statements are packed outside of transactions.
     fn packs(&self) -> bool {
-        self.switches.pack() && !self.left.pins() && self.env.packs()
+        self.switches.pack() && self.is_as_pool() && self.env.packs()
+    }
+
+    /// Whether the session has the state of its pool's clients, as its lanes have it.
+    fn is_as_pool(&self) -> bool {
+        !self.left.pins() && self.own_settings.is_none()
     }
 
     /// Whether the session may send anything to a lane now.

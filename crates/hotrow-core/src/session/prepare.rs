@@ -126,6 +126,9 @@ impl<E: Environment> Session<E> {
         if is_apart && let Some(found) = there(apart, &|| statement_name(apart).into(), &|_| true) {
             return Some(found);
         }
+        if self.own_settings.is_some() {
+            return None; // under its other numbers it has the meaning that it has in the pool
+        }
         let statement = &named.statement;
         if let Some(found) = there(statement.id, &|| statement.name.clone(), &|parsed| parsed == named.parsed)
         {
@@ -135,10 +138,11 @@ impl<E: Environment> Session<E> {
         there(statement.id, &|| statement.name.clone(), &|parsed| parsed >= named.parsed)
     }
 
-    /// Whether no other session may use the statement that the server has for this name: the server may read its text
-    /// otherwise than on the pool's other connections.
+    /// Whether no other session may use the statement that the server has for this name: the server may read its text, or
+    /// its names, otherwise than on the pool's other connections.
     fn is_apart(&self, named: &Named<E::Statement>) -> bool {
-        !named.statement.is_read_alike && (named.only_here || self.may_read_otherwise())
+        self.own_settings.is_some()
+            || !named.statement.is_read_alike && (named.only_here || self.may_read_otherwise())
     }
 
     /// Whether the server may read texts otherwise than on the pool's other connections. A function can have changed the

@@ -8,10 +8,14 @@ use super::environment::Stop;
 use super::handover::Handover;
 use super::ran::Ran;
 use super::replies::put_ready;
-use super::{Connection, Environment, Named, Need, Resolved, Sequences, Session, Statement, StatementOf};
+use super::statement::number_apart;
+use super::{
+    Connection, Environment, Named, Need, Proof, Resolved, Sequences, Session, Statement, StatementOf,
+    ToBePrepared,
+};
 use crate::classify::Effect;
 use crate::limits;
-use crate::settings::Reading;
+use crate::settings::{Reading, Settings};
 
 /// A connection that the session holds, with the state of its work.
 pub(super) struct Holding<E: Environment> {
@@ -39,7 +43,7 @@ pub(super) struct Holding<E: Environment> {
     pub(super) channels_in_doubt: bool,
     /// The statements that the gateway has prepared again after the client had prepared them.
     pub(super) prepared_anew: BTreeSet<u64>,
-    /// How the server reads texts there.
+    /// How the server reads texts there, compared with the session's other connections.
     pub(super) reading: Reading,
     /// The pool's statements that were used while the server read texts otherwise. The server may have read them again.
     pub(super) read_again: BTreeSet<u64>,
@@ -213,7 +217,29 @@ impl<E: Environment> Session<E> {
         Err(Stop::Need(Need::Release {
             connection: holding.held,
             reusable: !holding.must_close && !holding.is_closing,
+            restores: self.own_settings.is_some(),
         }))
+    }
+
+    /// The settings that the session gets on each connection that it takes, if there is no pool with them.
+    pub fn own_settings(&self) -> Option<&Settings> {
+        self.own_settings.as_ref()
+    }
+
+    /// The settings under which the session's statements are prepared.
+    pub(super) fn settings(&self) -> Settings {
+        self.own_settings.clone().unwrap_or_else(|| self.env.settings())
+    }
+
+    /// Whether the session begins with settings on a connection that the server does not have at the log-in.
+    pub(super) fn has_settings(&self) -> bool {
+        self.own_settings.is_some() || self.env.has_settings()
+    }
+
+    /// The state that a statement is known to leave behind. What is known is about the names' meaning under the settings of
+    /// the pool.
+    pub(super) fn proof(&self, statement: &StatementOf<E>) -> Proof {
+        if self.own_settings.is_some() { Proof::NONE } else { self.env.proof(statement) }
     }
 
     /// The client's name at log-in, which the server is told again.
@@ -259,7 +285,7 @@ impl<E: Environment> Session<E> {
     /// Whether a statement sets a setting to the value in force. Within a transaction, an earlier `SET LOCAL` may hide the
     /// value: after the transaction, the setting has it in any case.
     pub(super) fn keeps_settings(&self, statement: &E::Statement) -> bool {
-        statement.keeps_settings() && !self.left.settings
+        statement.keeps_settings() && !self.left.settings && self.own_settings.is_none()
     }
 
     /// One more statement is sent on the connection.
@@ -278,7 +304,7 @@ impl<E: Environment> Session<E> {
     }
 
     fn may_change_reading(&self, statement: &StatementOf<E>) -> bool {
-        statement.rereads || statement.clears().settings && self.env.has_settings()
+        statement.rereads || statement.clears().settings && self.has_settings()
     }
 
     /// A statement that changes how texts are read comes next. The statements whose texts may mean something else afterwards
@@ -296,26 +322,33 @@ impl<E: Environment> Session<E> {
         let named = self.expected.names.values().filter(changes_meaning);
         let missing: Vec<_> = named
             .filter(|named| self.prepared_as(named, false).is_none())
-            .map(|named| self.with_known_types(named))
+            .map(|named| self.to_be_prepared(named))
             .collect();
         if missing.is_empty() {
             return Ok(());
         }
         let prepared = self.held().held.prepared_mut();
-        missing.iter().for_each(|statement| prepared.forget(statement.id));
+        missing.iter().for_each(|missing| prepared.forget(missing.number));
         Err(Stop::Need(Need::Prepared(missing)))
     }
 
+    fn to_be_prepared(&self, named: &Named<E::Statement>) -> ToBePrepared<StatementOf<E>> {
+        let statement = self.with_known_types(named);
+        let number = if self.own_settings.is_some() { number_apart(named.parsed) } else { statement.id };
+        ToBePrepared { name: Self::own_name(&statement, number), statement, number }
+    }
+
     /// The statements that could be are prepared.
-    pub fn prepared(&mut self, statements: &[StatementOf<E>]) {
+    pub fn prepared(&mut self, statements: &[ToBePrepared<StatementOf<E>>]) {
         let parsed = self.env.last_parse();
         let prepared = self.held().held.prepared_mut();
-        statements.iter().for_each(|statement| prepared.parsed(statement.id, parsed));
+        statements.iter().for_each(|statement| prepared.parsed(statement.number, parsed));
         self.provided.prepared = true;
     }
 
-    /// The session has moved to another pool of the same user and database, whose clients have its present settings.
-    /// Its connection belongs to that pool too. Names of statements keep their meaning. The statements are prepared
+    /// The session has other settings than before, as the other connections that it takes will have them. It has moved to
+    /// another pool of the same user and database, whose clients have these settings, and so has its connection. Or it has
+    /// settings of its own now, or has them no longer. Names of statements keep their meaning. The statements are prepared
     /// again when they are next used, because a setting can change the meaning of names.
     pub(super) fn name_anew(&mut self) {
         (self.last_simple, self.last_parsed) = (None, None);
@@ -353,7 +386,7 @@ impl<E: Environment> Session<E> {
             // Without the other state, the session may be able to move to the pool with its settings.
             let may_move = self.left.settings && self.left != before;
             self.held().unproven |= may_move;
-            if clears.settings && !self.env.has_settings() {
+            if clears.settings && !self.has_settings() {
                 self.held().reading = Reading::AsPool;
             }
             if clears.touches_sequence {

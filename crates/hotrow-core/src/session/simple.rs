@@ -177,9 +177,11 @@ impl<E: Environment> Session<E> {
     }
 
     /// The state that a statement may leave on a held connection.
-    pub(super) fn effect_of(statement: &E::Statement) -> Effect {
+    pub(super) fn effect_of(&self, statement: &E::Statement) -> Effect {
         match &statement.analysis {
             Analysis::Pass(pass) => pass.effect,
+            // The verdict is about the names' meaning under the settings of the pool.
+            Analysis::Candidate(_) if self.own_settings.is_some() => statement.effect,
             // A statement that may share a connection leaves no state there, whatever its text suggests.
             Analysis::Candidate(_) => match statement.packing() {
                 Some(packing) => Effect { touches_sequence: packing.touches_sequence, ..Effect::NONE },

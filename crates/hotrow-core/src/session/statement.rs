@@ -192,7 +192,7 @@ pub enum RunOutcome {
     NotPackable,
     /// Passed through: its client was in a transaction.
     OwnTransaction,
-    /// Passed through: state is left on the session's connection.
+    /// Passed through: state is left on the session's connection, or the session has settings for which there is no pool.
     Pinned,
     /// Passed through: packing is switched off, by the client or for its pool.
     SwitchedOff,

@@ -140,6 +140,11 @@ impl Directory {
         self.use_or_open(&identity, opening).await
     }
 
+    /// The pool of this pool's clients before they changed settings, if it is open.
+    pub fn pool_of_log_in(&self, pool: &Pool) -> Option<PoolUse> {
+        self.pools.find(&pool.identity.with_settings(Settings::default()))
+    }
+
     /// Uses the pool of this identity. If it is not open, `opening` opens it.
     async fn use_or_open(
         &self,

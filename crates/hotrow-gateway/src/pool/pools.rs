@@ -71,6 +71,12 @@ impl Pools {
         self.cells.lock().values().filter_map(|cell| cell.get().cloned()).collect()
     }
 
+    /// The pool of these clients, if it is open.
+    pub fn find(&self, identity: &Identity) -> Option<PoolUse> {
+        let cells = self.cells.lock();
+        cells.get(identity)?.get().map(PoolUse::of) // it is not closed meanwhile
+    }
+
     /// The pool of these clients. The caller opens it if it is not open.
     pub fn get(&self, identity: &Identity) -> Result<Cell, Full> {
         let mut cells = self.cells.lock();

@@ -24,6 +24,7 @@ use hotrow_core::session::{self, Session, SessionEnd, Stage, Wait};
 use hotrow_wire::backend::{self, Problem};
 
 use crate::lane::{Backlog, Mailbox, ToLane};
+use crate::metrics::GaugeGuard;
 use crate::net::ReadHalf;
 use crate::net::budget::Reservation;
 use crate::pool::directory::Directory;
@@ -51,6 +52,8 @@ pub struct SessionTask {
     budget: Reservation,
     /// The server's settings that the client was told, except for changes reported by a connection that it held.
     reported_settings: Arc<ServerSettings>,
+    /// Counts the session as one whose settings have no pool.
+    own_settings: Option<GaugeGuard>,
     stop: Arc<Stop>,
 }
 
@@ -104,6 +107,7 @@ impl SessionTask {
             input: start.input,
             budget: Reservation::default(),
             reported_settings: start.reported_settings,
+            own_settings: None,
             stop: start.stop,
         }
     }
@@ -250,7 +254,9 @@ impl SessionTask {
             return;
         }
         let Some(newer) = self.pool.newer_settings(&self.reported_settings) else { return };
-        for (name, value) in newer.changed_since(&self.reported_settings) {
+        let is_own = |name: &str| self.session.own_settings().is_some_and(|own| own.contains(name));
+        let changed = newer.changed_since(&self.reported_settings);
+        for (name, value) in changed.filter(|(name, _)| !is_own(name)) {
             self.mailbox.answers(|answers| {
                 answers.append_in_turn(|out| backend::put_parameter_status(out, name, value));
             });

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hotrow_core::key::KeyName;
 use hotrow_core::limits;
 use hotrow_core::row_queue::QueueId;
-use hotrow_core::session::{SessionEnd, WaitsFor, cancelled};
+use hotrow_core::session::{SessionEnd, ToBePrepared, WaitsFor, cancelled};
 use hotrow_wire::backend::Problem;
 use tokio::sync::oneshot;
 
@@ -80,10 +80,12 @@ impl SessionTask {
                     self.relay_received()?;
                 }
             }
-            Need::Release { connection, reusable } => {
+            Need::Release { connection, reusable, restores } => {
                 self.control.activity.holds_none();
                 self.control.leave().await;
-                if reusable {
+                if reusable && restores {
+                    Box::pin(self.restore_and_give_back(connection)).await;
+                } else if reusable {
                     self.pool.give_back(connection);
                 }
             }
@@ -156,16 +158,28 @@ impl SessionTask {
     /// Prepares statements on the session's connection. Returns those that the server has not refused.
     async fn prepare_all(
         &mut self,
-        statements: Vec<Arc<Statement>>,
-    ) -> Result<Vec<Arc<Statement>>, upstream::Error> {
+        missing: Vec<ToBePrepared<Arc<Statement>>>,
+    ) -> Result<Vec<ToBePrepared<Arc<Statement>>>, upstream::Error> {
         let Some(held) = self.session.connection() else { return Ok(Vec::new()) };
         let mut prepared = Vec::new();
-        for statement in statements {
-            if held.upstream.prepare(&statement.name, &statement.text, &statement.types).await? {
-                prepared.push(statement);
+        for one in missing {
+            let ToBePrepared { statement, name, .. } = &one;
+            if held.upstream.prepare(name, &statement.text, &statement.types).await? {
+                prepared.push(one);
             }
         }
         Ok(prepared)
+    }
+
+    /// Gives back a connection that has the session's own settings. If it cannot get those of its pool, it is closed.
+    async fn restore_and_give_back(&mut self, mut held: HeldConnection) {
+        let _ = self.try_write(); // the client gets its answer now; reading it shows an error
+        match held.set_settings(self.pool.identity.settings()).await {
+            Ok(()) => self.pool.give_back(held),
+            Err(error) => {
+                tracing::debug!(%error, "a connection is closed because it keeps a session's settings")
+            }
+        }
     }
 
     /// Runs a query of the gateway on the session's connection. A cancel request of the client is not for this query.
@@ -181,6 +195,13 @@ impl SessionTask {
 
     /// A connection is there, unless a cancel request has come meanwhile.
     async fn acquired(&mut self, mut held: HeldConnection) {
+        if let Some(settings) = self.session.own_settings().cloned()
+            && let Err(error) = Box::pin(held.set_settings(&settings)).await
+        {
+            let problem = no_connection(&error.into(), false);
+            self.control.wait_over();
+            return self.refuse_connection(problem).await;
+        }
         if !self.session.shared_channels().is_empty()
             && let Err(error) = Box::pin(self.listen_on(&mut held)).await
         {
@@ -191,7 +212,10 @@ impl SessionTask {
         if self.control.works(backend_key(&held)) {
             return self.session.connected(held);
         }
-        self.pool.give_back(held);
+        match self.session.own_settings() {
+            Some(_) => Box::pin(self.restore_and_give_back(held)).await,
+            None => self.pool.give_back(held),
+        }
         self.refuse_connection(cancelled()).await;
     }
 

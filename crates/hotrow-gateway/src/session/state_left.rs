@@ -6,11 +6,14 @@ use std::sync::Arc;
 
 use hotrow_core::classify::Effect;
 use hotrow_core::notifications::MARKER_CHANNEL;
-use hotrow_core::session::StateLeft;
+use hotrow_core::session::{Moved, StateLeft};
 use hotrow_core::settings::{self, Settings};
 
 use super::{Need, SessionTask};
+use crate::metrics::METRICS;
 use crate::pool::Member;
+use crate::pool::directory::NoPool;
+use crate::pool::pools::PoolUse;
 use crate::server::held;
 use crate::server::upstream::Rows;
 
@@ -23,17 +26,28 @@ impl SessionTask {
                 self.session.took_over(is_over);
             }
             Need::Move(settings) => {
-                let is_moved = self.move_to_pool_with(settings).await;
-                self.session.moved(is_moved);
+                let moved = self.move_to_pool_with(settings).await?;
+                self.session.moved(moved);
+                self.count_own_settings();
             }
             Need::Restore => {
                 let Some(held) = self.session.connection() else { return Ok(()) };
                 held.set_settings(self.pool.identity.settings()).await?;
                 self.session.restored();
+                self.count_own_settings();
             }
             _ => self.query_state_left().await?,
         }
         Ok(())
+    }
+
+    /// Shows whether the session has settings for which there is no pool.
+    fn count_own_settings(&mut self) {
+        let has_own = self.session.own_settings().is_some();
+        self.control.activity.set_own_settings(has_own);
+        if has_own != self.own_settings.is_some() {
+            self.own_settings = has_own.then(|| METRICS.own_settings.enter());
+        }
     }
 
     async fn query_state_left(&mut self) -> Result<(), held::Error> {
@@ -68,24 +82,38 @@ impl SessionTask {
         field(rows, 4)?.split_ascii_whitespace().map(read).collect()
     }
 
-    /// Moves the session to the pool with these settings, which its connection has. False if there cannot be one more
-    /// pool: then the session keeps its connection.
-    async fn move_to_pool_with(&mut self, settings: Settings) -> bool {
-        let Some(held) = self.session.connection() else { return true };
-        let used = match self.directory.pool_with(&self.pool, settings, held).await {
-            Ok(used) => used,
-            Err(no_pool) => {
-                tracing::debug!(?no_pool, "a session keeps its connection because of its settings");
-                return false;
+    /// Moves the session to the pool with these settings, which its connection has. If there cannot be one more pool, it goes
+    /// back to the pool of its log-in: nobody could use the one that it is in, if no other client has those settings.
+    async fn move_to_pool_with(&mut self, settings: Settings) -> Result<Moved, held::Error> {
+        let can_be_set_again = settings.can_be_set_again();
+        let Some(held) = self.session.connection() else { return Ok(Moved::There) };
+        match self.directory.pool_with(&self.pool, settings, held).await {
+            Ok(used) => {
+                // Nothing else of the session may stay on the connection.
+                held.set_settings(used.pool().identity.settings()).await?;
+                self.enter(used);
+                Ok(Moved::There)
             }
-        };
-        let pool = used.pool().clone();
-        // Nothing else of the session may stay on the connection.
-        if let Err(error) = held.set_settings(pool.identity.settings()).await {
-            tracing::debug!(%error, "a session keeps its connection because of its settings");
-            return false;
+            Err(NoPool::Full(_)) if can_be_set_again && !self.pool.identity.settings().is_empty() => {
+                Ok(match self.directory.pool_of_log_in(&self.pool) {
+                    Some(used) => {
+                        self.enter(used);
+                        Moved::ToLogIn
+                    }
+                    None => Moved::Nowhere,
+                })
+            }
+            Err(NoPool::Full(_)) => Ok(Moved::Nowhere),
+            Err(NoPool::Error(error)) => Err(error),
         }
-        held.moved(pool.id, &pool.context.login);
+    }
+
+    /// The session is a client of this pool from now on, and its connection one of the pool's.
+    fn enter(&mut self, used: PoolUse) {
+        let pool = used.pool().clone();
+        if let Some(held) = self.session.connection() {
+            held.moved(pool.id, &pool.context.login);
+        }
         self.leave_lanes();
         let told = self.reported_settings.moved(&pool.server_settings(), |name| {
             [&self.pool, &pool].iter().any(|pool| pool.identity.settings().contains(name))
@@ -96,7 +124,6 @@ impl SessionTask {
         let member = Member::of(&pool);
         self.membership = (used, member);
         self.pool = pool;
-        true
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use hotrow_testkit::{config, connect, server, value};
+use hotrow_testkit::{config, connect, value};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde::Deserialize;
@@ -74,6 +74,8 @@ pub struct Run<'f> {
     pub framework: &'f Framework,
     /// The form of its update.
     pub variant: Variant,
+    /// The server's port.
+    pub server: u16,
     /// Concurrent workers.
     pub workers: usize,
     /// Measured seconds.
@@ -84,7 +86,7 @@ impl Run<'_> {
     /// Runs the program against a port while `watching` is polled. Checks that the row contains each acknowledged
     /// update once, and returns the updates per second.
     pub async fn checked(&self, port: u16, watching: impl Future<Output = Infallible>) -> f64 {
-        let before = self.framework.sold().await;
+        let before = self.framework.sold(self.server).await;
         let arguments = [self.workers.to_string(), self.seconds.to_string()];
         let running = self.framework.run(self.variant.name(), port, &arguments);
         let output = tokio::select! {
@@ -94,7 +96,7 @@ impl Run<'_> {
         let last = output.lines().last().unwrap_or_default();
         let printed: Printed = serde_json::from_str(last)
             .unwrap_or_else(|error| panic!("{}: {error}: {output}", self.framework.name));
-        let sold = self.framework.sold().await - before;
+        let sold = self.framework.sold(self.server).await - before;
         assert_eq!(sold, printed.updates, "{}: the row and the acknowledged updates", self.framework.name);
         printed.per_second
     }
@@ -118,9 +120,9 @@ impl Framework {
         self.run("setup", port, &[]).await;
     }
 
-    /// The row's value.
-    async fn sold(&self) -> u64 {
-        let mut config = config(server().port());
+    /// The row's value on the server with this port.
+    async fn sold(&self, server: u16) -> u64 {
+        let mut config = config(server);
         let direct = connect(config.dbname(self.name)).await;
         value(&direct, &format!("select sold from {} where id = 1", self.table)).await.parse().unwrap()
     }

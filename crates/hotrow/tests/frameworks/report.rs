@@ -2,6 +2,8 @@
 
 #![expect(clippy::print_stdout, reason = "the table is what `make frameworks` is for")]
 
+use std::collections::BTreeMap;
+
 use crate::counts::{Counted, Shape};
 use crate::program::Variant;
 
@@ -30,7 +32,7 @@ impl Line {
         Self { name, variant, direct: Vec::new(), through: Vec::new(), counts: Counted::default() }
     }
 
-    fn cells(&self) -> [String; 11] {
+    fn cells(&self) -> [String; 13] {
         let (direct, through) = (median(&self.direct), median(&self.through));
         let figure =
             |value: Option<f64>, digits| value.map_or("-".to_owned(), |value| format!("{value:.digits$}"));
@@ -45,11 +47,26 @@ impl Line {
             merged.to_string(),
             (all - packed - merged).to_string(),
             self.counts.pinned.values().sum::<usize>().to_string(),
+            self.why(),
             format!("{:.1} %", self.counts.share() * 100.0),
             figure(direct, 0),
             figure(through, 0),
             figure(direct.zip(through).map(|(direct, through)| through / direct), 1),
+            // A run whose check fails ends the measurement.
+            (self.direct.len() + self.through.len()).to_string(),
         ]
+    }
+
+    /// Why statements were not packed, with the number of each reason, and why clients were pinned.
+    fn why(&self) -> String {
+        let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+        for (reason, count) in self.counts.shapes.iter().flat_map(|shape| &shape.others) {
+            *reasons.entry(reason).or_default() += count;
+        }
+        let mut all: Vec<String> =
+            reasons.iter().map(|(reason, count)| format!("{count} {}", reason.replace('_', " "))).collect();
+        all.extend(self.counts.pinned.keys().map(|why| format!("pinned: {why}")));
+        if all.is_empty() { "-".to_owned() } else { all.join("; ") }
     }
 }
 
@@ -81,8 +98,8 @@ pub fn print(line: &Line) {
     }
 }
 
-/// Prints all lines as a table in Markdown.
-pub fn print_table(lines: &[Line]) {
+/// Prints all lines as a table in Markdown, after a line about the server's flushes.
+pub fn print_table(lines: &[Line], flushes: &str) {
     let titles = [
         "framework",
         "update",
@@ -91,12 +108,14 @@ pub fn print_table(lines: &[Line]) {
         "merged",
         "passed through",
         "pinned clients",
+        "why",
         "share of the updates",
         "direct/s",
         "through/s",
         "ratio",
+        "checks passed",
     ];
-    println!("\n| {} |\n|{}", titles.join(" | "), "---|".repeat(titles.len()));
+    println!("\n{flushes}\n\n| {} |\n|{}", titles.join(" | "), "---|".repeat(titles.len()));
     for line in lines {
         println!("| {} |", line.cells().join(" | "));
     }

@@ -12,6 +12,7 @@ mod left_behind;
 mod local_settings;
 mod notifications;
 mod partitions;
+mod past_pools;
 mod plans;
 mod readings;
 mod renewed_lanes;

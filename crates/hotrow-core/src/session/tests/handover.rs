@@ -18,7 +18,8 @@ use super::world::{OUTSIDER, World};
 const READING: [&str; 2] = ["set TimeZone = 'X'", "set TimeZone = 'UTC'"];
 
 /// Other commands that change or show settings, or remove state.
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
+    "set lc_time = 'C'",
     "set work_mem = '1MB'",
     "set work_mem = '2MB'",
     "set work_mem = '4MB'",
@@ -75,6 +76,25 @@ impl Writer<'_> {
                 }
                 (_, 3) => self.typical(),
                 _ => self.state(theme),
+            }
+        }
+        self.out.extend_from_slice(frontend::SYNC);
+    }
+
+    /// Statements whose meaning depends on a setting, under several values.
+    fn write_readings(&mut self, units: usize) {
+        for _ in 0..units {
+            match self.random.u8(..8) {
+                0 => {
+                    let text = self.one(&READING);
+                    self.setting(text);
+                }
+                1 => frontend::put_query(&mut self.out, "show TimeZone"),
+                2 => {
+                    let text = self.literal();
+                    frontend::put_query(&mut self.out, &text);
+                }
+                _ => self.constants(),
             }
         }
         self.out.extend_from_slice(frontend::SYNC);
@@ -262,9 +282,29 @@ fn the_state_that_sessions_leave_is_handed_over_without_a_difference() {
     let is_often = |step: &str| sum.handed_over.get(step).is_some_and(|count| *count > 20);
     let all = seeds().count() > 1;
     assert!(
-        !all || ["shared", "held", "moved", "stays", "restored"].iter().all(|step| is_often(step)),
+        !all || ["shared", "held", "moved", "own", "stays", "restored"].iter().all(|step| is_often(step)),
         "{sum:?}"
     );
+}
+
+#[test]
+fn sessions_with_settings_of_their_own_share_connections_but_no_statements() {
+    let mut sum = Counts::default();
+    for seed in seeds().step_by(4) {
+        let change = |world: &mut World| {
+            world.has_room = false;
+            world.clients.iter_mut().for_each(|client| client.waits = true);
+        };
+        sum.add(&play_as(seed, change, |random, client| {
+            let units = random.usize(4..24);
+            let row = 10 * client as u64;
+            let mut writer = Writer { random, out: BytesMut::new(), row, is_countable: false };
+            writer.write_readings(units);
+            writer.out
+        }));
+    }
+    let own = sum.handed_over.get("own").copied().unwrap_or_default();
+    assert!(seeds().count() == 1 || own > 1_000, "{sum:?}");
 }
 
 #[test]

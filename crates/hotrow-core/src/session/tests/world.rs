@@ -22,7 +22,8 @@ use super::waits::Wait;
 use crate::classify::Effect;
 use crate::notifications::MARKER_CHANNEL;
 use crate::session::statement::own_statement;
-use crate::session::{Need, Stage, StateLeft, TakesOver, Wait as Waits, cancelled};
+use crate::session::{Moved, Need, Stage, StateLeft, TakesOver, ToBePrepared, Wait as Waits, cancelled};
+use crate::settings::Settings;
 
 /// Everything around the clients.
 pub struct World {
@@ -53,6 +54,8 @@ pub struct World {
     pub waits: bool,
     /// No marker arrives on connections that are to take over all channels.
     pub loses_held: bool,
+    /// There can be one more pool for a session that has changed its settings.
+    pub has_room: bool,
     /// How often sessions have handed over state, by what has become of it.
     pub handed_over: BTreeMap<&'static str, usize>,
     /// Steps so far.
@@ -97,6 +100,7 @@ impl World {
             notifications: VecDeque::new(),
             waits: false,
             loses_held: false,
+            has_room: true,
             handed_over: BTreeMap::new(),
             clock: 0,
             leaves: 0,
@@ -407,8 +411,9 @@ impl World {
                     client.session.connection().expect("statements are prepared on a connection");
                 let backend = &mut self.backends[connection.backend];
                 let mut prepared = statements;
-                prepared
-                    .retain(|statement| backend.prepares(&statement.name, &statement.text, &statement.types));
+                prepared.retain(|ToBePrepared { statement, name, .. }| {
+                    backend.prepares(name, &statement.text, &statement.types)
+                });
                 client.session.prepared(&prepared);
             }
             Need::Rename => {
@@ -422,16 +427,7 @@ impl World {
             Need::TakeOver(takes_over) => self.take_over(number, takes_over),
             Need::Move(settings) => {
                 self.check_is_free(number);
-                // Sometimes there cannot be one more pool.
-                let is_moved = self.random.u8(..3) > 0;
-                self.count_step(if is_moved { "moved" } else { "stays" });
-                let client = &mut self.clients[number];
-                if is_moved {
-                    let settings = settings.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-                    client.settings.replace(settings.collect());
-                    self.backends[backend].set_settings(&client.settings.borrow());
-                }
-                client.session.moved(is_moved);
+                self.move_to_pool(number, backend, &settings);
             }
             Need::Restore => {
                 self.check_is_free(number);
@@ -440,10 +436,40 @@ impl World {
                 client.session.restored();
                 self.count_step("restored");
             }
-            Need::Release { connection, reusable } => return self.release(number, connection, reusable),
+            Need::Release { connection, reusable, restores } => {
+                if restores {
+                    self.backends[backend].set_settings(&client.settings.borrow());
+                }
+                return self.release(number, connection, reusable);
+            }
             _ => unreachable!("it needs no backend"),
         }
         self.clients[number].cancel.borrow_mut().returns(backend);
+    }
+
+    /// Moves a session to the pool with these settings. Sometimes there cannot be one more pool.
+    fn move_to_pool(&mut self, number: usize, backend: usize, settings: &Settings) {
+        let moved = match self.random.u8(..6) {
+            0 if settings.can_be_set_again() => Moved::ToLogIn,
+            2.. if self.has_room => Moved::There,
+            _ => Moved::Nowhere,
+        };
+        let client = &mut self.clients[number];
+        match moved {
+            Moved::There => {
+                client.settings.replace(settings.iter().map(owned).collect());
+                self.backends[backend].set_settings(&client.settings.borrow());
+            }
+            Moved::ToLogIn => client.settings.borrow_mut().clear(),
+            Moved::Nowhere => {}
+        }
+        client.session.moved(moved);
+        let has_own = client.session.own_settings().is_some();
+        self.count_step(match moved {
+            Moved::There => "moved",
+            Moved::ToLogIn | Moved::Nowhere if has_own => "own",
+            Moved::ToLogIn | Moved::Nowhere => "stays",
+        });
     }
 
     /// The connection has nothing that keeps a session there.
@@ -481,6 +507,9 @@ impl World {
         }
         let backend = &mut self.backends[connection.backend];
         backend.settings = pool;
+        if let Some(own) = client.session.own_settings() {
+            backend.settings = own.iter().map(owned).collect();
+        }
         backend.set_name(&name);
         connection.name = name;
         for channel in client.session.shared_channels() {
@@ -583,6 +612,10 @@ impl World {
         }
         true
     }
+}
+
+fn owned((name, value): (&str, &str)) -> (String, String) {
+    (name.to_owned(), value.to_owned())
 }
 
 /// Whether there are statements with names that the gateway does not use.

@@ -1,7 +1,7 @@
 // A library for LD_PRELOAD that makes each fdatasync take longer, as on a slow disk. PostgreSQL flushes its log with
 // fdatasync, unless wal_sync_method names another call.
 //
-// The first four bytes of the file that HOTROW_BENCH_DELAY_FILE names are the delay in microseconds. The file is mapped
+// The first four bytes of the file that HOTROW_FLUSH_DELAY_FILE names are the delay in microseconds. The file is mapped
 // once, before main, so all processes of the server see a new delay with their next flush.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,12 +17,12 @@
 static volatile const uint32_t *delay_us;
 
 __attribute__((constructor)) static void map_delay(void) {
-    const char *path = getenv("HOTROW_BENCH_DELAY_FILE");
+    const char *path = getenv("HOTROW_FLUSH_DELAY_FILE");
     int file = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);
     void *page = file < 0 ? MAP_FAILED : mmap(NULL, sizeof *delay_us, PROT_READ, MAP_SHARED, file, 0);
     if (page == MAP_FAILED) {
         // A server without the delay would give wrong figures.
-        perror("cannot map HOTROW_BENCH_DELAY_FILE");
+        perror("cannot map HOTROW_FLUSH_DELAY_FILE");
         _exit(1);
     }
     close(file);

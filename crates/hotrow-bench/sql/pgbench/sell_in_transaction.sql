@@ -1,0 +1,3 @@
+begin;
+update hotrow_bench.inv set stock = stock - 1, sold = sold + 1 where id = 1 and stock >= 1;
+commit;

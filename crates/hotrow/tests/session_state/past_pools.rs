@@ -1,0 +1,167 @@
+//! More combinations of settings than there are pools: the sessions past the bound hold no connection while they are idle,
+//! and get their own settings on each connection that they take.
+
+use futures_util::future::join_all;
+use hotrow_testkit::{Gateway, connect, new_database, rows, until, value};
+use tokio_postgres::{Client, Config, Statement};
+
+/// Clients, of which each has other settings. A role may have 25 pools with settings.
+const CLIENTS: usize = 40;
+const PAST: u64 = 15;
+const CONNECTIONS: &str = "8";
+const ROUNDS: usize = 2;
+const REASON: &str = "idle, passed through: more combinations of settings than pools";
+
+/// A client with its own settings, and statements that it has prepared under them.
+struct Customer {
+    number: usize,
+    client: Client,
+    whose: Statement,
+    date: Statement,
+}
+
+/// The styles of dates, with the 1st of February in each.
+const STYLES: [(&str, &str); 4] = [
+    ("ISO, DMY", "2020-02-01"),
+    ("German, DMY", "01.02.2020"),
+    ("SQL, DMY", "01/02/2020"),
+    ("Postgres, DMY", "01-02-2020"),
+];
+
+/// A gateway with few connections, and a database with a schema and a table for each client.
+async fn stage() -> (Gateway, Config, Client) {
+    let (name, direct) = new_database().await;
+    for number in 0..CLIENTS {
+        let schema = format!(
+            "create schema s{number};
+             create table s{number}.whose (n int, {0} int);
+             insert into s{number}.whose values ({number}, 0)",
+            ["a", "b", "c"][number % 3]
+        );
+        direct.batch_execute(&schema).await.unwrap();
+    }
+    // On a busy machine, a client may wait long for its turn.
+    let gateway = Gateway::start(&["--held-connections-max", CONNECTIONS, "--held-wait-ms", "30000"]);
+    let mut config = gateway.config_in("public");
+    config.dbname(&name);
+    (gateway, config, direct)
+}
+
+impl Customer {
+    async fn new(config: &Config, number: usize) -> Self {
+        let client = connect(config).await;
+        let style = STYLES[number % STYLES.len()].0;
+        let settings = format!("set work_mem = '{}kB'; set datestyle = '{style}'", 1030 + number);
+        client.batch_execute(&settings).await.unwrap();
+        client.batch_execute(&format!("set search_path = s{number}")).await.unwrap();
+        let whose = client.prepare("select * from whose").await.unwrap();
+        let date = client.prepare("select '1/2/2020'::date::text").await.unwrap();
+        Customer { number, client, whose, date }
+    }
+
+    /// Each answer is the one of a session with these settings.
+    async fn work(&self) {
+        let Customer { number, client, whose, date } = self;
+        let (style, shown) = STYLES[number % STYLES.len()];
+        let memory = format!("{}kB", 1030 + number);
+        assert_eq!(value(client, "show work_mem").await, memory);
+        assert_eq!(value(client, "show datestyle").await, style);
+        assert_eq!(value(client, "select '1/2/2020'::date").await, shown);
+        assert_eq!(value(client, "select n from whose").await, number.to_string());
+        let row = client.query_one(whose, &[]).await.unwrap();
+        assert_eq!(row.columns()[1].name(), ["a", "b", "c"][number % 3]);
+        assert_eq!(row.get::<_, i32>(0), i32::try_from(*number).unwrap());
+        assert_eq!(client.query_one(date, &[]).await.unwrap().get::<_, &str>(0), shown);
+        let columns = ["a", "b", "c"][number % 3];
+        let update = format!("update whose set {columns} = {columns} + 1 returning n");
+        assert_eq!(value(client, &update).await, number.to_string());
+
+        client.batch_execute("begin; set local work_mem = '70MB'").await.unwrap();
+        assert_eq!(value(client, "show work_mem").await, "70MB");
+        assert_eq!(value(client, "select n from whose").await, number.to_string());
+        client.batch_execute("commit").await.unwrap();
+        client.batch_execute("begin; set datestyle = 'ISO, MDY'; rollback").await.unwrap();
+        assert_eq!(value(client, "select '1/2/2020'::date").await, shown);
+    }
+}
+
+/// Waits until this number of clients has settings without a pool. A session's settings are looked at after its client has
+/// the answer.
+async fn until_past(gateway: &Gateway, count: u64) {
+    let is_it = async || gateway.metric("clients_past_pools") == count;
+    until(&format!("{count} clients have settings without a pool"), is_it).await;
+}
+
+#[tokio::test]
+async fn sessions_with_more_combinations_of_settings_than_pools_share_connections() {
+    let (gateway, config, direct) = stage().await;
+    let customers = join_all((0..CLIENTS).map(|number| Customer::new(&config, number))).await;
+    for _ in 0..ROUNDS {
+        join_all(customers.iter().map(Customer::work)).await;
+    }
+    for number in 0..CLIENTS {
+        let column = ["a", "b", "c"][number % 3];
+        assert_eq!(
+            value(&direct, &format!("select {column} from s{number}.whose")).await,
+            ROUNDS.to_string()
+        );
+    }
+    // A client without settings of its own finds none of theirs on the connections that they have had.
+    let other = connect(&config).await;
+    join_all((0..20).map(|_| async { assert_eq!(value(&other, "show work_mem").await, "4MB") })).await;
+
+    until_past(&gateway, PAST).await;
+    let console = connect(gateway.config().dbname("hotrow")).await;
+    let shown = async || {
+        let clients = rows(&console, "show clients").await.unwrap();
+        let shows = |row: &&Vec<Option<String>>| row.iter().flatten().any(|cell| cell == REASON);
+        clients.iter().filter(shows).count()
+    };
+    until("the sessions are idle", async || shown().await as u64 == PAST).await;
+
+    // The sessions move to pools when there is room, and go back when they give up their settings.
+    let (leaving, staying): (Vec<_>, Vec<_>) =
+        customers.into_iter().partition(|customer| customer.number % 2 == 0);
+    let left = leaving.len();
+    drop(leaving);
+    until("the clients have left", async || {
+        rows(&console, "show clients").await.unwrap().len() <= CLIENTS + 2 - left
+    })
+    .await;
+    join_all(staying.iter().map(Customer::work)).await;
+    until_past(&gateway, 0).await;
+    join_all(staying.into_iter().map(|Customer { client, date, .. }| async move {
+        drop(date); // its constant means something else afterwards
+        client.batch_execute("reset all").await.unwrap();
+        assert_eq!(value(&client, "show work_mem").await, "4MB");
+        assert_eq!(value(&client, "show search_path").await, "public");
+    }))
+    .await;
+}
+
+/// A text that was prepared under other settings keeps its meaning only on its connection.
+#[tokio::test]
+async fn a_session_past_the_bound_keeps_its_connection_for_a_text_of_other_settings() {
+    let (gateway, config, _direct) = stage().await;
+    let customers = join_all((0..25).map(|number| Customer::new(&config, number))).await;
+    // On their way to these settings they have had others, each in a pool that no client has now.
+    join_all(customers.iter().map(Customer::work)).await;
+    until_past(&gateway, 0).await;
+    let client = connect(&config).await;
+    client.batch_execute("set datestyle = 'SQL, DMY'").await.unwrap();
+    until_past(&gateway, 1).await;
+    let date = client.prepare("select '1/2/2020'::date = '2020-02-01'::date").await.unwrap();
+    for style in ["SQL, MDY", "ISO, MDY", "German, YMD"] {
+        client.batch_execute(&format!("set datestyle = '{style}'")).await.unwrap();
+        assert_eq!(value(&client, "show datestyle").await, style);
+        assert!(client.query_one(&date, &[]).await.unwrap().get::<_, bool>(0), "{style}");
+        customers[3].work().await;
+    }
+    let console = connect(gateway.config().dbname("hotrow")).await;
+    let clients = rows(&console, "show clients").await.unwrap();
+    assert!(clients.iter().flatten().flatten().any(|cell| cell.starts_with("pinned: SET")), "{clients:?}");
+    drop(date);
+    client.batch_execute("discard all").await.unwrap();
+    assert_eq!(value(&client, "show datestyle").await, "ISO, MDY");
+    until_past(&gateway, 0).await;
+}
