@@ -16,4 +16,9 @@ impl<T> Lock<T> {
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().expect("no holder of a lock panics")
     }
+
+    /// The value, or `None` if a holder has panicked: for `drop`, where a second panic would end the process.
+    pub fn lock_in_drop(&self) -> Option<MutexGuard<'_, T>> {
+        self.0.lock().ok()
+    }
 }

@@ -176,10 +176,11 @@ impl TlsWriteHalf {
 
 impl Drop for TlsWriteHalf {
     fn drop(&mut self) {
-        let mut state = self.state.lock();
-        state.connection.send_close_notify();
-        // A peer that no longer reads misses it.
-        let _ = flush(&mut state.connection, self.half.as_ref());
+        if let Some(mut state) = self.state.lock_in_drop() {
+            state.connection.send_close_notify();
+            // A peer that no longer reads misses it.
+            let _ = flush(&mut state.connection, self.half.as_ref());
+        }
     }
 }
 
