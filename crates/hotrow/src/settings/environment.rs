@@ -8,7 +8,7 @@ use super::Settings;
 /// What each variable of this program begins with.
 const PREFIX: &str = "HOTROW_";
 /// Variables that are not settings of the gateway: those of other commands, of the examples and of the tests.
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 11] = [
     "HOTROW_CONFIG",
     "HOTROW_PREDECESSOR",
     "HOTROW_CITUS_BIN",
@@ -19,8 +19,9 @@ const OTHERS: [&str; 10] = [
     "HOTROW_SEED",
     "HOTROW_GOLDEN",
     "HOTROW_FAULT_SECONDS",
+    "HOTROW_FLUSH_DELAY_FILE",
 ];
-const OTHER_PREFIXES: [&str; 4] = ["HOTROW_TEST_", "HOTROW_DIFFERENTIAL_", "HOTROW_DOCTOR_", "HOTROW_BENCH_"];
+const OTHER_PREFIXES: [&str; 3] = ["HOTROW_TEST_", "HOTROW_DIFFERENTIAL_", "HOTROW_DOCTOR_"];
 
 /// Why the environment cannot be used.
 #[derive(Debug, thiserror::Error)]
