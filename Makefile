@@ -54,9 +54,10 @@ faults: | rust ## servers, backends and gateways are killed under load for five 
 differential: | rust ## random programs, directly and through the gateway, compared byte by byte (five minutes; docs/internals/differential.md)
 	HOTROW_DIFFERENTIAL_SECONDS=$${HOTROW_DIFFERENTIAL_SECONDS:-300} $(CARGO) test --package hotrow --test differential -- --nocapture programs
 
-scale-out: | rust ## a Citus cluster: the gain through the gateway as a table, then shards moved and workers killed under load (needs HOTROW_CITUS_BIN, or an installed PostgreSQL with Citus)
+scale-out: | rust ## a Citus cluster: the gain through the gateway as a table, then shards moved, workers killed and the schema pack's shards moved under load (needs HOTROW_CITUS_BIN, or an installed PostgreSQL with Citus)
 	HOTROW_CITUS_SECONDS=$${HOTROW_CITUS_SECONDS:-5} $(CARGO) test --profile demo --package hotrow --test citus -- --nocapture gain
-	HOTROW_FAULT_SECONDS=$${HOTROW_FAULT_SECONDS:-60} $(CARGO) test --package hotrow --test citus -- --nocapture --test-threads 1 faults example
+	HOTROW_FAULT_SECONDS=$${HOTROW_FAULT_SECONDS:-60} $(CARGO) test --package hotrow --test citus -- --nocapture --test-threads 1 faults nodes example
+	$(CARGO) test --package hotrow --test pack -- --nocapture --test-threads 1 shards_that_move shards_of_feeds workers_killed workers_are_killed nodes_killed
 
 conformance: | rust ## test suites of other projects, directly and through the gateway (QUICK=1: a few minutes; docs/conformance.md)
 	$(CARGO) test --package hotrow --test conformance -- --nocapture

@@ -1,24 +1,54 @@
-//! The demo of `make scale-out`: pgbench on one row, on random rows and with reads, at the coordinator and through the gateway,
-//! as a table. After each run the rows are compared with the answers.
+//! The demo of `make scale-out`: pgbench on one row, on random rows, with reads, and with calls of a distributed schema pack, at the
+//! coordinator and through the gateway, as a table. After each run the rows are compared with the answers.
 
 use std::path::Path;
 use std::process::Command;
 
-use hotrow_testkit::{tool, value};
+use hotrow_testkit::{Gateway, distribute, hotrow, tool, value};
 
-use crate::Stage;
+use crate::{LANES, Stage};
 
 /// The environment variable with the seconds of each run. Without it, the runs are short and the table shows nothing useful.
 const SECONDS: &str = "HOTROW_CITUS_SECONDS";
 const ROWS: u32 = 10_000;
+const SHARDS: usize = 8;
+/// More orders than both runs take in a second.
+const ORDERS_PER_SECOND: u32 = 30_000;
 const TABLE: &str = "create table items (id bigint primary key, n bigint not null);
     select create_distributed_table('items', 'id');
     insert into items select id, 0 from generate_series(1, 10000) id";
-/// Names, scripts, and whether a request adds 1 to a row.
-const LOADS: [(&str, &str, bool); 3] = [
-    ("updates of one row", "update items set n = n + 1 where id = 7;", true),
-    ("updates of random rows", "\\set id random(1, :rows)\nupdate items set n = n + 1 where id = :id;", true),
-    ("reads of random rows", "\\set id random(1, :rows)\nselect n from items where id = :id;", false),
+
+/// Requests for the table.
+struct Load {
+    name: &'static str,
+    script: &'static str,
+    /// A query for the number of requests that were executed; empty if they change nothing.
+    done: &'static str,
+}
+
+const DONE: &str = "select sum(n) from items";
+const LOADS: [Load; 5] = [
+    Load { name: "updates of one row", script: "update items set n = n + 1 where id = 7;", done: DONE },
+    Load {
+        name: "updates of random rows",
+        script: "\\set id random(1, :rows)\nupdate items set n = n + 1 where id = :id;",
+        done: DONE,
+    },
+    Load {
+        name: "reads of random rows",
+        script: "\\set id random(1, :rows)\nselect n from items where id = :id;",
+        done: "",
+    },
+    Load {
+        name: "increments of a counter",
+        script: "select value, version, status from hotrow.increment('likes', 1);",
+        done: "select value from hotrow.counter('likes')",
+    },
+    Load {
+        name: "orders taken, one a call",
+        script: "select receipt, id from hotrow.take('work', 1, '1 hour');",
+        done: "select in_flight from hotrow.queue_stats('work')",
+    },
 ];
 
 /// Requests, and requests per second. On a busy machine, a short run can end before all clients are connected.
@@ -55,30 +85,52 @@ fn pgbench(program: &Path, port: u16, script: &Path, seconds: &str) -> (u64, f64
     (requests, if requests == 0 { 0.0 } else { after("tps = ").parse().unwrap() })
 }
 
+/// Distributes the schema pack, and makes a counter with a ledger and a queue with orders.
+async fn make_pack(stage: &mut Stage, seconds: u32) {
+    let url = stage.cluster.coordinator.url();
+    distribute(&url, SHARDS);
+    stage.gateway = Gateway::in_front_of(&url, LANES);
+    let made = "select hotrow.create_counter('likes', 'ledger'), hotrow.create_queue('work')";
+    stage.direct.batch_execute(made).await.unwrap();
+    let orders = "select count(*) from hotrow.enqueue_batch(array_fill('work'::text, array[1000]),
+                                                             array(select gen_random_uuid() from generate_series(1, 1000)))";
+    for _ in 0..(ORDERS_PER_SECOND * seconds).div_ceil(1_000) {
+        stage.direct.batch_execute(orders).await.unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_gain_of_lanes_to_nodes_and_rows_that_agree_with_the_answers() {
-    let Some(stage) = Stage::new(TABLE).await else { return };
+    let Some(mut stage) = Stage::new(TABLE).await else { return };
     let Some(program) = tool("pgbench") else {
         eprintln!("not run: pgbench is not installed");
         return;
     };
-    let seconds = std::env::var(SECONDS).unwrap_or_else(|_| "3".to_owned());
+    let seconds = std::env::var(SECONDS).unwrap_or_else(|_| "2".to_owned());
+    make_pack(&mut stage, seconds.parse().unwrap()).await;
     let folder = tempfile::tempdir().unwrap();
-    println!("\n{:<24}{:>18}{:>18}{:>8}", "requests per second", "coordinator", "through Hotrow", "ratio");
-    let mut expected = 0;
-    for (name, script, adds) in LOADS {
+    println!("\n{:<26}{:>18}{:>18}{:>8}", "requests per second", "coordinator", "through Hotrow", "ratio");
+    for Load { name, script, done } in LOADS {
         let path = folder.path().join("script.sql");
         std::fs::write(&path, script).unwrap();
+        let before = executed(&stage, done).await;
         let [direct, through] = [stage.cluster.coordinator.port(), stage.gateway.port()]
             .map(|port| tokio::task::block_in_place(|| pgbench(&program, port, &path, &seconds)));
-        println!("{name:<24}{:>18.0}{:>18.0}{:>8.1}", direct.1, through.1, through.1 / direct.1);
-        expected += if adds { direct.0 + through.0 } else { 0 };
-        assert_eq!(
-            value(&stage.direct, "select sum(n) from items").await,
-            expected.to_string(),
-            "after {name}"
-        );
+        println!("{name:<26}{:>18.0}{:>18.0}{:>8.1}", direct.1, through.1, through.1 / direct.1);
+        let expected = if done.is_empty() { 0 } else { direct.0 + through.0 };
+        assert_eq!(executed(&stage, done).await - before, expected, "after {name}");
     }
+    let left = "select depth > in_flight from hotrow.queue_stats('work')";
+    assert_eq!(value(&stage.direct, left).await, "t", "there were enough orders");
     let on_nodes = stage.lanes().await.into_iter().filter(|(node, ..)| !node.is_empty()).count();
     assert!(on_nodes > 0, "lanes to nodes have run the load: {:?}", stage.lanes().await);
+    assert!(stage.gateway.metric("merged_units_total") > 0, "calls of the schema pack were merged on nodes");
+    let verified =
+        hotrow().args(["verify", "--upstream", &stage.cluster.coordinator.url()]).output().unwrap();
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+}
+
+/// The number of requests that were executed, or 0 if they change nothing.
+async fn executed(stage: &Stage, query: &str) -> u64 {
+    if query.is_empty() { 0 } else { value(&stage.direct, query).await.parse().unwrap() }
 }
