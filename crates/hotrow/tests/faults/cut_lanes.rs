@@ -136,8 +136,22 @@ impl Stage {
     /// again.
     fn break_commit(&mut self, how: How, shape: &Shape) -> Vec<Outcome> {
         let fault = || Fault { way: Way::ToGateway, after: After::TransactionId, how };
-        let broken = (0..5).find_map(|_| self.break_once(fault(), shape));
+        let broken = (0..5).find_map(|_| {
+            let outcomes = self.break_once(fault(), shape);
+            if outcomes.is_none() {
+                self.return_to_lane();
+            }
+            outcomes
+        });
         broken.expect("a batch ends with its transaction's id")
+    }
+
+    /// Runs the statement of a sale until the gateway tries it in a lane again, if slow batches have taken it out of the
+    /// lanes.
+    fn return_to_lane(&mut self) {
+        for _ in 0..10 {
+            self.run(&[Task::Sell; 10]);
+        }
     }
 
     /// Breaks the lane after 0, `step`, ... bytes until the units complete. Returns how many units got their answer,
