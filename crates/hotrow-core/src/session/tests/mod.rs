@@ -3,7 +3,7 @@
 //! has the lanes and the connections, `client` a client with its session, `connection` its connection, `environment` the gateway around a session, `waits` what sessions
 //! wait for, `cancelling` the cancel requests, `lane` the I/O of a lane, `replicas` the standbys, `listener` the shared listening connection,
 //! `program` the messages of clients, `statements`, `transaction` and `notify` the model's statements, `random` the comparison,
-//! `handover` the state that sessions leave, `forgotten` statements that triggers remove, `kept` the commands that the gateway answers, `leaving` the ends of sessions, and `count` the effects of acknowledged units.
+//! `handover` the state that sessions leave (`state_left`), `forgotten` statements that triggers remove, `kept` the commands that the gateway answers, `leaving` the ends of sessions, and `count` the effects of acknowledged units.
 
 mod cancelling;
 mod client;
@@ -22,6 +22,7 @@ mod postgres;
 mod program;
 mod random;
 mod replicas;
+mod state_left;
 mod statements;
 mod transaction;
 mod waits;
