@@ -77,14 +77,12 @@ fn session(command: &str) -> Option<&'static str> {
              server connection until RESET ALL or DISCARD ALL"
         }
         "set_config of a setting that its text does not name" => {
-            "write the setting's name as a constant: otherwise the session keeps a server connection until DISCARD ALL"
+            "write the setting's name as a constant: otherwise the session keeps a server connection until it \
+             ends"
         }
-        "SET seed" => {
-            "draw the random numbers in the client: after SET, the session keeps a server connection until RESET ALL or \
-             DISCARD ALL"
-        }
-        "setseed" => {
-            "draw the random numbers in the client: after setseed, the session keeps a server connection until DISCARD ALL"
+        "SET seed" | "set_config of seed" | "setseed" => {
+            "draw the random numbers in the client: no command takes the seed back, so the session keeps a server \
+             connection until it ends"
         }
         "SET ROLE" | "SET SESSION AUTHORIZATION" | "set_config of the role" => {
             "log in as that role, or use SET LOCAL in the transaction that needs it: otherwise the session keeps a server \

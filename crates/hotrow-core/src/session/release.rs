@@ -268,8 +268,8 @@ impl<E: Environment> Session<E> {
 
     /// The state on the connection that the server does not show.
     pub(super) fn hidden_state(&self) -> Effect {
-        let Effect { unlisted_settings, unknown, read_here, .. } = self.left;
-        Effect { unlisted_settings, unknown, read_here, ..Effect::NONE }
+        let Effect { unlisted_settings, seed, unknown, read_here, .. } = self.left;
+        Effect { unlisted_settings, seed, unknown, read_here, ..Effect::NONE }
     }
 
     /// A SET has run, and the session has the settings of its pool now. If its setting is one of them, a session of the pool

@@ -427,6 +427,31 @@ async fn a_custom_setting_that_a_trigger_sets_reaches_no_other_client() {
     }
 }
 
+/// No command of the server takes a seed back.
+#[tokio::test]
+async fn the_seed_of_a_client_reaches_no_other_client() {
+    let stage = Stage::new(&[]).await;
+    let draw = "select random()::text";
+    stage.direct.batch_execute("set seed to 0.5").await.unwrap();
+    let predicted = value(&stage.direct, draw).await;
+    for seeds in [
+        "set seed to 0.5",
+        "begin; set local seed to 0.5; commit",
+        "select setseed(0.5)",
+        "select set_config('seed', '0.5', true)",
+        "select set_config('se' || 'ed', '0.5', false)",
+    ] {
+        for clears in ["reset all", "discard all", "reset seed"] {
+            let ann = stage.client().await;
+            ann.batch_execute(seeds).await.unwrap();
+            ann.batch_execute(clears).await.unwrap();
+            let bob = stage.client().await;
+            assert_ne!(value(&bob, draw).await, predicted, "{seeds}; {clears}");
+            assert_eq!(value(&ann, draw).await, predicted, "{seeds}; {clears}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn checks_of_domains_within_other_types_count_as_leaving_state() {
     let stage = Stage::new(&[]).await;

@@ -15,8 +15,8 @@ macro_rules! effects {
             /// No effect.
             pub const NONE: Self = Self { $($effect: false,)* };
 
-            /// All effects, as DISCARD ALL clears them.
-            pub const ALL: Self = Self { $($effect: true,)* };
+            /// All effects.
+            const ALL: Self = Self { $($effect: true,)* };
 
             /// The effects that keep a session on its connection, each with the reason for people.
             pub const PINS: &'static [(fn(Self) -> bool, &'static str)] =
@@ -47,8 +47,11 @@ effects! {
     /// Settings were changed for the session that the server lists. The session moves to the pool with them. It keeps
     /// its connection only if there cannot be one more pool.
     settings "settings" pins "SET",
-    /// Settings were changed that no view lists: those that users have made up (`app.tenant`), and `seed`.
+    /// Settings were changed that no view lists: those that users have made up (`app.tenant`).
     unlisted_settings "settings that no view lists" pins "custom setting",
+    /// The server draws the random numbers that follow from a client's seed. No command changes this, and another client
+    /// could predict its numbers.
+    seed "the seed of random()" pins "seed",
     /// The role or the session user was changed. RESET ALL does not undo this.
     role "role" pins "SET ROLE",
     /// Temporary objects exist.
@@ -77,6 +80,9 @@ effects! {
 }
 
 impl Effect {
+    /// All effects that DISCARD ALL clears.
+    pub const DISCARDED: Self = Self { seed: false, ..Self::ALL };
+
     /// Any effect is possible.
     pub const UNKNOWN: Self = Self { unknown: true, touches_sequence: true, ..Self::NONE };
 
@@ -84,7 +90,8 @@ impl Effect {
     pub(crate) fn of_setting(name: Option<&str>) -> Self {
         match name.map(str::to_ascii_lowercase).as_deref() {
             Some("role" | "session_authorization") => Self { role: true, ..Self::NONE },
-            None | Some("seed") => Self { unlisted_settings: true, ..Self::NONE },
+            None => Self { unlisted_settings: true, seed: true, ..Self::NONE },
+            Some("seed") => Self { seed: true, ..Self::NONE },
             // An extension's setting is listed too, but only while its library is loaded.
             Some(name) if name.contains('.') => Self { unlisted_settings: true, ..Self::NONE },
             Some(_) => Self { settings: true, ..Self::NONE },

@@ -140,6 +140,7 @@ fn is_common_table(tokens: &[Token], index: usize) -> bool {
 fn call(found: &mut SideEffects, schema: Option<&str>, name: &str, arguments: &[Token]) {
     let of_call = match schema {
         None | Some("pg_catalog") if name == "set_config" => set_config(arguments),
+        None | Some("pg_catalog") if name == "setseed" => Effect::of_setting(Some("seed")),
         None | Some("pg_catalog") => behaviour(name).effect(),
         // The schema pack belongs to Hotrow and has no effects on the session.
         Some("hotrow" | "information_schema") => Effect::NONE,
@@ -176,7 +177,9 @@ impl Behaviour {
             Self::MovesSequence | Self::SetsSequence => Effect { touches_sequence: true, ..Effect::NONE },
             Self::ReadsSequence => Effect { needs_sequence_state: true, ..Effect::NONE },
             Self::LocksSession => Effect { advisory_lock: true, ..Effect::NONE },
-            Self::ChangesSettings => Effect { unlisted_settings: true, role: true, ..Effect::NONE },
+            Self::ChangesSettings => {
+                Effect { unlisted_settings: true, seed: true, role: true, ..Effect::NONE }
+            }
             Self::Unknown => Effect::UNKNOWN,
         }
     }

@@ -102,6 +102,7 @@ fn calls_settings(tokens: &[Token], function: &str) -> Analysis {
         (true, true) if function == "set_config" => "set_config of a setting that its text does not name",
         (true, false) if function == "set_config" => "set_config of a custom setting",
         (false, true) => "set_config of the role",
+        (false, false) if effect.seed && function == "set_config" => "set_config of seed",
         _ if !effect.pins() => "set_config until the end of the transaction",
         _ => function,
     };

@@ -175,7 +175,7 @@ fn mode(cursor: &mut Cursor<'_>) -> Option<Mode> {
 
 fn discard(cursor: Cursor<'_>) -> Analysis {
     let cleared = match cursor.peek_word().as_deref() {
-        Some("all") => return resets_all("DISCARD".to_owned(), Effect::ALL),
+        Some("all") => return resets_all("DISCARD".to_owned(), Effect::DISCARDED),
         Some("temp" | "temporary") => Effect { temporary: true, ..Effect::NONE },
         Some("sequences") => Effect { touches_sequence: true, needs_sequence_state: true, ..Effect::NONE },
         _ => Effect::NONE,

@@ -21,7 +21,10 @@ pub(crate) fn set(mut cursor: Cursor<'_>) -> Analysis {
     let is_custom = cursor.rest().get(1) == Some(&Token::Period);
     if !is_custom && cursor.take(&["local", "transaction", "constraints"]) {
         let effect = Effect::of_local_setting(local.take_name().as_deref());
-        let reason = Reason::Transaction("SET LOCAL or SET TRANSACTION".to_owned());
+        let reason = match effect.seed {
+            true => Reason::Session("SET seed".to_owned()),
+            false => Reason::Transaction("SET LOCAL or SET TRANSACTION".to_owned()),
+        };
         return Analysis::Pass(Pass { effect, ..Pass::harmless(reason) });
     }
     let session = !is_custom && cursor.take(&["session"]);

@@ -45,10 +45,10 @@ fn effects_of_settings_and_temporary_objects() {
         ("set role.tenant to a", "settings that no view lists"),
         ("set session authorization.tenant to a", "settings that no view lists"),
         ("set local local.tenant = 'a'", ""),
-        ("set SEED = 0.5", "settings that no view lists"),
+        ("set SEED = 0.5", "the seed of random()"),
         ("set local work_mem = '1GB'", ""),
         ("set local app.tenant = 'a'", ""),
-        ("set local SEED = 0.5", "settings that no view lists"),
+        ("set local SEED = 0.5", "the seed of random()"),
         ("set transaction isolation level serializable", ""),
         ("set constraints all deferred", ""),
         ("reset work_mem", "settings"),
@@ -103,21 +103,28 @@ fn effects_of_queries() {
         ("select set_config('a.b', 'c', true)", ""),
         ("select set_config('A.B', $1, TRUE), set_config('work_mem', $2, true)", ""),
         ("select set_config('role', 'a', true)", ""),
-        ("select set_config('Seed', '0.5', true)", "settings that no view lists"),
+        ("select set_config('Seed', '0.5', true)", "the seed of random()"),
+        ("select set_config('seed', $1, false)", "the seed of random()"),
         ("select set_config('a.b', 'c', false)", "settings that no view lists"),
         ("select set_config('a.b', 'c', $1)", "settings that no view lists"),
         ("select set_config('a.b', 'c', \"true\")", "settings that no view lists"),
         ("select set_config('a.b', 'c', true and n > 0) from inv", "settings that no view lists"),
         ("select set_config('a.b', 'c' || $1, true)", "settings that no view lists"),
         ("select set_config('a.b', 'c', true), set_config('a.c', 'c', false)", "settings that no view lists"),
-        ("select set_config(lower('a.b'), 'c', true)", "settings that no view lists, role"),
+        (
+            "select set_config(lower('a.b'), 'c', true)",
+            "settings that no view lists, the seed of random(), role",
+        ),
         (
             "select set_config('a.b', set_config('role', 'c', false), true)",
             "settings that no view lists, role",
         ),
         ("select set_config('Work_Mem', $1, false)", "settings"),
-        ("select set_config($1, $2, false)", "settings that no view lists, role"),
-        ("select set_config(name => 'work_mem', $2, false)", "settings that no view lists, role"),
+        ("select set_config($1, $2, false)", "settings that no view lists, the seed of random(), role"),
+        (
+            "select set_config(name => 'work_mem', $2, false)",
+            "settings that no view lists, the seed of random(), role",
+        ),
         ("select set_config('role', 'a', false)", "role"),
         ("select nextval('s'), count(*) from inv", "sequence values"),
         ("select setval('s', 1)", "sequence values"),
@@ -182,7 +189,10 @@ fn effects_of_other_commands() {
 
 #[test]
 fn effects_that_statements_remove() {
-    assert_eq!(pass("discard all").clears, Effect::ALL);
+    assert_eq!(pass("discard all").clears, Effect::DISCARDED);
+    for keeps_seed in ["discard all", "reset all", "reset seed"] {
+        assert!(!pass(keeps_seed).clears.names().contains(&"the seed of random()"), "{keeps_seed}");
+    }
     assert_eq!(pass("DISCARD TEMP").clears.names(), ["temporary objects"]);
     assert_eq!(pass("discard plans").clears, Effect::NONE);
     assert_eq!(pass("discard sequences").clears.names(), ["sequence values", "reads currval or lastval"]);
