@@ -124,7 +124,7 @@ impl<E: Environment> Session<E> {
         };
         match (change, &self.begun) {
             // A session that listens has its connection's reports from its first message on.
-            (Transaction::Begin(tag), None) if self.packs() && self.shared_channels().is_empty() => {
+            (Transaction::Begin(tag), None) if self.answers_begin() && self.shared_channels().is_empty() => {
                 self.lanes_done()?;
                 self.begun = Some(Begun::new(statement.text.clone(), has_portal));
                 Ok(Some(tag))

@@ -375,6 +375,11 @@ impl<E: Environment> Session<E> {
         self.switches.pack() && self.is_as_pool() && self.env.packs()
     }
 
+    /// Whether the gateway answers BEGIN.
+    fn answers_begin(&self) -> bool {
+        self.switches.pack() && !self.left.pins() && self.env.packs()
+    }
+
     /// Whether the session has the state of its pool's clients, as its lanes have it.
     fn is_as_pool(&self) -> bool {
         !self.left.pins() && self.own_settings.is_none()

@@ -102,7 +102,11 @@ impl<E: Environment> Session<E> {
         }
         statement.put_parse(&name, self.output());
         self.expected.sent(Message::OwnParse(Some(preparation)));
-        self.held().prepared_anew.insert(statement.id);
+        let holding = self.held();
+        holding.prepared_anew.insert(statement.id);
+        if !statement.is_read_alike {
+            holding.used(number);
+        }
         name
     }
 
@@ -123,7 +127,9 @@ impl<E: Environment> Session<E> {
             place.map(|(place, is_unnamed)| (place, if is_unnamed { Bytes::new() } else { name() }))
         };
         let apart = number_apart(named.parsed);
-        if is_apart && let Some(found) = there(apart, &|| statement_name(apart).into(), &|_| true) {
+        // On an earlier hold of the connection, it may have been read under settings that have ended.
+        let is_sound = |parsed| parsed > 0;
+        if is_apart && let Some(found) = there(apart, &|| statement_name(apart).into(), &is_sound) {
             return Some(found);
         }
         if self.own_settings.is_some() {

@@ -139,6 +139,41 @@ async fn sessions_with_more_combinations_of_settings_than_pools_share_connection
     .await;
 }
 
+/// Each time, the client's statement is not prepared on the connection that it gets.
+#[tokio::test]
+async fn a_constant_keeps_its_meaning_in_and_after_transactions_that_set_other_settings() {
+    let (gateway, config, _direct) = stage().await;
+    let customers = join_all((0..25).map(|number| Customer::new(&config, number))).await;
+    // On their way to these settings they have had others, each in a pool that no client has now.
+    join_all(customers.iter().map(Customer::work)).await;
+    until_past(&gateway, 0).await;
+    let console = connect(gateway.config().dbname("hotrow")).await;
+    let client = connect(&config).await;
+    client.batch_execute("set work_mem = '77MB'; set timezone = 'Europe/Berlin'").await.unwrap();
+    until_past(&gateway, 1).await;
+    let text = "select extract(epoch from '2024-06-01 00:00'::timestamptz)::int8";
+    let midnight = client.prepare(text).await.unwrap();
+    let berlin = 1_717_192_800;
+    let drawn = async || client.query_one(&midnight, &[]).await.unwrap().get::<_, i64>(0);
+    for set in ["set timezone = 'Asia/Tokyo'", "set local timezone = 'Asia/Tokyo'"] {
+        for end in ["commit; set timezone = 'Europe/Berlin'", "rollback"] {
+            console.batch_execute("reconnect").await.unwrap();
+            client.batch_execute("begin").await.unwrap();
+            client.batch_execute(set).await.unwrap();
+            assert_eq!(drawn().await, berlin, "{set}");
+            client.batch_execute(end).await.unwrap();
+            assert_eq!(drawn().await, berlin, "after {set}; {end}");
+        }
+        console.batch_execute("reconnect").await.unwrap();
+        client.batch_execute("begin; select 1").await.unwrap();
+        client.batch_execute(set).await.unwrap();
+        drawn().await; // the server may read the text now
+        client.batch_execute("rollback").await.unwrap();
+        assert_eq!(drawn().await, berlin, "after select 1; {set}; rollback");
+    }
+    drop(customers);
+}
+
 /// A text that was prepared under other settings keeps its meaning only on its connection.
 #[tokio::test]
 async fn a_session_past_the_bound_keeps_its_connection_for_a_text_of_other_settings() {
