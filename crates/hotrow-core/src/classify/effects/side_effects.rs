@@ -151,8 +151,10 @@ fn call(found: &mut SideEffects, schema: Option<&str>, name: &str, arguments: &[
 
 /// The effects of `set_config` with these arguments. A name that the text does not show can be any setting's.
 fn set_config(arguments: &[Token]) -> Effect {
-    let [Token::SingleQuotedString(name), Token::Comma, rest @ ..] = arguments else {
-        return Behaviour::ChangesSettings.effect();
+    // With standard_conforming_strings = off, a backslash begins an escape, so the server sees another name.
+    let (name, rest) = match arguments {
+        [Token::SingleQuotedString(name), Token::Comma, rest @ ..] if !name.contains('\\') => (name, rest),
+        _ => return Behaviour::ChangesSettings.effect(),
     };
     // With any other text in place of the value, the last argument is not certain to be the third one.
     match rest {

@@ -119,6 +119,10 @@ fn effects_of_queries() {
             "select set_config('a.b', set_config('role', 'c', false), true)",
             "settings that no view lists, role",
         ),
+        (
+            r"select set_config('se\145d', '0.5', true)",
+            "settings that no view lists, the seed of random(), role",
+        ),
         ("select set_config('Work_Mem', $1, false)", "settings"),
         ("select set_config($1, $2, false)", "settings that no view lists, the seed of random(), role"),
         (
