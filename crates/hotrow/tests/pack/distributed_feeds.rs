@@ -17,7 +17,7 @@ use crate::distributed::{LANES, cluster, connect, move_shard, value, verify};
 use crate::feed_model::difference_among;
 use crate::feeds::{self, AUTHORS, Feeds, INBOXES, WRITERS, WRITES};
 use crate::planted::{Fault, missed, seeds};
-use crate::same_as_model::none_differs;
+use crate::same_as_model::{SEEDS_OF_NODE, none_differs};
 
 const SEEDS: u64 = 14;
 const SEEDS_MAX: u64 = 100;
@@ -91,8 +91,7 @@ fn several_shards_of_feeds_give_the_models_answers_on_every_node() {
     for (turn, port) in std::iter::once(cluster.coordinator.port()).chain(workers).enumerate() {
         let mut line = connect(port);
         none_differs(SEEDS / 2, |seed| {
-            // A given seed has other users on each node.
-            let seed = seed.wrapping_add(turn as u64);
+            let seed = seed.wrapping_add(turn as u64 * SEEDS_OF_NODE);
             difference_among(&mut line, seed, LIMITS, |commands| shards.choose(commands))
         });
     }

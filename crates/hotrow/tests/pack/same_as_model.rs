@@ -81,6 +81,9 @@ fn random_commands_get_the_models_answers() {
     none_differs(SEEDS, |seed| difference(&mut stage, seed));
 }
 
+/// Programs of one seed use the same names. On each node of a cluster, the seeds are this much higher than on the node before.
+pub const SEEDS_OF_NODE: u64 = 1_000;
+
 /// Searches for a difference with `count` seeds, or with the seed in `HOTROW_SEED`, and shows it.
 pub fn none_differs(count: u64, mut difference: impl FnMut(u64) -> Option<String>) {
     let seeds = match std::env::var("HOTROW_SEED") {

@@ -404,7 +404,9 @@ async fn transactions_that_meet_on_a_row_later_wait_in_the_gateway() {
 async fn a_timeout_is_kept_for_a_row_that_many_want() {
     let stage = stage("1min").await;
     let _first = at_work(&stage, 1).await;
-    for (setting, code) in [("statement_timeout", "57014"), ("lock_timeout", "55P03")] {
+    // The server's lock_timeout limits each lock: that of the place in the row's queue, and that of the transaction.
+    for (setting, code, longest) in [("statement_timeout", "57014", 9_500), ("lock_timeout", "55P03", 14_500)]
+    {
         let mut tasks = Vec::new();
         for _ in 0..4 {
             let client = client(&stage).await;
@@ -418,8 +420,8 @@ async fn a_timeout_is_kept_for_a_row_that_many_want() {
         }
         let waited = since.elapsed();
         assert!(
-            (4_900..9_500).contains(&waited.as_millis()),
-            "{setting}: {waited:?}, a tenth more than five seconds"
+            (4_900..longest).contains(&waited.as_millis()),
+            "{setting}: {waited:?}, a tenth more than directly"
         );
     }
 }
