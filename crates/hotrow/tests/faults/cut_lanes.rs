@@ -146,11 +146,12 @@ impl Stage {
         broken.expect("a batch ends with its transaction's id")
     }
 
-    /// Runs the statement of a sale until the gateway tries it in a lane again, if slow batches have taken it out of the
+    /// Runs the statement of an order until the gateway tries it in a lane again, if slow batches have taken it out of the
     /// lanes.
     fn return_to_lane(&mut self) {
         for _ in 0..10 {
-            self.run(&[Task::Sell; 10]);
+            let orders: Vec<_> = (0..10).map(|_| Task::Order(self.number())).collect();
+            self.run(&orders);
         }
     }
 
