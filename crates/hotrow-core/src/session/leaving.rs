@@ -50,13 +50,13 @@ pub(super) struct Leaving {
 impl<E: Environment> Session<E> {
     /// What the session waits for now that it needs an event. `input` has the client's bytes that it has not taken.
     pub fn waits(&self, stage: Stage, input: &[u8]) -> Wait {
-        let pending = self.env.answers(|answers| answers.pending());
+        let pending = || self.env.answers(|answers| answers.pending());
         if self.leaving.is_closed {
             let has_more = matches!(split(input, |_| usize::MAX), Ok(Some(_)));
             return match has_more {
                 false => Wait::Finish,
                 true if self.holding.is_some() => Wait::Reply,
-                true if pending > 0 => Wait::Lanes,
+                true if pending() > 0 => Wait::Lanes,
                 true => Wait::Room,
             };
         }
@@ -68,11 +68,11 @@ impl<E: Environment> Session<E> {
             return Wait::Event;
         }
         match stage {
-            _ if self.leaving.ended_call && pending > 0 => Wait::Lanes,
+            _ if self.leaving.ended_call && pending() > 0 => Wait::Lanes,
             _ if self.leaving.ended_call => Wait::Stop,
-            Stage::Leaving if pending > 0 => Wait::Lanes,
+            Stage::Leaving if pending() > 0 => Wait::Lanes,
             Stage::Leaving => Wait::Stop,
-            Stage::TakenOver if pending == 0 => Wait::Moment,
+            Stage::TakenOver if pending() == 0 => Wait::Moment,
             Stage::TakenOver | Stage::Serving => Wait::Event,
         }
     }

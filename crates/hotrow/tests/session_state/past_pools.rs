@@ -139,14 +139,20 @@ async fn sessions_with_more_combinations_of_settings_than_pools_share_connection
     .await;
 }
 
+/// Clients with as many combinations of settings as there are pools for.
+async fn fill_pools(gateway: &Gateway, config: &Config) -> Vec<Customer> {
+    let customers = join_all((0..25).map(|number| Customer::new(config, number))).await;
+    // On their way to these settings they have had others, each in a pool that no client has now.
+    join_all(customers.iter().map(Customer::work)).await;
+    until_past(gateway, 0).await;
+    customers
+}
+
 /// Each time, the client's statement is not prepared on the connection that it gets.
 #[tokio::test]
 async fn a_constant_keeps_its_meaning_in_and_after_transactions_that_set_other_settings() {
     let (gateway, config, _direct) = stage().await;
-    let customers = join_all((0..25).map(|number| Customer::new(&config, number))).await;
-    // On their way to these settings they have had others, each in a pool that no client has now.
-    join_all(customers.iter().map(Customer::work)).await;
-    until_past(&gateway, 0).await;
+    let customers = fill_pools(&gateway, &config).await;
     let console = connect(gateway.config().dbname("hotrow")).await;
     let client = connect(&config).await;
     client.batch_execute("set work_mem = '77MB'; set timezone = 'Europe/Berlin'").await.unwrap();
@@ -178,10 +184,7 @@ async fn a_constant_keeps_its_meaning_in_and_after_transactions_that_set_other_s
 #[tokio::test]
 async fn a_session_past_the_bound_keeps_its_connection_for_a_text_of_other_settings() {
     let (gateway, config, _direct) = stage().await;
-    let customers = join_all((0..25).map(|number| Customer::new(&config, number))).await;
-    // On their way to these settings they have had others, each in a pool that no client has now.
-    join_all(customers.iter().map(Customer::work)).await;
-    until_past(&gateway, 0).await;
+    let customers = fill_pools(&gateway, &config).await;
     let client = connect(&config).await;
     client.batch_execute("set datestyle = 'SQL, DMY'").await.unwrap();
     until_past(&gateway, 1).await;
