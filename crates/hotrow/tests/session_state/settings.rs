@@ -11,20 +11,19 @@ const TABLE: &str = "
     insert into t values (1, 0, '2020-01-31 12:00+00', 0.1, '\\x00ff', '1 mon -2 hours')";
 pub const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n, at, f, b, i";
 
-/// The settings, with a value that differs from the present one.
-const OTHER_VALUES: &str = "
-    select name, case vartype
-            when 'bool' then case setting when 'on' then 'off' else 'on' end
-            when 'enum' then (select value from unnest(enumvals) value where value <> setting limit 1)
-            when 'integer' then greatest(min_val::numeric, least(max_val::numeric, setting::numeric + 20000))::text
-            when 'real' then greatest(min_val::numeric, least(max_val::numeric, setting::numeric * 2 + 0.5))::text
-            else case name
-                when 'DateStyle' then 'German, DMY' when 'TimeZone' then 'Asia/Tokyo'
-                when 'client_encoding' then 'LATIN1' when 'search_path' then 'public, \"Other\"'
-                when 'default_text_search_config' then 'pg_catalog.german'
-                else setting end
-        end
-    from pg_settings where context in ('user', 'superuser') and name not like '%.%' order by name";
+/// A value of a setting in `pg_settings` that differs from the present one.
+pub const OTHER_VALUE: &str = "
+    case vartype
+        when 'bool' then case setting when 'on' then 'off' else 'on' end
+        when 'enum' then (select value from unnest(enumvals) value where value <> setting limit 1)
+        when 'integer' then greatest(min_val::numeric, least(max_val::numeric, setting::numeric + 20000))::text
+        when 'real' then greatest(min_val::numeric, least(max_val::numeric, setting::numeric * 2 + 0.5))::text
+        else case name
+            when 'DateStyle' then 'German, DMY' when 'TimeZone' then 'Asia/Tokyo'
+            when 'client_encoding' then 'LATIN1' when 'search_path' then 'public, \"Other\"'
+            when 'default_text_search_config' then 'pg_catalog.german'
+            else setting end
+    end";
 
 /// A session of the superuser in this database.
 pub async fn session(port: u16, database: &str) -> Raw {
@@ -78,7 +77,11 @@ async fn every_setting_is_as_directly() {
     let (client, [direct, through]) = databases().await;
     let gateway = Gateway::start(&PATIENT_LANES);
     let (mut packed, mut settings) = (0, 0);
-    for row in rows(&client, OTHER_VALUES).await.unwrap() {
+    let all = format!(
+        "select name, {OTHER_VALUE} from pg_settings
+        where context in ('user', 'superuser') and name not like '%.%' order by name"
+    );
+    for row in rows(&client, &all).await.unwrap() {
         let [Some(name), Some(value)] = &row[..] else { panic!("{row:?}") };
         let mut direct = session(server().port(), &direct).await;
         let mut session = session(gateway.port(), &through).await;

@@ -5,7 +5,7 @@ use hotrow_testkit::raw::Raw;
 use hotrow_testkit::{Gateway, connect, rows, server};
 use tokio_postgres::Client;
 
-use crate::settings::{UPDATE, comparable, databases, session_of};
+use crate::settings::{OTHER_VALUE, UPDATE, comparable, databases, session_of};
 
 /// The number of settings that one session changes.
 const AT_ONCE: usize = 8;
@@ -14,16 +14,7 @@ const AT_ONCE: usize = 8;
 /// transaction itself cannot be changed after its first query.
 const TWO_SPELLINGS: &str = "
     with other as (
-        select name, vartype, coalesce(unit, '') as unit, case vartype
-                when 'bool' then case setting when 'on' then 'off' else 'on' end
-                when 'enum' then (select value from unnest(enumvals) value where value <> setting limit 1)
-                when 'integer' then greatest(min_val::numeric, least(max_val::numeric, setting::numeric + 20000))::text
-                when 'real' then greatest(min_val::numeric, least(max_val::numeric, setting::numeric * 2 + 0.5))::text
-                else case name
-                    when 'DateStyle' then 'German, DMY' when 'TimeZone' then 'Asia/Tokyo'
-                    when 'client_encoding' then 'LATIN1' when 'default_text_search_config' then 'pg_catalog.german'
-                    else setting end
-            end as value
+        select name, vartype, coalesce(unit, '') as unit, OTHER_VALUE as value
         from pg_settings
         where context = any (array[CONTEXTS]) and name not like '%.%'
             and name not in ('transaction_isolation', 'transaction_read_only', 'transaction_deferrable', 'search_path'))
@@ -60,7 +51,9 @@ fn program(settings: &[[String; 3]]) -> Vec<String> {
 /// The settings that this role can set, with the spellings of their values.
 async fn settings(client: &Client, contexts: &str, direct: &mut Raw) -> Vec<[String; 3]> {
     let mut accepted = Vec::new();
-    let all = rows(client, &TWO_SPELLINGS.replace("CONTEXTS", contexts)).await.unwrap();
+    let all = rows(client, &TWO_SPELLINGS.replace("OTHER_VALUE", OTHER_VALUE).replace("CONTEXTS", contexts))
+        .await
+        .unwrap();
     let count = all.len();
     for row in all {
         let [Some(name), Some(value), Some(other)] = <[_; 3]>::try_from(row).unwrap() else {

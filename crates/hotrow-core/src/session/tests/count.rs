@@ -3,6 +3,9 @@
 use hotrow_wire::backend::{self, Report, Status, tag};
 use hotrow_wire::{frontend, split};
 
+use super::program::BOX;
+use super::world::World;
+
 /// The effects of a client's units.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Effects {
@@ -57,6 +60,17 @@ pub fn count(program: &[u8], received: &[u8], is_over: bool) -> Effects {
         assert_eq!(readies, units, "each unit is answered once");
     }
     effects
+}
+
+/// Whether the rows of the client with this number show these effects, and at most those in doubt beside them.
+pub fn check_rows(world: &World, number: usize, effects: &Effects) -> Result<(), String> {
+    let row = |row: u64| world.database.value(10 * number as u64 + row);
+    let (updates, taken) = (row(0) + row(1), world.clients[number].given - row(BOX));
+    let beyond = (updates - effects.updates, taken - effects.taken);
+    if beyond.0 >= 0 && beyond.1 >= 0 && beyond.0 + beyond.1 <= effects.doubtful {
+        return Ok(());
+    }
+    Err(format!("{updates} updates, {taken} taken, but {effects:?}"))
 }
 
 fn frames(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {

@@ -7,9 +7,8 @@ use bytes::BytesMut;
 use hotrow_wire::backend::{Problem, Report, tag};
 use hotrow_wire::{frontend, put_frame, split};
 
-use super::count::count;
+use super::count::{check_rows, count};
 use super::postgres::Database;
-use super::program::BOX;
 use super::random::{differing, direct, frames, program, seeds, shown};
 use super::world::World;
 use crate::lane::Event;
@@ -339,16 +338,10 @@ fn sessions_that_end_among_faults_lose_nothing_and_leave_nothing() {
         for (number, client) in world.clients.iter().enumerate() {
             let sent = &programs[number][..client.sent_bytes.min(client.ends_at)];
             let effects = count(sent, &client.received, true);
-            let row = |row: u64| world.database.value(10 * number as u64 + row);
-            let (updates, taken) = (row(0) + row(1), client.given - row(BOX));
-            let beyond = (updates - effects.updates, taken - effects.taken);
-            assert!(
-                beyond.0 >= 0 && beyond.1 >= 0 && beyond.0 + beyond.1 <= effects.doubtful,
-                "HOTROW_SEED={seed}, client {number} {:?}: {updates} updates, {taken} taken, but {effects:?}\n{}{}",
-                client.fate,
-                shown(sent),
-                shown(&client.received)
-            );
+            if let Err(why) = check_rows(&world, number, &effects) {
+                let (fate, received) = (client.fate, shown(&client.received));
+                panic!("HOTROW_SEED={seed}, client {number} {fate:?}: {why}\n{}{received}", shown(sent));
+            }
         }
     }
 }

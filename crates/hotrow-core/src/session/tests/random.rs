@@ -9,10 +9,10 @@ use hotrow_wire::backend::{Notification, tag};
 use hotrow_wire::{Frame, split};
 
 use super::client::CLIENT_NAME;
-use super::count::count;
+use super::count::{check_rows, count};
 use super::handover::missed;
 use super::postgres::{Backend, Database};
-use super::program::{BOX, Writer};
+use super::program::Writer;
 use super::replicas::SHARED_FIRST;
 use super::world::{OUTSIDER, World};
 use crate::session::switches::Switches;
@@ -264,14 +264,9 @@ fn play_with_faults(seed: u64, cuts: usize, cancels: usize) -> usize {
         let (_, values) = without_shared_values(&client.received);
         assert!(values.is_sorted(), "it reads {values:?}\n{}", context());
         let effects = count(program, &client.received, client.is_over);
-        let row = |row: u64| world.database.value(10 * number as u64 + row);
-        let (updates, taken) = (row(0) + row(1), client.given - row(BOX));
-        let beyond = (updates - effects.updates, taken - effects.taken);
-        assert!(
-            beyond.0 >= 0 && beyond.1 >= 0 && beyond.0 + beyond.1 <= effects.doubtful,
-            "{updates} updates, {taken} taken, but {effects:?}\n{}",
-            context()
-        );
+        if let Err(why) = check_rows(&world, number, &effects) {
+            panic!("{why}\n{}", context());
+        }
         match world.check_requests(number, program) {
             Ok(units) => cancelled += units,
             Err(why) => panic!("{why}\n{}", context()),
