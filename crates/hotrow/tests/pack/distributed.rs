@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use hotrow_model::{Command, Id};
-use hotrow_postgres::{Binaries, Cluster};
+use hotrow_postgres::{Binaries, Builder, Cluster};
 use hotrow_testkit::line::Line;
 use hotrow_testkit::{Gateway, distribute, hotrow};
 
@@ -18,7 +18,7 @@ use crate::queues;
 use crate::same_as_model::{SEEDS_OF_NODE, difference, difference_among, none_differs};
 use crate::stage::Stage;
 
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 20;
 const SHARDS: usize = 4;
 const CLIENTS: usize = 18;
 /// Fewer while shards move and workers are killed: moving a shard is many commands, and each waits for the machine's cores.
@@ -27,24 +27,30 @@ const CLIENTS_BESIDE: usize = 9;
 const COUNTERS: usize = 5;
 /// Each way of moving twice.
 const MOVES: usize = 6;
-const KILLS: usize = 10;
+const KILLS: usize = 6;
 /// Errors of calls that were not run or whose outcome is unknown. XX000 is that of Citus if a node fails while it commits a
 /// call that ran through the coordinator.
 const TRY_AGAIN: [&str; 7] = ["08007", "08006", "57P01", "57P02", "57P03", "40001", "XX000"];
 /// Options of the gateways.
 pub const LANES: &[&str] = &["--citus-lanes", "true"];
 
-/// A cluster with two workers that has the pack in this number of shards. None if there is no Citus on this machine.
-pub fn cluster(shards: usize) -> Option<Cluster> {
+/// A cluster with two workers. None if there is no Citus on this machine.
+pub fn nodes() -> Option<Cluster> {
     let Some(binaries) = Binaries::with_citus() else {
         eprintln!(
             "not run: no PostgreSQL with Citus here; set HOTROW_CITUS_BIN to the folder of its binaries"
         );
         return None;
     };
-    // A prepared part of a transaction keeps its locks until Citus commits or rolls it back.
-    let cluster =
-        Cluster::start(&binaries, 2, |builder| builder.setting("citus.recover_2pc_interval", "1s")).unwrap();
+    // A prepared part of a transaction keeps its locks until Citus commits or rolls it back. The tests kill servers but cut no
+    // power, so the servers need not wait for the disk.
+    let change = |builder: Builder| builder.setting("citus.recover_2pc_interval", "1s").setting("fsync", "off");
+    Some(Cluster::start(&binaries, 2, change).unwrap())
+}
+
+/// The same, with the pack in this number of shards.
+pub fn cluster(shards: usize) -> Option<Cluster> {
+    let cluster = nodes()?;
     distribute(&cluster.coordinator.url(), shards);
     Some(cluster)
 }

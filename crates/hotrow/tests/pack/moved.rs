@@ -6,23 +6,17 @@ use std::process::{Child, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hotrow_postgres::{Binaries, Cluster};
+use hotrow_postgres::Cluster;
 use hotrow_testkit::line::Line;
 use hotrow_testkit::{PATIENCE, distribute, hotrow, migrate};
 
-use crate::distributed::{connect, value, verify};
+use crate::distributed::{connect, nodes, value, verify};
 
 const SHARDS: usize = 4;
 
 /// A cluster whose pack is on the coordinator only. None if there is no Citus on this machine.
 fn cluster() -> Option<Cluster> {
-    let Some(binaries) = Binaries::with_citus() else {
-        eprintln!(
-            "not run: no PostgreSQL with Citus here; set HOTROW_CITUS_BIN to the folder of its binaries"
-        );
-        return None;
-    };
-    let cluster = Cluster::start(&binaries, 2, |builder| builder).unwrap();
+    let cluster = nodes()?;
     migrate(&cluster.coordinator.url());
     Some(cluster)
 }
