@@ -13,7 +13,7 @@ const SECONDS: &str = "HOTROW_CITUS_SECONDS";
 const ROWS: u32 = 10_000;
 const SHARDS: usize = 8;
 /// More orders than both runs take in a second.
-const ORDERS_PER_SECOND: u32 = 30_000;
+const ORDERS_PER_SECOND: u32 = 50_000;
 const TABLE: &str = "create table items (id bigint primary key, n bigint not null);
     select create_distributed_table('items', 'id');
     insert into items select id, 0 from generate_series(1, 10000) id";
@@ -120,7 +120,7 @@ async fn the_gain_of_lanes_to_nodes_and_rows_that_agree_with_the_answers() {
         let expected = if done.is_empty() { 0 } else { direct.0 + through.0 };
         assert_eq!(executed(&stage, done).await - before, expected, "after {name}");
     }
-    let left = "select depth > in_flight from hotrow.queue_stats('work')";
+    let left = "select depth > 0 from hotrow.queue_stats('work')";
     assert_eq!(value(&stage.direct, left).await, "t", "there were enough orders");
     let on_nodes = stage.lanes().await.into_iter().filter(|(node, ..)| !node.is_empty()).count();
     assert!(on_nodes > 0, "lanes to nodes have run the load: {:?}", stage.lanes().await);

@@ -44,7 +44,8 @@ pub fn nodes() -> Option<Cluster> {
     };
     // A prepared part of a transaction keeps its locks until Citus commits or rolls it back. The tests kill servers but cut no
     // power, so the servers need not wait for the disk.
-    let change = |builder: Builder| builder.setting("citus.recover_2pc_interval", "1s").setting("fsync", "off");
+    let change =
+        |builder: Builder| builder.setting("citus.recover_2pc_interval", "1s").setting("fsync", "off");
     Some(Cluster::start(&binaries, 2, change).unwrap())
 }
 
