@@ -39,9 +39,18 @@ const PLAIN: &str = "
     synchronous_commit timezone transaction_timeout transform_null_equals work_mem xmlbinary xmloption
 ";
 
+/// The setting whose SET depends on the catalogue's conversions, unless the value is the database's encoding.
+pub(crate) const CLIENT_ENCODING: &str = "client_encoding";
+
 /// Whether the effect of a SET of this setting, whose name is in lower case, depends on the text alone.
 pub(crate) fn is_plain(name: &str) -> bool {
     PLAIN.split_ascii_whitespace().any(|plain| plain == name)
+}
+
+/// The names of these settings, as the text of an array. A session that sets one of them keeps its value, also if it is
+/// the value at the log-in: the server's configuration can change later.
+pub fn plain_names() -> String {
+    array(PLAIN.split_ascii_whitespace())
 }
 
 /// How the server reads texts on a connection that a session holds.
@@ -101,6 +110,16 @@ impl Settings {
     /// Whether this setting, in any case, is one of them.
     pub fn contains(&self, wanted: &str) -> bool {
         self.0.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted))
+    }
+
+    /// Whether all of these settings, whose names are in lower case, are among them, and the others are the same as the
+    /// other ones.
+    pub fn differ_only_in(&self, names: &[String], others: &Settings) -> bool {
+        let is_named = |name: &str| names.iter().any(|wanted| wanted.eq_ignore_ascii_case(name));
+        let rest = |settings: &Settings| -> Vec<(String, String)> {
+            settings.0.iter().filter(|(name, _)| !is_named(name)).cloned().collect()
+        };
+        names.iter().all(|name| self.contains(name)) && rest(self) == rest(others)
     }
 
     /// Whether a session can get all of them on each connection that it takes, with the same effect each time: no change of
@@ -199,6 +218,21 @@ mod tests {
         assert!(settings.contains("datestyle") && !settings.contains("work_mem"));
         let others = settings.without(&["lock_timeout"]);
         assert_eq!(others, Settings(owned(&[("DateStyle", "German")])));
+    }
+
+    #[test]
+    fn settings_differ_in_those_that_a_text_names() {
+        let settings = |pairs| Settings(owned(pairs));
+        let before = settings(&[("TimeZone", "UTC"), ("work_mem", "64")]);
+        let after = settings(&[("TimeZone", "Asia/Tokyo"), ("jit", "on"), ("work_mem", "64")]);
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert!(after.differ_only_in(&names(&["timezone", "jit"]), &before));
+        assert!(before.differ_only_in(&names(&["timezone"]), &before));
+        assert!(!after.differ_only_in(&names(&["timezone"]), &before), "jit has changed too");
+        assert!(
+            !before.differ_only_in(&names(&["jit"]), &before),
+            "its value would follow the configuration"
+        );
     }
 
     #[test]

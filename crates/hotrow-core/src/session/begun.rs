@@ -1,16 +1,41 @@
 //! A transaction that the client has begun and the server has not. The gateway answers BEGIN, so that a session whose
 //! client has not sent a statement yet holds no connection. The server gets BEGIN with the first statement.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use hotrow_wire::backend::{self, Problem, Status};
 use hotrow_wire::frontend::{self, ObjectName, Parse, tag};
 
 use super::environment::Stop;
-use super::{Environment, Session};
+use super::{Environment, Need, Parameters, Session};
 use crate::classify::{Analysis, Pass, Transaction};
 use crate::expect::{Message, StatementName};
 use crate::unit::gather::Single;
 use crate::unit::{param, put_command_answer};
+
+/// The gateway's answer to a message of which the server learns later, or never.
+struct Answer {
+    tag: &'static str,
+    /// How many statements have it.
+    count: usize,
+    /// The settings of the server that have changed for the client.
+    parameters: Parameters,
+}
+
+impl From<&'static str> for Answer {
+    fn from(tag: &'static str) -> Self {
+        Answer { tag, count: 1, parameters: Vec::new() }
+    }
+}
+
+impl Answer {
+    fn to_sets(statements: usize, parameters: Parameters) -> Self {
+        Answer { tag: "SET", count: statements, parameters }
+    }
+
+    fn put_parameters(&self, out: &mut BytesMut) {
+        self.parameters.iter().for_each(|(name, value)| backend::put_parameter_status(out, name, value));
+    }
+}
 
 /// One format of results. It is valid for any number of columns, also for none.
 const FORMAT_BYTES: usize = 2;
@@ -77,12 +102,15 @@ impl<E: Environment> Session<E> {
         }
     }
 
-    /// Answers a Query that begins a transaction, ends one without statements, or sets a setting to the value in force. False
-    /// if the server has to.
+    /// Answers a Query that begins a transaction, ends one without statements, or has an outcome that is known. False if the
+    /// server has to.
     pub(super) fn begin_by_query(&mut self, statement: &E::Statement) -> Result<bool, Stop<E>> {
-        let Some(tag) = self.change_of(statement, false)? else { return Ok(false) };
+        let Some(answer) = self.change_of(statement, false)? else { return Ok(false) };
         self.remove_name(b"");
-        self.append_in_turn(|out| backend::put_command_complete(out, tag));
+        self.append_in_turn(|out| {
+            (0..answer.count).for_each(|_| backend::put_command_complete(out, answer.tag));
+            answer.put_parameters(out);
+        });
         self.ready_in_turn();
         Ok(true)
     }
@@ -91,12 +119,15 @@ impl<E: Environment> Session<E> {
     pub(super) fn begin_by(&mut self, single: &Single<'_>) -> Result<bool, Stop<E>> {
         let Some((statement, _)) = self.statement_of(single, &[], &[]) else { return Ok(false) };
         if is_usual(single, &statement.types)
-            && let Some(tag) = self.change_of(&statement, true)?
+            && let Some(answer) = self.change_of(&statement, true)?
         {
             for (name, meaning) in self.changes([(single, &statement)].into_iter())? {
                 self.set_name(name, meaning);
             }
-            self.append_in_turn(|out| put_command_answer(single, tag, out));
+            self.append_in_turn(|out| {
+                put_command_answer(single, answer.tag, out);
+                answer.put_parameters(out);
+            });
             self.ready_in_turn();
             return Ok(true);
         }
@@ -104,20 +135,24 @@ impl<E: Environment> Session<E> {
         Ok(false)
     }
 
-    /// Begins or ends the transaction with this statement, or sets a setting to the value in force. Returns the command's
-    /// tag, or none if the server has to run the statement.
-    fn change_of(
-        &mut self,
-        statement: &E::Statement,
-        has_portal: bool,
-    ) -> Result<Option<&'static str>, Stop<E>> {
+    /// Begins or ends the transaction with this statement, or sets settings. Returns no answer if the server has to run the
+    /// statement.
+    fn change_of(&mut self, statement: &E::Statement, has_portal: bool) -> Result<Option<Answer>, Stop<E>> {
+        let sets = statement.sets().len();
+        match &mut self.provided.entered {
+            Some(Some(parameters)) => {
+                return Ok(Some(Answer::to_sets(sets, std::mem::take(parameters))));
+            }
+            Some(None) => {}
+            None => self.enter_pool(statement)?,
+        }
         if self.keeps_settings(statement) && self.begun_status() != Status::Failed {
             self.catch_up()?;
             self.lanes_done()?;
             if let Some(begun) = &mut self.begun {
                 begun.has_portal |= has_portal;
             }
-            return Ok(Some("SET"));
+            return Ok(Some(Answer::to_sets(sets, Vec::new())));
         }
         let Analysis::Pass(Pass { transaction: Some(change), .. }) = &statement.analysis else {
             return Ok(None);
@@ -127,17 +162,25 @@ impl<E: Environment> Session<E> {
             (Transaction::Begin(tag), None) if self.answers_begin() && self.shared_channels().is_empty() => {
                 self.lanes_done()?;
                 self.begun = Some(Begun::new(statement.text.clone(), has_portal));
-                Ok(Some(tag))
+                Ok(Some(Answer::from(*tag)))
             }
             (Transaction::End { commits, chains }, Some(begun)) => {
                 let commits = *commits && !begun.has_failed;
                 let text = begun.text.clone();
                 self.begun = chains.then_some(Begun::new(text, false));
                 self.end_of_switches(commits);
-                Ok(Some(if commits { "COMMIT" } else { "ROLLBACK" }))
+                Ok(Some(Answer::from(if commits { "COMMIT" } else { "ROLLBACK" })))
             }
             _ => Ok(None),
         }
+    }
+
+    /// Asks for the pool to which a text of SETs leads, if that is known.
+    fn enter_pool(&mut self, statement: &E::Statement) -> Result<(), Stop<E>> {
+        let Some(settings) = self.leads_to(statement) else { return Ok(()) };
+        self.catch_up()?;
+        self.lanes_done()?;
+        Err(Stop::Need(Need::Enter(settings.clone())))
     }
 
     /// The error for any statement but the transaction's end after a refusal, if the session gets no connection.

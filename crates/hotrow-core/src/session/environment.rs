@@ -62,8 +62,8 @@ pub trait Environment: Sized {
     fn has_settings(&self) -> bool;
     /// These settings.
     fn settings(&self) -> Settings;
-    /// Whether this setting, whose name is in lower case, is one of them.
-    fn has_setting(&self, name: &str) -> bool;
+    /// Whether the connections of the pool begin with UTF-8 as the client's encoding.
+    fn speaks_utf8(&self) -> bool;
     /// Whether statements of the pool's clients can be packed.
     fn packs(&self) -> bool;
     /// The catalogue may have changed.
@@ -191,6 +191,8 @@ pub enum Need<E: Environment> {
     TakeOver(TakesOver),
     /// The pool whose clients have these settings, which the connection has.
     Move(Settings),
+    /// The same, if that pool is open and the session holds no connection.
+    Enter(Settings),
     /// The settings of its pool on its connection.
     Restore,
     /// A replica that has all that is committed on the primary now.

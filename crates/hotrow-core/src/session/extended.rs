@@ -50,7 +50,9 @@ impl<E: Environment> Session<E> {
             _ => self.statement_now(Bind::read(frame.body())?.statement),
         };
         Ok(statement.is_some_and(|statement| {
-            let is_answered_here = statement.begins_empty() || self.keeps_settings(&statement);
+            let is_answered_here = statement.begins_empty()
+                || self.keeps_settings(&statement)
+                || self.leads_to(&statement).is_some();
             !self.sends_to_lanes() || self.env.passes(&statement) && !is_answered_here
         }))
     }

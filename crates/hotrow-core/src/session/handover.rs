@@ -106,6 +106,9 @@ impl<E: Environment> Session<E> {
         let of_pool = self.env.settings();
         let is_pinned = found.effect.pins() || self.hidden_state().pins();
         let is_changed = found.settings.as_ref() != Some(&of_pool);
+        if let Some(settings) = found.settings.as_ref().filter(|_| !is_pinned) {
+            self.learn_sets(&of_pool, settings, found.speaks_utf8);
+        }
         let step = match &found.settings {
             Some(_) if !is_pinned && !is_changed && self.own_settings.is_none() => Some(Step::Restore),
             Some(settings) if !is_pinned && self.may_move(&self.settings(), settings) => {
@@ -173,12 +176,7 @@ impl<E: Environment> Session<E> {
         holding.reading = if reads_otherwise { Reading::Otherwise } else { Reading::AsPool };
         // A function may have deallocated statements of other sessions.
         holding.must_close |= found.prepared != Some(holding.held.prepared().count());
-        if let Ran::SetOnly(statement) = std::mem::take(&mut holding.ran)
-            && !found.effect.settings
-            && self.own_settings.is_none()
-        {
-            self.learn_set(&statement);
-        }
+        holding.ran = Ran::Nothing;
     }
 
     /// Whether the state that was found is not handed over yet.
@@ -199,7 +197,7 @@ impl<E: Environment> Session<E> {
 
     /// Whether the session may move to a pool whose clients have these settings. It may not if a statement that it has
     /// prepared would be read differently there.
-    fn may_move(&self, from: &Settings, to: &Settings) -> bool {
+    pub(super) fn may_move(&self, from: &Settings, to: &Settings) -> bool {
         let mut named = self.expected.names.values();
         let is_alike = from.read_as(to);
         named.all(|named| !named.only_here && (is_alike || named.statement.is_read_alike))

@@ -23,6 +23,7 @@ mod reads;
 mod release;
 mod replies;
 mod reports;
+mod sets;
 mod simple;
 mod statement;
 mod submit;
@@ -58,8 +59,8 @@ use release::Holding;
 pub use replies::put_ready;
 pub use simple::wrong_value;
 pub use statement::{
-    Named, OWN_NAMES, OWN_STATEMENT, Pieces, Proof, Resolved, RunOutcome, Statement, StatementInfo, Verdict,
-    statement_name,
+    Named, OWN_NAMES, OWN_STATEMENT, OutcomeOfSets, Pieces, Proof, Resolved, RunOutcome, Statement,
+    StatementInfo, Verdict, statement_name,
 };
 use switches::Switches;
 pub use takeover::TakesOver;
@@ -140,6 +141,9 @@ pub struct Session<E: Environment> {
     provided: Provided<E>,
 }
 
+/// Names and values of the server's settings that it reports to clients.
+pub type Parameters = Vec<(String, String)>;
+
 /// What a session was given for the message that it handles.
 struct Provided<E: Environment> {
     verdicts: Vec<(StatementOf<E>, Verdict)>,
@@ -151,6 +155,9 @@ struct Provided<E: Environment> {
     replica: Option<Option<Floor>>,
     /// Statements are prepared before settings change.
     prepared: bool,
+    /// The session has entered the pool to which its SETs lead, with the parameters that the client has to be told. None of
+    /// this if that pool is not open.
+    entered: Option<Option<Parameters>>,
     /// Long texts up to this offset are classified.
     classified: usize,
 }
@@ -163,6 +170,7 @@ impl<E: Environment> Default for Provided<E> {
             no_connection: None,
             replica: None,
             prepared: false,
+            entered: None,
             classified: 0,
         }
     }

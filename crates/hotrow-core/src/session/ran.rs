@@ -1,4 +1,4 @@
-//! Which statements have run on a connection, as far as it shows whether one SET alone has decided on the settings.
+//! Which statements have run on a connection, as far as it shows whether one text of SETs alone has decided on the settings.
 
 /// The statements that have run on a connection since the session got it, or since the server last said which state is left.
 #[derive(Debug, Default)]
@@ -6,19 +6,19 @@ pub(super) enum Ran<S> {
     /// None.
     #[default]
     Nothing,
-    /// One SET, whose effect depends on its text alone. The server has not answered it.
-    Set(S),
-    /// The same, and the server has answered with nothing but its success.
-    SetOnly(S),
+    /// One text of SETs, whose effect depends on the text alone. The server has not answered this number of them.
+    Sets(S, usize),
+    /// The same, and the server has answered with nothing but success.
+    SetsOnly(S),
     /// Others.
     Other,
 }
 
 impl<S> Ran<S> {
-    /// One more statement is sent, with the setting that it sets if it is such a SET.
-    pub(super) fn add(&mut self, statement: S, sets: Option<&str>) {
+    /// One more text is sent, with this number of such SETs if there is nothing else in it.
+    pub(super) fn add(&mut self, statement: S, sets: usize) {
         *self = match (std::mem::take(self), sets) {
-            (Ran::Nothing, Some(_)) => Ran::Set(statement),
+            (Ran::Nothing, 1..) => Ran::Sets(statement, sets),
             _ => Ran::Other,
         };
     }
@@ -26,7 +26,8 @@ impl<S> Ran<S> {
     /// A command has succeeded.
     pub(super) fn completed(&mut self, tag: &[u8]) {
         *self = match std::mem::take(self) {
-            Ran::Set(statement) if tag == b"SET\0" => Ran::SetOnly(statement),
+            Ran::Sets(statement, 1) if tag == b"SET\0" => Ran::SetsOnly(statement),
+            Ran::Sets(statement, sets) if tag == b"SET\0" => Ran::Sets(statement, sets - 1),
             _ => Ran::Other,
         };
     }

@@ -272,25 +272,9 @@ impl<E: Environment> Session<E> {
         Effect { unlisted_settings, seed, unknown, read_here, ..Effect::NONE }
     }
 
-    /// A SET has run, and the session has the settings of its pool now. If its setting is one of them, a session of the pool
-    /// can only set it to the value in force with this text. (A setting that is not one of them follows the server's
-    /// configuration, which can change at any time.)
-    pub(super) fn learn_set(&mut self, statement: &StatementOf<E>) {
-        if statement.sets().is_some_and(|name| self.env.has_setting(name)) {
-            self.simple_statement(&statement.text).note_keeps_settings();
-            self.env.extended(&statement.text, b"").note_keeps_settings();
-        }
-    }
-
-    /// Whether a statement sets a setting to the value in force. Within a transaction, an earlier `SET LOCAL` may hide the
-    /// value: after the transaction, the setting has it in any case.
-    pub(super) fn keeps_settings(&self, statement: &E::Statement) -> bool {
-        statement.keeps_settings() && !self.left.settings && self.own_settings.is_none()
-    }
-
     /// One more statement is sent on the connection.
     pub(super) fn add_run(&mut self, statement: &StatementOf<E>) {
-        self.held().ran.add(statement.clone(), statement.sets());
+        self.held().ran.add(statement.clone(), statement.sets().len());
     }
 
     /// How the server reads texts on the connection that the session holds, as far as the texts of statements show.

@@ -9,7 +9,7 @@ use hotrow_wire::frontend::Parse;
 
 use crate::classify::{self, Analysis, Effect, Packing, Pass, Reason, Step, SwitchChange, Transaction};
 use crate::expect::StatementName;
-use crate::settings;
+use crate::settings::{self, Settings};
 use crate::unit::Prepared;
 
 /// The prefix of the gateway's names of statements, before their number.
@@ -72,6 +72,15 @@ pub struct StatementInfo<S> {
     pub pieces: Pieces<S>,
 }
 
+/// What a text of SETs does to the settings of each session of a pool.
+#[derive(Debug)]
+pub enum OutcomeOfSets {
+    /// They have these values already.
+    Keeps,
+    /// The session has these settings from then on.
+    LeadsTo(Settings),
+}
+
 /// Statements, each with the range of its literals in the whole text.
 pub type Pieces<S> = Box<[(Arc<S>, Range<usize>)]>;
 
@@ -91,10 +100,10 @@ pub trait Statement: Prepared + Deref<Target = StatementInfo<Self>> + Sized {
     fn parameter_types(&self) -> Option<Bytes>;
     /// Counts a run with this outcome.
     fn count(&self, outcome: RunOutcome);
-    /// Whether it is a SET of a setting to the value that all sessions of its pool have set.
-    fn keeps_settings(&self) -> bool;
-    /// Records that it is one.
-    fn note_keeps_settings(&self);
+    /// What it does to the settings of its pool's sessions, if it has nothing but SETs and that is known.
+    fn outcome_of_sets(&self) -> Option<&OutcomeOfSets>;
+    /// Records it.
+    fn learn_sets(&self, outcome: OutcomeOfSets);
 
     /// Whether neither it nor one of its pieces is superseded.
     fn is_current(&self) -> bool {
@@ -262,11 +271,11 @@ impl<S> StatementInfo<S> {
         }
     }
 
-    /// The setting to which it gives a value that depends on its text alone.
-    pub(super) fn sets(&self) -> Option<&str> {
+    /// The settings to which it gives values that depend on its text alone, if it does nothing else.
+    pub(super) fn sets(&self) -> &[String] {
         match &self.analysis {
-            Analysis::Pass(pass) => pass.sets.as_deref(),
-            _ => None,
+            Analysis::Pass(pass) => &pass.sets,
+            _ => &[],
         }
     }
 
@@ -347,6 +356,12 @@ fn is_command(pass: &Pass) -> bool {
 fn rereads(text: &[u8], analysis: &Analysis) -> bool {
     let effect = match analysis {
         Analysis::Pass(pass) if is_command(pass) => return settings::mentions_reading(text),
+        // One of several statements may be such a command, or reset all settings.
+        Analysis::Pass(Pass { reason: Reason::SeveralStatements | Reason::ManyStatements, .. }) => {
+            let resets_all =
+                mentions(text, b"all") && (mentions(text, b"reset") || mentions(text, b"discard"));
+            return resets_all || mentions(text, b"set") && settings::mentions_reading(text);
+        }
         Analysis::Pass(pass) => pass.effect,
         Analysis::Candidate(candidate) => candidate.effect(),
         _ => return false,

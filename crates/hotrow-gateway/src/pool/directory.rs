@@ -140,9 +140,9 @@ impl Directory {
         self.use_or_open(&identity, opening).await
     }
 
-    /// The pool of this pool's clients before they changed settings, if it is open.
-    pub fn pool_of_log_in(&self, pool: &Pool) -> Option<PoolUse> {
-        self.pools.find(&pool.identity.with_settings(Settings::default()))
+    /// The pool of this pool's clients with other settings, if it is open.
+    pub fn open_pool_with(&self, pool: &Pool, settings: Settings) -> Option<PoolUse> {
+        self.pools.find(&pool.identity.with_settings(settings))
     }
 
     /// Uses the pool of this identity. If it is not open, `opening` opens it.

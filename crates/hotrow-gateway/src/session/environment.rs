@@ -108,8 +108,8 @@ impl session::Environment for Environment {
         self.pool.identity.settings().clone()
     }
 
-    fn has_setting(&self, name: &str) -> bool {
-        self.pool.identity.settings().contains(name)
+    fn speaks_utf8(&self) -> bool {
+        self.pool.speaks_utf8()
     }
 
     fn catalogue_changed(&self) {

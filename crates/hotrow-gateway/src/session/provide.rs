@@ -40,14 +40,7 @@ impl SessionTask {
                 self.session.replica_found(found);
             }
             Need::Notifications => Box::pin(self.catch_up()).await?,
-            Need::Prepared(statements) => {
-                let prepared =
-                    Box::pin(self.without_cancels(async |task| task.prepare_all(statements).await));
-                match prepared.await {
-                    Ok(prepared) => self.session.prepared(&prepared),
-                    Err(_) => self.session.server_gone()?,
-                }
-            }
+            Need::Prepared(statements) => Box::pin(self.provide_prepared(statements)).await?,
             Need::Rename => {
                 let name = self.session.first_name().to_owned();
                 let renamed = Box::pin(self.without_cancels(async |task| match task.session.connection() {
@@ -65,6 +58,7 @@ impl SessionTask {
                     }
                 }
             }
+            Need::Enter(settings) => self.enter_pool_with(settings),
             Need::StateLeft | Need::TakeOver(_) | Need::Move(_) | Need::Restore => {
                 let handed = Box::pin(self.without_cancels(async |task| task.hand_over(need).await));
                 match handed.await {
@@ -104,6 +98,19 @@ impl SessionTask {
             }
         }
         self.session.decided(statement, verdict);
+    }
+
+    async fn provide_prepared(
+        &mut self,
+        missing: Vec<ToBePrepared<Arc<Statement>>>,
+    ) -> Result<(), SessionEnd> {
+        match self.without_cancels(async |task| task.prepare_all(missing).await).await {
+            Ok(prepared) => {
+                self.session.prepared(&prepared);
+                Ok(())
+            }
+            Err(_) => self.session.server_gone(),
+        }
     }
 
     /// Handles everything up to the next event, without more messages of the client.

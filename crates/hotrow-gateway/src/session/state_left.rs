@@ -55,7 +55,8 @@ impl SessionTask {
         let first_role = self.pool.first_role();
         let Some(held) = self.session.connection() else { return Ok(()) };
         let text = include_str!("../../sql/left_behind.sql");
-        let rows = held.upstream.query(text, &[self.pool.identity.user(), &first_role]).await?;
+        let (user, plain) = (self.pool.identity.user(), settings::plain_names());
+        let rows = held.upstream.query(text, &[user, &first_role, &plain]).await?;
         let channels = self.channels(&rows);
         let Some(held) = self.session.connection() else { return Ok(()) };
         held.listens |= channels.as_ref().is_some_and(|channels| !channels.is_empty());
@@ -95,7 +96,7 @@ impl SessionTask {
                 Ok(Moved::There)
             }
             Err(NoPool::Full(_)) if can_be_set_again && !self.pool.identity.settings().is_empty() => {
-                Ok(match self.directory.pool_of_log_in(&self.pool) {
+                Ok(match self.directory.open_pool_with(&self.pool, Settings::default()) {
                     Some(used) => {
                         self.enter(used);
                         Moved::ToLogIn
@@ -106,6 +107,17 @@ impl SessionTask {
             Err(NoPool::Full(_)) => Ok(Moved::Nowhere),
             Err(NoPool::Error(error)) => Err(error),
         }
+    }
+
+    /// Moves the session, which holds no connection, to the pool with these settings if it is open.
+    pub(super) fn enter_pool_with(&mut self, settings: Settings) {
+        let parameters = self.directory.open_pool_with(&self.pool, settings).map(|used| {
+            let before = self.reported_settings.clone();
+            self.enter(used);
+            let changed = self.reported_settings.changed_since(&before);
+            changed.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+        });
+        self.session.entered(parameters);
     }
 
     /// The session is a client of this pool from now on, and its connection one of the pool's.

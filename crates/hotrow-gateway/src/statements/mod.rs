@@ -15,7 +15,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 use hotrow_core::classify::{self, Analysis, Candidate, LockStatement, Merging, Pass, Reason, Watch};
 use hotrow_core::limits;
 use hotrow_core::normalise::{self, Shape};
-use hotrow_core::session::{self, Pieces, Proof, RunOutcome, Statement as _, StatementInfo, Verdict};
+use hotrow_core::session::{
+    self, OutcomeOfSets, Pieces, Proof, RunOutcome, Statement as _, StatementInfo, Verdict,
+};
 use hotrow_core::unit::Prepared;
 use hotrow_wire::split;
 
@@ -41,8 +43,8 @@ pub struct Statement {
     pub description: OnceLock<Bytes>,
     /// How often the primary runs it before it may run on a replica again.
     off_replicas: AtomicU32,
-    /// It is a SET to the value that all sessions of the pool have set.
-    keeps_settings: AtomicBool,
+    /// What it does to the settings of the pool's sessions, if it has nothing but SETs and that is known.
+    outcome_of_sets: OnceLock<OutcomeOfSets>,
     /// Counts of its runs by outcome.
     pub counts: Arc<Counts>,
 }
@@ -208,12 +210,12 @@ impl session::Statement for Statement {
         self.counts.add(outcome);
     }
 
-    fn keeps_settings(&self) -> bool {
-        self.keeps_settings.load(Relaxed)
+    fn outcome_of_sets(&self) -> Option<&OutcomeOfSets> {
+        self.outcome_of_sets.get()
     }
 
-    fn note_keeps_settings(&self) {
-        self.keeps_settings.store(true, Relaxed);
+    fn learn_sets(&self, outcome: OutcomeOfSets) {
+        let _ = self.outcome_of_sets.set(outcome); // another session may have learned the same
     }
 }
 
@@ -229,7 +231,7 @@ impl Statement {
             nodes: Lock::default(),
             description: OnceLock::new(),
             off_replicas: AtomicU32::new(0),
-            keeps_settings: AtomicBool::new(false),
+            outcome_of_sets: OnceLock::new(),
             counts: Arc::default(),
         }
     }

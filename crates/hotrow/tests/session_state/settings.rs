@@ -171,22 +171,68 @@ async fn a_set_to_the_value_in_force_needs_no_connection() {
             }
         }
         assert_eq!(gateway.metric("passed_through_units_total"), passed, "{set}");
-        // Another session gets there with its first SET. Other values and RESET go to the server.
-        let mut other = self::session(gateway.port(), &through).await;
-        let texts =
-            [(set, 1), (set, 0), ("set work_mem = '6MB'", 1), (set, 1), ("reset all", 1), (set, 1), (set, 0)];
-        for (place, (text, units)) in texts.into_iter().enumerate() {
-            let before = gateway.metric("passed_through_units_total");
-            other.query(text).await;
-            let passed = gateway.metric("passed_through_units_total") - before;
-            assert_eq!(passed, units, "{set}: step {place}");
+        // Each step takes the server once for all sessions, and RESET always.
+        let six = "set work_mem = '6MB'";
+        for units in [[0, 0, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 0, 0]] {
+            let mut other = self::session(gateway.port(), &through).await;
+            for (place, text) in [set, set, six, set, "reset all", set, set].into_iter().enumerate() {
+                let before = gateway.metric("passed_through_units_total");
+                other.query(text).await;
+                let passed = gateway.metric("passed_through_units_total") - before;
+                assert_eq!(passed, units[place], "{set}: step {place}");
+            }
         }
     }
 }
 
-/// A reload of the server's configuration changes the settings that a session has not set itself.
+/// The first statements of frameworks, some with several in one text. The gateway sends them to the server once and answers
+/// later sessions itself, with the same reports of changed parameters.
 #[tokio::test]
-async fn a_set_to_a_value_that_the_session_has_not_set_goes_to_the_server() {
+async fn sets_that_another_session_has_sent_need_no_connection() {
+    let rails = [
+        "SET client_min_messages TO 'warning'",
+        "SET standard_conforming_strings = on",
+        "SET intervalstyle = iso_8601",
+        "SET SESSION timezone TO 'Asia/Tokyo'",
+    ];
+    let laravel = ["set names 'utf8'", "set time zone 'Asia/Tokyo'", "set search_path to \"public\""];
+    let sequelize = "SET standard_conforming_strings=off; SET client_min_messages TO warning; \
+                     SET TIME ZONE INTERVAL '+03:00' HOUR TO MINUTE";
+    let (_client, [direct, through]) = databases().await;
+    let gateway = Gateway::start(&PATIENT_LANES);
+    for start in [&rails[..], &laravel, &[sequelize], &["set intervalstyle = sql_standard; selct"]] {
+        for round in 0..4 {
+            let passed = gateway.metric("passed_through_units_total");
+            let mut both = [session(server().port(), &direct).await, session(gateway.port(), &through).await];
+            let extended = round == 3 && start.len() > 1;
+            for text in start {
+                let messages = match extended {
+                    true => [parse("", text), bind("", "", &[]), execute("", 0), sync()].concat(),
+                    false => query(text),
+                };
+                let mut answers = Vec::new();
+                for raw in &mut both {
+                    raw.send(&messages).await;
+                    answers.push(raw.until_ready(1).await);
+                }
+                assert_eq!(answers[1], answers[0], "round {round}: {text}");
+            }
+            let passed = gateway.metric("passed_through_units_total") - passed;
+            let is_known = round > 0 && !extended && !start[0].contains("selct");
+            assert!(passed == 0 || !is_known, "{passed} units pass in round {round}: {start:?}");
+            let shows = ["client_min_messages", "standard_conforming_strings", "intervalstyle", "timezone"];
+            let shows = shows.iter().chain(&["search_path", "client_encoding"]);
+            for text in shows.map(|name| format!("show {name}")).chain([UPDATE.to_owned()]) {
+                let [directly, through] = both.each_mut().map(|raw| raw.query(&text));
+                assert_eq!(through.await, directly.await, "round {round}, {start:?}: {text}");
+            }
+        }
+    }
+}
+
+/// A reload of the server's configuration changes the settings that a session has not set itself, and no others.
+#[tokio::test]
+async fn a_set_to_the_servers_default_outlives_a_change_of_the_default() {
     let server = PrivateServer::builder().label("reload").start().unwrap();
     let gateway = Gateway::in_front_of(&server.url(), &[]);
     let mut direct = session(server.port(), "postgres").await;
@@ -204,8 +250,12 @@ async fn a_set_to_a_value_that_the_session_has_not_set_goes_to_the_server() {
         shown(&mut session(server.port(), "postgres").await).await == megabytes(8)
     })
     .await;
+    assert_eq!(shown(&mut default).await, megabytes(4), "the session has set it");
     default.query("set work_mem = '4MB'").await;
     assert_eq!(shown(&mut default).await, megabytes(4), "the value is no longer the default");
+    let mut newer = session(gateway.port(), "postgres").await;
+    newer.query("set work_mem = '4MB'").await;
+    assert_eq!(shown(&mut newer).await, megabytes(4), "another session has the same settings");
     own.query("set work_mem = '5MB'").await;
     assert_eq!(shown(&mut own).await, megabytes(5));
 }

@@ -44,14 +44,17 @@ pub fn analyse(sql: &str) -> Analysis {
 fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
     let mut union = Pass::harmless(Reason::SeveralStatements);
     let mut in_body = false;
+    let mut has_others = false;
     for (index, tokens) in statements.enumerate() {
         if index == limits::UNIT_STATEMENTS_MAX {
             union.reason = Reason::ManyStatements;
+            has_others = true;
         }
         if starts_query(tokens) {
             let SideEffects { effect, creates } = side_effects(tokens);
             union.effect = union.effect.union(effect);
             union.ddl |= creates;
+            has_others = true;
             continue;
         }
         // The body of a function in SQL, with semicolons, up to its END.
@@ -69,13 +72,19 @@ fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
                 union.effect = union.effect.union(pass.effect);
                 union.ddl |= pass.ddl;
                 union.leaves_open = pass.leaves_open.or(union.leaves_open);
+                has_others |= pass.sets.is_empty();
+                union.sets.extend(pass.sets);
             }
             // The server gets the setting too. Nothing is packed while it is set.
             Analysis::Set(..) | Analysis::SetWrong(_) | Analysis::Reset(_) => {
-                union.effect.unlisted_settings = true
+                union.effect.unlisted_settings = true;
+                has_others = true;
             }
-            Analysis::Candidate(_) | Analysis::Show(_) | Analysis::Deallocate(_) => {}
+            Analysis::Candidate(_) | Analysis::Show(_) | Analysis::Deallocate(_) => has_others = true,
         }
+    }
+    if has_others {
+        union.sets.clear();
     }
     union
 }

@@ -133,8 +133,9 @@ pub struct Pass {
     pub leaves_open: Option<bool>,
     /// Savepoints that it defines, releases or rolls back to, in order.
     pub steps: Vec<Step>,
-    /// The setting to which a SET gives a value that depends on the text alone.
-    pub sets: Option<String>,
+    /// The settings, one for each SET, to which the SETs of the text give values that depend on the text alone. Empty if the
+    /// text has anything else.
+    pub sets: Vec<String>,
     /// `PREPARE name`. The name can belong to a statement that was prepared through the protocol.
     pub prepares: Option<String>,
 }
@@ -184,7 +185,7 @@ impl Pass {
             transaction: None,
             leaves_open: None,
             steps: Vec::new(),
-            sets: None,
+            sets: Vec::new(),
             prepares: None,
         }
     }

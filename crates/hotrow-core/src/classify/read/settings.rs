@@ -62,17 +62,22 @@ pub(crate) fn set(mut cursor: Cursor<'_>) -> Analysis {
         _ if effect.unlisted_settings => "SET of a custom setting",
         _ => "SET",
     };
-    let sets = name.and_then(|name| plain_setting(name, cursor));
+    let sets = name.and_then(|name| plain_setting(name, cursor)).into_iter().collect();
     Analysis::Pass(Pass { effect, sets, ..Pass::harmless(Reason::Session(command.to_owned())) })
 }
 
 /// The setting, if its new value depends on the text alone. The cursor is behind the name.
 fn plain_setting(name: String, mut cursor: Cursor<'_>) -> Option<String> {
     let is_zone = name == "time" && cursor.take(&["zone"]);
-    if !is_zone && !cursor.take(&["to"]) && !take_equals(&mut cursor) {
+    let is_encoding = name == "names";
+    if !is_zone && !is_encoding && !cursor.take(&["to"]) && !take_equals(&mut cursor) {
         return None;
     }
-    let name = if is_zone { "timezone".to_owned() } else { name.to_ascii_lowercase() };
+    let name = match (is_zone, is_encoding) {
+        (true, _) => "timezone".to_owned(),
+        (_, true) => settings::CLIENT_ENCODING.to_owned(),
+        _ => name.to_ascii_lowercase(),
+    };
     let is_value = |token: &Token| match token {
         // The time zone LOCAL is the one at the log-in.
         Token::Word(_) => {
@@ -82,7 +87,7 @@ fn plain_setting(name: String, mut cursor: Cursor<'_>) -> Option<String> {
         _ => false,
     };
     let is_plain = !cursor.rest().is_empty() && cursor.rest().iter().all(is_value);
-    (is_plain && settings::is_plain(&name)).then_some(name)
+    (is_plain && (settings::is_plain(&name) || name == settings::CLIENT_ENCODING)).then_some(name)
 }
 
 /// One word that is a value and not DEFAULT.

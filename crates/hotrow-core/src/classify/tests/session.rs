@@ -392,8 +392,8 @@ fn only_some_effects_pin_the_connection() {
 
 /// A SET whose effect depends on its text alone can be answered by the gateway if the value is in force.
 #[test]
-fn the_setting_of_a_set_whose_effect_depends_on_its_text_alone() {
-    for (sql, name) in [
+fn the_settings_of_a_text_of_sets_whose_effects_depend_on_it_alone() {
+    for (sql, names) in [
         ("set work_mem = '5MB'", "work_mem"),
         ("SET SESSION Work_Mem TO 5120", "work_mem"),
         ("set search_path to tenant_1, \"$user\", 'x'", "search_path"),
@@ -403,8 +403,11 @@ fn the_setting_of_a_set_whose_effect_depends_on_its_text_alone() {
         ("set \"TimeZone\" = utc", "timezone"),
         ("set extra_float_digits = -5", "extra_float_digits"),
         ("set synchronous_commit to local", "synchronous_commit"),
+        ("set names 'latin1'", "client_encoding"),
+        ("set client_encoding to utf8", "client_encoding"),
+        ("set work_mem = '5MB'; set timezone = utc; set work_mem to 64;", "work_mem timezone work_mem"),
     ] {
-        assert_eq!(pass(sql).sets.as_deref(), Some(name), "{sql}");
+        assert_eq!(pass(sql).sets.join(" "), names, "{sql}");
     }
     for sql in [
         "set local work_mem = '5MB'",
@@ -419,16 +422,23 @@ fn the_setting_of_a_set_whose_effect_depends_on_its_text_alone() {
         "set session authorization other",
         "set session characteristics as transaction read only",
         "set transaction read only",
-        "set names 'latin1'",
+        "set names default",
+        "set names",
         "set schema 'x'",
         "set app.tenant = 'x'",
         "set default_tablespace = 'x'", // the tablespace has to exist
         "set log_statement = 'all'",    // the right to set it can be revoked
         "reset work_mem",
         "select set_config('work_mem', '5MB', false)",
-        "set work_mem = '5MB'; set timezone = utc",
+        "set work_mem = '5MB'; set datestyle = dmy",
+        "set work_mem = '5MB'; select 1",
+        "set work_mem = '5MB'; show work_mem",
+        "set work_mem = '5MB'; set hotrow.pack = off",
+        "set hotrow.pack = off; set work_mem = '5MB'",
+        "begin; set work_mem = '5MB'; commit",
+        "set work_mem = '5MB'; update t set n = 1 where id = 1",
         "begin",
     ] {
-        assert_eq!(pass(sql).sets, None, "{sql}");
+        assert_eq!(pass(sql).sets, [""; 0], "{sql}");
     }
 }

@@ -61,6 +61,13 @@ fn literals_become_parameters_of_their_own_type() {
     );
 }
 
+/// What such a text does depends on the values, and is learned for the text.
+#[test]
+fn values_of_settings_stay() {
+    verbatim("set a to 'x'; set time zone interval '1:00' hour to minute");
+    verbatim("set a = 5; select 5");
+}
+
 /// A preceding minus sign changes the type of these two, so they stay.
 #[test]
 fn the_two_literals_at_the_integer_limits_stay() {

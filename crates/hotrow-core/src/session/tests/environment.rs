@@ -5,8 +5,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Deref;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::{Bytes, BytesMut};
 use hotrow_wire::backend::Problem;
@@ -22,8 +22,8 @@ use crate::normalise::Shape;
 use crate::replica::{Floor, ReadSource};
 use crate::row_queue::{Meeting, QueueId, RowQueues};
 use crate::session::{
-    self, Answers, CancelState, Environment, Pieces, Place, Proof, RunOutcome, Statement, StatementInfo,
-    Verdict,
+    self, Answers, CancelState, Environment, OutcomeOfSets, Pieces, Place, Proof, RunOutcome, Statement,
+    StatementInfo, Verdict,
 };
 use crate::settings;
 use crate::unit::{self, Packed};
@@ -35,7 +35,7 @@ pub struct SimStatement {
     info: StatementInfo<SimStatement>,
     verdict: Mutex<Option<Verdict>>,
     credit: AtomicI32,
-    keeps_settings: AtomicBool,
+    outcome_of_sets: OnceLock<OutcomeOfSets>,
 }
 
 impl Deref for SimStatement {
@@ -84,12 +84,12 @@ impl Statement for SimStatement {
         }
     }
 
-    fn keeps_settings(&self) -> bool {
-        self.keeps_settings.load(Relaxed)
+    fn outcome_of_sets(&self) -> Option<&OutcomeOfSets> {
+        self.outcome_of_sets.get()
     }
 
-    fn note_keeps_settings(&self) {
-        self.keeps_settings.store(true, Relaxed);
+    fn learn_sets(&self, outcome: OutcomeOfSets) {
+        let _ = self.outcome_of_sets.set(outcome);
     }
 }
 
@@ -325,7 +325,7 @@ impl Shared {
             info,
             verdict: Mutex::default(),
             credit: AtomicI32::new(8),
-            keeps_settings: AtomicBool::new(false),
+            outcome_of_sets: OnceLock::new(),
         });
         self.statements.borrow_mut().insert(key, statement.clone());
         statement
@@ -467,8 +467,8 @@ impl Environment for SimEnvironment {
         as_settings(&self.settings.borrow())
     }
 
-    fn has_setting(&self, name: &str) -> bool {
-        self.settings.borrow().keys().any(|other| other.eq_ignore_ascii_case(name))
+    fn speaks_utf8(&self) -> bool {
+        true
     }
 
     fn catalogue_changed(&self) {

@@ -1,11 +1,11 @@
-//! What the gateway answers for the server: a SET to the value in force, and the beginning of a transaction. The next messages
+//! What the gateway answers for the server: SETs whose outcome is known, and the beginning of a transaction. The next messages
 //! find the state that the server would have.
 
 use bytes::BytesMut;
 use hotrow_wire::frontend::{self, tag};
 
 use super::program::Writer;
-use super::random::{play_as, refused_after_failure, seeds};
+use super::random::{Counts, play_as, refused_after_failure, seeds};
 use super::world::World;
 
 const SET: &str = "set work_mem = '1MB'";
@@ -35,6 +35,58 @@ impl Writer<'_> {
                 _ => self.unnamed_after_lane(),
             }
         }
+        self.out.extend_from_slice(frontend::SYNC);
+    }
+
+    /// SETs that lead to a few settings, again and again, and statements that show the settings. `reads`: also settings that
+    /// decide what constants mean, and statements with constants.
+    fn write_moves(&mut self, units: usize, reads: bool) {
+        const SETS: [&str; 5] = [
+            "set work_mem = '1MB'",
+            "set work_mem = '2MB'",
+            "set work_mem = '4MB'",
+            "set TimeZone = 'X'",
+            "set TimeZone = 'UTC'",
+        ];
+        const TEXTS: [&str; 6] = [
+            "set work_mem = '1MB'; set jit = 'off'",
+            "set work_mem = '1MB'; selct",
+            "set work_mem = '3MB'; show work_mem",
+            "set jit = 'on'; set local work_mem = '1MB'",
+            "set work_mem = '2MB'; set TimeZone = 'X'",
+            "reset TimeZone; set work_mem = '1MB'",
+        ];
+        const SHOWS: [&str; 3] = ["show work_mem", "show TimeZone", "show jit"];
+        const OTHERS: [&str; 4] = ["begin", "reset all", "set app.x = '1'", "discard all"];
+        let first = |all: usize| if reads { all } else { all - 2 };
+        for _ in 0..units {
+            match self.random.u8(..16) {
+                ..5 => {
+                    let text = SETS[self.random.usize(..first(SETS.len()))];
+                    self.setting(text);
+                }
+                5 | 6 => {
+                    let text = TEXTS[self.random.usize(..first(TEXTS.len()))];
+                    frontend::put_query(&mut self.out, text);
+                }
+                7 | 8 => {
+                    let text = self.one(&SHOWS);
+                    self.setting(text);
+                }
+                9 | 10 if reads => self.constants(),
+                11 => {
+                    let text = OTHERS[self.random.usize(..first(OTHERS.len()))];
+                    self.boundary(text);
+                }
+                12 => {
+                    let listen = format!("listen c{}", self.row);
+                    self.boundary(&listen);
+                }
+                13 => self.boundary("commit"),
+                _ => self.unnamed_after_lane(),
+            }
+        }
+        self.boundary("rollback");
         self.out.extend_from_slice(frontend::SYNC);
     }
 
@@ -109,14 +161,19 @@ fn writer(random: &mut fastrand::Rng, client: usize) -> Writer<'_> {
     Writer { random, out: BytesMut::new(), row: 10 * client as u64, is_countable: false }
 }
 
-fn play(seed: u64, program: impl Fn(&mut fastrand::Rng, usize) -> BytesMut) {
+/// Whether the clients send several units together.
+fn sends_several(seed: u64) -> bool {
+    seed % 8 < 4
+}
+
+fn play(seed: u64, program: impl Fn(&mut fastrand::Rng, usize) -> BytesMut) -> Counts {
     let change = |world: &mut World| {
         world.sends = 60;
         for client in &mut world.clients {
-            (client.waits, client.sends_several) = (true, seed % 8 < 4);
+            (client.waits, client.sends_several) = (true, sends_several(seed));
         }
     };
-    play_as(seed, change, program);
+    play_as(seed, change, program)
 }
 
 #[test]
@@ -129,6 +186,21 @@ fn a_set_that_the_gateway_answers_has_its_place_among_units_and_notifications() 
             writer.out
         });
     }
+}
+
+#[test]
+fn a_set_that_moves_a_session_without_a_connection_changes_what_the_server_would_change() {
+    let mut sum = Counts::default();
+    for seed in seeds().step_by(2) {
+        sum.add(&play(seed, |random, client| {
+            let units = random.usize(8..40);
+            let mut writer = writer(random, client);
+            writer.write_moves(units, !sends_several(seed));
+            writer.out
+        }));
+    }
+    let is_often = |step: &str| sum.handed_over.get(step).is_some_and(|count| *count > 100);
+    assert!(seeds().count() == 1 || ["entered", "not entered"].iter().all(|step| is_often(step)), "{sum:?}");
 }
 
 #[test]

@@ -40,6 +40,17 @@ impl World {
         });
     }
 
+    /// The same for a session without a connection. Pools are closed if nobody uses them for a while.
+    pub(super) fn enter_pool(&mut self, number: usize, settings: &Settings) {
+        let client = &mut self.clients[number];
+        let is_open = self.has_room && self.random.u8(..4) > 0;
+        if is_open {
+            client.settings.replace(settings.iter().map(owned).collect());
+        }
+        client.session.entered(is_open.then(Vec::new));
+        self.count_step(if is_open { "entered" } else { "not entered" });
+    }
+
     /// The connection has nothing that keeps a session there.
     pub(super) fn check_is_free(&mut self, number: usize) {
         let session = &mut self.clients[number].session;

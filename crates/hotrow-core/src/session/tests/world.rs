@@ -371,6 +371,7 @@ impl World {
                     client.catches_up = true;
                     return self.listener.catch_up(number);
                 }
+                Need::Enter(settings) => self.enter_pool(number, &settings),
                 Need::Replica => {
                     let epoch = self.shared.replicas.borrow().epoch;
                     return self.begin_wait(number, Wait::Replica(Search::Asks { epoch }));
