@@ -14,6 +14,8 @@ use serde_json::Value;
 
 const MANIFESTS: &str = "crates/hotrow-sql/sql/*/functions.toml";
 const GOLDEN: &str = "crates/hotrow-sql/tests/golden/schema.txt";
+/// Renews the golden file.
+const RENEW: &str = "HOTROW_GOLDEN=write cargo test -p hotrow-sql golden";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -83,7 +85,7 @@ fn every_executable_function_of_the_catalogue_is_declared_as_it_is() {
             let Some(installed) = executable.remove(name) else {
                 forgotten.push(format!(
                     "{name}: no role can execute it according to {GOLDEN}; create it in crates/hotrow-sql/sql/{}/ and renew that \
-                     file, or remove it from {manifest}",
+                     file with `{RENEW}`, or remove it from {manifest}",
                     function.area
                 ));
                 continue;
@@ -132,7 +134,10 @@ fn every_merge_rule_of_the_catalogue_is_declared_as_it_is() {
             merge.most_calls.unwrap_or(256)
         );
         if !installed.remove(rule.as_str()) {
-            forgotten.push(format!("{}: {GOLDEN} does not have its {rule}; renew that file", function.name));
+            forgotten.push(format!(
+                "{}: {GOLDEN} does not have its {rule}; renew that file with `{RENEW}`",
+                function.name
+            ));
         }
     }
     forgotten.extend(installed.iter().map(|rule| {
@@ -173,7 +178,8 @@ fn every_route_is_of_a_declared_function_which_its_statement_calls() {
     forgotten.extend(declared.iter().map(|(route, function)| {
         let Function { name, area, .. } = function;
         format!(
-            "{name}: no HTTP route {route} in crates/hotrow-http/src/{area}/; add it or set http = \"none: why\""
+            "{name}: no HTTP route {route} in crates/hotrow-http/src/{area}/; add the handler and a line in `routes`, or set \
+             http = \"none: why\""
         )
     }));
     assert_none(&forgotten);
@@ -204,13 +210,15 @@ fn the_document_describes_every_route_and_no_other() {
 #[test]
 fn the_model_has_every_function_that_the_manifests_assign_to_it() {
     let models = [
-        ("Command", Command::FUNCTIONS),
-        ("QueueCommand", QueueCommand::FUNCTIONS),
-        ("FeedCommand", FeedCommand::FUNCTIONS),
+        ("Command", "command.rs", Command::FUNCTIONS),
+        ("QueueCommand", "queue.rs", QueueCommand::FUNCTIONS),
+        ("FeedCommand", "feed_command.rs", FeedCommand::FUNCTIONS),
     ];
+    let file_of =
+        |wanted: &str| models.iter().find(|(model, ..)| *model == wanted).map_or("", |(_, file, _)| *file);
     let mut modelled: BTreeSet<_> = models
         .iter()
-        .flat_map(|(model, functions)| functions.iter().map(move |function| (*model, *function)))
+        .flat_map(|(model, _, functions)| functions.iter().map(move |function| (*model, *function)))
         .collect();
     let mut forgotten = Vec::new();
     for function in functions() {
@@ -218,8 +226,9 @@ fn the_model_has_every_function_that_the_manifests_assign_to_it() {
             && !modelled.remove(&(model.as_str(), function.name.as_str()))
         {
             forgotten.push(format!(
-                "{}: {model} in crates/hotrow-model/src/ has no command for it; add it or set model = \"none: why\"",
-                function.name
+                "{}: {model} in crates/hotrow-model/src/{} has no command for it; add it or set model = \"none: why\"",
+                function.name,
+                file_of(model)
             ));
         }
     }

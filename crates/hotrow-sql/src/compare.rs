@@ -167,6 +167,26 @@ fn is_public(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::migrations::Migration;
+
+    #[test]
+    fn every_function_of_the_migrations_has_the_form_that_is_read() {
+        for Migration { area, name, file, .. } in MIGRATIONS {
+            let rule = "begin the statement with `create function hotrow.` at the start of a line that is not the file's first, \
+                begin the body with ` as $$`, and end it with `$$;` on a line of its own";
+            let replaces = file.lines().any(|line| line.starts_with("create or replace function"));
+            assert!(!replaces, "crates/hotrow-sql/sql/{area}/{name}.sql: {rule}");
+            let parts: Vec<_> = file.split("create function hotrow.").collect();
+            for pair in parts.windows(2) {
+                let (before, statement) = (pair[0], pair[1]);
+                let function = statement.split('(').next().unwrap();
+                assert!(
+                    before.ends_with('\n') && statement.contains(" as $$") && statement.contains("\n$$;\n"),
+                    "{function} in crates/hotrow-sql/sql/{area}/{name}.sql: {rule}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn every_function_of_the_migrations_is_read() {

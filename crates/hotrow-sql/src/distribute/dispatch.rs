@@ -253,7 +253,9 @@ impl Head {
     pub(super) fn of(name: &str) -> Self {
         let beginning = format!("\ncreate function hotrow.{name}(");
         let found = MIGRATIONS.iter().rev().find_map(|migration| migration.file.split_once(&beginning));
-        let (_, after) = found.unwrap_or_else(|| panic!("no migration creates {name}"));
+        let (_, after) = found.unwrap_or_else(|| {
+            panic!("no migration creates {name} with `create function hotrow.{name}(` at the start of a line")
+        });
         let (head, _) = after.split_once(" as $$").unwrap_or((after, ""));
         let (all, rest) = in_parentheses(head);
         let (mut parameters, mut outs) = (Vec::new(), Vec::new());
@@ -348,11 +350,19 @@ mod tests {
             let names =
                 [Some(function.name.as_str()), function.merge.as_ref().map(|merge| merge.batch.as_str())];
             for name in names.into_iter().flatten() {
-                let dispatcher = all.iter().find(|dispatcher| dispatcher.name == name).unwrap();
+                let area = function.area;
+                let dispatcher = all.iter().find(|dispatcher| dispatcher.name == name).unwrap_or_else(|| {
+                    panic!(
+                        "{name}: a distributed pack has no function for it; add its text to \
+                         crates/hotrow-sql/sql/citus/feed_calls.sql or change `distribute` in \
+                         crates/hotrow-sql/sql/{area}/functions.toml"
+                    )
+                });
+                let text = &dispatcher.text;
                 assert!(
-                    dispatcher.text.contains(" security definer set search_path = "),
-                    "{}",
-                    dispatcher.text
+                    text.contains(" security definer set search_path = "),
+                    "{name}: only its owner could use it; add `security definer set search_path = pg_catalog, pg_temp` to its \
+                     text in crates/hotrow-sql/sql/{area}/: {text}"
                 );
             }
         }
@@ -363,7 +373,12 @@ mod tests {
     #[test]
     fn the_functions_of_all_areas_are_distributed() {
         for function in functions() {
-            assert_eq!(function.distribute.is_some(), function.area != "base", "{}", function.name);
+            let (name, area) = (&function.name, function.area);
+            assert!(
+                function.distribute.is_some() != (area == "base"),
+                "{name}: correct `distribute` in crates/hotrow-sql/sql/{area}/functions.toml; the functions of base have none, \
+                 and all others have one"
+            );
         }
     }
 }

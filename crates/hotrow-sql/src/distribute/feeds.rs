@@ -65,7 +65,11 @@ mod tests {
             }
         }
         wanted.sort_unstable();
-        assert_eq!(names, wanted);
+        assert_eq!(
+            names, wanted,
+            "add the text of each function with distribute = \"written\" and of its batch twin, and no other, to \
+             crates/hotrow-sql/sql/citus/feed_calls.sql"
+        );
         for call in &calls[..calls.len() - 1] {
             assert!(CALLS.contains(call.text.trim_end()), "{} has another head in the migrations", call.name);
         }

@@ -53,8 +53,10 @@ fn the_catalogue_matches_the_golden_file() {
         std::fs::write(&path, &found).unwrap();
     }
     let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    let renew = "if the change is intended, run `HOTROW_GOLDEN=write cargo test -p hotrow-sql golden` and read the diff";
     for (place, (found, golden)) in found.lines().zip(golden.lines()).enumerate() {
-        assert_eq!(found, golden, "line {} of {}", place + 1, path.display());
+        assert_eq!(found, golden, "line {} of {} is outdated; {renew}", place + 1, path.display());
     }
-    assert_eq!(found.lines().count(), golden.lines().count(), "{} is longer or shorter", path.display());
+    let lengths = (found.lines().count(), golden.lines().count());
+    assert_eq!(lengths.0, lengths.1, "{} is longer or shorter than the catalogue; {renew}", path.display());
 }

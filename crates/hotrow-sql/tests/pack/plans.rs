@@ -36,7 +36,9 @@ impl Plans<'_> {
         let forgotten: Vec<_> = names.filter(|name| !is_called(name)).collect();
         assert!(
             forgotten.is_empty(),
-            "no call of these functions is checked: {forgotten:?}; add them to CALLS"
+            "no call of these functions is checked: {forgotten:?}; add them to CALLS in \
+             crates/hotrow-sql/tests/pack/{}_plans.rs",
+            self.area.trim_end_matches('s')
         );
         let mut wrong = Vec::new();
         for statistics in STATISTICS {
@@ -79,5 +81,5 @@ fn no_call_is_compiled() {
     let owner = Database::migrated().session("postgres");
     let compiled = "select coalesce(string_agg(p.oid::regprocedure::text, ', '), '') from pg_proc p
         where p.pronamespace = 'hotrow'::regnamespace and p.prosecdef and array_position(p.proconfig, 'jit=off') is null";
-    assert_eq!(owner.value(compiled), "");
+    assert_eq!(owner.value(compiled), "", "add `set jit = off` to these functions in crates/hotrow-sql/sql/");
 }

@@ -52,6 +52,7 @@ async fn every_documented_path_answers() {
                 .replace("{receipt}", "16384")
                 .replace("{order_id}", "00000000-0000-0000-0000-000000000000")
                 .replace("{id}", "00000000-0000-0000-0000-000000000000");
+            assert!(!concrete.contains('{'), "{path}: replace its parameter above, in {}", file!());
             let example = &operation["requestBody"]["content"]["application/json"]["example"];
             let body = if example.is_null() { String::new() } else { example.to_string() };
             if path.starts_with("/v1/queues/") {
@@ -61,12 +62,27 @@ async fn every_documented_path_answers() {
             if method == "get" && path == "/v1/sales/{item}" {
                 api.ok("PUT", &concrete, r#"{"stock": 1}"#).await;
             }
-            let answer = api.ok(&method.to_uppercase(), &concrete, &body).await;
+            let method = method.to_uppercase();
+            let reply = json(api.port, &method, &concrete, &body).await;
+            assert_eq!(
+                reply.status,
+                200,
+                "{method} {path} refuses the body {body:?}; correct its `example` in crates/hotrow-http/src/*/openapi.json, or \
+                 prepare the state that it needs in {}: {reply:?}",
+                file!()
+            );
+            assert_eq!(reply.header("content-type"), "application/json", "{method} {path}");
+            let answer = reply.json();
             let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
             let fields = &resolve(&document, schema)["properties"];
             if let Some(fields) = fields.as_object() {
                 let named: Vec<_> = fields.keys().collect();
-                assert_eq!(answer.as_object().unwrap().keys().collect::<Vec<_>>(), named, "{method} {path}");
+                assert_eq!(
+                    answer.as_object().unwrap().keys().collect::<Vec<_>>(),
+                    named,
+                    "the answer of {method} {path} has other fields than its schema; correct the schema in \
+                     crates/hotrow-http/src/*/openapi.json or the columns in crates/hotrow-http/sql/"
+                );
             }
             let refused = json(api.port, "PATCH", &concrete, "").await;
             assert_eq!(refused.status, 405, "{path} accepts only methods that the document names");

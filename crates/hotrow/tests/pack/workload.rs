@@ -171,11 +171,13 @@ impl Workload {
     }
 }
 
-/// Checks that a thousand random commands call every function of a model.
+/// Checks that a thousand random commands call every function of a model. The caller's file draws the commands.
+#[track_caller]
 pub fn assert_calls_all(functions: &[&str], mut function: impl FnMut() -> &'static str) {
     let called: BTreeSet<_> = (0..1000).map(|_| function()).collect();
     let forgotten: Vec<_> = functions.iter().filter(|function| !called.contains(**function)).collect();
-    assert!(forgotten.is_empty(), "no random command calls {forgotten:?}; add them to `command`");
+    let file = std::panic::Location::caller().file();
+    assert!(forgotten.is_empty(), "no random command calls {forgotten:?}; add them to `command` in {file}");
 }
 
 #[test]
