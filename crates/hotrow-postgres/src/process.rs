@@ -42,14 +42,19 @@ pub(crate) fn send(pid: u32, what: Signal) -> Result<(), Error> {
 /// Sends a signal and waits until the process has ended. Returns `false` if it has not ended within `patience`.
 pub(crate) fn end(pid: u32, how: Signal, patience: Duration) -> Result<bool, Error> {
     send(pid, how)?;
+    Ok(ends_within(pid, patience))
+}
+
+/// Waits for the end of a process. Sends nothing: by now, its ID may belong to another one.
+fn ends_within(pid: u32, patience: Duration) -> bool {
     let deadline = Instant::now() + patience;
     while state(pid).is_some_and(|state| state != 'Z') {
         if Instant::now() > deadline {
-            return Ok(false);
+            return false;
         }
         sleep(LOOK_EVERY);
     }
-    Ok(true)
+    true
 }
 
 /// Ends a server at once, but in order: the server ends its children and releases its shared memory. If it does
@@ -68,7 +73,7 @@ pub(crate) fn kill_tree(pid: u32) -> Result<(), Error> {
         send(*member, Signal::SIGKILL)?;
     }
     for member in &family {
-        if !end(*member, Signal::SIGKILL, KILL_TIMEOUT)? {
+        if !ends_within(*member, KILL_TIMEOUT) {
             return Err(ended(pid, "the process or one of its children survived SIGKILL"));
         }
     }
