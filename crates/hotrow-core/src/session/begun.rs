@@ -95,7 +95,7 @@ impl<E: Environment> Session<E> {
         }
     }
 
-    /// The client has closed the unnamed portal, or sent a Query, which closes it.
+    /// The client has closed the unnamed portal, or sent a Query with a statement, which closes it.
     pub(super) fn close_begun_portal(&mut self) {
         if let Some(begun) = &mut self.begun {
             begun.has_portal = false;

@@ -22,9 +22,11 @@ impl<E: Environment> Session<E> {
     /// Handles a Query while no connection is held.
     pub(super) fn query(&mut self, frame: Frame<'_>, behind: &[u8]) -> Result<(), Stop<E>> {
         self.wait_for_blocks()?;
-        self.close_begun_portal();
         let text = frontend::query(frame.body())?;
         let statement = self.simple_statement(text);
+        if !statement.is_empty() {
+            self.close_begun_portal();
+        }
         if matches!(&statement.analysis, Analysis::Deallocate(_)) {
             self.lanes_done()?;
         }

@@ -324,6 +324,11 @@ impl<S> StatementInfo<S> {
         }
     }
 
+    /// Whether it is a text without a statement.
+    pub(super) fn is_empty(&self) -> bool {
+        matches!(&self.analysis, Analysis::Pass(Pass { reason: Reason::Empty, .. }))
+    }
+
     /// Whether it may be a command that the gateway answers.
     pub(super) fn is_answered_here(&self) -> bool {
         !matches!(&self.analysis, Analysis::Candidate(_) | Analysis::Pass(_))

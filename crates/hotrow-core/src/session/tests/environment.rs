@@ -13,6 +13,7 @@ use hotrow_wire::backend::Problem;
 
 use super::connection::SimConnection;
 use super::listener::SimInbox;
+use super::postgres::parameter_types;
 use super::replicas::{FIRST_LANE, REPLICAS, SimReplicas};
 use crate::affinity::{Affinity, LaneId};
 use crate::classify::{self, Analysis, Packing, Pass, Reason, Watch};
@@ -75,7 +76,7 @@ impl Statement for SimStatement {
 
     fn parameter_types(&self) -> Option<Bytes> {
         let count = self.text.iter().filter(|byte| **byte == b'$').count();
-        Some(23_u32.to_be_bytes().repeat(count).into())
+        Some(parameter_types(count, &self.types).into())
     }
 
     fn count(&self, outcome: RunOutcome) {

@@ -51,6 +51,8 @@ pub struct Backend {
     /// Replies that are sent with the next flush.
     pub(super) kept: BytesMut,
     pub statements: BTreeMap<String, String>,
+    /// The parameter types that the last Parse of a name has declared, four bytes each.
+    declared: BTreeMap<String, Vec<u8>>,
     pub(super) portals: BTreeMap<String, Portal>,
     pub status: Status,
     /// The rows that the transaction has changed, with their values before it.
@@ -92,6 +94,7 @@ impl Backend {
             output: BytesMut::new(),
             kept: BytesMut::new(),
             statements: BTreeMap::new(),
+            declared: BTreeMap::new(),
             portals: BTreeMap::new(),
             status: Status::Idle,
             undo: Vec::new(),
@@ -304,7 +307,7 @@ impl Backend {
         for statement in &statements {
             self.portals.remove("");
             self.allowed(statement)?;
-            if returns_rows(statement) && !statement.starts_with("show hotrow.") {
+            if self.shows_rows(statement) && !statement.starts_with("show hotrow.") {
                 put_columns(&mut self.kept);
             }
             let read = self.read(statement);
@@ -340,6 +343,7 @@ impl Backend {
             return failure("42P05", format!("prepared statement \"{name}\" already exists"));
         }
         let read = self.read(&statement);
+        self.declared.insert(name.clone(), parse.types.to_vec());
         self.statements.insert(name, read);
         self.kept.extend_from_slice(backend::PARSE_COMPLETE);
         Ok(())
@@ -406,13 +410,14 @@ impl Backend {
         // PostgreSQL describes statements without rows also in a failed transaction: the same difference.
         self.allowed(&statement)?;
         if named.statement {
-            let count = parameters(&statement) as u16;
+            let declared = self.declared.get(&name).map_or(&[][..], Vec::as_slice);
+            let types = parameter_types(parameters(&statement), declared);
             put_frame(&mut self.kept, backend::tag::PARAMETER_DESCRIPTION, |out| {
-                out.extend_from_slice(&count.to_be_bytes());
-                (0..count).for_each(|_| out.extend_from_slice(&23_u32.to_be_bytes()));
+                out.extend_from_slice(&(parameters(&statement) as u16).to_be_bytes());
+                out.extend_from_slice(&types);
             });
         }
-        match returns_rows(&statement) {
+        match self.shows_rows(&statement) {
             true => put_columns(&mut self.kept),
             false => self.kept.extend_from_slice(backend::NO_DATA),
         }
@@ -476,6 +481,11 @@ impl Backend {
                 self.run_on_channels(&words);
                 Ok(())
             }
+            "declare" | "fetch" | "close" => self.run_on_cursors(&words, database),
+            "copy" if words.contains(&"to") => {
+                self.copy_out();
+                Ok(())
+            }
             "copy" => {
                 put_frame(&mut self.kept, backend::tag::COPY_IN, |out| out.extend_from_slice(&[0, 0, 0]));
                 self.flush();
@@ -486,6 +496,62 @@ impl Backend {
         }
     }
 
+    /// Whether the server describes rows of a statement. It describes none for a cursor that does not exist.
+    fn shows_rows(&self, statement: &str) -> bool {
+        match statement.strip_prefix("fetch ") {
+            Some(cursor) => self.portals.contains_key(cursor),
+            None => returns_rows(statement),
+        }
+    }
+
+    /// COPY TO: the server sends all rows at once.
+    fn copy_out(&mut self) {
+        put_frame(&mut self.kept, b'H', |out| out.extend_from_slice(&[0, 0, 1, 0, 0]));
+        put_frame(&mut self.kept, backend::tag::COPY_DATA, |out| out.extend_from_slice(b"1\n"));
+        put_frame(&mut self.kept, b'c', |_| {});
+        self.complete("COPY 1");
+    }
+
+    /// A cursor is a portal. It reads the row when it is declared.
+    fn run_on_cursors(&mut self, words: &[&str], database: &Database) -> Result<(), Failure> {
+        match *words {
+            ["declare", name, "cursor", .., row] => {
+                if self.status == Status::Idle {
+                    return failure("25P01", "DECLARE CURSOR can only be used in transaction blocks");
+                }
+                if self.portals.contains_key(name) {
+                    return failure("42P03", format!("cursor \"{name}\" already exists"));
+                }
+                self.last_portal += 1;
+                let portal = Portal {
+                    text: String::new(),
+                    values: vec![database.value(number(row, &[])).to_string()],
+                    is_done: false,
+                    has_failed: false,
+                    number: self.last_portal,
+                };
+                self.portals.insert(name.to_owned(), portal);
+                self.complete("DECLARE CURSOR");
+            }
+            ["fetch", name] => {
+                let Some(cursor) = self.portals.get_mut(name) else { return no_cursor(name) };
+                let is_done = std::mem::replace(&mut cursor.is_done, true);
+                if !is_done {
+                    put_text_row(&cursor.values[0], &mut self.kept);
+                }
+                self.complete(if is_done { "FETCH 0" } else { "FETCH 1" });
+            }
+            ["close", name] => {
+                if self.portals.remove(name).is_none() {
+                    return no_cursor(name);
+                }
+                self.complete("CLOSE CURSOR");
+            }
+            _ => return unknown(words),
+        }
+        Ok(())
+    }
+
     /// Keeps the settings for a rollback, unless the transaction has kept them already.
     pub(super) fn keep_settings(&mut self) {
         self.settings_before.get_or_insert_with(|| self.settings.clone());
@@ -494,6 +560,20 @@ impl Backend {
 
 pub(super) fn unknown(words: &[&str]) -> Result<(), Failure> {
     panic!("the model has no such statement: {words:?}")
+}
+
+fn no_cursor(name: &str) -> Result<(), Failure> {
+    failure("34000", format!("cursor \"{name}\" does not exist"))
+}
+
+/// The types of this many parameters: those that a Parse has declared, and else an integer's.
+pub(super) fn parameter_types(count: usize, declared: &[u8]) -> Vec<u8> {
+    let mut declared = declared.chunks_exact(4);
+    let mut types = Vec::new();
+    for _ in 0..count {
+        types.extend_from_slice(declared.next().unwrap_or(&23_u32.to_be_bytes()));
+    }
+    types
 }
 
 fn text(bytes: &[u8]) -> String {

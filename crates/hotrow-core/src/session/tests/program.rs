@@ -283,6 +283,8 @@ impl Writer<'_> {
                 frontend::put_query(&mut self.out, "copy t from stdin");
                 return self.copy_data();
             }
+            (_, 8) => return self.boundary("copy t to stdout"),
+            (_, 9) => return self.cursor(),
             _ => self.command(),
         };
         frontend::put_query(&mut self.out, &text);
@@ -319,6 +321,23 @@ impl Writer<'_> {
             }
             _ => {}
         }
+    }
+
+    /// A cursor in a transaction or outside of one. It can be missing, or be there already.
+    fn cursor(&mut self) {
+        let declare = format!("declare k cursor for select n from t where id = {}", self.row);
+        for _ in 0..self.random.usize(1..8) {
+            let text = match self.random.u8(..8) {
+                ..2 => "begin",
+                2 | 3 => &declare,
+                4..6 => "fetch k",
+                6 => "close k",
+                _ => "copy t to stdout",
+            };
+            self.boundary(text);
+        }
+        let end = self.one(&["commit", "rollback"]);
+        self.boundary(end);
     }
 
     fn copy_data(&mut self) {
@@ -565,7 +584,11 @@ impl Writer<'_> {
     }
 
     pub(super) fn parse(&mut self, name: &str, text: &str) {
-        Parse { name: name.as_bytes(), text: text.as_bytes(), types: &[] }.put(&mut self.out);
+        // Some drivers declare types: an integer, or another type for which the text is another statement.
+        let integer = if self.random.bool() { 23_u32 } else { 20 };
+        let declared = if self.random.u8(..4) == 0 { text.matches('$').count() } else { 0 };
+        let types = integer.to_be_bytes().repeat(declared);
+        Parse { name: name.as_bytes(), text: text.as_bytes(), types: &types }.put(&mut self.out);
     }
 
     pub(super) fn bind(&mut self, portal: &str, name: &str, count: usize) {
