@@ -4,14 +4,17 @@
 -- A setting is `name=value`, its value as the hexadecimal digits of its bytes, because a value can contain any
 -- character. A value that the role cannot read is missing, and with it the sign. A channel is written in the same way.
 -- A setting with the value of the log-in is listed if another connection is certain to take it. Otherwise the session
--- would follow the server's configuration, and directly it keeps the value.
+-- would follow the server's configuration, and directly it keeps the value. The modes of a transaction are no settings of
+-- the session: their source stays `session` after SET TRANSACTION, and they follow the session's defaults.
 -- $1: the user that logged in. $2: the role that the connection began with. $3: the names of the settings that every
 -- connection takes, in lower case. Runs on PostgreSQL 14 and later, as any role.
 select pg_catalog.array_to_string(array(
            select pg_catalog.concat(s.name, '=' operator(pg_catalog.||)
                       pg_catalog.encode(pg_catalog.convert_to(s.setting, pg_catalog.getdatabaseencoding()), 'hex'))
              from pg_catalog.pg_settings s
-            where s.source operator(pg_catalog.=) 'session' and s.name operator(pg_catalog.<>) 'application_name'
+            where s.source operator(pg_catalog.=) 'session'
+              and s.name operator(pg_catalog.<>) all ('{application_name,x,y,
+                                                        z}'::pg_catalog.text[])
               and (s.setting operator(pg_catalog.<>) s.reset_val or s.setting is null
                    or pg_catalog.lower(s.name) operator(pg_catalog.=) any ($3::pg_catalog.text[]))), ' '),
        session_user::pg_catalog.text operator(pg_catalog.<>) $1::pg_catalog.text

@@ -132,12 +132,24 @@ impl Directory {
         let identity = pool.identity.with_settings(settings);
         let opening = async {
             let server = log_ins::ask(&mut held.upstream).await?;
-            let login = Login::new(identity.user(), pool.context.login.credential());
+            let login = Login::like(&pool.context.login);
             let (config, database) = (self.config_of(&identity), pool.database_state().clone());
             let held = self.held_of(identity.route());
             Ok(Pool::start(config, held, database, identity.clone(), login, server))
         };
-        self.use_or_open(&identity, opening).await
+        let used = self.use_or_open(&identity, opening).await?;
+        used.pool().context.login.renew_from(&pool.context.login);
+        used.pool().log_in_soon();
+        Ok(used)
+    }
+
+    /// The pool of a session of this pool that changes its settings to these, and holds no connection. None if that pool is
+    /// not open, or its user can no longer log in.
+    pub async fn enter(&self, pool: &Pool, settings: Settings) -> Option<PoolUse> {
+        let used = self.open_pool_with(pool, settings)?;
+        used.pool().context.login.renew_from(&pool.context.login);
+        used.pool().log_in().await.ok()?;
+        Some(used)
     }
 
     /// The pool of this pool's clients with other settings, if it is open.

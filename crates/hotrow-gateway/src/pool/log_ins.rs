@@ -26,8 +26,13 @@ impl Pool {
         if self.is_due() {
             return self.prove_log_in().await;
         }
-        self.unproven.notify_one();
+        self.log_in_soon();
         Ok(())
+    }
+
+    /// A client is admitted. Whether the user can still log in is checked soon.
+    pub fn log_in_soon(&self) {
+        self.unproven.notify_one();
     }
 
     async fn prove_log_in(&self) -> Result<(), held::Error> {

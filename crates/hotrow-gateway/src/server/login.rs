@@ -2,6 +2,7 @@
 //! client does.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use hotrow_auth::{
     Binding, Challenge, ClientFinal, ClientFirst, Credential, Keys, SCRAM_SHA_256, SCRAM_SHA_256_PLUS,
@@ -28,6 +29,8 @@ pub struct Login {
 #[derive(Debug)]
 struct Secrets {
     credential: Credential,
+    /// The time of the log-in of the client that has brought it.
+    since: Instant,
     /// The keys derived from the password with the server's salt.
     derived: Option<Derived>,
 }
@@ -48,7 +51,17 @@ enum Scram {
 impl Login {
     /// For this user with this credential.
     pub fn new(user: &str, credential: Credential) -> Self {
-        let secrets = Lock::new(Secrets { credential, derived: None });
+        Login::since(user, credential, Instant::now())
+    }
+
+    /// For the same user with the same credential.
+    pub fn like(other: &Login) -> Self {
+        let (credential, since) = other.latest();
+        Login::since(&other.user, credential, since)
+    }
+
+    fn since(user: &str, credential: Credential, since: Instant) -> Self {
+        let secrets = Lock::new(Secrets { credential, since, derived: None });
         let (deriving, connections) = (tokio::sync::Mutex::default(), Arc::default());
         Login { user: user.to_owned(), secrets, deriving, connections }
     }
@@ -63,14 +76,29 @@ impl Login {
         Arc::strong_count(&self.connections) - 1
     }
 
-    /// The credential of the user.
-    pub fn credential(&self) -> Credential {
-        self.secrets.lock().credential.clone()
+    /// The credential of the user, and since when it is known.
+    fn latest(&self) -> (Credential, Instant) {
+        let secrets = self.secrets.lock();
+        (secrets.credential.clone(), secrets.since)
     }
 
     /// Another client of this user has logged in: its credential is newer.
     pub fn renew(&self, newer: Credential) {
+        self.renew_since(newer, Instant::now());
+    }
+
+    /// A client of this user comes from another pool, whose credential may be newer.
+    pub fn renew_from(&self, other: &Login) {
+        let (credential, since) = other.latest();
+        self.renew_since(credential, since);
+    }
+
+    fn renew_since(&self, newer: Credential, since: Instant) {
         let mut secrets = self.secrets.lock();
+        if since <= secrets.since {
+            return;
+        }
+        secrets.since = since;
         let credential = secrets.credential.renewed(newer);
         if credential.password() != secrets.credential.password() {
             secrets.derived = None;

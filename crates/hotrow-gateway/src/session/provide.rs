@@ -58,7 +58,7 @@ impl SessionTask {
                     }
                 }
             }
-            Need::Enter(settings) => self.enter_pool_with(settings),
+            Need::Enter(settings) => Box::pin(self.enter_pool_with(settings)).await,
             Need::StateLeft | Need::TakeOver(_) | Need::Move(_) | Need::Restore => {
                 let handed = Box::pin(self.without_cancels(async |task| task.hand_over(need).await));
                 match handed.await {

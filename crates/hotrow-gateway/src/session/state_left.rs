@@ -110,8 +110,10 @@ impl SessionTask {
     }
 
     /// Moves the session, which holds no connection, to the pool with these settings if it is open.
-    pub(super) fn enter_pool_with(&mut self, settings: Settings) {
-        let parameters = self.directory.open_pool_with(&self.pool, settings).map(|used| {
+    pub(super) async fn enter_pool_with(&mut self, settings: Settings) {
+        let found = self.directory.enter(&self.pool, settings).await;
+        tokio::task::yield_now().await; // a client may send thousands of such SETs at once
+        let parameters = found.map(|used| {
             let before = self.reported_settings.clone();
             self.enter(used);
             let changed = self.reported_settings.changed_since(&before);

@@ -85,6 +85,36 @@ async fn a_password_can_change_while_clients_are_connected() {
     one_pool(&gateway, &ann).await;
 }
 
+/// A pool that only sessions with other settings use has the key of the last client too.
+#[tokio::test]
+async fn a_session_that_enters_a_pool_brings_its_key() {
+    let stage = Stage::new().await;
+    let ann = stage.role("ann", "scram-sha-256", "first password").await;
+    let gateway = stage.gateway(LIST, &["--server-wait-ms", "500"]);
+    let ann_with = |password: &str| config(gateway.port()).user(&*ann).password(password).to_owned();
+    let set = "set work_mem = '5MB'";
+    let former = connect(&ann_with("first password")).await;
+    former.batch_execute(set).await.unwrap();
+    former.batch_execute(set).await.unwrap();
+    let change = format!("alter role {ann} password 'second password'");
+    stage.direct.batch_execute(&change).await.unwrap();
+    let _ = log_in(gateway.port(), &ann, "second password").await;
+    let client = connect(&ann_with("second password")).await;
+    let kill =
+        format!("select count(pg_terminate_backend(pid)) from pg_stat_activity where usename = '{ann}'");
+    let connections = format!("select count(*) from pg_stat_activity where usename = '{ann}'");
+    value(&stage.direct, &kill).await;
+    until("the connections are gone", || async { value(&stage.direct, &connections).await == "0" }).await;
+    client.batch_execute(set).await.unwrap();
+    until("it is served", async || client.simple_query("show work_mem").await.is_ok()).await;
+    // A session that has only the former key changes nothing for the others.
+    former.batch_execute("set jit = off").await.unwrap();
+    former.batch_execute("reset jit").await.unwrap();
+    value(&stage.direct, &kill).await;
+    until("the connections are gone", || async { value(&stage.direct, &connections).await == "0" }).await;
+    until("it is served", async || client.simple_query("show work_mem").await.is_ok()).await;
+}
+
 #[tokio::test]
 async fn each_kind_of_secret_in_the_users_file_works() {
     let stage = Stage::new().await;

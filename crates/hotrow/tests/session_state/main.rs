@@ -8,6 +8,7 @@ mod cancel;
 mod catalogue;
 mod client_name;
 mod constants;
+mod known_sets;
 mod left_behind;
 mod local_settings;
 mod notifications;

@@ -7,6 +7,7 @@ use crate::classify::effects::effect::Effect;
 use crate::classify::read::analysis::{Analysis, Pass, Switch, SwitchChange, clears, leaves, resets_all};
 use crate::classify::reason::Reason;
 use crate::classify::text::tokens::{Cursor, is_word};
+use crate::limits;
 use crate::settings;
 
 /// SET.
@@ -78,16 +79,30 @@ fn plain_setting(name: String, mut cursor: Cursor<'_>) -> Option<String> {
         (_, true) => settings::CLIENT_ENCODING.to_owned(),
         _ => name.to_ascii_lowercase(),
     };
+    let has_interval = cursor.rest().iter().any(|token| is_word(Some(token), &["interval"]));
     let is_value = |token: &Token| match token {
-        // The time zone LOCAL is the one at the log-in.
-        Token::Word(_) => {
-            !(is_word(Some(token), &["default"]) || is_zone && is_word(Some(token), &["local"]))
+        // The time zone LOCAL is the one at the log-in. The server shortens longer names with a notice, unless
+        // `client_min_messages` suppresses it.
+        Token::Word(word) => {
+            let follows_log_in =
+                is_word(Some(token), &["default"]) || is_zone && is_word(Some(token), &["local"]);
+            !follows_log_in && word.value.len() <= limits::IDENTIFIER_BYTES_MAX
         }
-        Token::SingleQuotedString(_) | Token::Number(..) | Token::Comma | Token::Minus | Token::Plus => true,
+        // `standard_conforming_strings` decides what a backslash means, and IntervalStyle how some intervals are read.
+        Token::SingleQuotedString(text) => !text.contains('\\') && (!has_interval || is_clear_interval(text)),
+        Token::Number(..) | Token::Comma | Token::Minus | Token::Plus => true,
         _ => false,
     };
     let is_plain = !cursor.rest().is_empty() && cursor.rest().iter().all(is_value);
     (is_plain && (settings::is_plain(&name) || name == settings::CLIENT_ENCODING)).then_some(name)
+}
+
+/// Whether an interval, such as `+01:00`, is the same in all styles: it has one field.
+fn is_clear_interval(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let mut fields = digits.split(':');
+    let is_number = |field: &str| !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_digit());
+    fields.clone().count() <= 2 && fields.all(is_number)
 }
 
 /// One word that is a value and not DEFAULT.

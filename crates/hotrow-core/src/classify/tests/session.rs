@@ -399,6 +399,7 @@ fn the_settings_of_a_text_of_sets_whose_effects_depend_on_it_alone() {
         ("set search_path to tenant_1, \"$user\", 'x'", "search_path"),
         ("set time zone 'Asia/Tokyo'", "timezone"),
         ("set time zone interval '+00:00' hour to minute", "timezone"),
+        ("set time zone interval '-3' hour", "timezone"),
         ("set TimeZone = utc", "timezone"),
         ("set \"TimeZone\" = utc", "timezone"),
         ("set extra_float_digits = -5", "extra_float_digits"),
@@ -423,6 +424,11 @@ fn the_settings_of_a_text_of_sets_whose_effects_depend_on_it_alone() {
         "set session characteristics as transaction read only",
         "set transaction read only",
         "set names default",
+        r"set search_path = 'a\\b'", // its meaning depends on `standard_conforming_strings`
+        r"set jit = off; set search_path = 'a\'",
+        "set time zone interval '-3 hours 30 minutes'", // IntervalStyle decides whether the minutes are negative
+        "set time zone interval '-1 2:00' day to minute",
+        "set search_path = nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn", // a notice says that it is cut
         "set names",
         "set schema 'x'",
         "set app.tenant = 'x'",
