@@ -13,8 +13,8 @@ select pg_catalog.array_to_string(array(
                       pg_catalog.encode(pg_catalog.convert_to(s.setting, pg_catalog.getdatabaseencoding()), 'hex'))
              from pg_catalog.pg_settings s
             where s.source operator(pg_catalog.=) 'session'
-              and s.name operator(pg_catalog.<>) all ('{application_name,x,y,
-                                                        z}'::pg_catalog.text[])
+              and s.name operator(pg_catalog.<>) all ('{application_name,transaction_isolation,transaction_read_only,
+                                                        transaction_deferrable}'::pg_catalog.text[])
               and (s.setting operator(pg_catalog.<>) s.reset_val or s.setting is null
                    or pg_catalog.lower(s.name) operator(pg_catalog.=) any ($3::pg_catalog.text[]))), ' '),
        session_user::pg_catalog.text operator(pg_catalog.<>) $1::pg_catalog.text

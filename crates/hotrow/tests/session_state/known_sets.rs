@@ -203,11 +203,17 @@ async fn the_modes_of_a_former_transaction_are_in_no_pool() {
     ] {
         raw.query(text).await;
     }
-    let kill =
-        "select count(pg_terminate_backend(pid)) from pg_stat_activity where backend_type = 'client backend'
-        and pid <> pg_backend_pid()";
     let mut direct = session(server.port(), "postgres").await;
-    direct.query(kill).await;
+    let others = "from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()";
+    for _ in 0..200 {
+        // The session has given its connection back.
+        let free = direct.query(&format!("select count(*) {others} and query like 'discard%'")).await;
+        if free[1].values() == [Some(b"1".to_vec())] {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    direct.query(&format!("select count(pg_terminate_backend(pid)) {others}")).await;
     let raw = tokio::sync::Mutex::new(raw);
     until("the session gets another connection", async || {
         let answer = raw.lock().await.query("show transaction_isolation").await;
