@@ -206,8 +206,9 @@ async fn the_modes_of_a_former_transaction_are_in_no_pool() {
     let mut direct = session(server.port(), "postgres").await;
     let others = "from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()";
     for _ in 0..200 {
-        // The session has given its connection back.
-        let free = direct.query(&format!("select count(*) {others} and query like 'discard%'")).await;
+        // The session has moved to its last pool.
+        let free =
+            direct.query(&format!("select count(*) {others} and query like '%set_config(s.name%'")).await;
         if free[1].values() == [Some(b"1".to_vec())] {
             break;
         }
