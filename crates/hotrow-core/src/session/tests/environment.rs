@@ -13,7 +13,7 @@ use hotrow_wire::backend::Problem;
 
 use super::connection::SimConnection;
 use super::listener::SimInbox;
-use super::postgres::parameter_types;
+use super::postgres::{parameter_types, parameters};
 use super::replicas::{FIRST_LANE, REPLICAS, SimReplicas};
 use crate::affinity::{Affinity, LaneId};
 use crate::classify::{self, Analysis, Packing, Pass, Reason, Watch};
@@ -75,8 +75,7 @@ impl Statement for SimStatement {
     }
 
     fn parameter_types(&self) -> Option<Bytes> {
-        let count = self.text.iter().filter(|byte| **byte == b'$').count();
-        Some(parameter_types(count, &self.types).into())
+        Some(parameter_types(parameters(str::from_utf8(&self.text).ok()?), &self.types).into())
     }
 
     fn count(&self, outcome: RunOutcome) {

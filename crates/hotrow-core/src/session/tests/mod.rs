@@ -2,12 +2,13 @@
 //! model of PostgreSQL (`postgres`), and compare each client's replies with those on a direct connection: `world`
 //! has the lanes and the connections, `client` a client with its session, `connection` its connection, `environment` the gateway around a session, `waits` what sessions
 //! wait for, `cancelling` the cancel requests, `lane` the I/O of a lane, `replicas` the standbys, `listener` the shared listening connection,
-//! `program` the messages of clients, `statements`, `transaction` and `notify` the model's statements, `random` the comparison,
+//! `program` and `copies` the messages of clients, `statements`, `transaction` and `notify` the model's statements, `random` the comparison,
 //! `handover` the state that sessions leave (`state_left`), `forgotten` statements that triggers remove, `kept` the commands that the gateway answers, `leaving` the ends of sessions, and `count` the effects of acknowledged units.
 
 mod cancelling;
 mod client;
 mod connection;
+mod copies;
 mod count;
 mod environment;
 mod forgotten;

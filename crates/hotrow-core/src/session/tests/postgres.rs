@@ -32,11 +32,11 @@ pub struct Database {
 /// A statement that is ready to run.
 #[derive(Clone, Debug)]
 pub(super) struct Portal {
-    text: String,
-    values: Vec<String>,
-    is_done: bool,
+    pub(super) text: String,
+    pub(super) values: Vec<String>,
+    pub(super) is_done: bool,
     /// Its run has failed.
-    has_failed: bool,
+    pub(super) has_failed: bool,
     /// Its number among all portals of the connection.
     pub(super) number: usize,
 }
@@ -66,7 +66,7 @@ pub struct Backend {
     /// The values that the transaction's local settings hide.
     pub(super) hidden: BTreeMap<String, Option<String>>,
     pub(super) savepoints: Vec<Savepoint>,
-    last_portal: usize,
+    pub(super) last_portal: usize,
     reported_name: String,
     /// The name of a client that sets none.
     default_name: String,
@@ -504,54 +504,6 @@ impl Backend {
         }
     }
 
-    /// COPY TO: the server sends all rows at once.
-    fn copy_out(&mut self) {
-        put_frame(&mut self.kept, b'H', |out| out.extend_from_slice(&[0, 0, 1, 0, 0]));
-        put_frame(&mut self.kept, backend::tag::COPY_DATA, |out| out.extend_from_slice(b"1\n"));
-        put_frame(&mut self.kept, b'c', |_| {});
-        self.complete("COPY 1");
-    }
-
-    /// A cursor is a portal. It reads the row when it is declared.
-    fn run_on_cursors(&mut self, words: &[&str], database: &Database) -> Result<(), Failure> {
-        match *words {
-            ["declare", name, "cursor", .., row] => {
-                if self.status == Status::Idle {
-                    return failure("25P01", "DECLARE CURSOR can only be used in transaction blocks");
-                }
-                if self.portals.contains_key(name) {
-                    return failure("42P03", format!("cursor \"{name}\" already exists"));
-                }
-                self.last_portal += 1;
-                let portal = Portal {
-                    text: String::new(),
-                    values: vec![database.value(number(row, &[])).to_string()],
-                    is_done: false,
-                    has_failed: false,
-                    number: self.last_portal,
-                };
-                self.portals.insert(name.to_owned(), portal);
-                self.complete("DECLARE CURSOR");
-            }
-            ["fetch", name] => {
-                let Some(cursor) = self.portals.get_mut(name) else { return no_cursor(name) };
-                let is_done = std::mem::replace(&mut cursor.is_done, true);
-                if !is_done {
-                    put_text_row(&cursor.values[0], &mut self.kept);
-                }
-                self.complete(if is_done { "FETCH 0" } else { "FETCH 1" });
-            }
-            ["close", name] => {
-                if self.portals.remove(name).is_none() {
-                    return no_cursor(name);
-                }
-                self.complete("CLOSE CURSOR");
-            }
-            _ => return unknown(words),
-        }
-        Ok(())
-    }
-
     /// Keeps the settings for a rollback, unless the transaction has kept them already.
     pub(super) fn keep_settings(&mut self) {
         self.settings_before.get_or_insert_with(|| self.settings.clone());
@@ -560,10 +512,6 @@ impl Backend {
 
 pub(super) fn unknown(words: &[&str]) -> Result<(), Failure> {
     panic!("the model has no such statement: {words:?}")
-}
-
-fn no_cursor(name: &str) -> Result<(), Failure> {
-    failure("34000", format!("cursor \"{name}\" does not exist"))
 }
 
 /// The types of this many parameters: those that a Parse has declared, and else an integer's.
@@ -587,7 +535,7 @@ pub(super) fn number(word: &str, values: &[String]) -> u64 {
     }
 }
 
-fn parameters(statement: &str) -> usize {
+pub(super) fn parameters(statement: &str) -> usize {
     statement.matches('$').count()
 }
 

@@ -1,8 +1,9 @@
-//! Statements of the model of PostgreSQL: on rows, names and settings.
+//! Statements of the model of PostgreSQL: on rows, cursors, names and settings.
 
-use hotrow_wire::backend::Status;
+use hotrow_wire::backend::{self, Status};
+use hotrow_wire::put_frame;
 
-use super::postgres::{Backend, Database, Failure, failure, number, put_row, put_text_row, unknown};
+use super::postgres::{Backend, Database, Failure, Portal, failure, number, put_row, put_text_row, unknown};
 use crate::session::simple::put_shown;
 
 /// The beginning of the names of the gateway's settings. As the server knows no such names, it lists no such settings.
@@ -67,6 +68,54 @@ impl Backend {
             database.last_xid += 1;
             database.last_xid
         });
+    }
+
+    /// COPY TO: the server sends all rows at once.
+    pub(super) fn copy_out(&mut self) {
+        put_frame(&mut self.kept, b'H', |out| out.extend_from_slice(&[0, 0, 1, 0, 0]));
+        put_frame(&mut self.kept, backend::tag::COPY_DATA, |out| out.extend_from_slice(b"1\n"));
+        put_frame(&mut self.kept, b'c', |_| {});
+        self.complete("COPY 1");
+    }
+
+    /// A cursor is a portal. It reads the row when it is declared.
+    pub(super) fn run_on_cursors(&mut self, words: &[&str], database: &Database) -> Result<(), Failure> {
+        match *words {
+            ["declare", name, "cursor", .., row] => {
+                if self.status == Status::Idle {
+                    return failure("25P01", "DECLARE CURSOR can only be used in transaction blocks");
+                }
+                if self.portals.contains_key(name) {
+                    return failure("42P03", format!("cursor \"{name}\" already exists"));
+                }
+                self.last_portal += 1;
+                let portal = Portal {
+                    text: String::new(),
+                    values: vec![database.value(number(row, &[])).to_string()],
+                    is_done: false,
+                    has_failed: false,
+                    number: self.last_portal,
+                };
+                self.portals.insert(name.to_owned(), portal);
+                self.complete("DECLARE CURSOR");
+            }
+            ["fetch", name] => {
+                let Some(cursor) = self.portals.get_mut(name) else { return no_cursor(name) };
+                let is_done = std::mem::replace(&mut cursor.is_done, true);
+                if !is_done {
+                    put_text_row(&cursor.values[0], &mut self.kept);
+                }
+                self.complete(if is_done { "FETCH 0" } else { "FETCH 1" });
+            }
+            ["close", name] => {
+                if self.portals.remove(name).is_none() {
+                    return no_cursor(name);
+                }
+                self.complete("CLOSE CURSOR");
+            }
+            _ => return unknown(words),
+        }
+        Ok(())
     }
 
     pub(super) fn run_on_names(&mut self, words: &[&str]) -> Result<(), Failure> {
@@ -182,4 +231,8 @@ impl Backend {
         }
         Ok(())
     }
+}
+
+fn no_cursor(name: &str) -> Result<(), Failure> {
+    failure("34000", format!("cursor \"{name}\" does not exist"))
 }
