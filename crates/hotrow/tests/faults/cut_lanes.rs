@@ -133,10 +133,10 @@ impl Stage {
     }
 
     /// Breaks the lane at a commit. On a busy machine, units can leave their lane because they take long: then it is tried
-    /// again.
+    /// again. A lane tries a statement that has taken too long only after 1,000 other runs.
     fn break_commit(&mut self, how: How, shape: &Shape) -> Vec<Outcome> {
         let fault = || Fault { way: Way::ToGateway, after: After::TransactionId, how };
-        let broken = (0..5).find_map(|_| {
+        let broken = (0..15).find_map(|_| {
             let outcomes = self.break_once(fault(), shape);
             if outcomes.is_none() {
                 self.return_to_lane();
