@@ -195,26 +195,16 @@ async fn the_modes_of_a_former_transaction_are_in_no_pool() {
     let mut raw = session(gateway.port(), "postgres").await;
     for text in [
         "begin",
-        "set transaction isolation level serializable, read only, deferrable",
+        "set transaction isolation level serializable",
         "select 1",
         "commit",
-        "set session characteristics as transaction isolation level serializable, read only, deferrable",
+        "set session characteristics as transaction isolation level serializable",
         "set work_mem = '5MB'",
     ] {
         raw.query(text).await;
     }
-    let mut direct = session(server.port(), "postgres").await;
-    let others = "from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()";
-    for _ in 0..200 {
-        // The session has moved to its last pool.
-        let free =
-            direct.query(&format!("select count(*) {others} and query like '%set_config(s.name%'")).await;
-        if free[1].values() == [Some(b"1".to_vec())] {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    direct.query(&format!("select count(pg_terminate_backend(pid)) {others}")).await;
+    // The pool has to open another connection.
+    session(gateway.port(), "hotrow").await.query("reconnect").await;
     let raw = tokio::sync::Mutex::new(raw);
     until("the session gets another connection", async || {
         let answer = raw.lock().await.query("show transaction_isolation").await;
