@@ -18,6 +18,14 @@ async fn one_pool(gateway: &crate::Gateway, user: &str) {
     assert_eq!(pools(gateway, user), 1);
 }
 
+/// Ends all connections of this user at the server.
+async fn end_connections(stage: &Stage, user: &str) {
+    let of_user = format!("from pg_stat_activity where usename = '{user}'");
+    value(&stage.direct, &format!("select count(pg_terminate_backend(pid)) {of_user}")).await;
+    let count = format!("select count(*) {of_user}");
+    until("the connections are gone", || async { value(&stage.direct, &count).await == "0" }).await;
+}
+
 #[tokio::test]
 async fn clients_of_one_user_share_a_pool_and_failed_log_ins_open_none() {
     let stage = Stage::new().await;
@@ -75,11 +83,7 @@ async fn a_password_can_change_while_clients_are_connected() {
     let _ = log_in(gateway.port(), &ann, "second password").await;
     assert_eq!(log_in(gateway.port(), &ann, "second password").await.as_ref(), Ok(&ann));
     assert!(log_in(gateway.port(), &ann, "first password").await.unwrap_err().starts_with("28P01"));
-    let kill =
-        format!("select count(pg_terminate_backend(pid)) from pg_stat_activity where usename = '{ann}'");
-    value(&stage.direct, &kill).await;
-    let connections = format!("select count(*) from pg_stat_activity where usename = '{ann}'");
-    until("the connections are gone", || async { value(&stage.direct, &connections).await == "0" }).await;
+    end_connections(&stage, &ann).await;
     // The pool has the new key from the last client, also for the first client.
     assert_eq!(value(&client, "select current_user").await, ann);
     one_pool(&gateway, &ann).await;
@@ -100,18 +104,13 @@ async fn a_session_that_enters_a_pool_brings_its_key() {
     stage.direct.batch_execute(&change).await.unwrap();
     let _ = log_in(gateway.port(), &ann, "second password").await;
     let client = connect(&ann_with("second password")).await;
-    let kill =
-        format!("select count(pg_terminate_backend(pid)) from pg_stat_activity where usename = '{ann}'");
-    let connections = format!("select count(*) from pg_stat_activity where usename = '{ann}'");
-    value(&stage.direct, &kill).await;
-    until("the connections are gone", || async { value(&stage.direct, &connections).await == "0" }).await;
+    end_connections(&stage, &ann).await;
     client.batch_execute(set).await.unwrap();
     until("it is served", async || client.simple_query("show work_mem").await.is_ok()).await;
     // A session that has only the former key changes nothing for the others.
     former.batch_execute("set jit = off").await.unwrap();
     former.batch_execute("reset jit").await.unwrap();
-    value(&stage.direct, &kill).await;
-    until("the connections are gone", || async { value(&stage.direct, &connections).await == "0" }).await;
+    end_connections(&stage, &ann).await;
     until("it is served", async || client.simple_query("show work_mem").await.is_ok()).await;
 }
 

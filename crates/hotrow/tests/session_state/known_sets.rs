@@ -62,8 +62,7 @@ async fn a_set_to_the_servers_default_outlives_a_change_of_the_default() {
     let mut direct = session(server.port(), "postgres").await;
     let mut default = session(gateway.port(), "postgres").await;
     let mut own = session(gateway.port(), "postgres").await;
-    let shown = async |session: &mut Raw| session.query("show work_mem").await[1].values();
-    let megabytes = |number: u32| vec![Some(format!("{number}MB").into_bytes())];
+    let work_mem = async |session: &mut Raw| shown(session, "work_mem").await;
     for _ in 0..3 {
         default.query("set work_mem = '4MB'").await; // the server's default
         own.query("set work_mem = '5MB'").await;
@@ -71,17 +70,17 @@ async fn a_set_to_the_servers_default_outlives_a_change_of_the_default() {
     direct.query("alter system set work_mem = '8MB'").await;
     direct.query("select pg_reload_conf()").await;
     until("the server has read its configuration", async || {
-        shown(&mut session(server.port(), "postgres").await).await == megabytes(8)
+        work_mem(&mut session(server.port(), "postgres").await).await == b"8MB"
     })
     .await;
-    assert_eq!(shown(&mut default).await, megabytes(4), "the session has set it");
+    assert_eq!(work_mem(&mut default).await, b"4MB", "the session has set it");
     default.query("set work_mem = '4MB'").await;
-    assert_eq!(shown(&mut default).await, megabytes(4), "the value is no longer the default");
+    assert_eq!(work_mem(&mut default).await, b"4MB", "the value is no longer the default");
     let mut newer = session(gateway.port(), "postgres").await;
     newer.query("set work_mem = '4MB'").await;
-    assert_eq!(shown(&mut newer).await, megabytes(4), "another session has the same settings");
+    assert_eq!(work_mem(&mut newer).await, b"4MB", "another session has the same settings");
     own.query("set work_mem = '5MB'").await;
-    assert_eq!(shown(&mut own).await, megabytes(5));
+    assert_eq!(work_mem(&mut own).await, b"5MB");
 }
 
 /// Texts whose outcome depends on settings that the pool has from the server's configuration are not known.
