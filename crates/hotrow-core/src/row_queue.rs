@@ -11,6 +11,9 @@
 //! others and do not hold them up: a transaction that has not come to a row counts only in the proportion in which such transactions later do.
 //! The proportion is one of their times, so that one which thinks for a second weighs as much as a thousand quick ones.
 //!
+//! A transaction of isolation level REPEATABLE READ or SERIALIZABLE fails if another one commits a change of its row after its
+//! first statement has begun. So it begins only when no other one works on the row.
+//!
 //! A waiting transaction has done nothing yet: it holds no lock and no connection, so nothing waits for it. If no
 //! transaction of a queue ends for a while, one of them is stuck. Then all that wait go to the server, which knows their
 //! locks and timeouts. Later ones queue again.
@@ -42,6 +45,15 @@ pub enum QueueId {
     Beginning(u64),
 }
 
+/// What a transaction queues for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The queue.
+    pub queue: QueueId,
+    /// No other one may work on the row when it begins.
+    pub alone: bool,
+}
+
 /// The queues of a database.
 #[derive(Debug, Default)]
 pub struct RowQueues {
@@ -59,10 +71,15 @@ struct State {
     /// Recent times, in microseconds, before transactions came to a row, and of transactions that came to none.
     to_row: u64,
     without_row: u64,
-    /// The tickets of those that wait.
-    waiting: VecDeque<u64>,
+    waiting: VecDeque<Waiter>,
     /// Number of transactions that have ended.
     ended: u64,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    ticket: u64,
+    alone: bool,
 }
 
 /// What a transaction has met until it is over.
@@ -96,14 +113,14 @@ impl RowQueues {
     }
 
     /// A transaction begins.
-    pub fn join(&mut self, queue: QueueId) -> Turn {
+    pub fn join(&mut self, Request { queue, alone }: Request) -> Turn {
         let ticket = self.last_ticket + 1;
         let state = self.state(queue);
-        if state.waiting.is_empty() && state.has_room() {
+        if state.waiting.is_empty() && state.has_room(alone) {
             state.at_server += 1;
             return Turn::Works;
         }
-        state.waiting.push_back(ticket);
+        state.waiting.push_back(Waiter { ticket, alone });
         let ended = state.ended;
         self.last_ticket = ticket;
         Turn::Waits { ticket, ended }
@@ -137,9 +154,10 @@ impl RowQueues {
             state.learn(meeting);
         }
         let mut next = Vec::new();
-        while state.has_room()
-            && let Some(ticket) = state.waiting.pop_front()
+        while let Some(&Waiter { ticket, alone }) = state.waiting.front()
+            && state.has_room(alone)
         {
+            state.waiting.pop_front();
             state.at_server += 1;
             next.push(ticket);
         }
@@ -155,7 +173,7 @@ impl RowQueues {
     /// A transaction does not wait any longer, and does not work either.
     pub fn give_up(&mut self, queue: QueueId, ticket: u64) {
         if let Some(state) = self.queues.get_mut(&queue) {
-            state.waiting.retain(|other| *other != ticket);
+            state.waiting.retain(|waiter| waiter.ticket != ticket);
         }
     }
 
@@ -175,7 +193,7 @@ impl RowQueues {
         }
         state.limit = queue.first_limit();
         state.at_server += state.waiting.len();
-        state.waiting.drain(..).collect()
+        state.waiting.drain(..).map(|waiter| waiter.ticket).collect()
     }
 
     /// The rows for which transactions wait, with their number.
@@ -210,7 +228,10 @@ impl QueueId {
 }
 
 impl State {
-    fn has_room(&self) -> bool {
+    fn has_room(&self, alone: bool) -> bool {
+        if alone && self.at_server > 0 {
+            return false;
+        }
         self.limit.is_none_or(|limit| self.competing() * (PARTS as u64) < limit as u64 * WEIGHT)
     }
 
@@ -250,6 +271,10 @@ mod tests {
     const BEGINNING: QueueId = QueueId::Beginning(7);
     const DONE: Meeting = Meeting::NoRow(0);
 
+    fn join(queues: &mut RowQueues, queue: QueueId) -> Turn {
+        queues.join(Request { queue, alone: false })
+    }
+
     fn ticket(place: Turn) -> u64 {
         match place {
             Turn::Waits { ticket, .. } => ticket,
@@ -260,12 +285,12 @@ mod tests {
     #[test]
     fn two_work_and_the_others_wait_in_their_order() {
         let mut queues = RowQueues::default();
-        assert_eq!([queues.join(ROW), queues.join(ROW)], [Turn::Works, Turn::Works]);
-        let tickets = [ticket(queues.join(ROW)), ticket(queues.join(ROW))];
-        assert_eq!(queues.join(OTHER), Turn::Works);
+        assert_eq!([join(&mut queues, ROW), join(&mut queues, ROW)], [Turn::Works, Turn::Works]);
+        let tickets = [ticket(join(&mut queues, ROW)), ticket(join(&mut queues, ROW))];
+        assert_eq!(join(&mut queues, OTHER), Turn::Works);
         assert_eq!(queues.waiting().collect::<Vec<_>>(), [(KEY, 2)]);
         assert_eq!(queues.leave(ROW, DONE), [tickets[0]]);
-        let last = ticket(queues.join(ROW));
+        let last = ticket(join(&mut queues, ROW));
         assert_eq!([queues.leave(ROW, DONE), queues.leave(ROW, DONE)], [[tickets[1]], [last]]);
         assert!(queues.leave(ROW, DONE).is_empty());
         assert!(queues.leave(ROW, DONE).is_empty());
@@ -274,10 +299,24 @@ mod tests {
     }
 
     #[test]
+    fn one_that_keeps_its_snapshot_begins_when_no_other_one_works() {
+        let mut queues = RowQueues::default();
+        let mut alone = || queues.join(Request { queue: ROW, alone: true });
+        assert_eq!(alone(), Turn::Works);
+        let tickets = [ticket(alone()), ticket(alone())];
+        let last = ticket(join(&mut queues, ROW));
+        assert_eq!(queues.leave(ROW, DONE), [tickets[0]]);
+        assert_eq!(queues.leave(ROW, DONE), [tickets[1], last], "the last one does not work alone");
+        let alone = ticket(queues.join(Request { queue: ROW, alone: true }));
+        assert!(queues.leave(ROW, DONE).is_empty());
+        assert_eq!(queues.leave(ROW, DONE), [alone]);
+    }
+
+    #[test]
     fn one_that_gives_up_gets_no_turn() {
         let mut queues = RowQueues::default();
-        let _ = [queues.join(ROW), queues.join(ROW)];
-        let tickets = [ticket(queues.join(ROW)), ticket(queues.join(ROW))];
+        let _ = [join(&mut queues, ROW), join(&mut queues, ROW)];
+        let tickets = [ticket(join(&mut queues, ROW)), ticket(join(&mut queues, ROW))];
         queues.give_up(ROW, tickets[0]);
         assert_eq!(queues.leave(ROW, DONE), [tickets[1]]);
     }
@@ -285,13 +324,13 @@ mod tests {
     #[test]
     fn all_go_to_the_server_if_none_ends() {
         let mut queues = RowQueues::default();
-        let _ = [queues.join(ROW), queues.join(ROW)];
-        let Turn::Waits { ticket: first, mut ended } = queues.join(ROW) else { panic!("works") };
-        let second = ticket(queues.join(ROW));
+        let _ = [join(&mut queues, ROW), join(&mut queues, ROW)];
+        let Turn::Waits { ticket: first, mut ended } = join(&mut queues, ROW) else { panic!("works") };
+        let second = ticket(join(&mut queues, ROW));
         assert_eq!(queues.leave(ROW, DONE), [first]);
         assert!(queues.waited(ROW, &mut ended).is_empty(), "one has ended");
         assert_eq!(queues.waited(ROW, &mut ended), [second]);
-        let third = ticket(queues.join(ROW));
+        let third = ticket(join(&mut queues, ROW));
         assert!(queues.leave(ROW, DONE).is_empty(), "two are still there");
         assert_eq!(queues.leave(ROW, DONE), [third], "the queue works again");
     }
@@ -300,7 +339,7 @@ mod tests {
     fn a_row_that_later_statements_come_to_counts_them() {
         let mut queues = RowQueues::default();
         assert_eq!([queues.come_to(KEY), queues.come_to(KEY), queues.come_to(KEY)], [0, 1, 2]);
-        let first = ticket(queues.join(ROW));
+        let first = ticket(join(&mut queues, ROW));
         assert!(queues.leave(ROW, DONE).is_empty(), "two others work on it");
         assert_eq!(queues.leave(ROW, DONE), [first]);
     }
@@ -312,7 +351,7 @@ mod tests {
         let (mut begun, mut waiting, mut at_rows, mut number) = (0_usize, 0, VecDeque::new(), 0);
         for _ in 0..10_000 {
             while begun + at_rows.len() + waiting < 64 {
-                match queues.join(BEGINNING) {
+                match join(&mut queues, BEGINNING) {
                     Turn::Works => begun += 1,
                     Turn::Waits { .. } => waiting += 1,
                 }
@@ -343,12 +382,12 @@ mod tests {
     fn what_was_learned_about_a_beginning_is_kept_until_it_is_stuck() {
         let mut queues = RowQueues::default();
         for _ in 0..100 {
-            assert_eq!(queues.join(BEGINNING), Turn::Works);
+            assert_eq!(join(&mut queues, BEGINNING), Turn::Works);
             queues.has_row(BEGINNING, 100);
             queues.leave(BEGINNING, Meeting::Others(2));
         }
-        let _ = [queues.join(BEGINNING), queues.join(BEGINNING)];
-        let Turn::Waits { ticket, mut ended } = queues.join(BEGINNING) else { panic!("works") };
+        let _ = [join(&mut queues, BEGINNING), join(&mut queues, BEGINNING)];
+        let Turn::Waits { ticket, mut ended } = join(&mut queues, BEGINNING) else { panic!("works") };
         assert_eq!(queues.waited(BEGINNING, &mut ended), [ticket]);
         for _ in 0..3 {
             queues.leave(BEGINNING, DONE);
@@ -361,36 +400,36 @@ mod tests {
     fn transactions_that_come_to_no_row_are_not_held_up() {
         let mut queues = RowQueues::default();
         for _ in 0..200 {
-            assert_eq!(queues.join(BEGINNING), Turn::Works, "nothing is known");
+            assert_eq!(join(&mut queues, BEGINNING), Turn::Works, "nothing is known");
         }
         for round in 0..1_000 {
-            queues.join(BEGINNING);
+            join(&mut queues, BEGINNING);
             queues.has_row(BEGINNING, 1_000);
             queues.leave(BEGINNING, Meeting::Others(2));
             if round % 10 == 0 {
                 queues.leave(BEGINNING, Meeting::NoRow(1_000_000));
-                assert_eq!(queues.join(BEGINNING), Turn::Works, "round {round}");
+                assert_eq!(join(&mut queues, BEGINNING), Turn::Works, "round {round}");
             }
         }
-        let begun = (0..10).filter(|_| queues.join(BEGINNING) == Turn::Works).count();
+        let begun = (0..10).filter(|_| join(&mut queues, BEGINNING) == Turn::Works).count();
         assert!(begun > 0, "those that change the row are not held up either");
     }
 
     #[test]
     fn what_was_learned_is_forgotten_when_none_meets_others_any_more() {
         let mut queues = RowQueues::default();
-        let _ = [queues.join(BEGINNING), queues.join(BEGINNING)];
+        let _ = [join(&mut queues, BEGINNING), join(&mut queues, BEGINNING)];
         for _ in 0..100 {
-            queues.join(BEGINNING);
+            join(&mut queues, BEGINNING);
             queues.has_row(BEGINNING, 100);
             queues.leave(BEGINNING, Meeting::Others(2));
         }
-        assert!(matches!(queues.join(BEGINNING), Turn::Waits { .. }));
+        assert!(matches!(join(&mut queues, BEGINNING), Turn::Waits { .. }));
         for _ in 0..128 * 4 + 2 {
             queues.leave(BEGINNING, Meeting::NoRow(100));
-            queues.join(BEGINNING);
+            join(&mut queues, BEGINNING);
         }
-        let all = (0..1_000).filter(|_| queues.join(BEGINNING) == Turn::Works).count();
+        let all = (0..1_000).filter(|_| join(&mut queues, BEGINNING) == Turn::Works).count();
         assert_eq!(all, 1_000, "there is no limit any more");
     }
 }

@@ -37,7 +37,12 @@ pub fn explain(analysis: &Analysis, decision: Option<&Decision>, literals: &[Str
             }
             text
         }
-        (Analysis::Pass(Pass { reason, transaction: Some(Transaction::Begin(_)), .. }), _) => begun(reason),
+        (
+            Analysis::Pass(Pass {
+                reason, transaction: Some(Transaction::Begin { on_standbys, .. }), ..
+            }),
+            _,
+        ) => begun(reason, *on_standbys),
         (Analysis::Pass(Pass { reason, effect, .. }), _) => passed(reason, &effect.names(), ""),
         (Analysis::Set(change), _) if change.is_local => {
             answered(&format!("until the end of the transaction, {}", effect_of(*change)))
@@ -75,8 +80,9 @@ fn answered(what: &str) -> String {
 }
 
 /// A BEGIN that needs no connection.
-fn begun(reason: &Reason) -> String {
-    let mut text = String::from("answered by the gateway, if it is a message of its own\n");
+fn begun(reason: &Reason, on_standbys: bool) -> String {
+    let at_primary = if on_standbys { "" } else { " and the server is a primary" };
+    let mut text = format!("answered by the gateway, if it is a message of its own{at_primary}\n");
     line(
         &mut text,
         "then",

@@ -49,6 +49,8 @@ pub(super) struct Begun {
     text: Bytes,
     /// The unnamed portal is that of its BEGIN, which cannot be run again.
     has_portal: bool,
+    /// Its statements all see the state of the first one.
+    keeps_snapshot: bool,
     /// A statement was refused. Only the end of the transaction succeeds.
     has_failed: bool,
     /// A connection describes statements before the transaction begins there.
@@ -67,8 +69,8 @@ enum Describes {
 }
 
 impl Begun {
-    fn new(text: Bytes, has_portal: bool) -> Self {
-        Begun { text, has_portal, has_failed: false, describes: Describes::Nothing }
+    fn new(text: Bytes, has_portal: bool, keeps_snapshot: bool) -> Self {
+        Begun { text, has_portal, keeps_snapshot, has_failed: false, describes: Describes::Nothing }
     }
 }
 
@@ -80,6 +82,11 @@ impl<E: Environment> Session<E> {
             Some(Begun { has_failed: false, .. }) => Status::Transaction,
             Some(Begun { has_failed: true, .. }) => Status::Failed,
         }
+    }
+
+    /// Whether the transaction works alone on its row.
+    pub(super) fn works_alone(&self) -> bool {
+        self.begun.as_ref().is_some_and(|begun| begun.keeps_snapshot)
     }
 
     /// Whether the session is in a transaction that has no connection.
@@ -159,15 +166,17 @@ impl<E: Environment> Session<E> {
         };
         match (change, &self.begun) {
             // A session that listens has its connection's reports from its first message on.
-            (Transaction::Begin(tag), None) if self.answers_begin() && self.shared_channels().is_empty() => {
+            (Transaction::Begin { tag, on_standbys, keeps_snapshot }, None)
+                if self.answers_begin(*on_standbys) && self.shared_channels().is_empty() =>
+            {
                 self.lanes_done()?;
-                self.begun = Some(Begun::new(statement.text.clone(), has_portal));
+                self.begun = Some(Begun::new(statement.text.clone(), has_portal, *keeps_snapshot));
                 Ok(Some(Answer::from(*tag)))
             }
             (Transaction::End { commits, chains }, Some(begun)) => {
                 let commits = *commits && !begun.has_failed;
-                let text = begun.text.clone();
-                self.begun = chains.then_some(Begun::new(text, false));
+                let (text, keeps_snapshot) = (begun.text.clone(), begun.keeps_snapshot);
+                self.begun = chains.then_some(Begun::new(text, false, keeps_snapshot));
                 self.end_of_switches(commits);
                 Ok(Some(Answer::from(if commits { "COMMIT" } else { "ROLLBACK" })))
             }

@@ -11,7 +11,7 @@ use crate::expect::PreparedStatements;
 use crate::key::{Key, KeyName};
 use crate::normalise::Shape;
 use crate::replica::{Floor, ReadSource};
-use crate::row_queue::QueueId;
+use crate::row_queue::Request;
 use crate::settings::Settings;
 use crate::unit::Packed;
 
@@ -66,6 +66,8 @@ pub trait Environment: Sized {
     fn speaks_utf8(&self) -> bool;
     /// Whether statements of the pool's clients can be packed.
     fn packs(&self) -> bool;
+    /// Whether the server has reported that it is a primary.
+    fn is_primary(&self) -> bool;
     /// The catalogue may have changed.
     fn catalogue_changed(&self);
 
@@ -175,8 +177,8 @@ pub enum Need<E: Environment> {
     Lanes,
     /// A connection. It gets the session's [own settings](super::Session::own_settings), if there are any.
     Connection,
-    /// A place in this queue of transactions. If it is that of a row, with the row in words.
-    Turn(QueueId, Option<Box<KeyName>>),
+    /// A place in a queue of transactions. If it is that of a row, with the row in words.
+    Turn(Request, Option<Box<KeyName>>),
     /// The verdict about this statement.
     Verdict(StatementOf<E>),
     /// The statement of this text is long, and is to be classified on a thread of its own.

@@ -383,9 +383,12 @@ impl<E: Environment> Session<E> {
         self.switches.pack() && self.is_as_pool() && self.env.packs()
     }
 
-    /// Whether the gateway answers BEGIN.
-    fn answers_begin(&self) -> bool {
-        self.switches.pack() && !self.left.pins() && self.env.packs()
+    /// Whether the gateway answers a BEGIN that a standby does not refuse, or refuses.
+    fn answers_begin(&self, on_standbys: bool) -> bool {
+        self.switches.pack()
+            && !self.left.pins()
+            && self.env.packs()
+            && (on_standbys || self.env.is_primary())
     }
 
     /// Whether the session has the state of its pool's clients, as its lanes have it.

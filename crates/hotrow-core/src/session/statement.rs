@@ -281,7 +281,7 @@ impl<S> StatementInfo<S> {
 
     /// Whether it begins a transaction that the gateway can begin.
     pub(super) fn begins_empty(&self) -> bool {
-        matches!(&self.analysis, Analysis::Pass(Pass { transaction: Some(Transaction::Begin(_)), .. }))
+        matches!(&self.analysis, Analysis::Pass(Pass { transaction: Some(Transaction::Begin { .. }), .. }))
     }
 
     /// Whether it is DEALLOCATE ALL, or has the same effect.

@@ -9,7 +9,7 @@ use crate::classify::{Analysis, Packing};
 use crate::key::{Key, KeyName, ParamValue};
 use crate::lane::LaneKind;
 use crate::limits;
-use crate::row_queue::QueueId;
+use crate::row_queue::{QueueId, Request};
 
 /// The places of one transaction. They are given up when they are dropped.
 pub(super) struct Places<P> {
@@ -77,9 +77,13 @@ impl<E: Environment> Session<E> {
         };
         match verdict.as_ref().and_then(|verdict| row_of(verdict, param)) {
             Some((key, name)) if !self.places.has_row(key) => {
-                Err(Stop::Need(Need::Turn(QueueId::Row(key), Some(name()))))
+                let request = Request { queue: QueueId::Row(key), alone: self.works_alone() };
+                Err(Stop::Need(Need::Turn(request, Some(name()))))
             }
-            _ => Err(Stop::Need(Need::Turn(QueueId::Beginning(statement.id), None))),
+            _ => {
+                let request = Request { queue: QueueId::Beginning(statement.id), alone: false };
+                Err(Stop::Need(Need::Turn(request, None)))
+            }
         }
     }
 

@@ -172,6 +172,11 @@ impl Pool {
         self.reports("server_encoding", "UTF8")
     }
 
+    /// Whether the server was a primary when the pool last logged in. It stays one as long as it runs.
+    pub fn is_primary(&self) -> bool {
+        self.reports("in_hot_standby", "off")
+    }
+
     fn reports(&self, wanted: &str, value: &str) -> bool {
         let server = self.context.server();
         server.parameters.iter().any(|(name, present)| name == wanted && present == value)

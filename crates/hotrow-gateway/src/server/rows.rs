@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use hotrow_core::admission::RowPatience;
 use hotrow_core::key::{Key, KeyName};
-use hotrow_core::row_queue::{Meeting, QueueId, RowQueues, Turn};
+use hotrow_core::row_queue::{Meeting, QueueId, Request, RowQueues, Turn};
 use hotrow_core::session;
 use tokio::sync::oneshot;
 
@@ -56,10 +56,10 @@ pub struct RowWait {
 
 impl Rows {
     /// A place in this queue, or a wait for one. A row has a name.
-    pub fn join(self: &Arc<Self>, queue: QueueId, name: Option<Box<KeyName>>) -> Result<RowPlace, RowWait> {
-        let mut waiting = self.0.lock();
+    pub fn join(self: &Arc<Self>, request: Request, name: Option<Box<KeyName>>) -> Result<RowPlace, RowWait> {
+        let (queue, mut waiting) = (request.queue, self.0.lock());
         let (rows, since) = (self.clone(), Instant::now());
-        match waiting.queues.join(queue) {
+        match waiting.queues.join(request) {
             Turn::Works => Ok(RowPlace { rows, queue, name, since, works_since: since, others: None }),
             Turn::Waits { ticket, ended } => {
                 let (wakes, woken) = oneshot::channel();

@@ -96,6 +96,10 @@ impl session::Environment for Environment {
         self.pool.packs()
     }
 
+    fn is_primary(&self) -> bool {
+        self.pool.is_primary()
+    }
+
     fn with_types(&self, statement: &Statement, types: &Bytes) -> Arc<Statement> {
         self.pool.context.statements.with_types(statement, types)
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use hotrow_core::key::KeyName;
 use hotrow_core::limits;
-use hotrow_core::row_queue::QueueId;
+use hotrow_core::row_queue::Request;
 use hotrow_core::session::{SessionEnd, ToBePrepared, WaitsFor, cancelled};
 use hotrow_wire::backend::Problem;
 use tokio::sync::oneshot;
@@ -31,7 +31,7 @@ impl SessionTask {
             }
             Need::Lanes => self.next_from_lanes().await?,
             Need::Connection => self.provide_connection().await,
-            Need::Turn(queue, name) => self.provide_turn(queue, name).await,
+            Need::Turn(request, name) => self.provide_turn(request, name).await,
             // The futures are boxed, so sessions that do not need them, idle ones above all, have no memory for them.
             Need::Verdict(statement) => self.provide_verdict(statement).await,
             Need::Classified(text) => Box::pin(self.classify(text)).await,
@@ -137,15 +137,15 @@ impl SessionTask {
     }
 
     /// Most transactions work at once. Others wait in a boxed future.
-    async fn provide_turn(&mut self, queue: QueueId, name: Option<Box<KeyName>>) {
-        let place = match self.pool.database_state().rows.join(queue, name) {
+    async fn provide_turn(&mut self, request: Request, name: Option<Box<KeyName>>) {
+        let place = match self.pool.database_state().rows.join(request, name) {
             Ok(place) => place,
             Err(waiting) => match Box::pin(self.wait_for_row(waiting)).await {
                 Ok(place) => place,
                 Err(problem) => return self.refuse_connection(problem).await,
             },
         };
-        self.session.placed(queue, place);
+        self.session.placed(request.queue, place);
     }
 
     async fn wait_for_row(&mut self, waiting: RowWait) -> Result<RowPlace, Problem> {

@@ -56,6 +56,9 @@ const ARGUMENTS: &[&str] = &[
     "n => ($2::int + 1) * 2, x => 1.50 + 1, s => $3",
     "s => $3::varchar(1)",
     "s => (not $2::int > 3 and true)::text",
+    "n => case when $2::int % 4 = 0 then $2::int else 10 / ($2::int % 4) end",
+    "s => case $3 when 'a' then 'x' when 'b' then null else $1 end || $3",
+    "n => array_length(array[$2::int, 7, $2::int], 1), s => ($3 in ('a', 'b') and $3 is not null)::text",
 ];
 
 /// One call by either protocol, with the values of this caller.

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use hotrow_postgres::PrivateServer;
+use hotrow_testkit::{Gateway, config, connect, patient, rows, sqlstate};
+
 use crate::{Stage, read};
-use hotrow_testkit::{connect, patient, rows};
 
 async fn value(client: &tokio_postgres::Client) -> String {
     rows(client, "show hotrow.reads").await.unwrap()[0][0].clone().unwrap()
@@ -99,6 +101,29 @@ async fn a_replica_with_other_settings_serves_nothing() {
             stage.serving().await == 2
         })
         .await;
+}
+
+/// The gateway answers these modes only if the server is a primary.
+#[tokio::test]
+async fn a_standby_refuses_modes_of_transactions_as_directly() {
+    let primary = PrivateServer::builder().label("primary").start().unwrap();
+    let standby = primary.standby().unwrap();
+    let gateway = Gateway::in_front_of(&standby.url(), &[]);
+    let (client, direct) = (connect(&gateway.config()).await, connect(&config(standby.port())).await);
+    for (begin, refused) in [
+        ("begin", false),
+        ("begin isolation level repeatable read, read only", false),
+        ("begin isolation level serializable", true),
+        ("start transaction read write", true),
+    ] {
+        let mut answers = Vec::new();
+        for session in [&direct, &client] {
+            answers.push(session.batch_execute(begin).await.map_err(|error| sqlstate(&error).to_owned()));
+            session.batch_execute("rollback").await.unwrap();
+        }
+        assert_eq!(answers[0], answers[1], "{begin}");
+        assert_eq!(answers[0].is_err(), refused, "{begin}");
+    }
 }
 
 #[tokio::test]

@@ -97,6 +97,8 @@ async fn a_transaction_without_statements_needs_no_connection() {
         ("begin", "commit"),
         ("begin work isolation level repeatable read, read only", "end"),
         ("start transaction not deferrable", "rollback"),
+        ("begin isolation level serializable", "commit"),
+        ("start transaction read write, isolation level serializable", "rollback"),
     ] {
         client.batch_execute(begin).await.unwrap();
         assert_eq!(value(&stage.direct, OPEN).await, "0", "{begin}");
@@ -111,6 +113,31 @@ async fn a_transaction_without_statements_needs_no_connection() {
         assert_eq!(value(&other, "select count(*) from t").await, "2");
         other.batch_execute("commit").await.unwrap();
     }
+}
+
+/// Directly, most of them fail, because they begin before another one has committed.
+#[tokio::test]
+async fn serializable_transactions_on_one_row_wait_before_they_begin_at_the_server() {
+    const CLIENTS: i32 = 8;
+    let stage = stage("60s").await;
+    let transactions = (0..CLIENTS).map(|_| async {
+        let client = client(&stage).await;
+        let mut conflicts = 0;
+        loop {
+            client.batch_execute("begin isolation level serializable").await.unwrap();
+            let done = match client.simple_query(UPDATE).await {
+                Ok(_) => client.batch_execute("commit").await,
+                Err(error) => Err(error),
+            };
+            let Err(error) = done else { return conflicts };
+            assert_eq!(sqlstate(&error), "40001");
+            client.batch_execute("rollback").await.unwrap();
+            conflicts += 1;
+        }
+    });
+    let conflicts: i32 = futures_util::future::join_all(transactions).await.iter().sum();
+    assert_eq!(value(&stage.direct, "select n from t where id = 1").await, CLIENTS.to_string());
+    assert_eq!(conflicts, 0);
 }
 
 #[tokio::test]

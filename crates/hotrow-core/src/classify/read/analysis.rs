@@ -153,8 +153,15 @@ pub enum Boundary {
 /// statements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transaction {
-    /// BEGIN or START TRANSACTION, with the server's command tag for it.
-    Begin(&'static str),
+    /// BEGIN or START TRANSACTION.
+    Begin {
+        /// The server's command tag for it.
+        tag: &'static str,
+        /// A standby does not refuse it.
+        on_standbys: bool,
+        /// Its statements all see the state of the first one.
+        keeps_snapshot: bool,
+    },
     /// COMMIT or ROLLBACK.
     End {
         /// COMMIT.

@@ -69,11 +69,13 @@ pub(crate) fn command(tokens: &[Token]) -> Analysis {
 }
 
 /// Whether it begins or ends a transaction and nothing else: one of the kind that lanes run (READ COMMITTED, READ WRITE),
-/// and one that the gateway can begin or end itself. SERIALIZABLE and READ WRITE are left to the server, because a standby
-/// refuses them.
+/// and one that the gateway can begin or end itself. A standby refuses SERIALIZABLE and READ WRITE.
 fn transaction(word: &str, mut cursor: Cursor<'_>) -> (Option<Boundary>, Option<Transaction>) {
     const NEITHER: (Option<Boundary>, Option<Transaction>) = (None, None);
-    let begin = |tag| (Some(Boundary::Begin(tag)), Transaction::Begin(tag));
+    let begin = |tag| {
+        let begin = Transaction::Begin { tag, on_standbys: true, keeps_snapshot: false };
+        (Some(Boundary::Begin(tag)), begin)
+    };
     let (boundary, mut transaction) = match word {
         "begin" => begin("BEGIN"),
         "start" if cursor.take(&["transaction"]) => begin("START TRANSACTION"),
@@ -84,7 +86,7 @@ fn transaction(word: &str, mut cursor: Cursor<'_>) -> (Option<Boundary>, Option<
     if word != "start" {
         cursor.take(&["transaction", "work"]);
     }
-    let (mut in_lanes, mut on_standbys) = (true, true);
+    let mut in_lanes = true;
     if let Transaction::End { chains, .. } = &mut transaction
         && cursor.take(&["and"])
     {
@@ -94,11 +96,12 @@ fn transaction(word: &str, mut cursor: Cursor<'_>) -> (Option<Boundary>, Option<
             return NEITHER;
         }
     }
-    while let Transaction::Begin(_) = transaction
+    while let Transaction::Begin { on_standbys, keeps_snapshot, .. } = &mut transaction
         && let Some(mode) = mode(&mut cursor)
     {
-        in_lanes &= mode != Mode::OnStandbys;
-        on_standbys &= mode != Mode::InLanes;
+        in_lanes &= mode.in_lanes;
+        *on_standbys &= mode.on_standbys;
+        *keeps_snapshot |= mode.keeps_snapshot;
         if cursor.rest().first() == Some(&Token::Comma) {
             cursor.advance();
             if cursor.rest().is_empty() {
@@ -107,7 +110,7 @@ fn transaction(word: &str, mut cursor: Cursor<'_>) -> (Option<Boundary>, Option<
         }
     }
     match cursor.rest() {
-        [] => (boundary.filter(|_| in_lanes), on_standbys.then_some(transaction)),
+        [] => (boundary.filter(|_| in_lanes), Some(transaction)),
         _ => NEITHER,
     }
 }
@@ -143,23 +146,30 @@ pub(crate) fn ends_transaction(tokens: &[Token]) -> bool {
         || is_word(tokens.first(), &["prepare"]) && is_word(tokens.get(1), &["transaction"])
 }
 
-/// Where a mode of a transaction is possible.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    InLanes,
-    OnStandbys,
-    Both,
+/// Where a mode of a transaction is possible, and what it means.
+#[derive(Clone, Copy)]
+struct Mode {
+    in_lanes: bool,
+    on_standbys: bool,
+    keeps_snapshot: bool,
 }
 
-/// The words of the modes. SERIALIZABLE is possible in neither.
-const MODES: [(&[&str], Mode); 7] = [
-    (&["isolation", "level", "read", "committed"], Mode::Both),
-    (&["isolation", "level", "read", "uncommitted"], Mode::OnStandbys),
-    (&["isolation", "level", "repeatable", "read"], Mode::OnStandbys),
-    (&["read", "write"], Mode::InLanes),
-    (&["read", "only"], Mode::OnStandbys),
-    (&["deferrable"], Mode::OnStandbys),
-    (&["not", "deferrable"], Mode::OnStandbys),
+const ANYWHERE: Mode = Mode { in_lanes: true, on_standbys: true, keeps_snapshot: false };
+const NOT_IN_LANES: Mode = Mode { in_lanes: false, ..ANYWHERE };
+const NOT_ON_STANDBYS: Mode = Mode { on_standbys: false, ..ANYWHERE };
+const REPEATABLE_READ: Mode = Mode { keeps_snapshot: true, ..NOT_IN_LANES };
+const SERIALIZABLE: Mode = Mode { on_standbys: false, ..REPEATABLE_READ };
+
+/// The words of the modes.
+const MODES: [(&[&str], Mode); 8] = [
+    (&["isolation", "level", "read", "committed"], ANYWHERE),
+    (&["isolation", "level", "read", "uncommitted"], NOT_IN_LANES),
+    (&["isolation", "level", "repeatable", "read"], REPEATABLE_READ),
+    (&["isolation", "level", "serializable"], SERIALIZABLE),
+    (&["read", "write"], NOT_ON_STANDBYS),
+    (&["read", "only"], NOT_IN_LANES),
+    (&["deferrable"], NOT_IN_LANES),
+    (&["not", "deferrable"], NOT_IN_LANES),
 ];
 
 /// Takes one mode.

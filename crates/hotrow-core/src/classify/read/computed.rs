@@ -2,7 +2,7 @@
 //! with other names for its parameters. Whether its functions are harmless is judged elsewhere.
 
 use sqlparser::ast::{
-    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Interval,
+    CaseWhen, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Interval,
     UnaryOperator, Value,
 };
 
@@ -67,6 +67,16 @@ impl Writer {
             }) if matches!(&**value, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_))) => {
                 self.between("interval ", value, "")
             }
+            Expr::IsNull(inner) => self.between("", inner, " is null"),
+            Expr::IsNotNull(inner) => self.between("", inner, " is not null"),
+            Expr::InList { expr, list, negated } => {
+                self.expression(expr)?;
+                self.list(if *negated { " not in (" } else { " in (" }, list, ")")
+            }
+            Expr::Array(array) if array.named => self.list("array[", &array.elem, "]"),
+            Expr::Case { operand, conditions, else_result, case_token: _, end_token: _ } => {
+                self.case(operand.as_deref(), conditions, else_result.as_deref())
+            }
             Expr::Function(function) => self.function(function),
             Expr::Value(value) => self.value(&value.value),
             _ => None,
@@ -77,6 +87,36 @@ impl Writer {
         self.text(before);
         self.expression(expr)?;
         self.text(after);
+        Some(())
+    }
+
+    fn list(&mut self, before: &str, items: &[Expr], after: &str) -> Option<()> {
+        self.text(before);
+        for (place, item) in items.iter().enumerate() {
+            self.between(if place == 0 { "" } else { ", " }, item, "")?;
+        }
+        self.text(after);
+        Some(())
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&Expr>,
+        conditions: &[CaseWhen],
+        otherwise: Option<&Expr>,
+    ) -> Option<()> {
+        self.text("case");
+        if let Some(operand) = operand {
+            self.between(" ", operand, "")?;
+        }
+        for when in conditions {
+            self.between(" when ", &when.condition, " then ")?;
+            self.expression(&when.result)?;
+        }
+        if let Some(otherwise) = otherwise {
+            self.between(" else ", otherwise, "")?;
+        }
+        self.text(" end");
         Some(())
     }
 

@@ -350,6 +350,26 @@ fn arguments_that_are_expressions_are_computed_in_the_merged_statement() {
         ("$1, 2 * -(3 - 1)", &[25], one("2 * - (3 - 1)", 1, "hotrow_any"), "[1009] $1"),
         ("$1, random()::int", &[25], one("random()::INT", 1, "hotrow_any"), "[1009] $1"),
         (
+            "$1, case when $2 is null or $2 not in (1, -2) then 1 else $2 end + 1",
+            &[25, 20],
+            one(
+                "case when hotrow_2 is null OR hotrow_2 not in (1, - 2) then 1 else hotrow_2 end + 1",
+                2,
+                "hotrow_2",
+            ),
+            "[1009, 1016] $1 $2",
+        ),
+        (
+            "$1, case $2 when 1 then 2 when 2 then array_length(array[1, $2], 1) end",
+            &[25, 20],
+            one(
+                "case hotrow_2 when 1 then 2 when 2 then array_length(array[1, hotrow_2], 1) end",
+                2,
+                "hotrow_2",
+            ),
+            "[1009, 1016] $1 $2",
+        ),
+        (
             "$1, cast($2 as numeric(5, 2)) * $3 + $2",
             &[25, 1700, 23],
             array(
@@ -403,9 +423,15 @@ fn expressions_that_cannot_be_computed_exactly_are_not_merged() {
         ("$1, ($2 + 1)::bpchar(x)::int", &[25, 20], "passed"),
         ("$1, ($2 + 1)::bpchar(3)::int", &[25, 20], "merged"),
         ("$1, stock + 1", &[25], "passed"),
-        ("$1, case when $2 > 1 then 1 else 2 end", &[25, 20], "passed"),
+        ("$1, case when $2 > 1 then 1 else 2 end", &[25, 20], "merged"),
+        ("$1, case when $2 > 1 then my_function($2) else 2 end", &[25, 20], "passed"),
+        ("$1, case when $2 > 1 then nextval('s') else 2 end", &[25, 20], "passed"),
+        ("$1, case when stock > 1 then 1 else 2 end", &[25, 20], "passed"),
+        ("$1, case when $2 in (select 1) then 1 else 2 end", &[25, 20], "passed"),
+        ("$1, $2 between 1 and 2", &[25, 20], "passed"),
         ("$1, \"length\"($1)", &[25], "passed"),
-        ("$1, array[$2]", &[25, 20], "passed"),
+        ("$1, array_length(array[$2, 1], 1)", &[25, 20], "merged"),
+        ("$1, array_length(array[stock], 1)", &[25, 20], "passed"),
         ("$1, (hotrow.increment($1, 1)).value", &[25], "passed"),
         ("$1, hotrow.increment($1, 1)", &[25], "passed"),
     ] {

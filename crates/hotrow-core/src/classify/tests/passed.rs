@@ -268,9 +268,14 @@ fn explanations_of_settings_say_until_when_the_session_keeps_a_connection() {
 
 #[test]
 fn explanations_of_open_transactions_say_what_the_gateway_does() {
-    for sql in ["begin", "start transaction read only"] {
+    for (sql, at_primary) in [
+        ("begin", ""),
+        ("start transaction read only", ""),
+        ("begin isolation level serializable", " and the server is a primary"),
+    ] {
         let text = explain(&analyse(sql), None, &[]);
-        assert!(text.starts_with("answered by the gateway, if it is a message of its own\n  then"), "{text}");
+        let start = format!("answered by the gateway, if it is a message of its own{at_primary}\n  then");
+        assert!(text.starts_with(&start), "{text}");
         assert!(text.contains("the first statement takes a server connection"), "{text}");
         assert!(text.contains("use autocommit"), "{text}");
     }
@@ -327,7 +332,6 @@ fn explanations_name_a_form_that_can_be_packed() {
         ),
         ("delete from line where no = 1", |_| {}, "add the unique key's columns to WHERE"),
         ("commit", |_| {}, "use autocommit"),
-        ("begin isolation level serializable", |_| {}, "with READ COMMITTED"),
         ("savepoint a", |_| {}, "without savepoints"),
         ("set datestyle = iso", |_| {}, "packed with those of clients that have the same settings"),
         ("copy inv from stdin", |_| {}, "use INSERT with VALUES"),

@@ -455,6 +455,10 @@ impl Environment for SimEnvironment {
         true
     }
 
+    fn is_primary(&self) -> bool {
+        true
+    }
+
     fn with_types(&self, statement: &SimStatement, types: &Bytes) -> Arc<SimStatement> {
         self.extended(&statement.text, types)
     }

@@ -9,14 +9,14 @@ use super::leaving::Fate;
 use super::program::BOX;
 use super::replicas::Search;
 use super::world::World;
-use crate::row_queue::{QueueId, Turn};
+use crate::row_queue::{Request, Turn};
 use crate::session::{CallEnd, CallEvent, CallTimer, WaitsFor, cancelled};
 use crate::waiting::{Entered, Ticket};
 
 /// What a session waits for.
 pub enum Wait {
     Connection,
-    Turn(QueueId),
+    Turn(Request),
     Call(Box<Call>),
     /// A replica. A cancel request during this wait goes to the lanes, which have nothing of the session.
     Replica(Search),
@@ -66,16 +66,17 @@ impl World {
         }
     }
 
-    pub(super) fn need_turn(&mut self, number: usize, queue: QueueId) {
+    pub(super) fn need_turn(&mut self, number: usize, request: Request) {
         match self.has_to_wait() {
-            true => self.begin_wait(number, Wait::Turn(queue)),
-            false => self.place(number, queue),
+            true => self.begin_wait(number, Wait::Turn(request)),
+            false => self.place(number, request),
         }
     }
 
-    fn place(&mut self, number: usize, queue: QueueId) {
+    fn place(&mut self, number: usize, request: Request) {
         let shared = self.shared.clone();
-        assert_eq!(shared.rows.borrow_mut().join(queue), Turn::Works, "clients use separate rows");
+        assert_eq!(shared.rows.borrow_mut().join(request), Turn::Works, "clients use separate rows");
+        let queue = request.queue;
         self.clients[number].session.placed(queue, SimPlace { shared, queue, others: None });
     }
 
@@ -107,11 +108,11 @@ impl World {
                 client.session.no_connection(cancelled());
             }
             Wait::Connection if self.random.u8(..4) == 0 => self.connect(number),
-            Wait::Turn(queue) if is_cancelled || self.random.u8(..4) == 0 => {
+            Wait::Turn(request) if is_cancelled || self.random.u8(..4) == 0 => {
                 let is_cancelled = client.cancel.borrow_mut().wait_over();
                 match is_cancelled {
                     true => client.session.no_connection(cancelled()),
-                    false => self.place(number, queue),
+                    false => self.place(number, request),
                 }
             }
             Wait::Call(mut call) => {

@@ -360,7 +360,7 @@ impl World {
                     return;
                 }
                 Need::Connection => self.need_connection(number),
-                Need::Turn(queue, _) => self.need_turn(number, queue),
+                Need::Turn(request, _) => self.need_turn(number, request),
                 Need::Verdict(statement) => {
                     let verdict = statement.decide();
                     client.session.decided(statement, Ok(verdict));
