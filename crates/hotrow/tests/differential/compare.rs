@@ -169,11 +169,12 @@ impl Comparison {
 /// An error or notice without what depends on the backend. In a failed transaction, the gateway may send a Parse before
 /// a Bind, and the server reports the place of its code that refuses the Parse. Schemas are left out too. The `search_path` under which the backend first ran a
 /// PL/pgSQL function decides whether the function is shown with its schema. The schema of temporary tables has the
-/// backend's number.
+/// backend's number. A row's place in its table shows how many attempts were rolled back before.
 fn plain_report(body: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(body).replace("PL/pgSQL function one.", "PL/pgSQL function ");
     let is_aborted = text.contains("\0C25P02\0");
-    let fields = text.split('\0').filter(|field| !is_aborted || !field.starts_with(['L', 'R']));
+    let fields =
+        text.split('\0').filter(|field| !is_aborted || !field.starts_with(['L', 'R'])).map(without_place);
     let text = fields.collect::<Vec<_>>().join("\0");
     let mut parts = text.split("pg_temp_");
     let start = parts.next().unwrap_or_default().to_owned();
@@ -181,6 +182,16 @@ fn plain_report(body: &[u8]) -> Vec<u8> {
         plain + "pg_temp_" + part.trim_start_matches(|digit: char| digit.is_ascii_digit())
     });
     plain.into_bytes()
+}
+
+/// A field of a report without the place in `while updating tuple (0,5) in relation "t"`.
+fn without_place(field: &str) -> String {
+    let place =
+        field.split_once("tuple (").and_then(|(before, rest)| Some((before, rest.split_once(')')?.1)));
+    match place {
+        Some((before, after)) if field.starts_with('W') => format!("{before}tuple{after}"),
+        _ => field.to_owned(),
+    }
 }
 
 fn name(message: &Message) -> String {

@@ -11,6 +11,8 @@ const STEPS: &[&str] = &[
     "begin",
     "begin",
     "begin isolation level serializable",
+    "start transaction isolation level serializable, read write, deferrable",
+    "begin read write",
     "begin read only",
     "start transaction isolation level repeatable read",
     "commit",
