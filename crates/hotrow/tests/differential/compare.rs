@@ -266,7 +266,7 @@ fn documented(program: &Program, step: &Step, direct: &[Message], through: &[Mes
     if is_schema(direct, through) || is_schema(through, direct) {
         return true;
     }
-    if binds_earlier_unnamed(step) && creates_function(program) {
+    if binds_earlier(step) && creates_function(program) {
         return true;
     }
     // A literal that is an error in itself, in an UPDATE or DELETE that matches no row.
@@ -274,14 +274,15 @@ fn documented(program: &Program, step: &Step, direct: &[Message], through: &[Mes
     fails && (completes(through, "UPDATE 0") || completes(through, "DELETE 0"))
 }
 
-/// Whether a step uses the unnamed statement of an earlier step, which the gateway prepares again on another connection.
-fn binds_earlier_unnamed(step: &Step) -> bool {
-    let is_unnamed = |frame: &&Frame| match frame {
-        Frame::Parse { name, .. } => name.is_empty(),
-        Frame::Bind { statement, .. } => statement.is_empty(),
+/// Whether a step uses a statement of an earlier step, which the gateway prepares again on another connection.
+fn binds_earlier(step: &Step) -> bool {
+    step.frames.iter().enumerate().any(|(index, frame)| match frame {
+        Frame::Bind { statement, .. } => {
+            let is_parse = |before: &Frame| matches!(before, Frame::Parse { name, .. } if name == statement);
+            !step.frames[..index].iter().any(is_parse)
+        }
         _ => false,
-    };
-    matches!(step.frames.iter().find(is_unnamed), Some(Frame::Bind { .. }))
+    })
 }
 
 /// Whether a function of a program can be one that fits the arguments of an earlier statement better.

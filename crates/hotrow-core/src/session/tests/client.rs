@@ -7,7 +7,8 @@ use bytes::{Buf, BytesMut};
 use hotrow_wire::backend::tag;
 use hotrow_wire::{frontend, split};
 
-use super::environment::{Settings, Shared, SimAnswers, SimCancel, SimEnvironment};
+use super::envelope::SimAnswers;
+use super::environment::{Settings, Shared, SimCancel, SimEnvironment};
 use super::leaving::{Ending, Fate};
 use super::listener::SimInbox;
 use super::postgres::{Backend, Database};

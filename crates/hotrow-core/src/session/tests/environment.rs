@@ -8,10 +8,11 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use hotrow_wire::backend::Problem;
 
 use super::connection::SimConnection;
+use super::envelope::{Delivery, SimAnswers, SimEnvelope, SimReturned};
 use super::listener::SimInbox;
 use super::postgres::{parameter_types, parameters};
 use super::replicas::{FIRST_LANE, REPLICAS, SimReplicas};
@@ -28,7 +29,7 @@ use crate::session::{
 };
 use crate::settings;
 use crate::unit::{self, Packed};
-use crate::waiting::{NotificationCount, Waiting};
+use crate::waiting::Waiting;
 
 /// A statement of simulated clients.
 #[derive(Debug)]
@@ -150,69 +151,6 @@ pub const BOXES: &str = "box";
 pub fn is_take(text: &str) -> bool {
     text.contains(" n > 0 ")
 }
-
-/// A unit on its way to a lane and back.
-#[derive(Debug)]
-pub struct SimEnvelope {
-    pub unit: Packed<Arc<SimStatement>>,
-    pub slot: u64,
-    /// The notifications when a call that may wait was sent.
-    pub mark: Option<NotificationCount>,
-    changes_names: bool,
-    /// What a replica must show.
-    pub floor: Option<Floor>,
-    pub answers: SimAnswers,
-}
-
-impl session::Envelope<SimStatement> for SimEnvelope {
-    fn unit(&self) -> &Packed<Arc<SimStatement>> {
-        &self.unit
-    }
-
-    fn address(&mut self, slot: u64, changes_names: bool) {
-        (self.slot, self.changes_names) = (slot, changes_names);
-    }
-
-    fn set_floor(&mut self, floor: Floor) {
-        self.floor = Some(floor);
-    }
-}
-
-impl SimEnvelope {
-    /// The key of a call that may wait.
-    fn key_of_take(&self) -> Option<&KeySpec> {
-        let run = self.unit.runs().find(|run| str::from_utf8(&run.statement.text).is_ok_and(is_take))?;
-        run.packing.key.as_ref()
-    }
-
-    /// The gateway answers the unit with an error.
-    pub fn refusal(self, problem: &Problem) -> Delivery {
-        let mut reply = BytesMut::new();
-        unit::put_refusals(problem, self.unit.readies(), &mut reply);
-        match self.changes_names {
-            true => Delivery::Refusal(self.slot, reply),
-            false => Delivery::Reply(self.slot, reply),
-        }
-    }
-}
-
-/// A message from a lane to a session. Lanes run concurrently, so the message can arrive at any time.
-pub enum Delivery {
-    Reply(u64, BytesMut),
-    Refusal(u64, BytesMut),
-    Returned(u64, Box<SimReturned>),
-}
-
-/// A unit that a lane returns to a session.
-#[derive(Debug)]
-pub enum SimReturned {
-    Alone(SimEnvelope),
-    Resubmit(SimEnvelope),
-    /// A call that found nothing, and its empty answer.
-    Wait(SimEnvelope, BytesMut),
-}
-
-pub type SimAnswers = Rc<RefCell<Answers<SimReturned>>>;
 
 /// Statements by their pool's settings, text and types.
 type Statements = HashMap<(BTreeMap<String, String>, Vec<u8>, Vec<u8>), Arc<SimStatement>>;

@@ -10,7 +10,8 @@ use hotrow_wire::backend::{Problem, tag};
 use hotrow_wire::frontend::{self, ObjectName};
 use hotrow_wire::split;
 
-use super::environment::{Delivery, LANES, Shared, SimEnvelope, SimReturned, SimStatement};
+use super::envelope::{Delivery, SimEnvelope, SimReturned};
+use super::environment::{LANES, Shared, SimStatement};
 use super::postgres::{Backend, Database};
 use super::replicas::{FIRST_LANE, position};
 use crate::lane::{Action, Batch, Changes, Doubt, Event, Failure, Lane, LaneKind, Outcome, Refusal, Unit};

@@ -1,15 +1,19 @@
 //! Tests of sessions. `order` tests the order of replies. The others run real sessions and real lanes against a
 //! model of PostgreSQL (`postgres`), and compare each client's replies with those on a direct connection: `world`
-//! has the lanes and the connections, `client` a client with its session, `connection` its connection, `environment` the gateway around a session, `waits` what sessions
-//! wait for, `cancelling` the cancel requests, `lane` the I/O of a lane, `replicas` the standbys, `listener` the shared listening connection,
-//! `program` and `copies` the messages of clients, `statements`, `transaction` and `notify` the model's statements, `random` the comparison,
-//! `handover` the state that sessions leave (`state_left`), `forgotten` statements that triggers remove, `kept` the commands that the gateway answers, `leaving` the ends of sessions, and `count` the effects of acknowledged units.
+//! has the lanes and the connections, `client` a client with its session, `connection` its connection, `environment` the
+//! gateway around a session, `envelope` a unit between session and lane, `waits` what sessions wait for, `cancelling` the
+//! cancel requests, `lane` the I/O of a lane, `replicas` the standbys, `listener` the shared listening connection,
+//! `program` and `copies` the messages of clients, `statements`, `transaction` and `notify` the model's statements,
+//! `random` the comparison, `handover` the state that sessions leave (`state_left`), `forgotten` statements that triggers
+//! remove, `kept` the commands that the gateway answers, `leaving` the ends of sessions, and `count` the effects of
+//! acknowledged units.
 
 mod cancelling;
 mod client;
 mod connection;
 mod copies;
 mod count;
+mod envelope;
 mod environment;
 mod forgotten;
 mod handover;

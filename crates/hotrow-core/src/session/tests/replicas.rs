@@ -3,7 +3,8 @@
 
 use std::cell::RefCell;
 
-use super::environment::{LANES, SimEnvelope};
+use super::envelope::SimEnvelope;
+use super::environment::LANES;
 use super::postgres::Database;
 use super::waits::Wait;
 use super::world::World;

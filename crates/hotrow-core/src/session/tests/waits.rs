@@ -4,7 +4,8 @@
 use bytes::BytesMut;
 use hotrow_wire::backend::Problem;
 
-use super::environment::{BOXES, SimEnvelope, SimPlace};
+use super::envelope::SimEnvelope;
+use super::environment::{BOXES, SimPlace};
 use super::leaving::Fate;
 use super::program::BOX;
 use super::replicas::Search;
