@@ -46,6 +46,8 @@ pub struct Server {
     pub log: Option<Log>,
     /// The lane's mark. `None` if the schema pack is not installed for the role.
     pub mark: Option<Mark>,
+    /// A transaction here can have parts on other servers, which commit before it (Citus).
+    pub has_parts: bool,
 }
 
 /// A lane's mark when a connection took it.
@@ -181,6 +183,12 @@ pub enum XactStatus {
     InRecovery,
 }
 
+/// Whether a transaction that this server has rolled back has left nothing on other servers. The server ends the parts of a
+/// transaction with it, unless it crashes after they are committed.
+pub fn rolls_back_all(server: Option<&Server>, continuity: Continuity) -> bool {
+    continuity == Continuity::SameLife || server.is_some_and(|server| !server.has_parts)
+}
+
 /// The outcome to trust for this ID. `None` if the query must be repeated.
 pub fn believe(id: u64, status: XactStatus, continuity: Continuity) -> Option<Outcome> {
     match (status, continuity) {
@@ -202,5 +210,4 @@ pub fn believe_none_committed(none_is_committed: bool) -> Outcome {
 }
 
 #[cfg(test)]
-#[path = "witness_tests.rs"]
 mod tests;

@@ -11,4 +11,6 @@
 -- query.
 select pg_catalog.set_config('statement_timeout', $1, false),
        pg_catalog.set_config('enable_seqscan', 'off', false),
-       pg_catalog.set_config('jit', 'off', false)
+       pg_catalog.set_config('jit', 'off', false),
+       -- Whether the library of Citus is loaded, which cannot change before the server starts again.
+       pg_catalog.current_setting('citus.shard_count', true) is not null

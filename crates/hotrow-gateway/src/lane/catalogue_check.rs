@@ -156,9 +156,9 @@ impl CatalogueCheck {
             BatchEnd {
                 checks,
                 is_there: true,
-                in_block: shards.is_some(),
                 on_replica,
                 generation: self.generation,
+                ..BatchEnd::default()
             },
             if is_new { 2 } else { 0 },
         )

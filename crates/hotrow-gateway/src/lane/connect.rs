@@ -101,6 +101,11 @@ impl LaneConnection {
         }
     }
 
+    /// Whether batches on the connection that is up need a BEGIN and a COMMIT of their own.
+    pub fn needs_block(&self) -> bool {
+        matches!(&self.state, State::Up { server: Some(Server { has_parts: true, .. }), .. })
+    }
+
     /// Batches no longer set the mark, so it proves nothing about them.
     pub fn forget_mark(&mut self) {
         let current = match &mut self.state {
@@ -130,6 +135,7 @@ impl LaneConnection {
         if let State::Up { upstream, server, _gauge } = std::mem::replace(&mut self.state, State::Down) {
             let continuity = Continuity::for_doubt(doubt, self.server.as_ref(), server.as_ref());
             let question = witness::question(doubt, self.server.as_ref(), continuity);
+            let rolls_back_all = witness::rolls_back_all(self.server.as_ref(), continuity);
             let deadline = Instant::now() + self.context.config().resolve_timeout();
             tracing::warn!(
                 ?question,
@@ -138,10 +144,14 @@ impl LaneConnection {
                 server = %upstream.address,
                 "a connection was lost during a commit: asking for the outcome"
             );
-            self.state = State::Resolving {
-                resolving: Box::pin(ask(*upstream, question, continuity, deadline)),
-                server,
-            };
+            let asked = ask(*upstream, question, continuity, deadline);
+            let resolving = Box::pin(async move {
+                match asked.await {
+                    (upstream, Outcome::Aborted) if !rolls_back_all => (upstream, Outcome::Unknown),
+                    known => known,
+                }
+            });
+            self.state = State::Resolving { resolving, server };
         }
     }
 
@@ -270,7 +280,11 @@ async fn make(
         server.mark = find_mark(&mut upstream, &context, mark, in_doubt).await?;
     }
     let timeout = context.statement_timeout().as_millis().to_string();
-    upstream.query(include_str!("../../sql/lane_settings.sql"), &[&timeout]).await?;
+    let rows = upstream.query(include_str!("../../sql/lane_settings.sql"), &[&timeout]).await?;
+    if let Some(server) = &mut server {
+        let has_citus = rows.first().and_then(|row| row.last()?.as_deref()) != Some("f");
+        server.has_parts = has_citus && context.node.is_none();
+    }
     Ok((upstream, server))
 }
 
@@ -279,7 +293,7 @@ async fn identify(upstream: &mut Upstream) -> Result<Option<Server>, Error> {
     let life = first(upstream.query(include_str!("../../sql/server_life.sql"), &[]).await?);
     let cluster = if_allowed(upstream, include_str!("../../sql/cluster.sql"), &[]).await?.and_then(first);
     let log = if_allowed(upstream, include_str!("../../sql/log_position.sql"), &[]).await?.and_then(log);
-    Ok(life.map(|life| Server { life, cluster, log, mark: None }))
+    Ok(life.map(|life| Server { life, cluster, log, mark: None, has_parts: true }))
 }
 
 /// The mark of an earlier connection if possible, else a new one. None if the schema pack is missing or the role cannot

@@ -1,5 +1,5 @@
-//! The I/O around a lane's state machine: carries bytes between its connection and the mailboxes, and decides nothing.
-//! Each lane has one task.
+//! The I/O of a lane: its task carries bytes between the connection and the mailboxes. The lane's state machine decides. The
+//! task itself only rejects units whose estimated wait is too long. Each lane has one task.
 
 mod catalogue_check;
 mod connect;
@@ -111,7 +111,7 @@ struct Task {
     executed: Option<Instant>,
     slow_timer: SlowTimer,
     hold_timer: HoldTimer,
-    /// A batch has run a statement of the time before a definition changed.
+    /// A batch has run a statement that was analysed before a definition changed.
     runs_outdated: bool,
     waiting: WaitingUnits,
 }
@@ -133,7 +133,7 @@ impl Task {
                     if let Some(upstream) = self.connection.upstream() {
                         self.context.note_settings(&upstream.parameters);
                     }
-                    self.writer.reset(self.connection.mark());
+                    self.writer.reset(self.connection.mark(), self.connection.needs_block());
                     self.replies.reset();
                     self.step(Event::Connected);
                     self.settle();
@@ -157,7 +157,7 @@ impl Task {
     fn close(&mut self) {
         tracing::debug!(lane = self.index, kind = ?self.kind, "an unused connection of a lane is closed");
         self.connection.close();
-        self.writer.reset(None);
+        self.writer.reset(None, false);
         self.step(Event::Lost);
     }
 
@@ -251,7 +251,7 @@ impl Task {
             "a lane has lost its connection to the server"
         );
         self.answers.extend(self.replies.cut_off(self.core.under_way().front().map(|batch| batch.number)));
-        self.writer.reset(None);
+        self.writer.reset(None, false);
         self.slow_batch_over();
         self.executed = None;
         self.ask_replica_soon(true);

@@ -42,6 +42,8 @@ pub struct Writer {
     batch_ends: VecDeque<(u64, BatchEnd)>,
     /// The check at the beginning of a batch on a replica is prepared.
     checks_replica: bool,
+    /// Batches that write have a BEGIN and a COMMIT, also if no shard is known in them.
+    needs_block: bool,
 }
 
 /// Bytes that were put on the connection, and those that the system has taken.
@@ -70,8 +72,8 @@ impl SentBytes {
 
 impl Writer {
     /// For a new connection, or none: nothing was put on it.
-    pub fn reset(&mut self, mark: Option<String>) {
-        *self = Writer { catalogue_check: CatalogueCheck::with_mark(mark), ..Writer::default() };
+    pub fn reset(&mut self, mark: Option<String>, needs_block: bool) {
+        *self = Writer { catalogue_check: CatalogueCheck::with_mark(mark), needs_block, ..Writer::default() };
     }
 
     /// Puts a batch on the connection.
@@ -88,7 +90,8 @@ impl Writer {
             put_close(statement_name(statement).as_bytes(), &mut upstream.output);
         }
         let shards = shards(batch);
-        if shards.is_some() {
+        let in_block = shards.is_some() || self.needs_block && kind == LaneKind::Write;
+        if in_block {
             self.put_command("begin", batch.number, &mut upstream.output);
         }
         if context.replica.is_some() {
@@ -112,8 +115,9 @@ impl Writer {
                 units => self.put_merged(units, &context.statements, batch.number, upstream),
             }
         }
-        let (end, parses) =
+        let (mut end, parses) =
             self.catalogue_check.put(batch, kind, context, shards.as_deref(), &mut upstream.output);
+        end.in_block = in_block;
         self.parses.extend(std::iter::repeat_n((batch.number, END), parses));
         self.batch_ends.push_back((batch.number, end));
         if kind == LaneKind::Write {
@@ -133,7 +137,7 @@ impl Writer {
     }
 
     /// BEGIN or COMMIT. Citus takes the messages up to a Sync for one transaction only if there is a BEGIN. Without it, a
-    /// statement whose shard has moved to another node would be committed there at once.
+    /// statement whose shard has moved to another node, or whose table has become distributed, would be committed there at once.
     fn put_command(&mut self, text: &str, batch: u64, out: &mut BytesMut) {
         Parse { name: b"", text: text.as_bytes(), types: &[] }.put(out);
         self.parses.push_back((batch, END));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hotrow_testkit::{config, connect, rows, sqlstate, until};
+use hotrow_testkit::{Gateway, config, connect, rows, sqlstate, until, value};
 
 use crate::Stage;
 
@@ -117,4 +117,67 @@ async fn a_privilege_that_only_the_coordinator_has_revoked_is_revoked() {
         Err(error) => sqlstate(&error) == "42501",
     })
     .await;
+}
+
+/// Until the lanes notice, their prepared statements are planned for a table of the coordinator.
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_on_a_table_that_has_just_become_distributed_run_once() {
+    let Some(stage) = Stage::new(TABLES).await else { return };
+    let without_lanes = Gateway::in_front_of(&stage.cluster.coordinator.url(), &[]);
+    let mut round = 0;
+    for gateway in [&stage.gateway, &without_lanes] {
+        for distributes in ["create_distributed_table($, 'id')", "create_distributed_table($, null)"] {
+            for statement in [
+                "update $ set n = n + 1 where id = 1 returning n",
+                "insert into $ values (2, 7) returning n",
+                "insert into $ values (1, 0) on conflict (id) do update set n = $.n + 1 returning n",
+                "delete from $ where id = 1 returning n",
+            ] {
+                round += 1;
+                let table = format!("late_{round}");
+                let of_table = |text: &str| text.replace('$', &table);
+                stage
+                    .direct
+                    .batch_execute(&of_table(
+                        "create table $ (id bigint primary key, n int); insert into $ values (1, 0)",
+                    ))
+                    .await
+                    .unwrap();
+                let client = connect(&gateway.config()).await;
+                for warm in 1..=5 {
+                    for text in [
+                        "update $ set n = n + 1 where id = 1 returning n",
+                        "insert into $ values (2, 7) returning n",
+                        "delete from $ where id = 2 returning n",
+                        "insert into $ values (1, 0) on conflict (id) do update set n = $.n + 1 returning n",
+                        "delete from $ where id = 3 returning n",
+                    ] {
+                        client
+                            .simple_query(&of_table(text))
+                            .await
+                            .unwrap_or_else(|error| panic!("{warm}: {error}"));
+                    }
+                }
+                let quoted = format!("'{table}'");
+                stage
+                    .direct
+                    .batch_execute(&format!("select {}", distributes.replace('$', &quoted)))
+                    .await
+                    .unwrap();
+                let told = value(&client, &of_table(statement)).await;
+                let left = value(
+                    &stage.direct,
+                    &of_table("select string_agg(id || '=' || n, ' ' order by id) from $"),
+                )
+                .await;
+                let due = match statement.split(' ').next().unwrap() {
+                    "update" => ("11", "1=11"),
+                    "delete" => ("10", ""),
+                    _ if statement.contains("conflict") => ("11", "1=11"),
+                    _ => ("7", "1=10 2=7"),
+                };
+                assert_eq!((told.as_str(), left.as_str()), due, "{statement} after {distributes}");
+            }
+        }
+    }
 }

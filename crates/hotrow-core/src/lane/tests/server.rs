@@ -129,7 +129,8 @@ impl Server {
         };
         let at = |mark| self.marks.get(&mark).and_then(|marks| marks.last()).map_or(0, |marked| marked.at);
         let mark = mark.map(|mark| Mark { name: mark.to_string(), at: at(mark) });
-        Identity { life: self.crashes.to_string(), cluster: Some("c".to_owned()), log: Some(log), mark }
+        let (life, cluster) = (self.crashes.to_string(), Some("c".to_owned()));
+        Identity { life, cluster, log: Some(log), mark, has_parts: false }
     }
 
     /// The server crashes and restarts immediately. Of the log's end that no client waited for, this number
