@@ -103,7 +103,8 @@ fn function(why: &str) -> Option<&'static str> {
     Some(match why {
         "is user-defined and not proven to use its arguments only" | "is not known to be harmless" => CODE,
         "has no merge rule that matches this call" => {
-            "add a merge rule for the function (docs/merge-rules.md), and call it with all required arguments"
+            "add a merge rule for the function (docs/merge-rules.md), call it with all required arguments, and let the role \
+             execute it and its batch twin (functions of the schema pack: grant hotrow_caller to the role)"
         }
         "depends on the transaction" | "depends on the connection" | "reads the session's settings" => {
             "send the value as a parameter"

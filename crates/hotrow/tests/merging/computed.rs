@@ -57,6 +57,7 @@ const ARGUMENTS: &[&str] = &[
     "s => $3::varchar(1)",
     "s => (not $2::int > 3 and true)::text",
     "n => case when $2::int % 4 = 0 then $2::int else 10 / ($2::int % 4) end",
+    "n => extract(day from '2020-02-29'::timestamp + interval '1 day' * $2::int)::bigint",
     "s => case $3 when 'a' then 'x' when 'b' then null else $1 end || $3",
     "n => array_length(array[$2::int, 7, $2::int], 1), s => ($3 in ('a', 'b') and $3 is not null)::text",
 ];

@@ -2,8 +2,8 @@
 //! with other names for its parameters. Whether its functions are harmless is judged elsewhere.
 
 use sqlparser::ast::{
-    CaseWhen, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Interval,
-    UnaryOperator, Value,
+    CaseWhen, CastKind, DataType, Expr, ExtractSyntax, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Interval, UnaryOperator, Value,
 };
 
 use crate::classify::read::candidate::Part;
@@ -76,6 +76,11 @@ impl Writer {
             Expr::Array(array) if array.named => self.list("array[", &array.elem, "]"),
             Expr::Case { operand, conditions, else_result, case_token: _, end_token: _ } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref())
+            }
+            Expr::Extract { field, expr, syntax: ExtractSyntax::From } => {
+                let field = field.to_string();
+                let is_word = field.chars().all(|c| c.is_ascii_alphabetic());
+                is_word.then(|| self.between(&format!("extract({field} from "), expr, ")"))?
             }
             Expr::Function(function) => self.function(function),
             Expr::Value(value) => self.value(&value.value),

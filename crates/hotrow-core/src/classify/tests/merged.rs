@@ -432,6 +432,8 @@ fn expressions_that_cannot_be_computed_exactly_are_not_merged() {
         ("$1, \"length\"($1)", &[25], "passed"),
         ("$1, array_length(array[$2, 1], 1)", &[25, 20], "merged"),
         ("$1, array_length(array[stock], 1)", &[25, 20], "passed"),
+        ("$1, extract(epoch from now())::bigint", &[25], "merged"),
+        ("$1, extract('epoch' from now())::bigint", &[25], "passed"),
         ("$1, (hotrow.increment($1, 1)).value", &[25], "passed"),
         ("$1, hotrow.increment($1, 1)", &[25], "passed"),
     ] {
