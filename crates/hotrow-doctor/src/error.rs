@@ -5,6 +5,9 @@ use std::path::PathBuf;
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The URL of the server.
+    #[error("{0}")]
+    Url(#[from] hotrow_gateway::config::UpstreamError),
     /// The server cannot be reached.
     #[error(
         "cannot connect to the server: {0}; check that the server runs, and address, user and password in --upstream"

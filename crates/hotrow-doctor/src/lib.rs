@@ -38,9 +38,16 @@ use std::time::Duration;
 pub use args::Args;
 pub use diagnosis::{Diagnosis, diagnose};
 pub use error::Error;
+use hotrow_gateway::config::UpstreamConfig;
 pub use recording::Recording;
 pub use report::Report;
 pub use watch::{ServerNow, Watch};
+
+/// Checks the server's URL, without a connection.
+pub fn check(args: &Args) -> Result<(), Error> {
+    args.upstream.parse::<UpstreamConfig>()?;
+    Ok(())
+}
 
 /// Examines the server. The files of the arguments are written.
 pub async fn run(args: &Args) -> Result<Report, Error> {

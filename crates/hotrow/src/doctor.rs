@@ -8,6 +8,7 @@ use hotrow_doctor::report::text::text;
 /// Runs the command. The exit status is 0 if there is a report, whatever it says.
 pub fn run(args: &hotrow_doctor::Args) -> Result<ExitCode, hotrow_doctor::Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    hotrow_doctor::check(args)?;
     eprintln!("hotrow: examining the server for {} seconds", args.seconds);
     let report = runtime.block_on(hotrow_doctor::run(args))?;
     // A reader such as `head` may close standard output.

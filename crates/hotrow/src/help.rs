@@ -46,7 +46,7 @@ const SERVERS: &str = "\nInstead of upstream the file can have [[server]] and [[
      server = \"shop\"                # the name of a [[server]] table\n  \
      database = \"shop_live\"         # the name at the server; the same name if omitted\n  \
      user = \"app\"                   # the user of all clients at the server; each client's own user if omitted\n  \
-     password = \"...\"               # the password of that user, if users_file does not have it\n\n\
+     password = \"...\"               # its password, if neither url nor users_file has it\n\n\
      HTTP, and log-ins to the console, use the first [[database]] table.\n";
 
 fn config() -> String {

@@ -61,7 +61,17 @@ enum Subcommands {
 }
 
 fn main() -> ExitCode {
-    let result: Result<ExitCode, Box<dyn std::error::Error>> = match Command::parse().command {
+    let command = Command::parse().command;
+    run(command).unwrap_or_else(|error| {
+        eprintln!("hotrow: {}", visible_lines(&error.to_string()));
+        ExitCode::FAILURE
+    })
+}
+
+fn run(command: Subcommands) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let names: Vec<String> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
+    settings::environment::check_names(names.iter().map(String::as_str))?;
+    match command {
         Subcommands::Demo(args) => demo::run(args).map_err(Into::into),
         Subcommands::Serve(args) => serve::run(*args).map_err(Into::into),
         Subcommands::Convert(args) => convert::run(args).map_err(Into::into),
@@ -72,11 +82,7 @@ fn main() -> ExitCode {
         Subcommands::Verify(args) => verify::run(args).map_err(Into::into),
         Subcommands::Bench(args) => bench::run(args).map_err(Into::into),
         Subcommands::Help(args) => help::run::<Command>(&args).map_err(Into::into),
-    };
-    result.unwrap_or_else(|error| {
-        eprintln!("hotrow: {}", visible_lines(&error.to_string()));
-        ExitCode::FAILURE
-    })
+    }
 }
 
 /// A text of several lines for a terminal. Messages of a server can be in it.

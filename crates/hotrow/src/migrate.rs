@@ -23,7 +23,8 @@ pub struct Args {
     /// Compare the installed pack with this program; the exit status is 0 if they agree, else 1
     ///
     /// The comparison covers the list of migrations, each function of the pack (text, settings, owner, rights to call it), also
-    /// of each shard of a distributed pack and on each node, and the role with its grants. It does not cover tables, settings, merge rules, or other objects in the schema.
+    /// of each shard of a distributed pack and on each node, and the role with its grants. It does not cover tables, settings,
+    /// merge rules, or other objects in the schema.
     #[arg(long)]
     check: bool,
     /// Distribute counters, sales, queues and feeds over the nodes of a cluster of Citus 12 or later

@@ -1,7 +1,7 @@
 //! The settings: one list with each setting's flag, environment variable, name in the file, default, unit and meaning. A
 //! flag takes precedence over the environment, the environment over the file, and the file over the default.
 
-mod environment;
+pub mod environment;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,8 @@ pub enum Error {
     Environment(#[from] environment::Error),
     /// No server is named.
     #[error(
-        "no server is named: name one with --upstream, for example --upstream postgres://127.0.0.1:5432 (or HOTROW_UPSTREAM, or upstream in the file), or several with [[server]] and [[database]] tables in the file"
+        "no server is named: name one with --upstream, for example --upstream postgres://127.0.0.1:5432 \
+         (or HOTROW_UPSTREAM, or upstream in the file), or several with [[server]] and [[database]] tables in the file"
     )]
     NoUpstream,
     /// A server for all databases, and tables.

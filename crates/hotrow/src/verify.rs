@@ -48,7 +48,7 @@ const STATEMENTS: [&str; 7] = [
     include_str!("../sql/verify_feeds.sql"),
 ];
 
-/// How often a shard is read in all. Its history can be rotated while it is read.
+/// Maximum number of attempts to read a shard. Its history can be rotated while it is read.
 const ATTEMPTS: usize = 3;
 
 /// Runs the command.
@@ -59,7 +59,7 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
         let mut report = Report::default();
         let shards = hotrow_sql::shards(&client).await?;
         let snapshot = Snapshot::begin(&mut client, OWN).await?;
-        // The own tables of a distributed pack have the rows of the time before the distribution, which no call uses.
+        // A distributed pack's original tables have the rows of the time before the distribution, which no call uses.
         if shards.is_none() {
             check(&snapshot, &mut report).await?;
         }

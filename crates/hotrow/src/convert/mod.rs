@@ -53,6 +53,11 @@ pub enum Error {
         /// The system's error.
         error: std::io::Error,
     },
+    /// A file that would be replaced.
+    #[error(
+        "{} exists, and nothing was written: move it away, or name a file in another folder with --output", .0.display()
+    )]
+    Exists(PathBuf),
     /// PgBouncer's file.
     #[error("{}: {error}", path.display())]
     Ini {
@@ -113,6 +118,9 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
     match args.output {
         Some(output) => {
             files.push((output, settings));
+            if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
+                return Err(Error::Exists(path.clone()));
+            }
             files.iter().try_for_each(|(path, text)| write(path, text))?;
         }
         None => {
@@ -168,7 +176,7 @@ fn from_pgbouncer(path: &Path, text: &str) -> Result<Converted, Error> {
 
 /// Writes a file that other users cannot read: it can have passwords.
 fn write(path: &Path, text: &str) -> Result<(), Error> {
-    let written = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    let written = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let written = written.and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| Error::Write { path: path.to_owned(), error })
 }

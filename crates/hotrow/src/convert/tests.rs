@@ -129,7 +129,7 @@ fn every_key_of_pgbouncer_is_converted_or_has_advice() {
 }
 
 #[test]
-fn a_small_file_of_pgbouncer_needs_only_what_it_says() {
+fn a_minimal_pgbouncer_file_is_converted_without_extra_settings() {
     let converted = from_ini(include_str!("samples/small.ini"));
     let config = load(&converted);
     assert_eq!(route(&config, "template1"), "localhost:5432/template1 -");

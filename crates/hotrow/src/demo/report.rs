@@ -152,7 +152,11 @@ impl Check {
         let (acknowledged, sold) = (HumanCount(self.acknowledged), HumanCount(self.sold.unsigned_abs()));
         writeln!(out, "  {} {acknowledged} sales acknowledged, {sold} in the table", mark(told))?;
         match incomplete {
-            0 => writeln!(out, "  {} stock + sold = initial stock, in all {rounds} rounds", mark(true))?,
+            0 => writeln!(
+                out,
+                "  {} stock + sold = initial stock, in all {rounds} rounds with the rush",
+                mark(true)
+            )?,
             _ => writeln!(
                 out,
                 "  {} stock + sold is not the initial stock in {incomplete} rounds",

@@ -89,12 +89,17 @@ pub fn read<T: Value>(
 impl Settings {
     /// These settings, and those of the environment for the rest.
     pub fn or_environment(self, environment: &[(String, String)]) -> Result<Self, Error> {
-        let known = Settings::variables();
-        let mut names = environment.iter().map(|(name, _)| name);
-        match names.find(|name| is_ours(name) && !known.contains(&name.as_str())) {
-            Some(name) => Err(Error::Unknown(name.clone())),
-            None => self.or_variables(environment),
-        }
+        check_names(environment.iter().map(|(name, _)| name.as_str()))?;
+        self.or_variables(environment)
+    }
+}
+
+/// Whether all variables that begin as settings do are settings.
+pub fn check_names<'n>(mut names: impl Iterator<Item = &'n str>) -> Result<(), Error> {
+    let known = Settings::variables();
+    match names.find(|name| is_ours(name) && !known.contains(name)) {
+        Some(name) => Err(Error::Unknown(name.to_owned())),
+        None => Ok(()),
     }
 }
 

@@ -98,7 +98,18 @@ pub(super) fn marker_of(technique: &str, position: usize) -> Marker {
 
 /// The title of a technique: its name in words.
 pub(super) fn title_of(technique: &str) -> String {
-    let words = technique.split('-').map(|word| match word {
+    let plain = match technique {
+        "advisory" => "advisory-lock",
+        "app-batching" => "application batching",
+        "app-batching-log" => "application batching, log",
+        "nowait" => "NOWAIT",
+        "pack-direct" => "schema pack, direct",
+        "skip-locked" => "SKIP LOCKED",
+        "try-lock" => "advisory lock, no wait",
+        "units" => "one row for each unit",
+        other => other,
+    };
+    let words = plain.split('-').map(|word| match word {
         "hotrow" => "Hotrow",
         "pgbouncer" => "PgBouncer",
         "redis" => "Redis",
