@@ -21,7 +21,7 @@
 //! | `replica` | which replica a session reads from, and what it must have replayed |
 //! | `reports` | when the log reports something that happens often |
 //! | `row_queue` | the transactions that work on the same rows |
-//! | `session` | the order of a client's units and of their replies |
+//! | `session` | what happens with each message of a client and of its server |
 //! | `settings` | the settings that clients have changed in their sessions |
 //! | `unit` | one client's transaction: its messages for the lane and its reply |
 //! | `untrusted` | texts of servers and clients in terminals, logs and suggested commands |

@@ -1,5 +1,5 @@
 //! The transactions of clients that work on the same rows. A few of them work at the server, the others wait in the
-//! gateway, first come, first served. Many backends that wait for one row's lock cost the server more than the work,
+//! gateway, in order of arrival. Many backends that wait for one row's lock cost the server more than the work,
 //! because each change of the row wakes all of them.
 //!
 //! A transaction that begins with work on a row queues for this row. The rows of later statements are not known when a
@@ -8,8 +8,9 @@
 //! row on which two others work already, and rises when one does not. There is no limit as long as none has met others.
 //!
 //! Some begin with the same statement and only read, or wait long for their clients. They do not compete with
-//! others and do not hold them up: a transaction that has not come to a row counts only in the proportion in which such transactions later do.
-//! The proportion is one of their times, so that one which thinks for a second weighs as much as a thousand quick ones.
+//! others and do not hold them up: a transaction that has not come to a row counts only as a fraction, which is the share
+//! of such transactions' time that later led to a row. Because it is a share of time, a transaction whose client thinks for a
+//! second weighs as much as a thousand quick ones.
 //!
 //! A transaction of isolation level REPEATABLE READ or SERIALIZABLE fails if another one commits a change of its row after its
 //! first statement has begun. So it begins only when no other one works on the row.
@@ -31,9 +32,9 @@ const AT_ROW_MAX: usize = 2;
 const PARTS: usize = 16;
 /// More are not limited.
 const LIMIT_MAX: usize = 128 * PARTS;
-/// Parts in which the weight of a transaction is counted that has not come to a row.
+/// Resolution of the weight of a transaction that has not reached a row.
 const WEIGHT: u64 = 1 << 10;
-/// One part in this many of the times is forgotten with each new one.
+/// Each new time decays the old sum by one part in this many.
 const DECAY: u64 = 64;
 
 /// Names a queue: the work that its transactions have in common.
@@ -66,7 +67,7 @@ struct State {
     at_server: usize,
     /// Those of them that have come to a row.
     at_rows: usize,
-    /// The number at the server above which others wait, in parts of one. None if none waits.
+    /// The number at the server above which others wait, in parts of one. `None` is no limit.
     limit: Option<usize>,
     /// Recent times, in microseconds, before transactions came to a row, and of transactions that came to none.
     to_row: u64,
@@ -87,7 +88,7 @@ struct Waiter {
 pub enum Meeting {
     /// It came to no row. It took so many microseconds.
     NoRow(u64),
-    /// It came to rows. So many other transactions worked on one of them at most.
+    /// It came to rows. This is the largest number of other transactions that it met on one row.
     Others(usize),
 }
 

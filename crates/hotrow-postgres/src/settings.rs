@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_would_open_the_server_or_lose_it_are_rejected() {
+    fn settings_that_would_expose_or_lose_the_server_are_rejected() {
         for (name, value) in
             [("LISTEN_addresses", "*"), ("port", "5432"), ("", "x"), ("a b", "x"), ("a", "x\nfsync = off")]
         {

@@ -170,7 +170,7 @@ mod tests {
     use crate::migrations::Migration;
 
     #[test]
-    fn every_function_of_the_migrations_has_the_form_that_is_read() {
+    fn every_function_of_the_migrations_can_be_parsed() {
         for Migration { area, name, file, .. } in MIGRATIONS {
             let rule = "begin the statement with `create function hotrow.` at the start of a line that is not the file's first, \
                 begin the body with ` as $$`, and end it with `$$;` on a line of its own";

@@ -1,4 +1,4 @@
--- Due notifications of an endpoint. A claim moves the time of the next look beyond the time limit of a delivery.
+-- Due notifications of an endpoint. A claim moves the time of the next attempt beyond the time limit of a delivery.
 update payments.notification n set tries = n.tries + 1, due_at = now() + interval '30 seconds',
     claimed_until = now() + interval '30 seconds'
 from (

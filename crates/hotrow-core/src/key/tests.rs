@@ -108,7 +108,7 @@ fn keys(spec: &KeySpec, params: &[Option<ParamValue<'static>>]) -> Option<Vec<Ke
 }
 
 #[test]
-fn each_row_of_a_list_has_the_key_that_it_has_alone() {
+fn a_row_has_the_same_key_in_a_list_as_alone() {
     let alone = |value| one(ValueForm::Integer, value);
     let mut expected = vec![alone(text(b"5")), alone(text(b"7"))];
     expected.sort();

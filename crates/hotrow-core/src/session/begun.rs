@@ -40,7 +40,7 @@ impl Answer {
 /// One format of results. It is valid for any number of columns, also for none.
 const FORMAT_BYTES: usize = 2;
 
-/// A text that is no statement. It appears in the server's log.
+/// A placeholder text, not a statement. It appears in the server's log.
 pub(in crate::session) const FAILING: &[u8] = b"hotrow_has_refused_an_earlier_statement_of_this_transaction";
 
 /// A transaction without a connection.

@@ -1,4 +1,4 @@
-//! Which statements have run on a connection, as far as it shows whether one text of SETs alone has decided on the settings.
+//! Which statements have run on a connection. The session uses this to tell whether a single text of SETs set all settings.
 
 /// The statements that have run on a connection since the session got it, or since the server last said which state is left.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! How long the lock of a hot row is held, by Little's law, and on what.
+//! How long the lock of a hot row is held, by Little's law, and what that time is spent on.
 
 use crate::diagnosis::blocking::Blocking;
 use crate::diagnosis::load::Class;

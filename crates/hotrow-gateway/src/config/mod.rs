@@ -42,7 +42,8 @@ pub struct UpstreamConfig {
 pub enum UpstreamError {
     /// It is neither a URL nor a keyword string.
     #[error(
-        "the upstream is neither a libpq URL nor a keyword string: {0}; write for example postgres://user@127.0.0.1:5432/shop or 'host=/run/postgresql user=shop'"
+        "the upstream is neither a libpq URL nor a keyword string: {0}; write for example \
+         postgres://user@127.0.0.1:5432/shop or 'host=/run/postgresql user=shop'"
     )]
     Syntax(String),
     /// It begins like a URL of something else than PostgreSQL, or like no URL at all.

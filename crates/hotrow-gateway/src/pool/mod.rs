@@ -62,13 +62,13 @@ pub struct Pool {
     /// Calls that found nothing and wait.
     pub waiting: WaitingCalls,
     held: Arc<HeldConnections>,
-    /// When the server last admitted the user, as far as is known, and the catalogue's epoch at that time.
+    /// When the server last admitted the user, and the catalogue's epoch at that time.
     logged_in: Lock<(Instant, u64)>,
     /// A client was admitted without a connection that proves its log-in.
     unproven: Notify,
     /// Held while a connection is made as a check.
     logging_in: tokio::sync::Mutex<()>,
-    /// Held while a question is under way for whose answer no client waits.
+    /// Its permit is held during a background query about a statement.
     asks_early: Arc<Semaphore>,
     clients: AtomicUsize,
     /// The number of its users.

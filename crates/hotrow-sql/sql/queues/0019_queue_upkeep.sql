@@ -1,7 +1,7 @@
 -- Queries about queues, and the ring that forgets old orders. Neither changes an order's state.
 
--- Returns when the order arrived that has waited longest after another one of its group, among a hundred groups. It reads the
--- second order of each group, because the first (except with priorities) is the one whose turn it is.
+-- Returns the arrival time of the order that has waited longest behind another order of its group, among a hundred groups. It
+-- reads the second order of each group, because the first (except with priorities) is the one whose turn it is.
 create function hotrow.oldest_aside(head hotrow.queue_head) returns timestamptz
 language sql stable as $$
     with recursive seen as (
@@ -309,7 +309,7 @@ begin
 end
 $$;
 
--- Returns orders of a part of the ring that have not been taken yet, `most` of them at most.
+-- Returns orders of a part of the ring that have not been taken yet, up to `most` of them.
 create function hotrow.orders_ahead(part smallint, most int)
 returns table (queue int, line smallint, place bigint, id bigint)
 language sql stable as $$
@@ -331,7 +331,7 @@ language sql stable as $$
     limit most
 $$;
 
--- Moves open orders from one part of the ring to another, `most` of them at most. Returns how many it found; if that is `most`,
+-- Moves open orders from one part of the ring to another, up to `most` of them. Returns how many it found; if that is `most`,
 -- there may be more. A run that is leased moves as a whole, because the rest of it is known by its place among all its orders.
 --
 -- It needs no lock: a reader sees an order in one of the two parts, never in both or in neither. If some of the orders are

@@ -45,7 +45,7 @@ begin
 end
 $$;
 
--- Returns the pieces that the buyers of a batch have of its items. The first call of each buyer and item keeps the value for
+-- Returns the units that the buyers of a batch have of its items. The first call of each buyer and item keeps the value for
 -- all calls of that pair: places has that call's number.
 create function hotrow.buyers_of(item text[], buyer text[], out places int[], out taken bigint[])
 language plpgsql as $$

@@ -1,4 +1,5 @@
-//! The text of one shard of a distributed pack: the tables, views and functions of all areas in a schema of their own. It is made from the migrations. This module asks no server.
+//! The text of one shard of a distributed pack: the tables, views and functions of all areas in a schema of their own.
+//! It is made from the migrations. This module asks no server.
 //!
 //! A function of a shard runs only on the node that has the shard. It names the tables there (`counter_102008`), not the
 //! distributed table (`counter`), so PostgreSQL itself plans its statements, and it may use whatever PostgreSQL can do. The

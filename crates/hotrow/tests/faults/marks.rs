@@ -77,7 +77,7 @@ fn a_batch_whose_backend_ended_before_its_last_statement_is_run_again() {
 
 /// A script that resets all sequences must not make the gateway conclude that a commit was lost.
 #[test]
-fn a_mark_that_was_set_back_causes_no_unit_to_run_twice() {
+fn no_unit_runs_twice_after_a_mark_was_set_back() {
     let mut stage = Stage::new("set_back");
     let mut direct = Line::connect(stage.server.port(), "set_back").unwrap().unwrap();
     stage.proxy.for_new(|| Some(CUT));
