@@ -24,6 +24,11 @@ pub struct Args {
 /// Why there is no explanation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// There is no statement.
+    #[error(
+        "the statement is empty: write it in quotes, for example \"update item set stock = stock - 1 where id = 7\""
+    )]
+    Empty,
     /// The settings.
     #[error(transparent)]
     Settings(#[from] settings::Error),
@@ -37,6 +42,9 @@ pub enum Error {
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode, Error> {
+    if args.sql.trim().is_empty() {
+        return Err(Error::Empty);
+    }
     let settings = Settings { upstream: Some(args.upstream), ..Settings::default() };
     let config: Config = settings.resolve(None)?.config;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -139,7 +139,7 @@ macro_rules! settings {
         pub struct Settings {
             $(
                 #[doc = $meaning]
-                #[arg(long, value_name = $unit)]
+                #[arg(long, value_name = $unit, value_parser = environment::flag::<$type>($unit))]
                 pub $name: Option<$type>,
             )*
             /// Settings of some databases and users, which only the file can have.

@@ -115,6 +115,10 @@ fn passed(reason: &Reason, leaves: &[&str], row: &str) -> String {
 }
 
 fn packed(packing: &Packing, literals: &[String]) -> String {
+    let node = packing.distribution.as_ref().map(|distribution| node(packing, distribution, literals));
+    if let Some(None) = node {
+        return on_several_nodes(packing, literals);
+    }
     let mut text = String::from(if packing.merging.is_some() { "merged\n" } else { "packed\n" });
     let lane = match packing.kind {
         LaneKind::Write => "writes",
@@ -129,14 +133,21 @@ fn packed(packing: &Packing, literals: &[String]) -> String {
     if packing.kind == LaneKind::Write {
         waits_for_row(&mut text, packing);
     }
-    if let Some(distribution) = &packing.distribution {
-        line(&mut text, "node", &node(packing, distribution, literals));
+    if let Some(Some(node)) = node {
+        line(&mut text, "node", &node);
         line(&mut text, "needs", "citus_lanes = true (docs/citus.md); without it, passed through");
     }
     if packing.is_plain_read() {
         line(&mut text, "replica", "runs on one in sessions with hotrow.reads = replica (docs/replicas.md)");
     }
     line(&mut text, "because", &packing.why);
+    text
+}
+
+fn on_several_nodes(packing: &Packing, literals: &[String]) -> String {
+    let mut text = String::from("passed through\n  reason    its rows are on several nodes\n");
+    contends_for(&mut text, packing, literals);
+    line(&mut text, "instead", "send a statement for the rows of each node");
     text
 }
 
@@ -171,23 +182,23 @@ fn waits_for_row(text: &mut String, packing: &Packing) {
     }
 }
 
-/// The node that runs a statement of a distributed table, and the shard there.
-fn node(packing: &Packing, distribution: &Distribution, literals: &[String]) -> String {
+/// The node that runs a statement of a distributed table, and the shard there. None if its rows are on several nodes.
+fn node(packing: &Packing, distribution: &Distribution, literals: &[String]) -> Option<String> {
     let param = |index: u16| {
         let literal = literals.get(usize::from(index))?;
         Some(ParamValue { format: Format::Text, bytes: literal.as_bytes() })
     };
     let shards = packing.key.as_ref().and_then(|key| distribution.shards(key, param)).unwrap_or_default();
     let Some(first) = shards.first() else {
-        return format!("the one that has the shard of the value of {}", distribution.column);
+        return Some(format!("the one that has the shard of the value of {}", distribution.column));
     };
     if shards.iter().any(|shard| shard.node != first.node) {
-        return "several: it runs at the pool's server".to_owned();
+        return None;
     }
     let numbers: BTreeSet<i64> = shards.iter().map(|shard| shard.id).collect();
     let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
     let address = distribution.node(first.node).map(|node| format!(" ({}:{})", node.host, node.port));
-    format!("{}{}, shard {}", first.node, address.unwrap_or_default(), numbers.join(", "))
+    Some(format!("{}{}, shard {}", first.node, address.unwrap_or_default(), numbers.join(", ")))
 }
 
 fn column(column: &KeyColumn, literals: &[String]) -> String {

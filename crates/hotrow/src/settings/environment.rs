@@ -75,6 +75,11 @@ impl Value for PathBuf {
     }
 }
 
+/// Reads the value of a flag.
+pub fn flag<T: Value>(unit: &'static str) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| text.parse().map_err(|_| format!("it must be {}; see: hotrow help config", T::expected(unit)))
+}
+
 /// Reads one variable of the environment.
 pub fn read<T: Value>(
     environment: &[(String, String)],

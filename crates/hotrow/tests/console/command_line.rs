@@ -111,6 +111,33 @@ fn an_error_about_an_invalid_upstream_has_an_example() {
 }
 
 #[test]
+fn an_invalid_flag_says_what_it_must_be() {
+    for (flags, part) in [
+        (["--lanes", "abc"], "it must be a whole number of connections"),
+        (["--pack", "perhaps"], "it must be true or false"),
+    ] {
+        let output = hotrow_testkit::hotrow().arg("serve").args(flags).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert_contains(&String::from_utf8(output.stderr).unwrap(), &[part, "hotrow help config"]);
+    }
+    assert_contains(&fails("postgres://127.0.0.1/x", &["explain", " "]), &["the statement is empty"]);
+}
+
+#[test]
+fn an_unknown_variable_is_an_error_of_every_command() {
+    for command in [&["explain", "select 1"][..], &["migrate", "--check"], &["verify"]] {
+        let output = hotrow_testkit::hotrow()
+            .args(command)
+            .args(["--upstream", &server().url()])
+            .env("HOTROW_LANE", "3")
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{command:?}");
+        assert_contains(&String::from_utf8(output.stderr).unwrap(), &["HOTROW_LANE is not a setting"]);
+    }
+}
+
+#[test]
 fn an_invalid_environment_variable_is_named() {
     for (variable, value, part) in [
         ("HOTROW_LANES", "abc", "HOTROW_LANES is \"abc\" and must be a whole number of connections"),

@@ -3,10 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use hotrow_testkit::{Gateway, config, connect, rows, server, until, value};
+use hotrow_testkit::{Gateway, config, connect, migrate, rows, server, until, value};
 use tokio_postgres::Client;
 
 use crate::compare::{Comparison, Difference, Verdict};
+use crate::generate;
 use crate::minimise::minimise;
 use crate::program::{Frame, NUMBER, Program, Step};
 use crate::run::{Patience, Target, play};
@@ -198,6 +199,8 @@ impl Side {
         for statement in DATABASE {
             client.batch_execute(statement).await.expect("the database can be set up");
         }
+        migrate(&format!("{}/{database}", server().url().trim_end_matches("/postgres")));
+        client.batch_execute(generate::ECHO).await.expect("the pack is installed");
         // These settings apply to later connections.
         let client = connect(&config).await;
         Self { database, client }

@@ -23,6 +23,20 @@ fn convert(stage: &Stage, name: &str, text: &str) -> (String, std::path::PathBuf
     (said, to)
 }
 
+#[test]
+fn a_file_that_exists_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("pgbouncer.ini"), folder.path().join("hotrow.toml"));
+    std::fs::write(&from, "[databases]\nshop = host=127.0.0.1\n").unwrap();
+    std::fs::write(&to, "mine").unwrap();
+    let output = hotrow().arg("convert").arg(&from).arg("--output").arg(&to).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("hotrow.toml exists, and nothing was written"), "{error}");
+    assert_eq!(std::fs::read_to_string(&to).unwrap(), "mine");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "no access file beside it");
+}
+
 /// A gateway with these settings, on a port of its own choice.
 fn start(file: &Path) -> Gateway {
     Gateway::with(&["--config", file.to_str().unwrap(), "--listen", "127.0.0.1:0"])

@@ -110,7 +110,6 @@ fn the_explanation_names_the_node_and_the_shards() {
         (&["7"], "2, shard 9"),
         (&["0", "7"], "2, shard 9"),
         (&["1", "-1", "1"], "1 (node1:5432), shard 8, 10"),
-        (&["1", "7"], "several: it runs at the pool's server"),
         (&[], "the one that has the shard of the value of id"),
     ] {
         let places: Vec<String> = (1..=values.len().max(1)).map(|place| format!("${place}")).collect();
@@ -123,4 +122,8 @@ fn the_explanation_names_the_node_and_the_shards() {
         assert!(text.contains(&format!("\n  node      {expected}\n")), "{values:?}: {text}");
         assert!(text.contains("citus_lanes = true"), "{text}");
     }
+    let analysis = analyse("update inv set stock = 1 where id in ($1, $2)");
+    let Analysis::Candidate(candidate) = &analysis else { panic!("no candidate") };
+    let text = explain(&analysis, Some(&decide(candidate, &facts, &[])), &["1", "7"].map(str::to_owned));
+    assert!(text.starts_with("passed through\n  reason    its rows are on several nodes\n"), "{text}");
 }

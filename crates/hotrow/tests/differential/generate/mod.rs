@@ -1,5 +1,6 @@
 //! Makes a program from a seed. Each class of programs has a file. This file contains the code that they share.
 
+mod calls;
 mod casts;
 mod constants;
 mod copies;
@@ -30,6 +31,8 @@ mod with;
 
 use std::collections::BTreeMap;
 
+pub use calls::ECHO;
+
 use crate::program::{Frame, NUMBER, Program, Step};
 
 /// A kind of program.
@@ -47,6 +50,7 @@ pub const CLASSES: &[Class] = &[
     class("partitions", 40, partitions::write),
     class("views", 40, views::write),
     class("with", 40, with::write),
+    class("calls", 40, calls::write),
     class("spellings", 40, spellings::write),
     class("statements", 40, statements::write),
     class("notify", 20, notify::write),
