@@ -67,9 +67,16 @@ mod tests {
     #[test]
     fn every_technique_with_a_figure_is_labelled() {
         let texts = texts(&render(&sample::report()));
-        for label in
-            ["Updates of one row", "direct", "try lock", "Hotrow", "select 1", "1", "64", "done per second"]
-        {
+        for label in [
+            "Updates of one row",
+            "direct",
+            "advisory lock, no wait",
+            "Hotrow",
+            "select 1",
+            "1",
+            "64",
+            "done per second",
+        ] {
             assert!(texts.iter().any(|text| text == label), "{label} is missing: {texts:?}");
         }
     }

@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn titles_are_words() {
         assert_eq!(title_of("hotrow-tls"), "Hotrow TLS");
-        assert_eq!(title_of("try-lock"), "try lock");
+        assert_eq!(title_of("try-lock"), "advisory lock, no wait");
         let titles = titles_of("Updates of one row: updates per second");
         assert_eq!(titles, ("Updates of one row".to_owned(), "Updates per second".to_owned()));
     }

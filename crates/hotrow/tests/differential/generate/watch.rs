@@ -20,7 +20,8 @@ const QUERIES: &[&str] = &[
     "select current_user, session_user",
     "select current_schemas(false)",
     "select count(*) from pg_locks where locktype = 'advisory'
-        and database = (select oid from pg_database where datname = current_database())",
+        and database = (select oid from pg_database where datname = current_database())
+        and pid not in (select pid from pg_stat_activity where application_name like 'hotrow %')",
     "select count(*) from pg_class where relnamespace = pg_my_temp_schema()",
     "select count(*) from pg_cursors",
     "select * from pg_listening_channels() order by 1",
