@@ -220,7 +220,7 @@ fn resolve(args: &Args) -> Result<Resolved, settings::Error> {
     let environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let environment: Vec<(String, String)> = environment.collect();
-    args.settings.clone().or_environment(&environment)?.resolve(args.config.as_deref())
+    args.settings.clone().or_variables(&environment)?.resolve(args.config.as_deref())
 }
 
 /// Reads the settings again and applies them. An error is logged and returned.

@@ -161,7 +161,7 @@ macro_rules! settings {
             }
 
             /// These settings, and the variables of the environment for the rest.
-            fn or_variables(self, environment: &[(String, String)]) -> Result<Self, environment::Error> {
+            pub fn or_variables(self, environment: &[(String, String)]) -> Result<Self, environment::Error> {
                 Ok(Settings {
                     $($name: match self.$name {
                         Some(value) => Some(value),

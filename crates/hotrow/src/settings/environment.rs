@@ -91,14 +91,6 @@ pub fn read<T: Value>(
     value.parse().map(Some).map_err(wrong)
 }
 
-impl Settings {
-    /// These settings, and those of the environment for the rest.
-    pub fn or_environment(self, environment: &[(String, String)]) -> Result<Self, Error> {
-        check_names(environment.iter().map(|(name, _)| name.as_str()))?;
-        self.or_variables(environment)
-    }
-}
-
 /// Whether all variables that begin as settings do are settings.
 pub fn check_names<'n>(mut names: impl Iterator<Item = &'n str>) -> Result<(), Error> {
     let known = Settings::variables();
@@ -159,7 +151,8 @@ mod tests {
     fn with(variables: &[(&str, &str)]) -> Result<Settings, Error> {
         let variables: Vec<_> =
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Settings { held_wait_ms: Some(7), ..Settings::default() }.or_environment(&variables)
+        check_names(variables.iter().map(|(name, _)| name.as_str()))?;
+        Settings { held_wait_ms: Some(7), ..Settings::default() }.or_variables(&variables)
     }
 
     #[test]
