@@ -17,7 +17,6 @@
 //! | `limits` | every bound |
 //! | `normalise` | the shape of a statement: its text with parameters for literals |
 //! | `notifications` | the sessions that share one listening connection |
-//! | `pace` | the estimated wait in a lane |
 //! | `replica` | which replica a session reads from, and what it must have replayed |
 //! | `reports` | when the log reports something that happens often |
 //! | `row_queue` | the transactions that work on the same rows |
@@ -41,7 +40,6 @@ pub mod latencies;
 pub mod limits;
 pub mod normalise;
 pub mod notifications;
-pub mod pace;
 pub mod replica;
 pub mod reports;
 pub mod row_queue;

@@ -12,7 +12,7 @@ use super::world::{Arrivals, Machines, Observed, Way, World};
 use fastrand::Rng;
 use hotrow_core::affinity::Affinity;
 use hotrow_core::key::Key;
-use hotrow_core::lane::{Action, Event, Lane, Unit};
+use hotrow_core::lane::{Action, Event, Lane, Times, Unit};
 use hotrow_core::limits;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -308,7 +308,7 @@ impl Simulation<'_> {
             }
             Step::Ready(lane) => {
                 let took = Duration::from_nanos(self.now - self.lanes[lane].identified);
-                self.step(lane, Event::CommitTook(took));
+                self.step(lane, Event::Took(Times { commit: Some(took), ..Times::default() }));
                 self.step(lane, Event::Ready);
             }
             Step::HoldOver(lane) => self.step(lane, Event::HoldOver),
@@ -415,6 +415,7 @@ fn unit(place: usize, key: Key) -> Unit<usize> {
         rows_per_commit: ROWS_PER_COMMIT,
         merge: None,
         may_wait: false,
+        has_waited: false,
         lockable: true,
         statements: 1,
         claims: Box::new([]),

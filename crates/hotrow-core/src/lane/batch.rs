@@ -1,6 +1,7 @@
 //! One batch: the units that a lane commits together, and the server's progress with them.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use super::{Failure, Unit};
 use crate::key::Key;
@@ -40,6 +41,15 @@ impl Changes {
     }
 }
 
+/// How long the server has taken for a batch, since it was written or since the end of the one before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Until its transaction's ID arrived, or until its end if it has not arrived.
+    pub execution: Duration,
+    /// From there to the end of the commit.
+    pub commit: Option<Duration>,
+}
+
 /// A batch under way.
 #[derive(Debug)]
 pub struct Batch<P> {
@@ -48,7 +58,9 @@ pub struct Batch<P> {
     /// Its units in the order in which they run.
     pub units: Vec<Unit<P>>,
     /// Whether other units had to wait for the next batch.
-    pub others_wait: bool,
+    pub(super) others_wait: bool,
+    /// Whether its statements took too long for a lane.
+    pub is_too_slow: bool,
     /// Number of replies that the server owes. A merged call stands for several units, and a unit can have
     /// several statements.
     pub call_count: usize,
@@ -89,11 +101,13 @@ impl<P> Batch<P> {
         self.xid == Xid::NothingWritten && self.changes == Changes::Rows
     }
 
-    pub(super) fn new(number: u64, units: Vec<Unit<P>>, others_wait: bool) -> Self {
+    /// A batch that is not sent yet.
+    pub fn new(number: u64, units: Vec<Unit<P>>, others_wait: bool) -> Self {
         let mut batch = Batch {
             number,
             units,
             others_wait,
+            is_too_slow: false,
             call_count: 0,
             ahead: Vec::new(),
             locked: 0,

@@ -14,6 +14,7 @@ mod batch;
 mod blocked;
 mod doubt;
 mod hold;
+mod pace;
 mod pause;
 mod queue;
 mod slow;
@@ -23,9 +24,10 @@ mod view;
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
-pub use batch::{Batch, Changes, Xid};
+pub use batch::{Batch, Changes, Times, Xid};
 use blocked::Blocked;
 use hold::Hold;
+use pace::Pace;
 use queue::Queue;
 pub use unit::{Claim, Merge, Unit};
 pub use view::UnitState;
@@ -75,8 +77,8 @@ pub enum Event<P> {
     Unread(u64),
     /// The earliest batch's transaction ID arrived. `None` if the batch has written nothing.
     TransactionId(Option<u64>),
-    /// The server has taken this long from the transaction's ID to the end of the commit, which comes next.
-    CommitTook(Duration),
+    /// The server has taken this long for the earliest batch, whose end comes next.
+    Took(Times),
     /// The time for which the next batch is held back is over.
     HoldOver,
     /// The server reported an error for the next call to be answered, or for the commit.
@@ -141,7 +143,7 @@ pub enum Refusal {
     WrittenElsewhere,
     /// The server could not be reached, and nothing ran: 57P03.
     NotSent,
-    /// Too many units or bytes wait, and nothing ran: 53000.
+    /// Too many units or bytes wait, or the estimated wait is too long, and nothing ran: 53000.
     QueueFull,
     /// The lane has been paused for too long, and nothing ran: 57P03.
     Paused,
@@ -200,6 +202,9 @@ pub struct Lane<P> {
     /// The length of the queue at which the lane tries a second batch again, after a try with too few units.
     look_again_at: usize,
     hold: Hold,
+    pace: Pace,
+    /// The longest estimated wait of a new unit.
+    queue_wait: Duration,
     /// Number of further batches that lock all rows first, in key order, because outsiders lock them in
     /// another order.
     lock_ahead: u32,
@@ -223,6 +228,8 @@ impl<P> Lane<P> {
             last_id: None,
             look_again_at: 0,
             hold: Hold::default(),
+            pace: Pace::default(),
+            queue_wait: Duration::from_millis(limits::QUEUE_WAIT_MS),
             lock_ahead: 0,
             again: Vec::new(),
             paused: false,
@@ -324,7 +331,7 @@ impl<P> Lane<P> {
                 self.look_again_at = 0;
                 self.send(actions);
             }
-            Event::CommitTook(took) => self.hold.commit_took(took),
+            Event::Took(times) => self.took(times),
             Event::HoldOver => {
                 self.hold.over();
                 self.send(actions);
@@ -348,8 +355,7 @@ impl<P> Lane<P> {
     }
 
     fn submit(&mut self, unit: Unit<P>, actions: &mut Vec<Action<P>>) {
-        let bytes = self.queue.bytes() + self.blocked.bytes() + unit.bytes;
-        if self.waiting() >= limits::LANE_QUEUE_UNITS_MAX || bytes > limits::LANE_QUEUE_BYTES_MAX {
+        if !self.admits(&unit) {
             actions.push(Action::Refuse(vec![unit], Refusal::QueueFull));
             return;
         }

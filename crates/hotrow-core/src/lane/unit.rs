@@ -22,6 +22,8 @@ pub struct Unit<P> {
     pub merge: Option<Merge>,
     /// It can find nothing, and then waits with its session: see [`Event::Waits`].
     pub may_wait: bool,
+    /// It has found nothing before, and has waited since.
+    pub has_waited: bool,
     /// Its row can be locked before it runs.
     pub lockable: bool,
     /// Number of its statements.

@@ -2,29 +2,13 @@
 //! takes over its channels, and the session moves to the pool whose clients have its settings. Everything else keeps the
 //! session on its connection.
 
-use std::collections::BTreeSet;
-
 use super::environment::Stop;
 use super::ran::Ran;
+use super::state_left::StateLeft;
 use super::takeover::TakesOver;
 use super::{Connection, Environment, Need, Session};
 use crate::classify::Effect;
 use crate::settings::{Reading, Settings};
-
-/// What the server says about the state that is left on a connection.
-#[derive(Debug)]
-pub struct StateLeft {
-    /// The state, apart from channels and settings.
-    pub effect: Effect,
-    /// The channels to which the connection listens. None if another connection cannot listen to them.
-    pub channels: Option<BTreeSet<String>>,
-    /// Whether the connection has the encoding of the shared one.
-    pub speaks_utf8: bool,
-    /// The settings that differ from those of the log-in. None if other connections cannot be given these.
-    pub settings: Option<Settings>,
-    /// Number of statements that are prepared there, if the server has said it.
-    pub prepared: Option<usize>,
-}
 
 /// The state that was found, and the step that comes next.
 pub(super) struct Handover {

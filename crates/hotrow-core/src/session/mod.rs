@@ -25,6 +25,7 @@ mod replies;
 mod reports;
 mod sets;
 mod simple;
+mod state_left;
 mod statement;
 mod submit;
 mod switches;
@@ -49,7 +50,7 @@ use environment::Stop;
 pub use environment::{
     Connection, Envelope, Environment, LongText, Need, Place, SessionEnd, StatementOf, ToBePrepared,
 };
-pub use handover::{Moved, StateLeft};
+pub use handover::Moved;
 use leaving::Leaving;
 pub use leaving::{Stage, Wait};
 use listening::Listening;
@@ -58,6 +59,7 @@ use reads::Reads;
 use release::Holding;
 pub use replies::put_ready;
 pub use simple::wrong_value;
+pub use state_left::StateLeft;
 pub use statement::{
     Named, OWN_NAMES, OWN_STATEMENT, OutcomeOfSets, Pieces, Proof, Resolved, RunOutcome, Statement,
     StatementInfo, Verdict, statement_name,

@@ -1,5 +1,5 @@
-//! The I/O of a lane: its task carries bytes between the connection and the mailboxes. The lane's state machine decides. The
-//! task itself only rejects units whose estimated wait is too long. Each lane has one task.
+//! The I/O of a lane: its task carries bytes between the connection and the mailboxes. The lane's state machine decides.
+//! Each lane has one task.
 
 mod catalogue_check;
 mod connect;
@@ -25,8 +25,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use hotrow_core::lane::{Action, Batch, Event, Failure, Lane, LaneKind, Refusal, Unit};
-use hotrow_core::pace::Pace;
+use hotrow_core::lane::{Action, Batch, Event, Failure, Lane, LaneKind, Refusal, Times, Unit};
 use hotrow_core::session::{RunOutcome, Statement as _};
 use hotrow_wire::backend::Problem;
 
@@ -64,7 +63,6 @@ pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox:
         answers: VecDeque::new(),
         touched: Vec::new(),
         messages: Vec::new(),
-        pace: Pace::default(),
         pausing: Pausing::default(),
         totals: LaneTotals::default(),
         hot_keys: LaneKeys::default(),
@@ -101,7 +99,6 @@ struct Task {
     /// Mailboxes that have new answers and have to be flushed.
     touched: Vec<Arc<Mailbox>>,
     messages: Vec<ToLane>,
-    pace: Pace,
     pausing: Pausing,
     totals: LaneTotals,
     hot_keys: LaneKeys,
@@ -175,13 +172,9 @@ impl Task {
         }
         let mut messages = std::mem::take(&mut self.messages);
         self.inbox.take(&mut messages);
+        self.core.set_queue_wait(self.context.config().queue_wait);
         for message in messages.drain(..) {
             let event = match message {
-                // The queue limit does not apply to a call that has already waited: rejecting it would break its wait.
-                ToLane::Unit(unit) if unit.payload.deadline.is_none() && self.would_wait_too_long() => {
-                    self.actions.push(Action::Refuse(vec![unit], Refusal::QueueFull));
-                    continue;
-                }
                 ToLane::Unit(unit) => Event::Submit(unit),
                 ToLane::Cancel(session) => Event::Cancel(session),
                 ToLane::Gone(session) => Event::Gone(session),
@@ -220,11 +213,6 @@ impl Task {
             self.core.step(Event::Slow, &mut self.actions);
         }
         self.perform();
-    }
-
-    /// Whether one more unit would wait longer than `queue_wait_ms`.
-    fn would_wait_too_long(&self) -> bool {
-        self.pace.wait(self.core.queued()) > self.context.config().queue_wait
     }
 
     fn step(&mut self, event: Event<Envelope>) {
@@ -341,15 +329,12 @@ impl Task {
                 // Functions may change settings while they run. The values at the end count.
                 self.context.note_settings(&self.replies.take_settings());
                 self.return_unread(&answers);
+                self.report_times(answers.number);
                 self.writer.done(answers.number);
                 self.answers.push_back(answers);
                 self.slow_batch_over();
                 self.slow_timer.restart(Instant::now()); // the next batch, if there is one
-                if let Some(executed) = self.executed {
-                    self.core.step(Event::CommitTook(executed.elapsed()), &mut self.actions);
-                }
                 self.step(Event::Ready);
-                self.executed = None;
             }
         }
     }
@@ -405,17 +390,18 @@ impl Task {
         self.runs_outdated |= runs_outdated;
     }
 
-    /// Notes how long a batch took. Returns whether it took too long for its units.
-    fn note_pace(&mut self, batch: &Batch<Envelope>) -> bool {
-        let Some(since) = self.writer.since(batch.number) else { return false };
-        METRICS.batch_microseconds.record(microseconds(since.elapsed()));
+    /// Reports how long the server has taken for this batch, which is over.
+    fn report_times(&mut self, number: u64) {
         let now = Instant::now();
+        let executed = self.executed.take();
+        let Some(since) = self.writer.since(number) else { return };
+        METRICS.batch_microseconds.record(microseconds(now - since));
         let began = self.done.replace(now).map_or(since, |before| before.max(since));
-        let executed = self.executed.unwrap_or(now).saturating_duration_since(began);
-        if batch.others_wait {
-            self.pace.done(batch.units.len(), now - began);
-        }
-        Pace::is_too_slow(batch.units.len(), executed)
+        let times = Times {
+            execution: executed.unwrap_or(now).saturating_duration_since(began),
+            commit: executed.map(|executed| now - executed),
+        };
+        self.core.step(Event::Took(times), &mut self.actions);
     }
 
     fn answer(&mut self, batch: Batch<Envelope>) {
@@ -424,7 +410,6 @@ impl Task {
             self.refuse(batch.units, Refusal::OutcomeUnknown);
             return;
         };
-        let too_slow = self.note_pace(&batch);
         self.count(&batch, Instant::now());
         self.context.release(self.kind, self.index, batch.units.iter());
         let measures = batch.units.iter().any(|unit| unit.unmeasured);
@@ -459,9 +444,9 @@ impl Task {
                 continue;
             }
             packed.unit.runs().for_each(|run| {
-                if too_slow && on_replica {
+                if batch.is_too_slow && on_replica {
                     run.statement.keep_off_replicas();
-                } else if too_slow {
+                } else if batch.is_too_slow {
                     run.statement.failed()
                 } else {
                     run.statement.succeeded()

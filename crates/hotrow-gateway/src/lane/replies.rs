@@ -287,7 +287,6 @@ fn is_of_the_moment(body: &[u8]) -> Result<bool, Error> {
 
 #[cfg(test)]
 mod tests {
-    use hotrow_core::lane::Xid;
     use hotrow_core::session::put_ready;
     use hotrow_wire::backend::{Status, put_command_complete};
     use hotrow_wire::put_frame;
@@ -296,20 +295,8 @@ mod tests {
 
     /// The events in the replies to a batch of one call, with a BEGIN and a COMMIT of its own.
     fn events(tags: [&str; 4], failure: Option<Failure>) -> Vec<String> {
-        let batch = Batch {
-            number: 1,
-            units: Vec::new(),
-            others_wait: false,
-            call_count: 1,
-            ahead: Vec::new(),
-            locked: 0,
-            answered: 0,
-            waits: Vec::new(),
-            changes: Changes::None,
-            xid: Xid::Missing,
-            failure,
-            written: true,
-        };
+        let mut batch = Batch::new(1, Vec::new(), false);
+        (batch.call_count, batch.failure, batch.written) = (1, failure, true);
         let mut end = BatchEnd::default();
         (end.is_there, end.in_block) = (true, true);
         let mut input = BytesMut::new();

@@ -104,7 +104,7 @@ impl Task {
             units_committing: (under_way.iter().filter(|batch| batch.is_committing()))
                 .map(|batch| batch.units.len())
                 .sum(),
-            pace: self.pace.wait(1),
+            pace: self.core.time_per_unit(),
             done: self.totals,
             parked_sessions,
             units,

@@ -307,6 +307,7 @@ impl Pool {
             rows_per_commit: packed.rows_per_commit,
             merge: packed.merge,
             may_wait,
+            has_waited: sent.deadline.is_some(),
             lockable: packed.is_lockable(),
             statements: packed.statement_count(),
             claims: std::mem::take(&mut packed.claims),

@@ -1,11 +1,8 @@
 //! The state that a session has left on its connection: settings move the session to the pool whose clients have the same
 //! ones, everything else keeps it on its connection.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hotrow_core::classify::Effect;
-use hotrow_core::notifications::MARKER_CHANNEL;
 use hotrow_core::session::{Moved, StateLeft};
 use hotrow_core::settings::{self, Settings};
 
@@ -15,7 +12,6 @@ use crate::pool::Member;
 use crate::pool::directory::NoPool;
 use crate::pool::pools::PoolUse;
 use crate::server::held;
-use crate::server::upstream::Rows;
 
 impl SessionTask {
     /// Queries the server for state that is left on the connection, or hands it over.
@@ -57,30 +53,11 @@ impl SessionTask {
         let text = include_str!("../../sql/left_behind.sql");
         let (user, plain) = (self.pool.identity.user(), settings::plain_names());
         let rows = held.upstream.query(text, &[user, &first_role, &plain]).await?;
-        let channels = self.channels(&rows);
-        let Some(held) = self.session.connection() else { return Ok(()) };
-        held.listens |= channels.as_ref().is_some_and(|channels| !channels.is_empty());
-        let found = StateLeft {
-            effect: effect(&rows),
-            channels,
-            speaks_utf8: held.upstream.speaks_utf8(),
-            settings: field(&rows, 0).and_then(Settings::read),
-            prepared: field(&rows, 7).and_then(|count| count.parse().ok()),
-        };
+        let row = rows.first().map(Vec::as_slice).unwrap_or_default();
+        let found = StateLeft::read(row, self.pool.is_utf8_database(), held.upstream.speaks_utf8());
+        held.listens |= found.channels.as_ref().is_some_and(|channels| !channels.is_empty());
         self.session.state_found(found);
         Ok(())
-    }
-
-    /// The channels to which the connection listens. None if another connection cannot listen
-    /// to them.
-    fn channels(&self, rows: &Rows) -> Option<BTreeSet<String>> {
-        let is_utf8 = self.pool.is_utf8_database();
-        let read = |digits: &str| {
-            let bytes = settings::from_hex(digits)?;
-            let name = String::from_utf8(bytes).ok()?;
-            (name != MARKER_CHANNEL && (is_utf8 || name.is_ascii())).then_some(name)
-        };
-        field(rows, 4)?.split_ascii_whitespace().map(read).collect()
     }
 
     /// Moves the session to the pool with these settings, which its connection has. If there cannot be one more pool, it goes
@@ -138,22 +115,5 @@ impl SessionTask {
         let member = Member::of(&pool);
         self.membership = (used, member);
         self.pool = pool;
-    }
-}
-
-fn field(rows: &Rows, column: usize) -> Option<&str> {
-    rows.first().and_then(|row| row.get(column)?.as_deref())
-}
-
-/// What is left apart from settings.
-fn effect(rows: &Rows) -> Effect {
-    let is_there = |column: usize| field(rows, column).is_none_or(|value| value == "t");
-    Effect {
-        role: is_there(1),
-        temporary: is_there(2),
-        prepared: is_there(3),
-        holdable_cursor: is_there(5),
-        advisory_lock: is_there(6),
-        ..Effect::NONE
     }
 }

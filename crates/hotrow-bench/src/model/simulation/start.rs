@@ -10,6 +10,7 @@ use hotrow_core::affinity::Affinity;
 use hotrow_core::lane::{Lane, LaneKind};
 use hotrow_core::limits;
 use std::collections::{BinaryHeap, VecDeque};
+use std::time::Duration;
 
 impl<'a> Simulation<'a> {
     pub(super) fn new(world: &'a World) -> Self {
@@ -106,7 +107,7 @@ fn gateways(
         gateways.push(Gateway { machine, threads, affinities });
         for (node, of_node) in nodes.iter().enumerate() {
             lanes.extend((0..limits::LANES).map(|place| LaneOfGateway {
-                lane: Lane::new(kind),
+                lane: patient_lane(kind),
                 gateway,
                 node,
                 place,
@@ -120,4 +121,11 @@ fn gateways(
         }
     }
     (gateways, lanes)
+}
+
+/// A lane that refuses no unit because of its estimated wait: the simulation shows how long requests wait.
+fn patient_lane<P>(kind: LaneKind) -> Lane<P> {
+    let mut lane = Lane::new(kind);
+    lane.set_queue_wait(Duration::MAX);
+    lane
 }

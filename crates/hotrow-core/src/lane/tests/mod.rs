@@ -15,6 +15,7 @@ mod limits;
 mod merging;
 mod model;
 mod notation;
+mod pace;
 mod pausing;
 mod planted;
 mod random;

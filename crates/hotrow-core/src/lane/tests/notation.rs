@@ -6,7 +6,7 @@
 //! the units of sessions 1 to 9. `1a+b` is a unit of two statements on two rows, and `fails-at 1a+b/2` means
 //! that the second one failed. `1ab` is a unit of one statement on two rows. In a batch, `{a b}` are rows that are locked first. `1a@500` has 500 bytes. Of
 //! `1a%2`, two fit one commit. `1a#2` is a call of a function with a merge rule, in group 2, of which four
-//! can become one. `1a?#2` is a call that can wait, and `waits 1a?` says that it does. In a batch, `[1a 2b]`
+//! can become one. `1a?#2` is a call that can wait, and `waits 1a?` says that it does. `1a~` has waited before. In a batch, `[1a 2b]`
 //! is one call. `*` is the whole of table 1.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use crate::key::Key;
 use crate::lane::{
-    Action, Batch, Changes, Claim, Doubt, Event, Failure, Lane, LaneKind, Merge, Outcome, Refusal, Unit,
+    Action, Batch, Changes, Claim, Doubt, Event, Failure, Lane, LaneKind, Merge, Outcome, Refusal, Times,
+    Unit,
 };
 
 /// Runs a script with one line for each event, and compares the lane's actions with those after the arrow.
@@ -77,7 +78,9 @@ impl Interpreter {
             "too-slow" => self.step(Event::Failed(Failure::TooSlow)),
             "blocked" => self.step(Event::Failed(Failure::Blocked)),
             "ready" => self.step(Event::Ready),
-            "took" => self.step(Event::CommitTook(Duration::from_millis(number()))),
+            "took" => self.took(Times { commit: Some(Duration::from_millis(number())), ..Times::default() }),
+            "executed" => self.took(Times { execution: Duration::from_millis(number()), commit: None }),
+            "queue-wait" => self.lane.set_queue_wait(Duration::from_millis(number())),
             "over" => self.step(Event::HoldOver),
             "pause" => self.step(Event::Pause),
             "resume" => self.step(Event::Resume),
@@ -96,6 +99,10 @@ impl Interpreter {
             )),
             _ => self.sequence(verb, rest),
         }
+    }
+
+    fn took(&mut self, times: Times) {
+        self.step(Event::Took(times));
     }
 
     /// The usual sequences of events for the earliest batch.
@@ -185,7 +192,7 @@ impl Interpreter {
                 let batch = self.lane.batch(number);
                 format!("write {}", batch.map_or(String::new(), calls))
             }
-            Action::Answer(Batch { mut units, waits, .. }) => {
+            Action::Answer(Batch { mut units, waits, is_too_slow, .. }) => {
                 let mut text = Vec::new();
                 for place in waits.iter().rev() {
                     let unit = units.remove(*place);
@@ -193,7 +200,8 @@ impl Interpreter {
                     self.given_back.insert(unit.payload.clone(), unit);
                 }
                 if !units.is_empty() {
-                    text.insert(0, format!("answer {}", self.end(&units)));
+                    let verb = if is_too_slow { "answer-slow" } else { "answer" };
+                    text.insert(0, format!("{verb} {}", self.end(&units)));
                 }
                 text.join("; ")
             }
@@ -325,6 +333,7 @@ fn unit(text: &str, first: bool) -> Unit<String> {
         rows_per_commit: rows,
         merge,
         may_wait: name.contains('?'),
+        has_waited: name.contains('~'),
         lockable: merge.is_none(),
         statements: statements.len() as u16,
         claims: if statements.len() > 1 || claims.len() > 1 { claims.into() } else { Box::default() },

@@ -7,7 +7,7 @@ use super::model::Reply;
 use super::sessions::State;
 use super::world::World;
 use crate::key::Key;
-use crate::lane::{Action, Batch, Changes, Event, Unit, Xid};
+use crate::lane::{Action, Batch, Changes, Event, Times, Unit, Xid};
 
 impl World {
     /// A session handles the unit that a lane returned.
@@ -110,7 +110,7 @@ impl World {
                 let is_commit = matches!(sent.evidence.xid, Some(Some(_)));
                 self.wires[lane].sent.pop_front();
                 if let Some(took) = self.commits_take.filter(|_| is_commit) {
-                    self.step(lane, Event::CommitTook(took));
+                    self.step(lane, Event::Took(Times { commit: Some(took), ..Times::default() }));
                 }
                 Event::Ready
             }

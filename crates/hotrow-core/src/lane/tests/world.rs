@@ -344,6 +344,7 @@ impl World {
             cancelled: false,
             too_slow: false,
             may_wait: false,
+            has_waited: false,
             payload: unit,
         };
         match lane {

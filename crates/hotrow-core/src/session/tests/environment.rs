@@ -456,6 +456,7 @@ impl Environment for SimEnvironment {
             rows_per_commit: packed.rows_per_commit,
             merge: packed.merge,
             may_wait: envelope.mark.is_some(),
+            has_waited: false,
             lockable: packed.is_lockable(),
             statements: packed.statement_count(),
             claims: std::mem::take(&mut packed.claims),

@@ -14,7 +14,9 @@ use super::envelope::{Delivery, SimEnvelope, SimReturned};
 use super::environment::{LANES, Shared, SimStatement};
 use super::postgres::{Backend, Database};
 use super::replicas::{FIRST_LANE, position};
-use crate::lane::{Action, Batch, Changes, Doubt, Event, Failure, Lane, LaneKind, Outcome, Refusal, Unit};
+use crate::lane::{
+    Action, Batch, Changes, Doubt, Event, Failure, Lane, LaneKind, Outcome, Refusal, Times, Unit,
+};
 use crate::replica::Position;
 use crate::session::{RunOutcome, Statement, cancelled};
 
@@ -148,7 +150,8 @@ impl LaneTask {
             }
             Some(Part::Sync) => {
                 if shared.happens(4) {
-                    self.step(Event::CommitTook(Duration::from_millis(12)), shared);
+                    let commit = Some(Duration::from_millis(12));
+                    self.step(Event::Took(Times { commit, ..Times::default() }), shared);
                 }
                 self.sync(database);
                 self.skips = false;

@@ -1,8 +1,42 @@
-//! Estimates the wait in a lane from the duration of its last batches. It has no clock.
+//! The pace of a lane: how long its batches take, and whether a new unit would wait too long.
 
 use std::time::Duration;
 
+use super::{Lane, Times, Unit};
 use crate::limits;
+
+impl<P> Lane<P> {
+    /// Sets the longest estimated wait of a new unit (`queue_wait_ms`).
+    pub fn set_queue_wait(&mut self, most: Duration) {
+        self.queue_wait = most;
+    }
+
+    /// The estimated time for one unit.
+    pub fn time_per_unit(&self) -> Duration {
+        self.pace.wait(1)
+    }
+
+    /// The earliest batch, which ends next, has taken this long.
+    pub(super) fn took(&mut self, times: Times) {
+        if let Some(commit) = times.commit {
+            self.hold.commit_took(commit);
+        }
+        let Some(batch) = self.under_way.front_mut().filter(|batch| batch.failure.is_none()) else { return };
+        batch.is_too_slow = Pace::is_too_slow(batch.units.len(), times.execution);
+        if batch.others_wait {
+            self.pace.done(batch.units.len(), times.execution + times.commit.unwrap_or_default());
+        }
+    }
+
+    /// Whether there is room for one more unit, and its estimated wait is not too long. The estimate does not apply to
+    /// a call that has already waited: a refusal would break its wait.
+    pub(super) fn admits(&self, unit: &Unit<P>) -> bool {
+        let bytes = self.queue.bytes() + self.blocked.bytes() + unit.bytes;
+        self.waiting() < limits::LANE_QUEUE_UNITS_MAX
+            && bytes <= limits::LANE_QUEUE_BYTES_MAX
+            && (unit.has_waited || self.pace.wait(self.queue.len()) <= self.queue_wait)
+    }
+}
 
 /// Number of batches after which a past batch counts for a third.
 const MEMORY_BATCHES: f64 = 6.0;
@@ -15,7 +49,7 @@ const SLOW_SHARE: u32 = 10;
 /// summed and decay at the same rate. A small batch that was delayed therefore counts for its time only, and
 /// not as if all batches were like it.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub(super) struct Pace {
     seconds: f64,
     units: f64,
 }
@@ -31,7 +65,7 @@ impl Default for Pace {
 impl Pace {
     /// Records a batch of `units` units, after which other units had to wait. `took` is the time since the
     /// previous batch, or since this batch was written.
-    pub fn done(&mut self, units: usize, took: Duration) {
+    fn done(&mut self, units: usize, took: Duration) {
         let kept = 1.0 - 1.0 / MEMORY_BATCHES;
         self.seconds = self.seconds * kept + took.as_secs_f64();
         self.units = self.units * kept + units.max(1) as f64;
@@ -39,13 +73,13 @@ impl Pace {
 
     /// Whether the statements of a batch of `units` units should leave the lane. `took` does not include the
     /// commit. The batch must be slow for its size.
-    pub fn is_too_slow(units: usize, took: Duration) -> bool {
+    fn is_too_slow(units: usize, took: Duration) -> bool {
         let limit = Duration::from_millis(limits::LANE_SLOW_MS);
         took > limit && took / u32::try_from(units.max(1)).unwrap_or(u32::MAX) > limit / SLOW_SHARE
     }
 
     /// Estimated wait behind `units` units.
-    pub fn wait(&self, units: usize) -> Duration {
+    fn wait(&self, units: usize) -> Duration {
         Duration::try_from_secs_f64(self.seconds / self.units * units as f64).unwrap_or(Duration::MAX)
     }
 }
