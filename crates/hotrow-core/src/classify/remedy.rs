@@ -25,8 +25,7 @@ impl Reason {
             | Self::Distributed { .. } => {
                 return None;
             }
-            // It reads or changes many rows or the schema.
-            Self::Utility(_) => return None,
+            Self::Utility(command) => return utility(command),
             Self::TooLarge(_) => "send a shorter statement, with parameters instead of long constants",
             Self::SeveralStatements => "send each statement as a message of its own",
             Self::ManyStatements => "send fewer statements in one message",
@@ -60,6 +59,20 @@ impl Reason {
             Self::Cascade(_) => "change the rows of that table first, with statements of their own",
         })
     }
+}
+
+/// Other commands read or change many rows, or the schema.
+fn utility(command: &str) -> Option<&'static str> {
+    Some(match command {
+        "DO" | "CALL" => {
+            "send its statements instead, all in one message: they commit together if each of them can be packed. Or write a \
+             function with a merge rule (docs/merge-rules.md)"
+        }
+        "LOCK" => {
+            "leave it out, and change each row with one statement: UPDATE ... WHERE key = value AND condition RETURNING ..."
+        }
+        _ => return None,
+    })
 }
 
 fn session(command: &str) -> Option<&'static str> {
@@ -136,10 +149,14 @@ fn unsupported(what: &str) -> Option<&'static str> {
         | "DELETE with USING"
         | "WITH"
         | "WITH within WITH"
-        | "WITH of which no statement changes rows"
         | "MERGE"
         | "UNION, INTERSECT or EXCEPT"
         | "ON CONFLICT with several rows" => ONE_MESSAGE,
+        "WITH of which no statement changes rows" => {
+            "leave WITH out, and read the row with SELECT ... WHERE key = value"
+        }
+        "a query other than a plain SELECT" => "use SELECT columns FROM table WHERE key = value",
+        "an aggregate" => "read the columns of the row: its key finds one row at most",
         "a subquery" | "INSERT from a query" => "read the values first, and send them as parameters",
         "a row lock such as FOR UPDATE, which outlives the statement" => {
             "change the row with one statement: UPDATE ... WHERE key = value AND condition RETURNING ..."

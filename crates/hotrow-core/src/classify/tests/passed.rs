@@ -335,6 +335,16 @@ fn explanations_name_a_form_that_can_be_packed() {
         ("savepoint a", |_| {}, "without savepoints"),
         ("set datestyle = iso", |_| {}, "packed with those of clients that have the same settings"),
         ("copy inv from stdin", |_| {}, "use INSERT with VALUES"),
+        (
+            "do $$ begin update inv set stock = 1; end $$",
+            |_| {},
+            "send its statements instead, all in one message",
+        ),
+        ("call restock(1)", |_| {}, "send its statements instead"),
+        ("lock table inv", |_| {}, "leave it out, and change each row"),
+        ("table inv", |_| {}, "use SELECT columns FROM table"),
+        ("select count(*) from inv where id = 1", |_| {}, "read the columns of the row"),
+        ("with a as (select 1) select * from a", |_| {}, "leave WITH out"),
         ("select * from inv where id = 1 for update", |_| {}, "UPDATE ... WHERE key = value AND condition"),
         ("update inv set stock = (select 1) where id = 1", |_| {}, "send them as parameters"),
         ("select * from inv i join users u on u.id = i.id where i.id = 1", |_| {}, "all in one message"),
@@ -370,7 +380,8 @@ fn explanations_name_a_form_that_can_be_packed() {
     }
     for sql in [
         "create table x (id int)",
-        "select count(*) from inv where id = 1",
+        "truncate inv",
+        "notify news",
         "select * from nowhere where id = 1",
         "vacuum",
     ] {
