@@ -209,7 +209,7 @@ pub enum RunOutcome {
     NoCredit,
     /// Passed through: another part of its unit is not packable.
     LargerUnit,
-    /// Run alone: a lane gave it back.
+    /// Run alone: a lane gave it back, or no lane could take it.
     GivenBack,
     /// Failed in a lane.
     Failed,
