@@ -15,6 +15,9 @@
 //! A transaction of isolation level REPEATABLE READ or SERIALIZABLE fails if another one commits a change of its row after its
 //! first statement has begun. So it begins only when no other one works on the row.
 //!
+//! Later statements come to rows without queueing. A queue of a row lets a few of them go first, and then its earliest
+//! transaction begins, whoever works there.
+//!
 //! A waiting transaction has done nothing yet: it holds no lock and no connection, so nothing waits for it. If no
 //! transaction of a queue ends for a while, one of them is stuck. Then all that wait go to the server, which knows their
 //! locks and timeouts. Later ones queue again.
@@ -27,6 +30,9 @@ use crate::limits;
 /// Transactions of a row at the server: one works, and the next one waits there for the lock, so that the row is never
 /// idle.
 const AT_ROW_MAX: usize = 2;
+
+/// The number of transactions that come to a row with later statements before the earliest one that waits for the row begins.
+const OVERTAKING_MAX: usize = 8;
 
 /// The number of transactions that begin with a statement, at the server: counted in parts of one.
 const PARTS: usize = 16;
@@ -73,6 +79,8 @@ struct State {
     to_row: u64,
     without_row: u64,
     waiting: VecDeque<Waiter>,
+    /// Number of transactions that have come to the row since the earliest one that waits is the earliest.
+    overtaking: usize,
     /// Number of transactions that have ended.
     ended: u64,
 }
@@ -117,9 +125,12 @@ impl RowQueues {
     pub fn join(&mut self, Request { queue, alone }: Request) -> Turn {
         let ticket = self.last_ticket + 1;
         let state = self.state(queue);
-        if state.waiting.is_empty() && state.has_room(alone) {
-            state.at_server += 1;
-            return Turn::Works;
+        if state.waiting.is_empty() {
+            if state.has_room(alone) {
+                state.at_server += 1;
+                return Turn::Works;
+            }
+            state.overtaking = 0;
         }
         state.waiting.push_back(Waiter { ticket, alone });
         let ended = state.ended;
@@ -131,6 +142,7 @@ impl RowQueues {
     pub fn come_to(&mut self, row: Key) -> usize {
         let state = self.state(QueueId::Row(row));
         state.at_server += 1;
+        state.overtaking += 1;
         state.at_server - 1
     }
 
@@ -156,9 +168,10 @@ impl RowQueues {
         }
         let mut next = Vec::new();
         while let Some(&Waiter { ticket, alone }) = state.waiting.front()
-            && state.has_room(alone)
+            && (state.has_room(alone) || state.overtaking >= OVERTAKING_MAX)
         {
             state.waiting.pop_front();
+            state.overtaking = 0;
             state.at_server += 1;
             next.push(ticket);
         }
@@ -214,6 +227,7 @@ impl RowQueues {
             to_row: 0,
             without_row: 0,
             waiting: VecDeque::new(),
+            overtaking: 0,
             ended: 0,
         })
     }
@@ -343,6 +357,24 @@ mod tests {
         let first = ticket(join(&mut queues, ROW));
         assert!(queues.leave(ROW, DONE).is_empty(), "two others work on it");
         assert_eq!(queues.leave(ROW, DONE), [first]);
+    }
+
+    #[test]
+    fn transactions_that_come_to_a_row_later_overtake_only_for_a_while() {
+        for alone in [false, true] {
+            let mut queues = RowQueues::default();
+            let _ = [queues.come_to(KEY), queues.come_to(KEY), queues.come_to(KEY)];
+            let mut join = || ticket(queues.join(Request { queue: ROW, alone }));
+            let tickets = [join(), join()];
+            for ticket in tickets {
+                for _ in 0..OVERTAKING_MAX - 1 {
+                    queues.come_to(KEY);
+                    assert!(queues.leave(ROW, DONE).is_empty());
+                }
+                queues.come_to(KEY);
+                assert_eq!(queues.leave(ROW, DONE), [ticket], "the next one waits as long");
+            }
+        }
     }
 
     /// Transactions of 64 clients that all come to one row, or to one of many. Returns how many of them are at the server

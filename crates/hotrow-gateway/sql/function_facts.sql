@@ -43,7 +43,7 @@ namesake as (
            'function' as kind,
            pg_catalog.pg_function_is_visible(p.oid) as visible,
            p.provolatile as volatility,
-           p.prokind operator(pg_catalog.<>) 'f'::pg_catalog."char" or p.prosecdef or p.proconfig is not null
+           p.prokind operator(pg_catalog.<>) 'f'::pg_catalog."char" or p.proretset or p.prosecdef or p.proconfig is not null
            -- The source does not show the code that is run by a default of an argument, a domain (also within a row),
            -- the functions of a range type, or a cast. The names of roles and schemas are not followed.
            or p.pronargdefaults operator(pg_catalog.>) 0::pg_catalog.int2

@@ -1,7 +1,8 @@
 -- The merge rules for functions with these names, as one JSON array. Changes nothing.
 -- $1: the functions' names. The query runs only if the pack is trusted (pack_trusted.sql), as the client's own role.
 -- A rule counts only if its function and its twin have the same owner. Otherwise the twin of another role would run
--- with the client's rights in place of the function that the client has called.
+-- with the client's rights in place of the function that the client has called. The merged call names the twin, so no other
+-- function may have its name: the arrays of a call with numbers can fit that one better.
 select coalesce(pg_catalog.json_agg(r.rule), '[]') as rules
   from pg_catalog.json_array_elements(hotrow.merge_rules($1::pg_catalog.text[])) as r (rule)
  where 1 operator(pg_catalog.=) (select pg_catalog.count(distinct p.proowner)
@@ -11,3 +12,8 @@ select coalesce(pg_catalog.json_agg(r.rule), '[]') as rules
                     and p.proname operator(pg_catalog.=) (r.rule operator(pg_catalog.->>) 'name'))
                 or (n.nspname operator(pg_catalog.=) (r.rule operator(pg_catalog.->>) 'batch_schema')
                     and p.proname operator(pg_catalog.=) (r.rule operator(pg_catalog.->>) 'batch_name')))
+   and 1 operator(pg_catalog.=) (select pg_catalog.count(*)
+              from pg_catalog.pg_proc p
+              join pg_catalog.pg_namespace n on n.oid operator(pg_catalog.=) p.pronamespace
+             where n.nspname operator(pg_catalog.=) (r.rule operator(pg_catalog.->>) 'batch_schema')
+               and p.proname operator(pg_catalog.=) (r.rule operator(pg_catalog.->>) 'batch_name'))

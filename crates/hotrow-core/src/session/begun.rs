@@ -51,6 +51,8 @@ pub(super) struct Begun {
     has_portal: bool,
     /// Its statements all see the state of the first one.
     keeps_snapshot: bool,
+    /// Its BEGIN names modes.
+    has_modes: bool,
     /// A statement was refused. Only the end of the transaction succeeds.
     has_failed: bool,
     /// A connection describes statements before the transaction begins there.
@@ -69,8 +71,16 @@ enum Describes {
 }
 
 impl Begun {
-    fn new(text: Bytes, has_portal: bool, keeps_snapshot: bool) -> Self {
-        Begun { text, has_portal, keeps_snapshot, has_failed: false, describes: Describes::Nothing }
+    /// A transaction whose BEGIN names no modes.
+    fn new(text: Bytes, has_portal: bool) -> Self {
+        Begun {
+            text,
+            has_portal,
+            keeps_snapshot: false,
+            has_modes: false,
+            has_failed: false,
+            describes: Describes::Nothing,
+        }
     }
 }
 
@@ -166,17 +176,20 @@ impl<E: Environment> Session<E> {
         };
         match (change, &self.begun) {
             // A session that listens has its connection's reports from its first message on.
-            (Transaction::Begin { tag, on_standbys, keeps_snapshot }, None)
-                if self.answers_begin(*on_standbys) && self.shared_channels().is_empty() =>
+            (&Transaction::Begin { tag, on_standbys, keeps_snapshot, has_modes }, None)
+                if self.answers_begin(on_standbys) && self.shared_channels().is_empty() =>
             {
                 self.lanes_done()?;
-                self.begun = Some(Begun::new(statement.text.clone(), has_portal, *keeps_snapshot));
-                Ok(Some(Answer::from(*tag)))
+                let begun = Begun::new(statement.text.clone(), has_portal);
+                self.begun = Some(Begun { keeps_snapshot, has_modes, ..begun });
+                Ok(Some(Answer::from(tag)))
             }
-            (Transaction::End { commits, chains }, Some(begun)) => {
-                let commits = *commits && !begun.has_failed;
-                let (text, keeps_snapshot) = (begun.text.clone(), begun.keeps_snapshot);
-                self.begun = chains.then_some(Begun::new(text, false, keeps_snapshot));
+            // The next transaction has the modes of this one, unless it fails. If that one then fails, the modes stay: they
+            // are not those of its BEGIN. Only the server can do that.
+            (&Transaction::End { commits, chains }, Some(begun)) if !(chains && begun.has_modes) => {
+                let commits = commits && !begun.has_failed;
+                let text = begun.text.clone();
+                self.begun = chains.then(|| Begun::new(text, false));
                 self.end_of_switches(commits);
                 Ok(Some(Answer::from(if commits { "COMMIT" } else { "ROLLBACK" })))
             }

@@ -15,7 +15,7 @@ create table hotrow.merge_rule (
 -- The parameters and results of a function, as far as merge rules depend on them.
 create function hotrow.signature(function oid,
     out parameters text[], out types oid[], out required int, out columns text[], out column_types oid[],
-    out named boolean, out plain boolean, out returns_set boolean, out result text)
+    out named boolean, out plain boolean, out returns_set boolean, out result text, out is_strict boolean, out context text)
 language plpgsql stable as $$
 declare
     p pg_proc;
@@ -25,6 +25,14 @@ begin
     required := p.pronargs - p.pronargdefaults;
     plain := p.prokind = 'f' and p.provariadic = 0;
     returns_set := p.proretset;
+    is_strict := p.proisstrict;
+    -- The rights and settings with which it runs, except for those that only decide about plans.
+    context := concat(p.prosecdef, array(
+        select c.setting from unnest(p.proconfig) c (setting)
+        where not exists (
+            select from pg_settings s
+            where s.name = split_part(c.setting, '=', 1) and s.category like 'Query Tuning%')
+        order by c.setting));
     -- The type of the result: a plain type, a record, or a row of a named type.
     result := case when p.prorettype = 'record'::regtype then 'record'
         when exists (select from pg_type t where t.oid = p.prorettype and t.typtype = 'c') then 'row'
@@ -77,6 +85,9 @@ begin
         when cardinality(single.types) = 0 or cardinality(single.parameters) < cardinality(single.types)
             or '' = any (single.parameters) then 'the function must have parameters and each must have a name'
         when single.parameters <> twin.parameters then 'the parameters'' names differ'
+        when single.is_strict
+            then 'the function is STRICT, so it does not run with NULL, and the batch function would run in its place'
+        when single.context <> twin.context then 'SECURITY DEFINER and SET must be the same for both functions'
         when 0 = any (expected) or expected <> twin.types
             then 'each parameter of the batch function must be the array of the function''s parameter'
         when twin.required > single.required then 'what is optional in the function must be optional in the batch function'

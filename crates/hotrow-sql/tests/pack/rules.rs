@@ -103,7 +103,16 @@ fn pairs_that_do_not_fit_are_refused_with_a_reason() {
         create function shop.renamed(item text[], n int[] default null) returns table (rest int, note text)
             language sql as $$ select 1, 'x' $$;
         create function shop.one_row(item text[], n int[] default null, out left_over int, out note text)
-            language sql as $$ select 1, 'x' $$;",
+            language sql as $$ select 1, 'x' $$;
+        create function shop.buy_strictly(item text, n int default null, out left_over int, out note text)
+            language sql strict as $$ select 1, 'x' $$;
+        create function shop.buy_as_owner(item text, n int default null, out left_over int, out note text)
+            language sql security definer as $$ select 1, 'x' $$;
+        create function shop.buy_in_tokyo(item text, n int default null, out left_over int, out note text)
+            language sql set timezone = 'Asia/Tokyo' as $$ select 1, 'x' $$;
+        create function shop.buy_planned(item text, n int default null, out left_over int, out note text)
+            language sql set jit = off set enable_seqscan = off as $$ select 1, 'x' $$;
+        select hotrow.add_merge_rule('shop.buy_planned(text,int)', 'shop.buy_batch(text[],int[])', 'item');",
     );
     let buy = "shop.buy(text,int)";
     for (function, batch, key, reason) in [
@@ -113,6 +122,9 @@ fn pairs_that_do_not_fit_are_refused_with_a_reason() {
         (buy, "shop.renamed(text[],int[])", "item", "columns differ"),
         (buy, "shop.one_row(text[],int[])", "item", "return a set"),
         (buy, "shop.buy_batch(text[],int[])", "colour", "key argument"),
+        ("shop.buy_strictly(text,int)", "shop.buy_batch(text[],int[])", "item", "is STRICT"),
+        ("shop.buy_as_owner(text,int)", "shop.buy_batch(text[],int[])", "item", "SECURITY DEFINER and SET"),
+        ("shop.buy_in_tokyo(text,int)", "shop.buy_batch(text[],int[])", "item", "SECURITY DEFINER and SET"),
         (buy, "shop.nothing(text[])", "item", "does not exist"),
         ("shop.nothing(text)", "shop.buy_batch(text[],int[])", "item", "does not exist"),
     ] {

@@ -24,6 +24,10 @@ const ECHO: &str = "
     create function echo.echo(k text, n bigint default null, x numeric default null, s text default null,
         i interval default null, u uuid default null) returns text language sql as $$
             select echo.echo_batch(array[k], array[n], array[x], array[s], array[i], array[u]) $$;
+    create function echo.several(n bigint) returns setof bigint immutable language sql as $$
+        select n where n % 3 > 0 union all select n + 100 where n % 3 > 1 $$;
+    create function echo.differs(a int, b int) returns boolean immutable language sql as $$ select a <> b $$;
+    create operator public.== (leftarg = int, rightarg = int, function = echo.differs);
     select hotrow.add_merge_rule('echo.echo(text,bigint,numeric,text,interval,uuid)',
         'echo.echo_batch(text[],bigint[],numeric[],text[],interval[],uuid[])',
         key_argument => 'k', key_space => 'echo')";
@@ -55,11 +59,23 @@ const ARGUMENTS: &[&str] = &[
     "i => interval '1 day' * $2::int + '2 hours'",
     "n => ($2::int + 1) * 2, x => 1.50 + 1, s => $3",
     "s => $3::varchar(1)",
-    "s => (not $2::int > 3 and true)::text",
+    "s => (not $2::int > 3)::text",
     "n => case when $2::int % 4 = 0 then $2::int else 10 / ($2::int % 4) end",
     "n => extract(day from '2020-02-29'::timestamp + interval '1 day' * $2::int)::bigint",
     "s => case $3 when 'a' then 'x' when 'b' then null else $1 end || $3",
     "n => array_length(array[$2::int, 7, $2::int], 1), s => ($3 in ('a', 'b') and $3 is not null)::text",
+];
+
+/// The same for arguments that the gateway leaves to the server: they return any number of rows, the parser reads them as
+/// something else, or the server finds the error in a merged call only sometimes.
+const LEFT_TO_THE_SERVER: &[&str] = &[
+    "n => echo.several($2::bigint)",
+    "n => case when $2::int == 4 then 1 else 2 end",
+    "n => null::bigint + 10 / ($2::int - 4)",
+    "n => case when ($2::int - 4) / ($2::int - 4) = 1 or true then 1 end",
+    "n => try_cast($2 as bigint)",
+    "s => true::text",
+    "n => true::int",
 ];
 
 /// One call by either protocol, with the values of this caller.
@@ -92,7 +108,7 @@ fn each_call_gets_its_own_values() {
     let gateway = Gateway::start(&patient(&["--lanes", "1"]));
     let merged = || gateway.metric("hotrow_merged_units_total");
     let mut unmerged = Vec::new();
-    for arguments in ARGUMENTS {
+    for arguments in ARGUMENTS.iter().chain(LEFT_TO_THE_SERVER) {
         let mut direct = connect(server().port());
         let due: Vec<_> = (0..CLIENTS)
             .map(|caller| {
@@ -121,7 +137,7 @@ fn each_call_gets_its_own_values() {
         }
     }
     unmerged.retain(|arguments| *arguments != OVERFLOWS);
-    assert!(unmerged.is_empty(), "not merged: {unmerged:?}");
+    assert_eq!(unmerged, LEFT_TO_THE_SERVER);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod calls;
 mod computed;
+mod pairs;
 mod rows;
 mod together;
 mod waiting;

@@ -377,6 +377,36 @@ async fn a_transaction_that_was_cancelled_in_the_gateway_can_be_chained() {
     third.batch_execute("rollback").await.unwrap();
 }
 
+/// Modes that a BEGIN names are lost if its transaction fails, and those that AND CHAIN has passed on are not.
+#[tokio::test]
+async fn chained_transactions_have_the_modes_that_they_have_directly() {
+    let stage = stage("1min").await;
+    let modes = "select concat(current_setting('transaction_isolation'), ' ', current_setting('transaction_read_only'))";
+    for begin in [
+        "begin",
+        "begin read only",
+        "begin isolation level serializable, read only",
+        "begin isolation level repeatable read",
+    ] {
+        for before in ["", "commit and chain", "rollback and chain"] {
+            for failing in ["", "select 1", "select 1 / 0"] {
+                for chain in ["commit and chain", "rollback and chain"] {
+                    let client = client(&stage).await;
+                    let mut seen = Vec::new();
+                    for on in [&stage.direct, &client] {
+                        for sql in [begin, before, failing, chain] {
+                            let _ = on.simple_query(sql).await; // some fail
+                        }
+                        seen.push(value(on, modes).await);
+                        on.batch_execute("rollback").await.unwrap();
+                    }
+                    assert_eq!(seen[0], seen[1], "{begin}; {before}; {failing}; {chain}");
+                }
+            }
+        }
+    }
+}
+
 /// The server releases the locks of a transaction that fails, and of one that another follows by AND CHAIN.
 #[tokio::test]
 async fn a_transaction_without_locks_has_no_place() {

@@ -330,7 +330,11 @@ fn type_of(argument: &Argument, parameter: &Parameter, declared: &[u32]) -> Opti
             (None, Ok(_)) => builtin_types::BIGINT,
             (None, Err(_)) => builtin_types::NUMERIC,
         },
-        ArgumentValue::Boolean(_) => argument.cast.unwrap_or(builtin_types::BOOLEAN),
+        // For another type, the server converts the value, and does not read its text.
+        ArgumentValue::Boolean(_) if argument.cast.is_some_and(|cast| cast != builtin_types::BOOLEAN) => {
+            return None;
+        }
+        ArgumentValue::Boolean(_) => builtin_types::BOOLEAN,
         ArgumentValue::Computed(_) => return None,
     };
     let numeric = [builtin_types::INTEGER, builtin_types::BIGINT, builtin_types::NUMERIC];

@@ -161,6 +161,8 @@ pub enum Transaction {
         on_standbys: bool,
         /// Its statements all see the state of the first one.
         keeps_snapshot: bool,
+        /// It names a mode, such as an isolation level.
+        has_modes: bool,
     },
     /// COMMIT or ROLLBACK.
     End {

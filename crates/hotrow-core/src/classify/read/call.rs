@@ -2,8 +2,8 @@
 //! elsewhere.
 
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator, FunctionArguments, Select, SelectItem,
-    TableFactor, TableFunctionArgs, UnaryOperator, Value,
+    CastKind, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator, FunctionArguments, Select,
+    SelectItem, TableFactor, TableFunctionArgs, UnaryOperator, Value,
 };
 
 use crate::classify::read::builder::{plain_wildcard, type_of};
@@ -117,7 +117,7 @@ fn computed(expr: &Expr, references: &mut References) -> Option<Argument> {
 fn plain(expr: &Expr) -> Option<Argument> {
     match expr {
         Expr::Nested(inner) => plain(inner),
-        Expr::Cast { expr, data_type, format: None, kind: _ } => {
+        Expr::Cast { expr, data_type, format: None, kind: CastKind::Cast | CastKind::DoubleColon } => {
             let inner = plain(expr)?;
             if inner.cast.is_some() || inner.negated {
                 return None;

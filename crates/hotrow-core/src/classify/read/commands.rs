@@ -73,7 +73,7 @@ pub(crate) fn command(tokens: &[Token]) -> Analysis {
 fn transaction(word: &str, mut cursor: Cursor<'_>) -> (Option<Boundary>, Option<Transaction>) {
     const NEITHER: (Option<Boundary>, Option<Transaction>) = (None, None);
     let begin = |tag| {
-        let begin = Transaction::Begin { tag, on_standbys: true, keeps_snapshot: false };
+        let begin = Transaction::Begin { tag, on_standbys: true, keeps_snapshot: false, has_modes: false };
         (Some(Boundary::Begin(tag)), begin)
     };
     let (boundary, mut transaction) = match word {
@@ -96,12 +96,13 @@ fn transaction(word: &str, mut cursor: Cursor<'_>) -> (Option<Boundary>, Option<
             return NEITHER;
         }
     }
-    while let Transaction::Begin { on_standbys, keeps_snapshot, .. } = &mut transaction
+    while let Transaction::Begin { on_standbys, keeps_snapshot, has_modes, .. } = &mut transaction
         && let Some(mode) = mode(&mut cursor)
     {
         in_lanes &= mode.in_lanes;
         *on_standbys &= mode.on_standbys;
         *keeps_snapshot |= mode.keeps_snapshot;
+        *has_modes = true;
         if cursor.rest().first() == Some(&Token::Comma) {
             cursor.advance();
             if cursor.rest().is_empty() {

@@ -30,6 +30,9 @@ pub(crate) fn parts(expr: &Expr) -> Option<Vec<Part>> {
     Some(writer.0)
 }
 
+/// NULL, TRUE and FALSE stay constants in the merged statement, and other constants become columns. With such an operand,
+/// the server would leave out an operator at planning, and with it an error of its other operand. So they can stand only
+/// where the server computes what is around them for each call.
 struct Writer(Vec<Part>);
 
 impl Writer {
@@ -73,7 +76,15 @@ impl Writer {
                 self.expression(expr)?;
                 self.list(if *negated { " not in (" } else { " in (" }, list, ")")
             }
-            Expr::Array(array) if array.named => self.list("array[", &array.elem, "]"),
+            Expr::Array(array) if array.named => {
+                self.text("array[");
+                for (place, item) in array.elem.iter().enumerate() {
+                    self.text(if place == 0 { "" } else { ", " });
+                    self.value_or_null(item)?;
+                }
+                self.text("]");
+                Some(())
+            }
             Expr::Case { operand, conditions, else_result, case_token: _, end_token: _ } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref())
             }
@@ -110,19 +121,42 @@ impl Writer {
         conditions: &[CaseWhen],
         otherwise: Option<&Expr>,
     ) -> Option<()> {
+        let start = self.0.len();
         self.text("case");
         if let Some(operand) = operand {
             self.between(" ", operand, "")?;
         }
-        for when in conditions {
+        for (place, when) in conditions.iter().enumerate() {
             self.between(" when ", &when.condition, " then ")?;
-            self.expression(&when.result)?;
+            let depends = self.0[start..].iter().any(|part| matches!(part, Part::Param(_)));
+            if place == 0 && !depends {
+                return None; // the server would compute it at planning
+            }
+            self.value_or_null(&when.result)?;
         }
         if let Some(otherwise) = otherwise {
-            self.between(" else ", otherwise, "")?;
+            self.text(" else ");
+            self.value_or_null(otherwise)?;
         }
         self.text(" end");
         Some(())
+    }
+
+    /// An expression, or NULL, TRUE or FALSE with or without a cast.
+    fn value_or_null(&mut self, expr: &Expr) -> Option<()> {
+        match expr {
+            Expr::Value(value) if matches!(value.value, Value::Boolean(_) | Value::Null) => {
+                self.text(&value.to_string());
+                Some(())
+            }
+            Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, format: None }
+                if matches!(&**expr, Expr::Value(value) if value.value == Value::Null) =>
+            {
+                self.text(&format!("cast(null as {})", type_text(data_type)?));
+                Some(())
+            }
+            _ => self.expression(expr),
+        }
     }
 
     fn function(&mut self, function: &Function) -> Option<()> {
@@ -154,8 +188,6 @@ impl Writer {
             }
             Value::Number(text, false) => self.text(text),
             Value::SingleQuotedString(text) => self.text(&format!("'{}'", text.replace('\'', "''"))),
-            Value::Boolean(truth) => self.text(&truth.to_string()),
-            Value::Null => self.text("null"),
             _ => return None,
         }
         Some(())

@@ -1,7 +1,7 @@
 //! Expressions with keyword syntax: LIKE, CASE, CAST, EXTRACT and others. Operators and calls are read in
 //! `expression` and `calls`.
 
-use sqlparser::ast::{CeilFloorKind, DateTimeField, Expr};
+use sqlparser::ast::{CastKind, CeilFloorKind, DateTimeField, Expr};
 
 use crate::classify::known::casts;
 use crate::classify::read::expression::References;
@@ -30,7 +30,7 @@ impl References {
                 }
                 self.expressions(else_result.as_deref())
             }
-            Expr::Cast { expr, data_type, format: None, kind: _ } => {
+            Expr::Cast { expr, data_type, format: None, kind: CastKind::Cast | CastKind::DoubleColon } => {
                 self.casts.insert(casts::allowed(data_type)?);
                 self.expression(expr)
             }

@@ -332,6 +332,25 @@ fn arguments_that_the_function_may_reject_are_left_to_the_server() {
     }
 }
 
+/// The server reads the text of a string with a cast, and converts a Boolean: `true::int` is 1.
+#[test]
+fn a_boolean_with_a_cast_to_another_type_is_not_merged() {
+    let mut facts = facts();
+    for (type_oid, array_oid, value, is_merged) in [
+        (16, 1000, "true", true),
+        (16, 1000, "true::boolean", true),
+        (114, 199, "'true'::json", true),
+        (114, 199, "true::json", false),
+        (17, 1001, "cast(false as bytea)", false),
+    ] {
+        facts.rules[1].parameters[1] = Parameter { name: "by".to_owned(), type_oid, array_oid };
+        let Decision::Packed(packing) = decided(&format!("select bump('k', {value})"), &[], &facts) else {
+            panic!("{value}")
+        };
+        assert_eq!(packing.merging.is_some(), is_merged, "{value}");
+    }
+}
+
 /// The server computes an expression for each call, from columns with the types of the parameters.
 #[test]
 fn arguments_that_are_expressions_are_computed_in_the_merged_statement() {
@@ -435,6 +454,25 @@ fn expressions_that_cannot_be_computed_exactly_are_not_merged() {
         ("$1, extract(epoch from now())::bigint", &[25], "merged"),
         ("$1, extract('epoch' from now())::bigint", &[25], "passed"),
         ("$1, (hotrow.increment($1, 1)).value", &[25], "passed"),
+        // The server would leave out the division if NULL were a constant and the other numbers were columns.
+        ("$1, null::bigint + 1 / ($2 - 1)", &[25, 20], "passed"),
+        ("$1, ($2 in (null, 1 / ($2 - 1)))::int", &[25, 20], "passed"),
+        ("$1, (1 / $2 = 1 or true)::int", &[25, 20], "passed"),
+        ("$1, coalesce(null, $2)", &[25, 20], "passed"),
+        ("$1, case when $2 > 1 then null else 2 end + 1", &[25, 20], "merged"),
+        ("$1, case when $2 > 1 then 1 else cast(null as bigint) end", &[25, 20], "merged"),
+        ("$1, case when pi() > pi() then null else $2 end + 1", &[25, 20], "passed"),
+        (
+            "$1, case when ($2 > 1) = (case when $2 = 1 then true else false end) then 1 end",
+            &[25, 20],
+            "merged",
+        ),
+        ("$1, array_length(array[null, $2], 1)", &[25, 20], "merged"),
+        // PostgreSQL has no such syntax, but a user can create the operator.
+        ("$1, case when $2 == 1 then 1 else 2 end", &[25, 20], "passed"),
+        ("$1, try_cast('5' as bigint)", &[25], "passed"),
+        ("$1, try_cast($2 as bigint) + 1", &[25, 25], "passed"),
+        ("$1, safe_cast($2 as bigint) + 1", &[25, 25], "passed"),
         ("$1, hotrow.increment($1, 1)", &[25], "passed"),
     ] {
         assert_eq!(verdict(call, types), due, "{call}");

@@ -169,6 +169,8 @@ fn casts_and_operators() {
         ("select 1 <-> 2", "<->"),
         ("select note ||-5 from inv where id = 1", "operator ||-"),
         ("select 1 =*2", "the operator =*"),
+        ("update inv set stock = 1 where id == 1", "operator =="),
+        ("select stock from inv where id = 1 and stock == 2", "operator =="),
     ]);
 }
 

@@ -28,6 +28,10 @@ pub(crate) fn screen(tokens: &[Token]) -> Result<(), Reason> {
         _ => return Err(Reason::Unsupported("a query other than a plain SELECT")),
     }
     check_strings(tokens)?;
+    // The parser reads it as `=`. PostgreSQL has no such operator, but a user can create one.
+    if tokens.contains(&Token::DoubleEq) {
+        return Err(Reason::Operator("==".to_owned()));
+    }
     if tokens.len() > limits::PARSED_TOKENS_MAX {
         return Err(Reason::TooLarge("long"));
     }

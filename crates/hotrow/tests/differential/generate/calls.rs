@@ -15,6 +15,10 @@ pub const ECHO: &str = "
     create function calls.echo(k text, n bigint default null, x numeric default null, s text default null,
         i interval default null, d timestamptz default null) returns text language sql as $$
             select calls.echo_batch(array[k], array[n], array[x], array[s], array[i], array[d]) $$;
+    create function calls.several(n bigint) returns setof bigint immutable language sql as $$
+        select n where n % 3 > 0 union all select n + 100 where n % 3 > 1 $$;
+    create function calls.differs(a int, b int) returns boolean immutable language sql as $$ select a <> b $$;
+    create operator public.== (leftarg = int, rightarg = int, function = calls.differs);
     select hotrow.add_merge_rule('calls.echo(text,bigint,numeric,text,interval,timestamptz)',
         'calls.echo_batch(text[],bigint[],numeric[],text[],interval[],timestamptz[])',
         key_argument => 'k', key_space => 'calls')";
@@ -37,6 +41,12 @@ const ARGUMENTS: &[&str] = &[
     "n => extract(day from '2020-02-28'::timestamp + interval '1 day' * $2::int)::bigint",
     "s => ('2020-02-28'::date + $2::int)::text",
     "s => $3::int::text",
+    "n => calls.several($2::bigint)",
+    "n => case when $2::int == 4 then 1 else 2 end",
+    "n => null::bigint + 10 / ($2::int - 4)",
+    "n => case when $2::int > 4 then null end + 10 / ($2::int - 4)",
+    "n => array_length(array[null, $2::int], 1), s => coalesce($3::text, null)",
+    "n => try_cast($2 as bigint)",
 ];
 
 /// Calls of the pack. `$1` is a number.

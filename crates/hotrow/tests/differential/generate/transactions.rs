@@ -70,6 +70,7 @@ pub fn write(draft: &mut Draft) {
                 let id = draft.pick(&["1", "2", "3", "7"]);
                 row(draft, session, id);
             }
+            8 if draft.once_in(3) => chained(draft, session),
             8 => pipelined(draft, session),
             _ => draft.watch(),
         }
@@ -89,6 +90,25 @@ fn row(draft: &mut Draft, session: char, id: &str) {
         4 => draft.run(session, "delete from t_N where id = $1", &[id]),
         _ => draft.run(session, "select n, u from t_N where id = $1", &[id]),
     }
+}
+
+/// Transactions that follow each other by AND CHAIN, some of which fail.
+fn chained(draft: &mut Draft, session: char) {
+    let begin = draft.pick(&[
+        "begin",
+        "begin read only",
+        "begin isolation level serializable, read only, deferrable",
+        "start transaction isolation level repeatable read",
+    ]);
+    draft.query(session, begin);
+    for _ in 0..draft.random.u8(1..4) {
+        let step = draft.pick(&["select 1", "select 1 / 0", "", "update t_N set n = n + 1 where id = 1"]);
+        draft.query(session, step);
+        let chain = draft.pick(&["commit and chain", "rollback and chain", "abort and chain"]);
+        draft.query(session, chain);
+    }
+    draft.query(session, "show transaction_isolation");
+    draft.query(session, "update t_N set n = n + 1 where id = 5");
 }
 
 /// A block whose statements are sent in one write, as separate messages or before one Sync.
