@@ -73,6 +73,7 @@ const LEFT_TO_THE_SERVER: &[&str] = &[
     "n => case when $2::int == 4 then 1 else 2 end",
     "n => null::bigint + 10 / ($2::int - 4)",
     "n => case when ($2::int - 4) / ($2::int - 4) = 1 or true then 1 end",
+    "s => (not $2::int > 3 and true)::text",
     "n => try_cast($2 as bigint)",
     "s => true::text",
     "n => true::int",

@@ -74,17 +74,9 @@ impl Writer {
             Expr::IsNotNull(inner) => self.between("", inner, " is not null"),
             Expr::InList { expr, list, negated } => {
                 self.expression(expr)?;
-                self.list(if *negated { " not in (" } else { " in (" }, list, ")")
+                self.list(if *negated { " not in (" } else { " in (" }, list, ")", Self::expression)
             }
-            Expr::Array(array) if array.named => {
-                self.text("array[");
-                for (place, item) in array.elem.iter().enumerate() {
-                    self.text(if place == 0 { "" } else { ", " });
-                    self.value_or_null(item)?;
-                }
-                self.text("]");
-                Some(())
-            }
+            Expr::Array(array) if array.named => self.list("array[", &array.elem, "]", Self::value_or_null),
             Expr::Case { operand, conditions, else_result, case_token: _, end_token: _ } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref())
             }
@@ -106,10 +98,17 @@ impl Writer {
         Some(())
     }
 
-    fn list(&mut self, before: &str, items: &[Expr], after: &str) -> Option<()> {
+    fn list(
+        &mut self,
+        before: &str,
+        items: &[Expr],
+        after: &str,
+        write: fn(&mut Self, &Expr) -> Option<()>,
+    ) -> Option<()> {
         self.text(before);
         for (place, item) in items.iter().enumerate() {
-            self.between(if place == 0 { "" } else { ", " }, item, "")?;
+            self.text(if place == 0 { "" } else { ", " });
+            write(self, item)?;
         }
         self.text(after);
         Some(())
@@ -128,8 +127,7 @@ impl Writer {
         }
         for (place, when) in conditions.iter().enumerate() {
             self.between(" when ", &when.condition, " then ")?;
-            let depends = self.0[start..].iter().any(|part| matches!(part, Part::Param(_)));
-            if place == 0 && !depends {
+            if place == 0 && !self.0[start..].iter().any(|part| matches!(part, Part::Param(_))) {
                 return None; // the server would compute it at planning
             }
             self.value_or_null(&when.result)?;
