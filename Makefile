@@ -1,4 +1,5 @@
-# Commands for users, contributors and CI. `make help` lists them.
+# Commands for users, contributors and CI. `make help` lists them. Tests are built with --workspace: with --package, crates that
+# other packages use with more features would be compiled once more.
 .DEFAULT_GOAL := help
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
@@ -41,7 +42,26 @@ payments-demo: | rust ## a payment service under the load of a match day, direct
 		$(if $(CDC),--change-stream examples/payments/cdc/cdc.sh) $(ARGS)
 
 test: | rust ## all tests except examples, frameworks, conformance, openapi and page-test below; they start the servers that they need
-	HOTROW_TEST_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace
+	$(CARGO) test --workspace --no-run
+	@echo "Half of the tests run beside those that are shown here. Their output follows at the end; until then it is in $(BESIDE_LOG)."
+	$(MAKE) --no-print-directory --jobs 2 test-beside test-rest
+
+# Test binaries that take about as long as all others together
+BESIDE = faults pack service
+BESIDE_LOG = target/test-beside.log
+# Test binaries that have a target of their own below
+OWN = conformance examples frameworks page schemathesis
+TESTS = $(notdir $(patsubst %/main.rs,%,$(wildcard */*/tests/*/main.rs)) $(basename $(wildcard */*/tests/*.rs)))
+REST = $(filter-out $(BESIDE) $(OWN),$(TESTS))
+CARGO_TEST = HOTROW_TEST_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace
+
+.PHONY: test-beside test-rest
+test-beside:
+	@$(CARGO_TEST) $(BESIDE:%=--test %) > $(BESIDE_LOG) 2>&1; result=$$?; cat $(BESIDE_LOG); exit $$result
+
+test-rest:
+	$(CARGO_TEST) --lib --bins $(REST:%=--test %)
+	$(CARGO_TEST) --doc
 
 test-versions: | rust ## the tests of the schema pack and of the doctor on several servers: make test-versions PG_BINS="/usr/lib/postgresql/14/bin ..."
 	$(if $(PG_BINS),,$(error PG_BINS is empty: set it to the folders of the server programs, as in `make help`))
@@ -49,40 +69,40 @@ test-versions: | rust ## the tests of the schema pack and of the doctor on sever
 		$(CARGO) test --package hotrow-sql; $(CARGO) test --package hotrow-doctor --test situations; done
 
 faults: | rust ## servers, backends and gateways are killed under load for five minutes, and every answer is checked
-	HOTROW_FAULT_SECONDS=300 $(CARGO) test --package hotrow --test faults -- --nocapture marathon
+	HOTROW_FAULT_SECONDS=300 $(CARGO) test --workspace --test faults -- --nocapture marathon
 
 differential: | rust ## random programs, directly and through the gateway, compared byte by byte (five minutes; docs/internals/differential.md)
-	HOTROW_DIFFERENTIAL_SECONDS=$${HOTROW_DIFFERENTIAL_SECONDS:-300} $(CARGO) test --package hotrow --test differential -- --nocapture programs
+	HOTROW_DIFFERENTIAL_SECONDS=$${HOTROW_DIFFERENTIAL_SECONDS:-300} $(CARGO) test --workspace --test differential -- --nocapture programs
 
 scale-out: | rust ## a Citus cluster: the gain through the gateway as a table, then shards moved, workers killed and the schema pack's shards moved under load (needs HOTROW_CITUS_BIN, or an installed PostgreSQL with Citus)
 	HOTROW_CITUS_SECONDS=$${HOTROW_CITUS_SECONDS:-5} $(CARGO) test --profile demo --package hotrow --test citus -- --nocapture gain
-	HOTROW_FAULT_SECONDS=$${HOTROW_FAULT_SECONDS:-60} $(CARGO) test --package hotrow --test citus -- --nocapture --test-threads 1 faults nodes example
-	$(CARGO) test --package hotrow --test pack -- --nocapture --test-threads 1 shards_that_move shards_of_feeds workers_killed workers_are_killed nodes_killed
+	HOTROW_FAULT_SECONDS=$${HOTROW_FAULT_SECONDS:-60} $(CARGO) test --workspace --test citus -- --nocapture --test-threads 1 faults nodes example
+	$(CARGO) test --workspace --test pack -- --nocapture --test-threads 1 shards_that_move shards_of_feeds workers_killed workers_are_killed nodes_killed
 
 conformance: | rust ## test suites of other projects, directly and through the gateway (QUICK=1: a few minutes; docs/conformance.md)
-	$(CARGO) test --package hotrow --test conformance -- --nocapture
+	$(CARGO) test --workspace --test conformance -- --nocapture
 
 examples: | rust ## the example programs of all drivers, downloaded and run (needs Python, Java, Node.js, Go and curl)
 	examples/prepare.sh
-	$(CARGO) test --package hotrow --test examples
+	$(CARGO) test --workspace --test examples
 
 frameworks: | rust ## one hot row updated by 14 frameworks, directly and through the gateway (QUICK=1: only the shares; docs/frameworks/README.md)
 	examples/frameworks/prepare.sh
 	HOTROW_TEST_FRAMEWORKS="$(ONLY)" HOTROW_TEST_QUICK="$(QUICK)" \
-		$(CARGO) test $(if $(QUICK),,--release) --package hotrow --test frameworks -- --nocapture frameworks
+		$(CARGO) test $(if $(QUICK),,--release) --workspace --test frameworks -- --nocapture frameworks
 
 openapi: target/schemathesis/bin/schemathesis | rust ## schemathesis against the HTTP APIs of Hotrow and of the payment service (needs Python)
-	$(CARGO) test --package hotrow --test schemathesis
-	$(CARGO) test --package payments --test service -- --ignored schemathesis
+	$(CARGO) test --workspace --test schemathesis
+	$(CARGO) test --workspace --test service -- --ignored schemathesis
 
 page-test: | rust ## the operations page in a browser (needs Node.js and Chromium)
 	conformance/page/prepare.sh
-	$(CARGO) test --package hotrow --test page
+	$(CARGO) test --workspace --test page
 
 screenshots: | rust ## the pictures of the operations page in docs/images (needs Node.js and Chromium; two minutes)
 	conformance/page/prepare.sh
 	mkdir -p docs/images
-	HOTROW_TEST_SHOTS=$(CURDIR)/docs/images $(CARGO) test --package hotrow --test page
+	HOTROW_TEST_SHOTS=$(CURDIR)/docs/images $(CARGO) test --workspace --test page
 
 target/schemathesis/bin/schemathesis: crates/hotrow/tests/schemathesis/requirements.txt
 	python3 -m venv target/schemathesis
@@ -91,7 +111,7 @@ target/schemathesis/bin/schemathesis: crates/hotrow/tests/schemathesis/requireme
 check: | rust ## formatting, lints and dependencies, as in CI
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --package hotrow --test conformance --test examples --test frameworks --test page --test schemathesis -- -D warnings
+	$(CARGO) clippy --workspace --test conformance --test examples --test frameworks --test page --test schemathesis -- -D warnings
 	CUSTOM_LIBFUZZER_PATH=not/linked/libfuzzer.a $(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target -- -D warnings
 	$(CARGO) deny --log-level error check bans licenses sources
 

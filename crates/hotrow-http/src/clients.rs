@@ -7,7 +7,7 @@ use std::future::{Future, pending};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -101,15 +101,19 @@ impl Default for Waits {
 impl Waits {
     /// An idle session, or a new one.
     pub fn slot(&self) -> Slot {
-        self.idle.lock().expect("nothing panics while it holds the slots").pop().unwrap_or_default()
+        self.lock().pop().unwrap_or_default()
     }
 
     /// Keeps a session for the next call that waits.
     pub fn keep(&self, slot: Slot) {
-        let mut idle = self.idle.lock().expect("nothing panics while it holds the slots");
+        let mut idle = self.lock();
         if idle.len() < limits::HTTP_WAIT_SESSIONS_KEPT {
             idle.push(slot);
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -302,7 +306,7 @@ impl Clients {
     async fn prepare(&self, slot: &Slot, call: Call) -> Result<(Arc<Session>, Statement), Problem> {
         let session = self.session(slot).await?;
         let cell = {
-            let mut prepared = session.prepared.lock().expect("nothing panics while it holds the statements");
+            let mut prepared = session.prepared.lock().unwrap_or_else(PoisonError::into_inner);
             prepared.entry(call.sql).or_default().clone()
         };
         let statement = cell.get_or_try_init(|| session.client.prepare(call.sql)).await;
