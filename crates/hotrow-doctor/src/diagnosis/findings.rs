@@ -267,11 +267,10 @@ impl Parts<'_> {
             (_, Some((relation, share, pages))) => {
                 let table = self.table_name(relation);
                 let rows = known.iter().filter(|row| row.relation == relation).count();
+                let rows = if rows == 1 { "one row".to_owned() } else { format!("{rows} rows") };
                 let pages = if pages == 1 { "one page".to_owned() } else { format!("{pages} pages") };
-                let what = format!(
-                    "{rows} rows on {pages} of the table {table} ({:.0} % of the waits)",
-                    share * 100.0
-                );
+                let what =
+                    format!("{rows} on {pages} of the table {table} ({:.0} % of the waits)", share * 100.0);
                 (Situation::HotPage, what)
             }
             _ => (Situation::RowLocks, format!("rows of which {} were seen", rows.distinct)),
