@@ -53,117 +53,24 @@ language sql immutable as $$
     end
 $$;
 
--- Writes the effects of a batch of accepted commands: one update of the counters, one insert into each history.
-create function hotrow.write_commands(
-    entries hotrow.counter[], strategies text[], began bigint[], setting hotrow.setting, at timestamptz, command text,
-    counter text[], slots int[], amount bigint[], request_id uuid[], replayed boolean[], answers bigint[],
-    versions bigint[], statuses text[]) returns void
-language plpgsql as $$
-#variable_conflict use_column
-declare
-    drain boolean := command = 'drain';
-    entry hotrow.counter;
-    written text;
-    remembered text;
-begin
-    with changed as (
-        update hotrow.counter c
-        set value = case when c.strategy = 'log' then 0 else r.value end, version = r.version, last_at = write_commands.at
-        from unnest(entries) r cross join lateral (
-            -- Looks up each row by itself. If the planner took the table for small, a join would read all of it.
-            select k.ctid as tid from hotrow.counter k where k.counter = r.counter limit 1) k
-        where c.ctid = k.tid and c.version <> r.version
-        returning c.xmin as writer
-    )
-    select hotrow.memory_time(write_commands.at, c.writer) into written from changed c limit 1;
-    if 'ledger' = any (strategies) then
-        insert into hotrow.ledger (counter, version, part, request_id, command, amount, value, returned, at)
-        select u.counter, u.version, setting.history_part, u.id, write_commands.command, u.amount,
-            case when drain then 0 else u.answer end, case when drain then u.answer end, write_commands.at
-        from unnest(counter, slots, request_id, amount, replayed, answers, versions, statuses)
-            u (counter, slot, id, amount, replayed, answer, version, status)
-        where u.status = 'ok' and u.replayed is null and strategies[coalesce(u.slot, 1)] = 'ledger';
-    end if;
-    if 'log' = any (strategies) then
-        if cardinality(entries) = 1 and entries[1].version - began[1] = cardinality(counter) then
-            insert into hotrow.log_entry (counter, version, part, command, amounts, request_ids, at)
-            values (counter[1], entries[1].version, setting.history_part, write_commands.command,
-                coalesce(amount, array_fill(null::bigint, array[cardinality(counter)])), request_id, write_commands.at);
-        else
-            insert into hotrow.log_entry (counter, version, part, command, amounts, request_ids, at)
-            select u.counter, max(u.version), setting.history_part, write_commands.command,
-                array_agg(u.amount order by u.version),
-                case when count(u.id) > 0 then array_agg(u.id order by u.version) end, write_commands.at
-            from unnest(counter, slots, request_id, amount, replayed, versions, statuses)
-                u (counter, slot, id, amount, replayed, version, status)
-            where u.status = 'ok' and u.replayed is null and strategies[coalesce(u.slot, 1)] = 'log'
-            group by u.counter;
-        end if;
-        for i in 1 .. cardinality(entries) loop
-            entry := entries[i];
-            continue when strategies[i] <> 'log' or entry.version = began[i];
-            -- A rollback undoes the setting together with everything else.
-            remembered := set_config(hotrow.memory_name(entry.counter), hotrow.memory(setting.secret, entry.counter,
-                entry.version::text, entry.value::text, written), false);
-            if entry.version / setting.snapshot_every > began[i] / setting.snapshot_every then
-                insert into hotrow.snapshot (counter, version, value, at)
-                values (entry.counter, entry.version, entry.value, write_commands.at);
-            end if;
-        end loop;
-    end if;
-end
-$$;
-
 -- The answers of calls, as arrays with one element for each call. Rows would be copied each time a function hands them to
 -- another.
 create type hotrow.command_answers as (answers bigint[], versions bigint[], statuses text[]);
 
--- Judges the calls of one command ('increment', or 'drain', which has no amounts) and writes their effects: one update of each
--- counter, one insert into each table.
-create function hotrow.apply_commands(
-    command text, counter text[], amount bigint[], request_id uuid[], look boolean)
-returns hotrow.command_answers
+-- The counters of a batch in lock order: the values of their rows, their strategies, and the time of the commands. A function
+-- that returns a named type costs less than one with OUT parameters, because the server does not have to describe its result in
+-- each call.
+create type hotrow.locked_counters as (entries hotrow.counter[], strategies text[], at timestamptz);
+
+-- Takes the row locks of these counters, and creates those that do not exist.
+create function hotrow.lock_counters(names text[]) returns hotrow.locked_counters
 language plpgsql as $$
-#variable_conflict use_column
 declare
-    calls int := cardinality(counter);
-    drain boolean := command = 'drain';
-    at timestamptz;
-    last_at timestamptz;
-    setting hotrow.setting;
-    -- The counters of this batch in lock order, each with the values of its row and its running state.
-    names text[] := counter[1:1];
-    slots int[];
-    slot int := 1;
     entry hotrow.counter;
     entries hotrow.counter[];
     strategies text[];
-    began bigint[];
-    present bigint;
-    number bigint;
-    verdict text;
-    -- One element for each call.
-    answers bigint[] := array_fill(0::bigint, array[calls]);
-    versions bigint[] := answers;
-    statuses text[] := array_fill('ok'::text, array[calls]);
-    -- Request IDs: the known ones, and those that occur more than once in this batch.
-    fresh bigint := num_nonnulls(variadic request_id);
-    repeated boolean := false;
-    replayed boolean[];
-    known hotrow.request[];
-    known_ids uuid[];
-    place int;
-    changed boolean := false;
+    last_at timestamptz;
 begin
-    if calls > 1 and not counter[1] = all (counter) then
-        select o.names, o.slots into names, slots from hotrow.lock_order(counter) o;
-    end if;
-    if array_position(counter, null) > 0 then
-        perform hotrow.null_argument('counter');
-    elsif array_position(amount, null) > 0 then
-        perform hotrow.null_argument('amount');
-    end if;
-
     -- All locks are taken first, always in the order of the names. Two batches therefore wait for each other in one direction
     -- only.
     for i in 1 .. cardinality(names) loop
@@ -177,35 +84,81 @@ begin
         end if;
         entries[i] := entry;
         strategies[i] := entry.strategy;
-        began[i] := entry.version;
         last_at := greatest(last_at, entry.last_at);
     end loop;
     -- If the clock was set back, the times in the history do not go back.
-    at := greatest(clock_timestamp(), last_at);
+    return row(entries, strategies, greatest(clock_timestamp(), last_at));
+end
+$$;
 
-    -- From here on, everything is read by statements that start after the locks were taken. Their snapshots are newer than
-    -- everything that the last holder of a lock wrote.
-    select s.* into setting from hotrow.setting s where s.one;
-    if 'log' = any (strategies) then
-        for i in 1 .. cardinality(names) loop
-            entry := entries[i];
-            continue when entry.strategy <> 'log';
-            entry.value := hotrow.log_value(setting.secret, entry.counter, entry.version, entry.last_at);
-            entries[i] := entry;
-        end loop;
+-- Finds the calls whose request IDs are known, and those that repeat the ID of an earlier call of the batch. The origin of a
+-- call is 0 if its answer is recorded, the number of the earlier call if it repeats that call, and NULL if it must be judged.
+-- All arrays are NULL if no call has an origin. Recorded requests are looked up only if look is true.
+create function hotrow.recall_commands(
+    command text, counter text[], amount bigint[], request_id uuid[], look boolean,
+    out origins int[], out answers bigint[], out versions bigint[], out statuses text[])
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    calls int := cardinality(counter);
+    known hotrow.request[];
+    known_ids uuid[];
+    place int;
+begin
+    if look then
+        select array_agg(r), array_agg(r.request_id) into known, known_ids
+        from hotrow.request r where r.request_id = any (recall_commands.request_id);
     end if;
-    if fresh > 0 then
-        if look then
-            select array_agg(r), array_agg(r.request_id) into known, known_ids
-            from hotrow.request r where r.request_id = any (apply_commands.request_id);
+    if known_ids is null and (select count(u) = count(distinct u) from unnest(request_id) u) then
+        return;
+    end if;
+    origins := array_fill(null::int, array[calls]);
+    answers := origins;
+    versions := origins;
+    statuses := array_fill('ok'::text, array[calls]);
+    for i in 1 .. calls loop
+        continue when request_id[i] is null;
+        place := array_position(known_ids, request_id[i]);
+        if place > 0 then
+            if known[place].command <> command
+                or known[place].arguments <> coalesce(amount[i] || ' ', '') || counter[i] then
+                perform hotrow.request_reused(request_id[i]);
+            end if;
+            origins[i] := 0;
+            answers[i] := known[place].value;
+            versions[i] := known[place].version;
+            statuses[i] := known[place].status;
+        else
+            place := array_position(request_id, request_id[i]);
+            if place < i then
+                if counter[place] <> counter[i] or amount[place] <> amount[i] then
+                    perform hotrow.request_reused(request_id[i]);
+                end if;
+                origins[i] := place;
+            end if;
         end if;
-        repeated := fresh > 1 and fresh > (select count(distinct u) from unnest(request_id) u);
-        replayed := array_fill(null::boolean, array[calls]);
-    end if;
+    end loop;
+end
+$$;
 
-    entry := entries[1];
-    present := entry.value;
-    number := entry.version;
+-- The state of each counter after a batch, the answers, and whether a call was accepted.
+create type hotrow.judged_commands as (
+    entries hotrow.counter[], answers bigint[], versions bigint[], statuses text[], changed boolean);
+
+-- Judges the calls that have no origin, one after another.
+create function hotrow.judge_commands(
+    drain boolean, calls int, amount bigint[], slots int[], origins int[], entries hotrow.counter[],
+    answers bigint[], versions bigint[], statuses text[]) returns hotrow.judged_commands
+language plpgsql as $$
+declare
+    changed boolean := false;
+    slot int := 1;
+    entry hotrow.counter := entries[1];
+    present bigint := entry.value;
+    number bigint := entry.version;
+    verdict text;
+begin
+    statuses := coalesce(statuses, array_fill('ok'::text, array[calls]));
     for i in 1 .. calls loop
         if slots[i] <> slot then
             entry.value := present;
@@ -216,34 +169,13 @@ begin
             present := entry.value;
             number := entry.version;
         end if;
-        if (repeated or known_ids is not null) and request_id[i] is not null then
-            place := array_position(known_ids, request_id[i]);
-            if place > 0 then
-                if known[place].command <> command
-                    or known[place].arguments <> coalesce(amount[i] || ' ', '') || counter[i] then
-                    perform hotrow.request_reused(request_id[i]);
-                end if;
-                answers[i] := known[place].value;
-                versions[i] := known[place].version;
-                statuses[i] := known[place].status;
-            else
-                place := array_position(request_id, request_id[i]);
-                if place < i then
-                    if counter[place] <> counter[i] or amount[place] <> amount[i] then
-                        perform hotrow.request_reused(request_id[i]);
-                    end if;
-                    answers[i] := answers[place];
-                    versions[i] := versions[place];
-                    statuses[i] := statuses[place];
-                else
-                    place := null;
-                end if;
+        if origins[i] is not null then
+            if origins[i] > 0 then
+                answers[i] := answers[origins[i]];
+                versions[i] := versions[origins[i]];
+                statuses[i] := statuses[origins[i]];
             end if;
-            if place is not null then
-                replayed[i] := true;
-                fresh := fresh - 1;
-                continue;
-            end if;
+            continue;
         end if;
 
         -- A drain is refused if 0 is not allowed.
@@ -265,20 +197,142 @@ begin
     entry.value := present;
     entry.version := number;
     entries[slot] := entry;
+    return row(entries, answers, versions, statuses, changed);
+end
+$$;
 
-    if changed then
-        perform hotrow.write_commands(entries, strategies, began, setting, at, command, counter, slots, amount,
-            request_id, replayed, answers, versions, statuses);
+-- Writes the effects of a batch of accepted commands: one update of the counters, one insert into each history.
+create function hotrow.write_commands(
+    locked hotrow.locked_counters, judged hotrow.judged_commands, setting hotrow.setting, command text, counter text[],
+    slots int[], amount bigint[], request_id uuid[], origins int[]) returns void
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    drain boolean := command = 'drain';
+    entry hotrow.counter;
+    began bigint;
+    written text;
+    remembered text;
+begin
+    with changed as (
+        update hotrow.counter c
+        set value = case when c.strategy = 'log' then 0 else r.value end, version = r.version, last_at = locked.at
+        from unnest(judged.entries) r cross join lateral (
+            -- Looks up each row by itself. If the planner took the table for small, a join would read all of it.
+            select k.ctid as tid from hotrow.counter k where k.counter = r.counter limit 1) k
+        where c.ctid = k.tid and c.version <> r.version
+        returning c.xmin as writer
+    )
+    select hotrow.memory_time(locked.at, c.writer) into written from changed c limit 1;
+    if 'ledger' = any (locked.strategies) then
+        insert into hotrow.ledger (counter, version, part, request_id, command, amount, value, returned, at)
+        select u.counter, u.version, setting.history_part, u.id, write_commands.command, u.amount,
+            case when drain then 0 else u.answer end, case when drain then u.answer end, locked.at
+        from unnest(counter, slots, request_id, amount, origins, judged.answers, judged.versions, judged.statuses)
+            u (counter, slot, id, amount, origin, answer, version, status)
+        where u.status = 'ok' and u.origin is null and locked.strategies[coalesce(u.slot, 1)] = 'ledger';
+    end if;
+    if 'log' = any (locked.strategies) then
+        if cardinality(judged.entries) = 1 and judged.entries[1].version - locked.entries[1].version = cardinality(counter) then
+            insert into hotrow.log_entry (counter, version, part, command, amounts, request_ids, at)
+            values (counter[1], judged.entries[1].version, setting.history_part, write_commands.command,
+                coalesce(amount, array_fill(null::bigint, array[cardinality(counter)])), request_id, locked.at);
+        else
+            insert into hotrow.log_entry (counter, version, part, command, amounts, request_ids, at)
+            select u.counter, max(u.version), setting.history_part, write_commands.command,
+                array_agg(u.amount order by u.version),
+                case when count(u.id) > 0 then array_agg(u.id order by u.version) end, locked.at
+            from unnest(counter, slots, request_id, amount, origins, judged.versions, judged.statuses)
+                u (counter, slot, id, amount, origin, version, status)
+            where u.status = 'ok' and u.origin is null and locked.strategies[coalesce(u.slot, 1)] = 'log'
+            group by u.counter;
+        end if;
+        for i in 1 .. cardinality(judged.entries) loop
+            entry := judged.entries[i];
+            began := locked.entries[i].version;
+            continue when locked.strategies[i] <> 'log' or entry.version = began;
+            -- A rollback undoes the setting together with everything else.
+            remembered := set_config(hotrow.memory_name(entry.counter), hotrow.memory(setting.secret, entry.counter,
+                entry.version::text, entry.value::text, written), false);
+            if entry.version / setting.snapshot_every > began / setting.snapshot_every then
+                insert into hotrow.snapshot (counter, version, value, at)
+                values (entry.counter, entry.version, entry.value, locked.at);
+            end if;
+        end loop;
+    end if;
+end
+$$;
+
+-- Judges the calls of one command ('increment', or 'drain', which has no amounts) and writes their effects: one update of each
+-- counter, one insert into each table.
+create function hotrow.apply_commands(
+    command text, counter text[], amount bigint[], request_id uuid[], look boolean)
+returns hotrow.command_answers
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    calls int := cardinality(counter);
+    setting hotrow.setting;
+    -- The counters of this batch in lock order, and each call's place among them; NULL if there is only one counter.
+    names text[] := counter[1:1];
+    slots int[];
+    locked hotrow.locked_counters;
+    entry hotrow.counter;
+    recalled record;
+    -- One element for each call; NULL if all calls must be judged.
+    origins int[];
+    answers bigint[];
+    versions bigint[];
+    statuses text[];
+    judged hotrow.judged_commands;
+    -- The number of calls that have a request ID and must be judged.
+    fresh bigint := num_nonnulls(variadic request_id);
+begin
+    if calls > 1 and not counter[1] = all (counter) then
+        select o.names, o.slots into names, slots from hotrow.lock_order(counter) o;
+    end if;
+    if array_position(counter, null) > 0 or array_position(amount, null) > 0 then
+        perform hotrow.null_argument(case when array_position(counter, null) > 0 then 'counter' else 'amount' end);
+    end if;
+    locked := hotrow.lock_counters(names);
+
+    -- From here on, everything is read by statements that start after the locks were taken. Their snapshots are newer than
+    -- everything that the last holder of a lock wrote.
+    select s.* into setting from hotrow.setting s where s.one;
+    if 'log' = any (locked.strategies) then
+        for i in 1 .. cardinality(names) loop
+            entry := locked.entries[i];
+            continue when entry.strategy <> 'log';
+            entry.value := hotrow.log_value(setting.secret, entry.counter, entry.version, entry.last_at);
+            locked.entries[i] := entry;
+        end loop;
+    end if;
+    if fresh > 1 or fresh > 0 and look then
+        recalled := hotrow.recall_commands(command, counter, amount, request_id, look);
+        if recalled.origins is not null then
+            origins := recalled.origins;
+            answers := recalled.answers;
+            versions := recalled.versions;
+            statuses := recalled.statuses;
+            fresh := fresh - num_nonnulls(variadic origins);
+        end if;
+    end if;
+
+    judged := hotrow.judge_commands(
+        command = 'drain', calls, amount, slots, origins, locked.entries, answers, versions, statuses);
+    if judged.changed then
+        perform hotrow.write_commands(
+            locked, judged, setting, command, counter, slots, amount, request_id, origins);
     end if;
     if fresh > 0 then
         insert into hotrow.request (request_id, command, arguments, status, value, version, at)
         select u.id, apply_commands.command, coalesce(u.amount || ' ', '') || u.counter, u.status, u.value, u.version,
-            at
-        from unnest(request_id, counter, amount, replayed, statuses, answers, versions)
-            u (id, counter, amount, replayed, status, value, version)
-        where u.id is not null and u.replayed is null order by u.id;
+            locked.at
+        from unnest(request_id, counter, amount, origins, judged.statuses, judged.answers, judged.versions)
+            u (id, counter, amount, origin, status, value, version)
+        where u.id is not null and u.origin is null order by u.id;
     end if;
-    return row(answers, versions, statuses);
+    return row(judged.answers, judged.versions, judged.statuses);
 end
 $$;
 

@@ -19,13 +19,13 @@ pub type Fault = (&'static str, &'static str, &'static str);
 
 /// Faults that one client notices.
 const FOR_ONE_CLIENT: [Fault; 23] = [
-    ("apply_commands", "request_id = any (apply_commands.request_id)", "request_id = null"),
+    ("recall_commands", "request_id = any (recall_commands.request_id)", "request_id = null"),
     ("refusal", "present + amount > max", "present + amount >= max"),
     ("refusal", "present > 9223372036854775807 - amount", "present >= 9223372036854775807 - amount"),
     ("answer_commands", "attempt = 2", "false"),
     ("answer_reservations", "attempt = 2", "false"),
-    ("apply_commands", "if place < i then", "if place < 0 then"),
-    ("apply_commands", "slots[i] <> slot", "slots[i] < slot"),
+    ("recall_commands", "if place < i then", "if place < 0 then"),
+    ("judge_commands", "slots[i] <> slot", "slots[i] < slot"),
     ("fold_log", "else 0 end", "else known_value end"),
     ("apply_reservations", "quantity[i] > present", "quantity[i] >= present"),
     ("reserve_plainly", "quantity[i] > present", "quantity[i] - 1 > present"),
@@ -50,7 +50,7 @@ const FOR_ONE_CLIENT: [Fault; 23] = [
 
 /// Faults that only concurrent clients notice.
 const FOR_CONCURRENT_CLIENTS: [Fault; 5] = [
-    ("apply_commands", "where c.counter = names[i] for update", "where c.counter = names[i]"),
+    ("lock_counters", "where c.counter = names[i] for update", "where c.counter = names[i]"),
     ("increment", "where c.counter = increment.counter for update", "where c.counter = increment.counter"),
     ("lock_sale", "where s.item = lock_sale.item for update;", "where s.item = lock_sale.item;"),
     ("lock_reservations", " for update of r", ""),
