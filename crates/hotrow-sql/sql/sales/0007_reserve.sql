@@ -1,12 +1,17 @@
 -- Reserving: finds hopeless calls without a lock, and judges the others under the sale's row lock.
 
+-- A refusal of all calls for an item, with the item's stock; NULL if there is none. A function that returns a named type costs
+-- less than one with OUT parameters, because the server does not have to describe its result in each call.
+create type hotrow.certain_refusal as (refusal text, remaining bigint);
+
 -- Returns the refusal that every call for this item gets at this moment, if it is certain without a lock; NULL otherwise. The
 -- row is read after the calls have arrived, so the answer was true while they waited. While a hold is due no call is hopeless,
 -- because releasing the hold may return stock.
-create function hotrow.hopeless(item text, out refusal text, out remaining bigint)
+create function hotrow.hopeless(item text) returns hotrow.certain_refusal
 language plpgsql as $$
 declare
     at timestamptz := clock_timestamp();
+    refused hotrow.certain_refusal;
 begin
     select case
             when s.next_expiry <= greatest(at, s.last_at) then null
@@ -14,34 +19,39 @@ begin
             when s.ends_at <= greatest(at, s.last_at) then 'ended'
             when s.remaining = 0 then 'sold_out'
         end, s.remaining
-    into refusal, hopeless.remaining
+    into refused
     from hotrow.sale s where s.item = hopeless.item;
     if not found then
-        refusal := 'unknown_item';
+        refused.refusal := 'unknown_item';
     end if;
+    return refused;
 end
 $$;
+
+-- The row of a sale, and whether another session holds its lock.
+create type hotrow.locked_sale as (entry hotrow.sale, busy boolean);
 
 -- Takes a sale's row lock. If patient is true, it waits for the lock. Otherwise busy is true if another session holds the row.
 -- Calls that do not wait compete for an advisory lock (key space: the number of 'hotr', then the item's hash) before they
 -- touch the hot row's page. An item that does not exist has no row to lock. Requests for it, whose answers are recorded, are
 -- serialised by the advisory lock.
-create function hotrow.lock_sale(item text, patient boolean, recorded boolean, out entry hotrow.sale, out busy boolean)
+create function hotrow.lock_sale(item text, patient boolean, recorded boolean) returns hotrow.locked_sale
 language plpgsql as $$
+declare
+    entry hotrow.sale;
 begin
-    busy := false;
     if not patient then
         if pg_try_advisory_xact_lock(1752134770, hashtext(item)) then
             select s.* into entry from hotrow.sale s where s.item = lock_sale.item for update skip locked;
         end if;
-        busy := entry.item is null and exists (select from hotrow.sale s where s.item = lock_sale.item);
-        return;
+        return row(entry, entry.item is null and exists (select from hotrow.sale s where s.item = lock_sale.item));
     end if;
     select s.* into entry from hotrow.sale s where s.item = lock_sale.item for update;
     if not found and recorded then
         perform pg_advisory_xact_lock(1752134770, hashtext(item));
         select s.* into entry from hotrow.sale s where s.item = lock_sale.item for update;
     end if;
+    return row(entry, false);
 end
 $$;
 
@@ -82,64 +92,36 @@ $$;
 -- another.
 create type hotrow.reservation_answers as (statuses text[], ids uuid[], left_over bigint[]);
 
--- Judges reservations one after another and writes their effects: one update of each sale, one insert into each table. It
--- handles every batch; hotrow.reserve_plainly saves most of this work for the usual batch.
-create function hotrow.apply_reservations(
-    item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[], look boolean)
-returns hotrow.reservation_answers
+-- The sales of a batch in lock order: their rows, why their calls are refused before they are judged, the time of the
+-- reservations, and whether a sale has a limit for each buyer, has no hold that ends, or had a due hold. backlog is true for a
+-- sale that may have due holds left.
+create type hotrow.locked_sales as (
+    rows hotrow.sale[], refusals text[], at timestamptz, limited boolean, quiet boolean, due boolean, backlog boolean[]);
+
+-- Takes the row locks of these sales. request_id is NULL if no call has an ID. A sale whose calls are hopeless, and for which
+-- nothing is recorded, is not locked.
+create function hotrow.lock_sales(names text[], slots int[], request_id uuid[], nowait boolean[])
+returns hotrow.locked_sales
 language plpgsql as $$
-#variable_conflict use_column
 declare
-    calls int := cardinality(item);
-    at timestamptz;
-    last_at timestamptz;
-    -- The items of this batch in lock order, each with the values of its row and its running state.
-    names text[] := item[1:1];
-    slots int[];
-    slot int := 1;
-    entry hotrow.sale;
-    rows hotrow.sale[];
-    refusals text[];
-    present bigint;
-    facts record;
     unrecorded boolean;
     patient boolean;
-    changed boolean := false;
-    -- The buyers of this batch and the pieces that each of them has, if a sale has a limit.
-    limited boolean := false;
-    -- The number of expired holds that may still be released, because a call that released all due holds could be long; the
-    -- sales that may have some left; and the sales that have no hold that ends.
-    releasing bigint := 5000;
-    released bigint;
-    backlog boolean[];
-    quiet boolean[];
-    places int[];
-    taken bigint[];
-    -- One element for each call.
-    statuses text[] := array_fill('reserved'::text, array[calls]);
-    ids uuid[] := array_fill(null::uuid, array[calls]);
-    left_over bigint[] := array_fill(null::bigint, array[calls]);
-    drawn uuid[];
+    facts record;
+    entry hotrow.sale;
+    rows hotrow.sale[];
     verdict text;
-    -- Request IDs: the known ones, and those that occur more than once in this batch. A call that is told to retry is not
-    -- judged, and nothing is recorded for it.
-    fresh bigint := num_nonnulls(variadic request_id);
-    repeated boolean := false;
-    replayed boolean[];
-    known hotrow.request[];
-    known_ids uuid[];
-    place int;
+    refusals text[];
+    limited boolean := false;
+    quiet boolean := false;
+    due boolean := false;
+    at timestamptz;
 begin
-    if calls > 1 and not item[1] = all (item) then
-        select o.names, o.slots into names, slots from hotrow.lock_order(item) o;
-    end if;
-
     -- All locks are taken first, always in the order of the items. Two batches therefore wait for each other in one direction
     -- only.
     for i in 1 .. cardinality(names) loop
         entry := null;
         verdict := null;
-        unrecorded := fresh is null or fresh = 0 or slots is not null and (
+        unrecorded := request_id is null or slots is not null and (
             select bool_and(u.id is null) from unnest(slots, request_id) u (slot, id) where u.slot = i);
         if unrecorded then
             facts := hotrow.hopeless(names[i]);
@@ -160,54 +142,128 @@ begin
         end if;
         refusals[i] := verdict;
         rows[i] := entry;
-        last_at := greatest(last_at, entry.last_at);
+        at := greatest(at, entry.last_at);
         limited := limited or entry.per_buyer is not null;
     end loop;
 
     -- The time is read after the locks are taken, because the wait for them would outdate it. If the clock was set back, no
     -- expired hold becomes valid again.
-    at := greatest(clock_timestamp(), last_at);
+    at := greatest(clock_timestamp(), at);
     for i in 1 .. cardinality(names) loop
+        continue when refusals[i] is not null;
         entry := rows[i];
-        if refusals[i] is null then
-            -- Releases 1000 holds, and continues until there is enough for the calls.
-            while entry.next_expiry <= at loop
-                backlog[i] := true;
-                exit when releasing = 0;
-                released := least(releasing, 1000);
-                facts := hotrow.release_expired(names[i], entry.next_expiry, at, released);
-                entry.remaining := entry.remaining + facts.quantity;
-                entry.next_expiry := facts.next_expiry;
-                rows[i] := entry;
-                changed := true;
-                releasing := releasing - facts.released;
-                -- If fewer were released, other sessions are confirming the rest.
-                backlog[i] := facts.released = released and entry.next_expiry <= at;
-                exit when not backlog[i] or entry.remaining >= (
-                    select sum(u.quantity) from unnest(quantity, slots) u (quantity, slot) where coalesce(u.slot, 1) = i);
-            end loop;
-            quiet[i] := entry.next_expiry is null and entry.hold is not null;
-            refusals[i] := case when entry.starts_at > at then 'not_started' when entry.ends_at <= at then 'ended' end;
+        refusals[i] := case when entry.starts_at > at then 'not_started' when entry.ends_at <= at then 'ended' end;
+        quiet := quiet or entry.next_expiry is null and entry.hold is not null;
+        due := due or entry.next_expiry <= at;
+    end loop;
+    return row(rows, refusals, at, limited, quiet, due, null::boolean[]);
+end
+$$;
+
+-- Releases the due holds of these sales. A call that released all of them could be long, so their number is limited.
+create function hotrow.release_holds(locked hotrow.locked_sales, slots int[], quantity bigint[])
+returns hotrow.locked_sales
+language plpgsql as $$
+declare
+    releasing bigint := 5000;
+    released bigint;
+    facts record;
+    entry hotrow.sale;
+begin
+    for i in 1 .. cardinality(locked.rows) loop
+        entry := locked.rows[i];
+        -- Releases 1000 holds, and continues until there is enough for the calls.
+        while entry.next_expiry <= locked.at loop
+            locked.backlog[i] := true;
+            exit when releasing = 0;
+            released := least(releasing, 1000);
+            facts := hotrow.release_expired(entry.item, entry.next_expiry, locked.at, released);
+            entry.remaining := entry.remaining + facts.quantity;
+            entry.next_expiry := facts.next_expiry;
+            releasing := releasing - facts.released;
+            -- If fewer were released, other sessions are confirming the rest.
+            locked.backlog[i] := facts.released = released and entry.next_expiry <= locked.at;
+            exit when not locked.backlog[i] or entry.remaining >= (
+                select sum(u.quantity) from unnest(quantity, slots) u (quantity, slot) where coalesce(u.slot, 1) = i);
+        end loop;
+        locked.rows[i] := entry;
+        locked.quiet := locked.quiet or entry.next_expiry is null and entry.hold is not null;
+    end loop;
+    return locked;
+end
+$$;
+
+-- Finds the calls whose request IDs are known, and those that repeat the ID of an earlier call of the batch. The origin of a
+-- call is 0 if its answer is recorded, the number of the earlier call if it repeats that call, and NULL if it must be judged.
+-- All arrays are NULL if no call has an origin. Recorded requests are looked up only if look is true.
+create function hotrow.recall_reservations(
+    item text[], buyer text[], quantity bigint[], request_id uuid[], look boolean,
+    out origins int[], out statuses text[], out ids uuid[], out left_over bigint[])
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    calls int := cardinality(item);
+    known hotrow.request[];
+    known_ids uuid[];
+    place int;
+begin
+    if look then
+        select array_agg(r), array_agg(r.request_id) into known, known_ids
+        from hotrow.request r where r.request_id = any (recall_reservations.request_id);
+    end if;
+    if known_ids is null and (select count(u) = count(distinct u) from unnest(request_id) u) then
+        return;
+    end if;
+    origins := array_fill(null::int, array[calls]);
+    statuses := array_fill('reserved'::text, array[calls]);
+    ids := array_fill(null::uuid, array[calls]);
+    left_over := array_fill(null::bigint, array[calls]);
+    for i in 1 .. calls loop
+        continue when request_id[i] is null;
+        place := array_position(known_ids, request_id[i]);
+        if place > 0 then
+            if known[place].command <> 'reserve' or known[place].item <> item[i] or known[place].buyer <> buyer[i]
+                or known[place].quantity <> quantity[i]
+            then
+                perform hotrow.request_reused(request_id[i]);
+            end if;
+            origins[i] := 0;
+            statuses[i] := known[place].status;
+            ids[i] := case when known[place].state is not null then request_id[i] end;
+            left_over[i] := known[place].remaining;
+        else
+            place := array_position(request_id, request_id[i]);
+            if place < i then
+                if item[place] <> item[i] or buyer[place] <> buyer[i] or quantity[place] <> quantity[i] then
+                    perform hotrow.request_reused(request_id[i]);
+                end if;
+                origins[i] := place;
+            end if;
         end if;
     end loop;
+end
+$$;
 
-    -- Looked up by statements that start after the locks were taken. Their snapshots are newer than all writes of the last
-    -- holder of a lock.
-    if fresh > 0 then
-        -- Nothing is recorded for a call that is told to retry, so no index would report that its ID is known.
-        if look or 'busy' = any (refusals) or true = any (backlog) then
-            select array_agg(r), array_agg(r.request_id) into known, known_ids
-            from hotrow.request r where r.request_id = any (apply_reservations.request_id);
-        end if;
-        repeated := fresh > 1 and fresh > (select count(distinct u) from unnest(request_id) u);
-        replayed := array_fill(null::boolean, array[calls]);
-    end if;
-    if limited then
-        select b.* into places, taken from hotrow.buyers_of(item, buyer) b;
-    end if;
+-- The state of each sale after a batch, the answers, what each buyer of the batch then has, and whether there is a reservation.
+create type hotrow.judged_reservations as (
+    rows hotrow.sale[], statuses text[], ids uuid[], left_over bigint[], taken bigint[], reserved boolean);
 
-    entry := rows[1];
-    present := entry.remaining;
+-- Judges the calls that have no origin, one after another.
+create function hotrow.judge_reservations(
+    rows hotrow.sale[], refusals text[], backlog boolean[], at timestamptz, slots int[], quantity bigint[],
+    request_id uuid[], places int[], taken bigint[], origins int[], statuses text[], ids uuid[], left_over bigint[])
+returns hotrow.judged_reservations
+language plpgsql as $$
+declare
+    calls int := cardinality(quantity);
+    slot int := 1;
+    entry hotrow.sale := rows[1];
+    present bigint := entry.remaining;
+    drawn uuid[];
+    verdict text;
+begin
+    statuses := coalesce(statuses, array_fill('reserved'::text, array[calls]));
+    ids := coalesce(ids, array_fill(null::uuid, array[calls]));
     for i in 1 .. calls loop
         if slots[i] <> slot then
             if present < entry.remaining then
@@ -219,35 +275,13 @@ begin
             entry := rows[slot];
             present := entry.remaining;
         end if;
-        if (repeated or known_ids is not null) and request_id[i] is not null then
-            place := array_position(known_ids, request_id[i]);
-            if place > 0 then
-                if known[place].command <> 'reserve' or known[place].item <> item[i] or known[place].buyer <> buyer[i]
-                    or known[place].quantity <> quantity[i]
-                then
-                    perform hotrow.request_reused(request_id[i]);
-                end if;
-                statuses[i] := known[place].status;
-                ids[i] := case when known[place].state is not null then request_id[i] end;
-                left_over[i] := known[place].remaining;
-            else
-                place := array_position(request_id, request_id[i]);
-                if place < i then
-                    if item[place] <> item[i] or buyer[place] <> buyer[i] or quantity[place] <> quantity[i] then
-                        perform hotrow.request_reused(request_id[i]);
-                    end if;
-                    statuses[i] := statuses[place];
-                    ids[i] := ids[place];
-                    left_over[i] := left_over[place];
-                else
-                    place := null;
-                end if;
+        if origins[i] is not null then
+            if origins[i] > 0 then
+                statuses[i] := statuses[origins[i]];
+                ids[i] := ids[origins[i]];
+                left_over[i] := left_over[origins[i]];
             end if;
-            if place is not null then
-                replayed[i] := true;
-                fresh := fresh - 1;
-                continue;
-            end if;
+            continue;
         end if;
 
         -- A refusal is not final if the release of an expired hold could change it. The call is then told to retry.
@@ -276,39 +310,107 @@ begin
         entry.remaining := present;
         rows[slot] := entry;
     end if;
+    return row(rows, statuses, ids, left_over, taken, drawn is not null);
+end
+$$;
 
-    if changed or drawn is not null then
-        update hotrow.sale s set remaining = r.remaining, next_expiry = r.next_expiry, last_at = at
-        from unnest(rows) r
-            cross join lateral hotrow.sale_row(r.item) k
+-- Records the sales that had no hold that ends before these reservations, and have one now. The caller holds their row locks.
+create function hotrow.remember_first_holds(before hotrow.sale[], after hotrow.sale[]) returns void
+language plpgsql as $$
+begin
+    perform hotrow.remember_due(array_agg(after[i].item), array_agg(after[i].next_expiry))
+    from generate_subscripts(after, 1) i
+    where before[i].next_expiry is null and after[i].next_expiry is not null
+    having count(*) > 0;
+end
+$$;
+
+-- Records what the buyers of a batch have of the sales with a limit.
+create function hotrow.write_buyers(
+    rows hotrow.sale[], item text[], buyer text[], taken bigint[], places int[], slots int[]) returns void
+language plpgsql as $$
+#variable_conflict use_column
+begin
+    insert into hotrow.buyer (item, buyer, quantity)
+    select u.item, u.buyer, u.quantity
+    from unnest(item, buyer, taken, places, slots) with ordinality u (item, buyer, quantity, place, slot, call)
+    where u.place = u.call and u.quantity > 0 and (rows[coalesce(u.slot, 1)]).per_buyer is not null
+    order by u.item collate "C", u.buyer collate "C"
+    on conflict (buyer, item) do update set quantity = excluded.quantity
+    where buyer.quantity <> excluded.quantity;
+end
+$$;
+
+-- Judges reservations one after another and writes their effects: one update of each sale, one insert into each table. It
+-- handles every batch; hotrow.reserve_plainly saves most of this work for the usual batch.
+create function hotrow.apply_reservations(
+    item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[], look boolean)
+returns hotrow.reservation_answers
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    -- The items of this batch in lock order, and each call's place among them; NULL if there is only one item.
+    names text[] := item[1:1];
+    slots int[];
+    locked hotrow.locked_sales;
+    -- One element for each call; NULL if no call has an origin.
+    origins int[];
+    statuses text[];
+    ids uuid[];
+    left_over bigint[];
+    -- The buyers of this batch and the pieces that each of them has, if a sale has a limit.
+    places int[];
+    taken bigint[];
+    judged hotrow.judged_reservations;
+    -- The number of calls that have a request ID and no recorded answer.
+    fresh bigint := num_nonnulls(variadic request_id);
+begin
+    if cardinality(item) > 1 and not item[1] = all (item) then
+        select o.names, o.slots into names, slots from hotrow.lock_order(item) o;
+    end if;
+    locked := hotrow.lock_sales(names, slots, case when fresh > 0 then request_id end, nowait);
+    if locked.due then
+        locked := hotrow.release_holds(locked, slots, quantity);
+    end if;
+    -- Looked up by statements that start after the locks were taken. Their snapshots are newer than all writes of the last
+    -- holder of a lock. Nothing is recorded for a call that is told to retry, so no index would report that its ID is known.
+    if fresh > 0 then
+        look := look or 'busy' = any (locked.refusals) or true = any (locked.backlog);
+        if look or fresh > 1 then
+            select r.* into origins, statuses, ids, left_over
+            from hotrow.recall_reservations(item, buyer, quantity, request_id, look) r;
+            fresh := fresh - coalesce(num_nonnulls(variadic origins), 0);
+        end if;
+    end if;
+    if locked.limited then
+        select b.* into places, taken from hotrow.buyers_of(item, buyer) b;
+    end if;
+    judged := hotrow.judge_reservations(locked.rows, locked.refusals, locked.backlog, locked.at, slots, quantity,
+        request_id, places, taken, origins, statuses, ids, left_over);
+
+    if locked.due or judged.reserved then
+        update hotrow.sale s set remaining = r.remaining, next_expiry = r.next_expiry, last_at = locked.at
+        from unnest(judged.rows) r cross join lateral hotrow.sale_row(r.item) k
         where s.ctid = k.tid and (s.remaining, s.next_expiry) is distinct from (r.remaining, r.next_expiry);
     end if;
-    if drawn is not null and true = any (quiet) then
-        perform hotrow.remember_due(array_agg(rows[i].item), array_agg(rows[i].next_expiry))
-        from generate_subscripts(rows, 1) i where quiet[i] and rows[i].next_expiry is not null
-        having count(*) > 0;
+    if judged.reserved and locked.quiet then
+        perform hotrow.remember_first_holds(locked.rows, judged.rows);
     end if;
-    if drawn is not null and limited then
-        insert into hotrow.buyer (item, buyer, quantity)
-        select u.item, u.buyer, u.quantity
-        from unnest(item, buyer, taken, places, slots) with ordinality u (item, buyer, quantity, place, slot, call)
-        where u.place = u.call and u.quantity > 0 and (rows[coalesce(u.slot, 1)]).per_buyer is not null
-        order by u.item collate "C", u.buyer collate "C"
-        on conflict (buyer, item) do update set quantity = excluded.quantity
-        where buyer.quantity <> excluded.quantity;
+    if judged.reserved and locked.limited then
+        perform hotrow.write_buyers(judged.rows, item, buyer, judged.taken, places, slots);
     end if;
     -- Reservations, and refusals of requests that have an ID.
-    if drawn is not null or fresh > 0 then
+    if judged.reserved or fresh > 0 then
         insert into hotrow.request
             (request_id, command, status, remaining, at, item, buyer, quantity, state, expires_at)
-        select coalesce(u.reserved, u.requested), 'reserve', u.status, u.remaining, at, u.item, u.buyer, u.quantity,
-            case when u.reserved is not null then 'held' end,
-            case when u.reserved is not null then at + (rows[coalesce(u.slot, 1)]).hold end
-        from unnest(request_id, ids, item, buyer, quantity, replayed, statuses, left_over, slots)
-            u (requested, reserved, item, buyer, quantity, replayed, status, remaining, slot)
-        where u.replayed is null and u.status <> 'busy' and coalesce(u.reserved, u.requested) is not null order by 1;
+        select coalesce(u.reserved, u.requested), 'reserve', u.status, u.remaining, locked.at, u.item, u.buyer,
+            u.quantity, case when u.reserved is not null then 'held' end,
+            case when u.reserved is not null then locked.at + (judged.rows[coalesce(u.slot, 1)]).hold end
+        from unnest(request_id, judged.ids, item, buyer, quantity, origins, judged.statuses, judged.left_over, slots)
+            u (requested, reserved, item, buyer, quantity, origin, status, remaining, slot)
+        where u.origin is null and u.status <> 'busy' and coalesce(u.reserved, u.requested) is not null order by 1;
     end if;
-    return row(statuses, ids, left_over);
+    return row(judged.statuses, judged.ids, judged.left_over);
 end
 $$;
 

@@ -1,5 +1,29 @@
 -- Reserving several items at once, all or none. hotrow.apply_reservations judges them.
 
+-- Makes these reservations, or none of them. Then refused_item is the first item that was refused.
+create function hotrow.reserve_each(
+    items text[], quantities bigint[], buyers text[], out status text, out reservation_ids uuid[], out refused_item text)
+language plpgsql as $$
+declare
+    answers hotrow.reservation_answers;
+begin
+    status := 'reserved';
+    answers := hotrow.apply_reservations(items, buyers, quantities, null, null, false);
+    reservation_ids := answers.ids;
+    for i in 1 .. cardinality(items) loop
+        if answers.statuses[i] <> 'reserved' then
+            status := answers.statuses[i];
+            reservation_ids := null;
+            refused_item := items[i];
+            -- Rolls the reservations back. The answer stays as it is.
+            raise exception using errcode = 'HR001';
+        end if;
+    end loop;
+exception when sqlstate 'HR001' then
+    null;
+end
+$$;
+
 create function hotrow.reserve_all(
     items text[], quantities bigint[], buyer text, request_id uuid default null,
     out status text, out reservation_ids uuid[], out refused_item text)
@@ -10,7 +34,7 @@ declare
     releasing bigint := 5000;
     buyers text[];
     known hotrow.request;
-    answers hotrow.reservation_answers;
+    answers record;
     arguments text := array[quantities::text, items::text, buyer]::text;
 begin
     if items is null then
@@ -45,22 +69,10 @@ begin
     for i in 1 .. calls loop
         releasing := releasing - hotrow.release_due(items[i], least(releasing, 1000));
     end loop;
-    begin
-        status := 'reserved';
-        answers := hotrow.apply_reservations(items, buyers, quantities, null, null, false);
-        reservation_ids := answers.ids;
-        for i in 1 .. calls loop
-            if answers.statuses[i] <> 'reserved' then
-                status := answers.statuses[i];
-                reservation_ids := null;
-                refused_item := items[i];
-                -- Rolls the reservations back. The answer and the locks from before stay as they are.
-                raise exception using errcode = 'HR001';
-            end if;
-        end loop;
-    exception when sqlstate 'HR001' then
-        null;
-    end;
+    answers := hotrow.reserve_each(items, quantities, buyers);
+    status := answers.status;
+    reservation_ids := answers.reservation_ids;
+    refused_item := answers.refused_item;
     if request_id is not null and status <> 'busy' then
         begin
             insert into hotrow.request (request_id, command, arguments, status, reservation_ids, refused_item, at)

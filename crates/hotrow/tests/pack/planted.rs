@@ -27,7 +27,7 @@ const FOR_ONE_CLIENT: [Fault; 23] = [
     ("recall_commands", "if place < i then", "if place < 0 then"),
     ("judge_commands", "slots[i] <> slot", "slots[i] < slot"),
     ("fold_log", "else 0 end", "else known_value end"),
-    ("apply_reservations", "quantity[i] > present", "quantity[i] >= present"),
+    ("judge_reservations", "quantity[i] > present", "quantity[i] >= present"),
     ("reserve_plainly", "quantity[i] > present", "quantity[i] - 1 > present"),
     ("reserve_plainly", "present := present - quantity[i]", "present := present - 1"),
     ("reserve_plainly", "entry.next_expiry <= at or", ""),
@@ -39,13 +39,13 @@ const FOR_ONE_CLIENT: [Fault; 23] = [
         "excluded.quantity <= 1 + entry.per_buyer -",
     ),
     ("reserve_plainly", "least(entry.next_expiry, at + entry.hold)", "entry.next_expiry"),
-    ("apply_reservations", "request_id = any (apply_reservations.request_id)", "request_id = null"),
-    ("apply_reservations", "quantity[i] > entry.per_buyer -", "quantity[i] >= entry.per_buyer -"),
+    ("recall_reservations", "request_id = any (recall_reservations.request_id)", "request_id = null"),
+    ("judge_reservations", "quantity[i] > entry.per_buyer -", "quantity[i] >= entry.per_buyer -"),
     ("hopeless", "when s.next_expiry <= greatest(at, s.last_at) then null", "when false then null"),
     ("release_expired", "b.quantity - e.quantity", "b.quantity"),
     ("cancel_batch", "b.quantity - g.quantity", "b.quantity"),
     ("confirm_batch", "hotrow.not_held(r, locked.at)", "hotrow.not_held(r, '-infinity')"),
-    ("reserve_all", "raise exception using errcode = 'HR001'", "exit"),
+    ("reserve_each", "raise exception using errcode = 'HR001'", "exit"),
 ];
 
 /// Faults that only concurrent clients notice.
