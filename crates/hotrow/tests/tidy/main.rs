@@ -273,9 +273,11 @@ fn texts_use_standard_terms() {
     assert!(found.is_empty(), "STYLE.md has standard terms for these: {found:#?}");
 }
 
+/// The most lines of a function, in Rust and in SQL.
+const FUNCTION_LINES_MAX: usize = 70;
+
 #[test]
 fn functions_fit_a_screen() {
-    const LINES_MAX: usize = 70;
     for path in files(&[".rs"]) {
         let text = fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = text.lines().collect();
@@ -288,7 +290,7 @@ fn functions_fit_a_screen() {
             }
             let end = format!("{}}}", &line[..line.len() - code.len()]);
             let length = lines[start..].iter().position(|line| *line == end).map_or(0, |length| length + 1);
-            assert!(length <= LINES_MAX, "{}:{}: {length} lines: {code}", path.display(), start + 1);
+            assert!(length <= FUNCTION_LINES_MAX, "{}:{}: {length} lines: {code}", path.display(), start + 1);
         }
     }
 }

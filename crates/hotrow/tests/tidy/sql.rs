@@ -1,8 +1,8 @@
-//! SQL that runs in other users' databases qualifies every operator.
+//! SQL: functions fit a screen, and text that runs in other users' databases qualifies every operator.
 
 use std::fs;
 
-use super::root;
+use super::{FUNCTION_LINES_MAX, files, root};
 
 /// The text without comments, strings and quoted names.
 fn code(sql: &str) -> String {
@@ -47,4 +47,28 @@ fn every_operator_in_sql_is_qualified() {
         assert!(bare.is_empty(), "{}: {bare:?}", path.display());
         assert!(!code.contains("case t"), "{}: CASE with an operand compares by =", path.display());
     }
+}
+
+#[test]
+fn sql_functions_fit_a_screen() {
+    let mut too_long = Vec::new();
+    for path in files(&[".sql"]) {
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        for (start, line) in lines.iter().enumerate() {
+            if !["create function ", "create or replace function "]
+                .iter()
+                .any(|begin| line.starts_with(begin))
+            {
+                continue;
+            }
+            let end = lines[start..].iter().position(|line| line.ends_with("$$;"));
+            let length =
+                1 + end.unwrap_or_else(|| panic!("{}:{}: no line ends in $$;", path.display(), start + 1));
+            if length > FUNCTION_LINES_MAX {
+                too_long.push(format!("{}:{}: {length} lines: {line}", path.display(), start + 1));
+            }
+        }
+    }
+    assert!(too_long.is_empty(), "over {FUNCTION_LINES_MAX} lines: split these: {too_long:#?}");
 }
