@@ -219,6 +219,105 @@ language sql stable as $$
     order by w.id limit max
 $$;
 
+-- Returns a page of the orders that are done. This function and the next four return the rows of hotrow.list_orders for one
+-- state each. The server inlines them.
+create function hotrow.list_processed(wanted hotrow.queue, after bigint, max int)
+returns table (
+    id bigint, order_id uuid, attempt int, group_key text, created_at timestamptz, enqueued_at timestamptz,
+    taken_at timestamptz, due timestamptz, done_at timestamptz, status int, error text)
+language sql stable as $$
+    select p.id, p.order_id, p.attempt::int, o.group_key, o.created_at, p.enqueued_at, p.taken_at, null::timestamptz,
+        p.done_at, p.status, null::text
+    from (
+        select p.* from hotrow.processed_order p where p.queue = wanted.number and p.id > after
+        order by p.queue, p.id limit max) p
+        left join lateral hotrow.order_named(p.queue, p.order_id) o on true
+    order by p.id
+$$;
+
+-- Returns a page of the dead-lettered orders.
+create function hotrow.list_dead(wanted hotrow.queue, after bigint, max int)
+returns table (
+    id bigint, order_id uuid, attempt int, group_key text, created_at timestamptz, enqueued_at timestamptz,
+    taken_at timestamptz, due timestamptz, done_at timestamptz, status int, error text)
+language sql stable as $$
+    select d.id, d.order_id, d.attempt::int, o.group_key, o.created_at, o.at, null::timestamptz, null::timestamptz,
+        d.at, null::int, d.error
+    from (
+        select d.* from hotrow.queue_dead d where d.queue = wanted.number and d.id > after
+        order by d.queue, d.id limit max) d
+        left join lateral hotrow.order_named(d.queue, d.order_id) o on true
+    order by d.id
+$$;
+
+-- Returns a page of the orders that are leased.
+create function hotrow.list_leased(wanted hotrow.queue, after bigint, max int)
+returns table (
+    id bigint, order_id uuid, attempt int, group_key text, created_at timestamptz, enqueued_at timestamptz,
+    taken_at timestamptz, due timestamptz, done_at timestamptz, status int, error text)
+language sql stable as $$
+    select i.id, i.order_id, i.attempt::int, o.group_key, o.created_at, o.at, i.taken_at, i.due,
+        null::timestamptz, null::int, null::text
+    from (
+        -- Runs do not overlap and each has an order, so the first runs hold the least IDs.
+        select i.*, l.attempt, l.taken_at, l.due
+        from (
+            select r.* from hotrow.queue_lease r
+            where r.queue = wanted.number and r.taken_at is not null and r.to_id > after
+            order by r.from_id limit max + 16) l
+            cross join lateral hotrow.orders_of_run(l::hotrow.queue_lease) i
+        where i.id > after
+        order by i.id limit max) i
+        cross join lateral hotrow.order_at(wanted.number, i.line, i.place, i.id) o
+    order by i.id
+$$;
+
+-- Returns a page of the orders that wait for their time at `now_at`.
+create function hotrow.list_delayed(wanted hotrow.queue, after bigint, max int, now_at timestamptz)
+returns table (
+    id bigint, order_id uuid, attempt int, group_key text, created_at timestamptz, enqueued_at timestamptz,
+    taken_at timestamptz, due timestamptz, done_at timestamptz, status int, error text)
+language sql stable as $$
+    select o.id, o.order_id, w.attempt::int, o.group_key, o.created_at, o.at, null::timestamptz,
+        coalesce(w.due, o.not_before), null::timestamptz, null::int, null::text
+    from (
+        select d.* from (
+            select l.line, l.from_place as place, l.from_id as id, l.attempt, l.due from hotrow.queue_lease l
+            where l.queue = wanted.number and l.taken_at is null and l.from_id > after
+            union all
+            -- No call has looked at these yet.
+            select o.line, o.place, o.id, 0::smallint, null from (
+                select h.* from hotrow.queue_lock l cross join lateral hotrow.look_at_head(l.queue, l.shard) h
+                where l.queue = wanted.number and l.side = 'h') h
+                cross join lateral (
+                    select o.line, o.place, o.id from hotrow.queue_order o
+                    where o.queue = h.queue and o.line = h.shard * 2 + 1 and o.place > greatest(h.side, after)
+                        and o.not_before > now_at
+                    order by o.queue, o.line, o.place, o.id limit max) o) d
+        order by d.id limit max) w
+        cross join lateral hotrow.order_at(wanted.number, w.line, w.place, w.id) o
+    order by o.id
+$$;
+
+-- Returns a page of the orders that can be taken at `now_at`, or whose group has to come first.
+create function hotrow.list_waiting(wanted hotrow.queue, after bigint, max int, now_at timestamptz)
+returns table (
+    id bigint, order_id uuid, attempt int, group_key text, created_at timestamptz, enqueued_at timestamptz,
+    taken_at timestamptz, due timestamptz, done_at timestamptz, status int, error text)
+language sql stable as $$
+    select o.id, o.order_id, coalesce(r.attempt, 0)::int, o.group_key, o.created_at, o.at, null::timestamptz,
+        null::timestamptz, null::timestamptz, null::int, null::text
+    from hotrow.waiting_orders(wanted, after, max, now_at) w
+        cross join lateral hotrow.order_at(wanted.number, w.line, w.place, w.id) o
+        left join lateral hotrow.look_at_head(o.queue, o.line / 2) h on true
+        left join lateral (
+            select r.attempt from hotrow.queue_ready r where r.queue = o.queue and r.shard = o.line / 2
+                and r.generation in (h.ready_generation - 1, h.ready_generation)
+                and r.rank = coalesce(o.rank, o.place) and r.id = o.id limit 1) r
+            on true
+    order by o.id
+$$;
+
 -- Returns a page of a queue's orders in one state, after the order with the ID `after`.
 create function hotrow.list_orders(queue text, state text default 'waiting', after bigint default 0, max int default 100)
 returns table (
@@ -235,73 +334,15 @@ begin
     elsif max not between 1 and 1000 then
         perform hotrow.bad_argument(format('max is %s', max), 'List 1 to 1000 orders at a time.');
     elsif state = 'processed' then
-        return query
-            select p.id, p.order_id, p.attempt::int, o.group_key, o.created_at, p.enqueued_at, p.taken_at, null::timestamptz,
-                p.done_at, p.status, null::text
-            from (
-                select p.* from hotrow.processed_order p where p.queue = wanted.number and p.id > after
-                order by p.queue, p.id limit max) p
-                left join lateral hotrow.order_named(p.queue, p.order_id) o on true
-            order by p.id;
+        return query select * from hotrow.list_processed(wanted, after, max);
     elsif state = 'dead' then
-        return query
-            select d.id, d.order_id, d.attempt::int, o.group_key, o.created_at, o.at, null::timestamptz, null::timestamptz,
-                d.at, null::int, d.error
-            from (
-                select d.* from hotrow.queue_dead d where d.queue = wanted.number and d.id > after
-                order by d.queue, d.id limit max) d
-                left join lateral hotrow.order_named(d.queue, d.order_id) o on true
-            order by d.id;
+        return query select * from hotrow.list_dead(wanted, after, max);
     elsif state = 'leased' then
-        return query
-            select i.id, i.order_id, i.attempt::int, o.group_key, o.created_at, o.at, i.taken_at, i.due,
-                null::timestamptz, null::int, null::text
-            from (
-                -- Runs do not overlap and each has an order, so the first runs hold the least IDs.
-                select i.*, l.attempt, l.taken_at, l.due
-                from (
-                    select r.* from hotrow.queue_lease r
-                    where r.queue = wanted.number and r.taken_at is not null and r.to_id > after
-                    order by r.from_id limit max + 16) l
-                    cross join lateral hotrow.orders_of_run(l::hotrow.queue_lease) i
-                where i.id > after
-                order by i.id limit max) i
-                cross join lateral hotrow.order_at(wanted.number, i.line, i.place, i.id) o
-            order by i.id;
+        return query select * from hotrow.list_leased(wanted, after, max);
     elsif state = 'delayed' then
-        return query
-            select o.id, o.order_id, w.attempt::int, o.group_key, o.created_at, o.at, null::timestamptz,
-                coalesce(w.due, o.not_before), null::timestamptz, null::int, null::text
-            from (
-                select d.* from (
-                    select l.line, l.from_place as place, l.from_id as id, l.attempt, l.due from hotrow.queue_lease l
-                    where l.queue = wanted.number and l.taken_at is null and l.from_id > after
-                    union all
-                    -- No call has looked at these yet.
-                    select o.line, o.place, o.id, 0::smallint, null from (
-                        select h.* from hotrow.queue_lock l cross join lateral hotrow.look_at_head(l.queue, l.shard) h
-                        where l.queue = wanted.number and l.side = 'h') h
-                        cross join lateral (
-                            select o.line, o.place, o.id from hotrow.queue_order o
-                            where o.queue = h.queue and o.line = h.shard * 2 + 1 and o.place > greatest(h.side, after)
-                                and o.not_before > now_at
-                            order by o.queue, o.line, o.place, o.id limit max) o) d
-                order by d.id limit max) w
-                cross join lateral hotrow.order_at(wanted.number, w.line, w.place, w.id) o
-            order by o.id;
+        return query select * from hotrow.list_delayed(wanted, after, max, now_at);
     elsif state = 'waiting' then
-        return query
-            select o.id, o.order_id, coalesce(r.attempt, 0)::int, o.group_key, o.created_at, o.at, null::timestamptz,
-                null::timestamptz, null::timestamptz, null::int, null::text
-            from hotrow.waiting_orders(wanted, after, max, now_at) w
-                cross join lateral hotrow.order_at(wanted.number, w.line, w.place, w.id) o
-                left join lateral hotrow.look_at_head(o.queue, o.line / 2) h on true
-                left join lateral (
-                    select r.attempt from hotrow.queue_ready r where r.queue = o.queue and r.shard = o.line / 2
-                        and r.generation in (h.ready_generation - 1, h.ready_generation)
-                        and r.rank = coalesce(o.rank, o.place) and r.id = o.id limit 1) r
-                    on true
-            order by o.id;
+        return query select * from hotrow.list_waiting(wanted, after, max, now_at);
     else
         perform hotrow.bad_argument(format('state %L is unknown', state),
             'A state is waiting, delayed, leased, processed or dead.');

@@ -445,7 +445,7 @@ const FAULTS: [Fault; 20] = [
     ("move_orders", "from hotrow.queue_dead d", "from hotrow.queue_dead d where false"),
     ("waiting_orders", "greatest(h.side, after)", "after"),
     ("main_line_after", "found_id <= after", "found_id < after"),
-    ("list_orders", "and o.not_before > now_at", "and false"),
+    ("list_delayed", "and o.not_before > now_at", "and false"),
 ];
 
 #[test]
