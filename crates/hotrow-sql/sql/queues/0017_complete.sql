@@ -131,6 +131,74 @@ begin
 end
 $$;
 
+-- Completes orders one by one, among them those whose lease has other orders too. An outcome that is `lease_lost` becomes
+-- `completed` if the receipt is valid.
+create function hotrow.complete_singly(
+    inout head hotrow.queue_head, receipts bigint[], statuses int[], results jsonb[], inout outcomes text[])
+language plpgsql as $$
+declare
+    good record;
+    i int;
+begin
+    with given as materialized (
+        select g.* from hotrow.give_back(head, receipts) g
+    ), done as (
+        insert into hotrow.processed_order
+            (queue, part, attempt, id, order_id, enqueued_at, taken_at, done_at, status, result)
+        select head.queue, head.part, g.attempt, g.id, g.order_id, g.at, g.taken_at, head.at, u.status, u.result
+        from given g join unnest(statuses, results) with ordinality u (status, result, n) on u.n = g.n
+    )
+    select array_agg(g.n) as ns, array_agg(g.group_hash) as groups, array_agg(g.rank) as ranks, array_agg(g.id) as ids
+    into good from given g;
+    foreach i in array coalesce(good.ns, '{}') loop
+        outcomes[i] := 'completed';
+    end loop;
+    head.processed := head.processed + coalesce(cardinality(good.ns), 0);
+    if num_nonnulls(variadic good.groups) > 0 then
+        head := hotrow.leave_groups(head, good.groups, good.ranks, good.ids);
+    end if;
+    head.in_flight := head.in_flight - coalesce(cardinality(good.ns), 0);
+end
+$$;
+
+-- Fails orders or releases them. Each becomes ready, waits for its next attempt, or is dead-lettered.
+create function hotrow.fail_or_release(
+    inout head hotrow.queue_head, wanted hotrow.queue, action text, receipts bigint[], errors text[], retry_in interval[],
+    inout outcomes text[])
+language plpgsql as $$
+declare
+    good record;
+begin
+    select array_agg(g.n) as ns, array_agg(g.line) as lines, array_agg(g.place) as places, array_agg(g.id) as ids,
+        array_agg(g.rank) as ranks, array_agg(g.group_hash) as groups,
+        array_agg((g.attempt - (action = 'release')::int)::smallint) as attempts, array_agg(g.taken_at) as taken,
+        array_agg(case when action = 'release' then interval '0' when g.attempt >= wanted.max_attempts then null
+            else coalesce(retry_in[g.n], make_interval(secs => least(
+                extract(epoch from wanted.retry)::float8 * power(2::float8, least(g.attempt - 1, 64)), 86400))) end) as pauses,
+        array_agg(errors[g.n]) as errors
+    into good from hotrow.give_back(head, receipts) g;
+    for i in 1 .. coalesce(cardinality(good.ns), 0) loop
+        outcomes[good.ns[i]] := case when action = 'release' then 'released'
+            when good.pauses[i] is null then 'dead' else 'retrying' end;
+        if good.pauses[i] is null then
+            head := hotrow.bury(head, good.lines[i : i], good.places[i : i], good.ids[i : i], good.errors[i : i],
+                good.attempts[i : i], good.taken[i : i]);
+        elsif good.pauses[i] <= '0' then
+            head := hotrow.make_ready(head, good.lines[i : i], good.places[i : i], good.ids[i : i], good.ranks[i : i],
+                good.groups[i : i], good.attempts[i : i]);
+        else
+            head.leases := head.leases + 1;
+            head.next_due := least(head.next_due, head.at + good.pauses[i]);
+            insert into hotrow.queue_lease (queue, shard, line, attempt, lease, first, count,
+                from_place, from_id, to_place, to_id, due, rank)
+            values (head.queue, head.shard, good.lines[i], good.attempts[i], head.leases, 0, 1,
+                good.places[i], good.ids[i], good.places[i], good.ids[i], head.at + good.pauses[i], good.ranks[i]);
+        end if;
+    end loop;
+    head.in_flight := head.in_flight - coalesce(cardinality(good.ns), 0);
+end
+$$;
+
 -- Runs one call for each receipt of one shard: removes the order from its lease, then does what the caller asks. Returns one
 -- outcome for each call.
 create function hotrow.settle_shard(
@@ -141,8 +209,7 @@ language plpgsql as $$
 declare
     head hotrow.queue_head := hotrow.lock_head(wanted.number, shard, true);
     outcomes text[] := array_fill('lease_lost'::text, array[cardinality(receipts)]);
-    good record;
-    i int;
+    settled record;
 begin
     if head.queue is null then
         return outcomes;
@@ -151,61 +218,21 @@ begin
         head := hotrow.end_leases(head);
     end if;
     if action = 'complete' then
-        good := hotrow.complete_leases(head, receipts, statuses, results);
-        head := good.head;
+        settled := hotrow.complete_leases(head, receipts, statuses, results);
+        head := settled.head;
         outcomes := array(
-            select case when u.receipt / 16384 = any (good.whole) then 'completed' else 'lease_lost' end
+            select case when u.receipt / 16384 = any (settled.whole) then 'completed' else 'lease_lost' end
             from unnest(receipts) with ordinality u (receipt, n) order by u.n);
-        if array_position(outcomes, 'lease_lost') is null then
-            perform hotrow.write_head(head);
-            return outcomes;
-        end if;
-        with given as materialized (
-            select g.* from hotrow.give_back(head, receipts) g
-        ), done as (
-            insert into hotrow.processed_order
-                (queue, part, attempt, id, order_id, enqueued_at, taken_at, done_at, status, result)
-            select wanted.number, head.part, g.attempt, g.id, g.order_id, g.at, g.taken_at, head.at, u.status, u.result
-            from given g join unnest(statuses, results) with ordinality u (status, result, n) on u.n = g.n
-        )
-        select array_agg(g.n) as ns, array_agg(g.group_hash) as groups, array_agg(g.rank) as ranks, array_agg(g.id) as ids
-        into good from given g;
-        foreach i in array coalesce(good.ns, '{}') loop
-            outcomes[i] := 'completed';
-        end loop;
-        head.processed := head.processed + coalesce(cardinality(good.ns), 0);
-        if num_nonnulls(variadic good.groups) > 0 then
-            head := hotrow.leave_groups(head, good.groups, good.ranks, good.ids);
+        if array_position(outcomes, 'lease_lost') is not null then
+            settled := hotrow.complete_singly(head, receipts, statuses, results, outcomes);
+            head := settled.head;
+            outcomes := settled.outcomes;
         end if;
     else
-        select array_agg(g.n) as ns, array_agg(g.line) as lines, array_agg(g.place) as places, array_agg(g.id) as ids,
-            array_agg(g.rank) as ranks, array_agg(g.group_hash) as groups,
-            array_agg((g.attempt - (action = 'release')::int)::smallint) as attempts, array_agg(g.taken_at) as taken,
-            array_agg(case when action = 'release' then interval '0' when g.attempt >= wanted.max_attempts then null
-                else coalesce(retry_in[g.n], make_interval(secs => least(
-                    extract(epoch from wanted.retry)::float8 * power(2::float8, least(g.attempt - 1, 64)), 86400))) end) as pauses,
-            array_agg(errors[g.n]) as errors
-        into good from hotrow.give_back(head, receipts) g;
-        for i in 1 .. coalesce(cardinality(good.ns), 0) loop
-            outcomes[good.ns[i]] := case when action = 'release' then 'released'
-                when good.pauses[i] is null then 'dead' else 'retrying' end;
-            if good.pauses[i] is null then
-                head := hotrow.bury(head, good.lines[i : i], good.places[i : i], good.ids[i : i], good.errors[i : i],
-                    good.attempts[i : i], good.taken[i : i]);
-            elsif good.pauses[i] <= '0' then
-                head := hotrow.make_ready(head, good.lines[i : i], good.places[i : i], good.ids[i : i], good.ranks[i : i],
-                    good.groups[i : i], good.attempts[i : i]);
-            else
-                head.leases := head.leases + 1;
-                head.next_due := least(head.next_due, head.at + good.pauses[i]);
-                insert into hotrow.queue_lease (queue, shard, line, attempt, lease, first, count,
-                    from_place, from_id, to_place, to_id, due, rank)
-                values (wanted.number, shard, good.lines[i], good.attempts[i], head.leases, 0, 1,
-                    good.places[i], good.ids[i], good.places[i], good.ids[i], head.at + good.pauses[i], good.ranks[i]);
-            end if;
-        end loop;
+        settled := hotrow.fail_or_release(head, wanted, action, receipts, errors, retry_in, outcomes);
+        head := settled.head;
+        outcomes := settled.outcomes;
     end if;
-    head.in_flight := head.in_flight - coalesce(cardinality(good.ns), 0);
     perform hotrow.write_head(head);
     return outcomes;
 end

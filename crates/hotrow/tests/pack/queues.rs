@@ -436,7 +436,7 @@ const FAULTS: [Fault; 20] = [
     ("end_leases", "(e.l).attempt >= q.max_attempts", "(e.l).attempt > q.max_attempts"),
     ("give_back", "l.open is null or get_bit(l.open, n.spot - l.first) = 1", "true"),
     ("first_of_group", "g.rank, g.id limit 1", "g.rank desc, g.id limit 1"),
-    ("settle_shard", "g.attempt - (action = 'release')::int", "g.attempt"),
+    ("fail_or_release", "g.attempt - (action = 'release')::int", "g.attempt"),
     ("extend_lease_batch", "greatest(e.due, head.at + piece.extension)", "head.at + piece.extension"),
     ("rotate_queues", "previous := (ring.part + 3) % 4", "previous := (ring.part + 1) % 4"),
     ("orders_ahead", "(o.place, o.id) > (h.place, h.id)", "false"),
