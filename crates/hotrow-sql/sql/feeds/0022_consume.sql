@@ -150,6 +150,17 @@ begin
 end
 $$;
 
+-- Writes what the readers that have changed have consumed. The caller holds their locks.
+create function hotrow.write_readers(users bigint[], read_to bigint[], taken int8multirange[], changed boolean[]) returns void
+language plpgsql as $$
+#variable_conflict use_column
+begin
+    update hotrow.reader r set read_to = u.read_to, taken = u.taken
+    from unnest(users, write_readers.read_to, write_readers.taken, write_readers.changed) u (user_id, read_to, taken, changed)
+    where u.changed and r.user_id = any (array[u.user_id]);
+end
+$$;
+
 -- Judges reading calls one after another, and returns which entries each gets, in order: stretches of numbers, each with its
 -- call. With taking, the entries are consumed.
 create function hotrow.judge_reads(user_id bigint[], max int[], sort text[], taking boolean,
@@ -157,7 +168,6 @@ create function hotrow.judge_reads(user_id bigint[], max int[], sort text[], tak
 language plpgsql as $$
 #variable_conflict use_column
 declare
-    calls int := cardinality(user_id);
     users bigint[];
     read bigint[];
     beyond int8multirange[];
@@ -174,7 +184,7 @@ begin
     perform hotrow.check_reads(user_id, max, sort);
     select l.users, l.read_to, l.taken, l.last into users, read, beyond, last from hotrow.lock_readers(user_id) l;
     changed := array_fill(false, array[cardinality(users)]);
-    for i in 1 .. calls loop
+    for i in 1 .. cardinality(user_id) loop
         slot := array_position(users, user_id[i]);
         most := least(max[i], last[slot] - read[slot]);
         continue when most <= 0;
@@ -219,9 +229,7 @@ begin
         changed[slot] := true;
     end loop;
     if taking and true = any (changed) then
-        update hotrow.reader r set read_to = u.read_to, taken = u.taken
-        from unnest(users, read, beyond, changed) u (user_id, read_to, taken, changed)
-        where u.changed and r.user_id = any (array[u.user_id]);
+        perform hotrow.write_readers(users, read, beyond, changed);
     end if;
 end
 $$;
