@@ -73,6 +73,71 @@ language sql stable as $$
         cross join lateral hotrow.order_named(number, u.order_id) o
 $$;
 
+-- Adds orders to a shard, each to its line, and moves the tail past them. An order that sorts after all of the main line and
+-- has no delay joins it. The orders in `known` exist already. Each order's ID is `base` plus a multiple of the number of shards.
+create function hotrow.sort_in(
+    inout tail hotrow.queue_tail, wanted hotrow.queue, base bigint, now_at timestamptz, known uuid[], order_id uuid[],
+    payload jsonb[], group_key text[], groups bigint[], created_at timestamptz[], not_before timestamptz[], priority int[],
+    out added uuid[], out added_ids bigint[])
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    created timestamptz := case when wanted.order_by = 'arrival' then now_at else tail.at end;
+begin
+    with ranked as (
+        select u.*, base + u.n * wanted.shards as id, r.rank,
+            u.not_before is null and coalesce(u.priority, 0) = 0 and r.rank >= tail.place as in_order
+        from unnest(order_id, payload, group_key, groups, created_at, not_before, priority)
+                with ordinality u (order_id, payload, group_key, group_hash, created_at, not_before, priority, n)
+            cross join lateral hotrow.rank_of(wanted.order_by, base + u.n * wanted.shards,
+                coalesce(u.created_at, created), coalesce(u.priority, 0)) r (rank)
+        where known is null or u.order_id <> all (known)
+    ), lined as (
+        select r.*, r.in_order and r.rank >= max(r.rank) filter (where r.in_order) over (order by r.n) as joins
+        from ranked r
+    ), new as (
+        insert into hotrow.queue_order
+            (queue, line, part, place, id, order_id, rank, group_hash, created_at, at, not_before, group_key, payload)
+        select wanted.number, tail.shard * 2 + case when l.joins then 0 else 1 end, tail.part,
+            case when l.joins then l.rank else l.id end, l.id, l.order_id,
+            case when l.joins then null else l.rank end, l.group_hash, coalesce(l.created_at, created), now_at,
+            l.not_before, l.group_key, l.payload
+        from lined l
+        on conflict (queue, order_id, part) do nothing returning order_id, id, line, place
+    )
+    select array_agg(new.order_id), array_agg(new.id),
+        coalesce(max(new.place) filter (where new.line = tail.shard * 2), tail.place),
+        coalesce(max(new.id) filter (where new.line = tail.shard * 2), tail.id),
+        coalesce(max(new.id) filter (where new.line <> tail.shard * 2), tail.side),
+        tail.sidelined + count(*) filter (where new.line <> tail.shard * 2)
+    into added, added_ids, tail.place, tail.id, tail.side, tail.sidelined from new;
+end
+$$;
+
+-- Answers calls of which some have added nothing. Such a call repeats an order: one that existed, or an earlier one of this
+-- batch.
+create function hotrow.answer_repeated(
+    number int, calls int[], order_id uuid[], known uuid[], known_ids bigint[], added uuid[], added_ids bigint[])
+returns table (call int, id bigint, status text)
+language plpgsql as $$
+#variable_conflict use_column
+begin
+    if known is null or cardinality(added_ids) + cardinality(known) < cardinality(calls) then
+        select array_agg(k.order_id), array_agg(k.id) into known, known_ids
+        from hotrow.orders_known(number, answer_repeated.order_id) k;
+    end if;
+    return query
+        select u.call, k.id, case when u.first and k.id = any (added_ids) then 'enqueued' else 'duplicate' end
+        from (
+            select u.*, row_number() over (partition by u.order_id order by u.n) = 1 as first
+            from unnest(calls, order_id) with ordinality u (call, order_id, n)) u
+            left join (
+                select k.* from unnest(known, known_ids) k (order_id, id)
+                union select a.* from unnest(added, added_ids) a (order_id, id)) k on k.order_id = u.order_id
+        order by u.n;
+end
+$$;
+
 -- Enqueues the orders of calls in one shard. IDs come from the tail's row under its lock and therefore become visible in their
 -- order.
 create function hotrow.append_orders(
@@ -83,14 +148,14 @@ language plpgsql as $$
 #variable_conflict use_column
 declare
     tail hotrow.queue_tail;
-    -- The time of arrival of these orders. It is the created_at of orders whose call gives none.
+    -- The time of arrival of these orders. In order of arrival, it is the created_at of orders whose call gives none.
     now_at timestamptz;
-    created timestamptz;
     n int := cardinality(calls);
     known uuid[];
     known_ids bigint[];
     added uuid[];
     added_ids bigint[];
+    sorted record;
     -- If the queue is in order of arrival and no order has a priority or a delay, all orders join the main line.
     plain boolean := wanted.order_by = 'arrival' and coalesce(num_nonnulls(variadic not_before), 0) = 0
         and coalesce(num_nonnulls(variadic priority), 0) = 0;
@@ -101,7 +166,6 @@ begin
     end if;
     tail := hotrow.lock_tail(wanted.number, shard);
     now_at := clock_timestamp();
-    created := case when wanted.order_by = 'arrival' then now_at else tail.at end;
     -- The shards' IDs interleave: each round of IDs has one for every shard.
     base := (tail.last_id - 1) * wanted.shards + shard + 1;
     if tail.queue is null then
@@ -109,13 +173,12 @@ begin
     end if;
     select array_agg(k.order_id), array_agg(k.id) into known, known_ids
     from hotrow.orders_known(wanted.number, append_orders.order_id) k;
-
     if plain then
         with new as (
             insert into hotrow.queue_order
                 (queue, line, part, place, id, order_id, group_hash, created_at, at, group_key, payload)
             select wanted.number, shard * 2, tail.part, base + u.n * wanted.shards, base + u.n * wanted.shards,
-                u.order_id, u.group_hash, coalesce(u.created_at, created), now_at, u.group_key, u.payload
+                u.order_id, u.group_hash, coalesce(u.created_at, now_at), now_at, u.group_key, u.payload
             from unnest(order_id, payload, group_key, groups, created_at)
                 with ordinality u (order_id, payload, group_key, group_hash, created_at, n)
             where known is null or u.order_id <> all (known)
@@ -127,65 +190,22 @@ begin
             tail.id := tail.place;
         end if;
     else
-        -- An order that sorts after all of the main line and has no delay joins it.
-        with ranked as (
-            select u.*, base + u.n * wanted.shards as id, r.rank,
-                u.not_before is null and coalesce(u.priority, 0) = 0 and r.rank >= tail.place as in_order
-            from unnest(order_id, payload, group_key, groups, created_at, not_before, priority)
-                    with ordinality u (order_id, payload, group_key, group_hash, created_at, not_before, priority, n)
-                cross join lateral hotrow.rank_of(wanted.order_by, base + u.n * wanted.shards,
-                    coalesce(u.created_at, created), coalesce(u.priority, 0)) r (rank)
-            where known is null or u.order_id <> all (known)
-        ), lined as (
-            select r.*, r.in_order and r.rank >= max(r.rank) filter (where r.in_order) over (order by r.n) as joins
-            from ranked r
-        ), new as (
-            insert into hotrow.queue_order
-                (queue, line, part, place, id, order_id, rank, group_hash, created_at, at, not_before, group_key, payload)
-            select wanted.number, shard * 2 + case when l.joins then 0 else 1 end, tail.part,
-                case when l.joins then l.rank else l.id end, l.id, l.order_id,
-                case when l.joins then null else l.rank end, l.group_hash, coalesce(l.created_at, created), now_at,
-                l.not_before, l.group_key, l.payload
-            from lined l
-            on conflict (queue, order_id, part) do nothing returning order_id, id, line, place
-        )
-        select array_agg(new.order_id), array_agg(new.id),
-            coalesce(max(new.place) filter (where new.line = shard * 2), tail.place),
-            coalesce(max(new.id) filter (where new.line = shard * 2), tail.id),
-            coalesce(max(new.id) filter (where new.line <> shard * 2), tail.side),
-            tail.sidelined + count(*) filter (where new.line <> shard * 2)
-        into added, added_ids, tail.place, tail.id, tail.side, tail.sidelined from new;
+        sorted := hotrow.sort_in(tail, wanted, base, now_at, known, order_id, payload, group_key, groups, created_at,
+            not_before, priority);
+        tail := sorted.tail;
+        added := sorted.added;
+        added_ids := sorted.added_ids;
     end if;
-
     tail.last_id := tail.last_id + n;
     if added_ids is not null then
-        if tail.waited then
-            tail.waited := false;
-            perform hotrow.wake_takers(wanted.number);
-        end if;
-        if coalesce(num_nonnulls(variadic groups), 0) > 0 then
-            tail.grouped := true;
-        end if;
+        tail.grouped := tail.grouped or coalesce(num_nonnulls(variadic groups), 0) > 0;
         perform hotrow.write_tail(tail, cardinality(added_ids));
     end if;
-
-    -- A call that added nothing repeats an order: one that existed, or an earlier one of this batch.
     if cardinality(added_ids) = n then
         return query select u.call, u.id, 'enqueued' from unnest(calls, added_ids) u (call, id);
     else
-        if known is null or cardinality(added_ids) + cardinality(known) < n then
-            select array_agg(k.order_id), array_agg(k.id) into known, known_ids
-            from hotrow.orders_known(wanted.number, append_orders.order_id) k;
-        end if;
-        return query
-            select u.call, k.id, case when u.first and k.id = any (added_ids) then 'enqueued' else 'duplicate' end
-            from (
-                select u.*, row_number() over (partition by u.order_id order by u.n) = 1 as first
-                from unnest(calls, order_id) with ordinality u (call, order_id, n)) u
-                left join (
-                    select k.* from unnest(known, known_ids) k (order_id, id)
-                    union select a.* from unnest(added, added_ids) a (order_id, id)) k on k.order_id = u.order_id
-            order by u.n;
+        return query select a.*
+            from hotrow.answer_repeated(wanted.number, calls, order_id, known, known_ids, added, added_ids) a;
     end if;
 end
 $$;
@@ -197,11 +217,16 @@ language sql immutable as $$
         - priority::bigint * 72057594037927936
 $$;
 
+-- Writes the state of a shard's tail as the next version, and wakes calls that wait for the added orders.
 create function hotrow.write_tail(tail hotrow.queue_tail, added int) returns void
 language plpgsql as $$
 declare
     now_at timestamptz := clock_timestamp();
 begin
+    if tail.waited and added > 0 then
+        tail.waited := false;
+        perform hotrow.wake_takers(tail.queue);
+    end if;
     update hotrow.queue_tail t
     set seq = t.seq + 1, last_id = tail.last_id, place = tail.place, id = tail.id, side = tail.side,
         sidelined = tail.sidelined, grouped = tail.grouped, enqueued = t.enqueued + added, waited = tail.waited, at = tail.at,

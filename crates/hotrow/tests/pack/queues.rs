@@ -418,7 +418,7 @@ fn random_calls_get_the_models_answers() {
 }
 
 const FAULTS: [Fault; 20] = [
-    ("append_orders", "and r.rank >= tail.place as in_order", "as in_order"),
+    ("sort_in", "and r.rank >= tail.place as in_order", "as in_order"),
     ("rank_of", "- priority::bigint", "+ priority::bigint"),
     (
         "next_orders",
