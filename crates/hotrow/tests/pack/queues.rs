@@ -417,22 +417,23 @@ fn random_calls_get_the_models_answers() {
     none_differs(SEEDS, |seed| difference(&mut line, seed));
 }
 
-const FAULTS: [Fault; 20] = [
+const FAULTS: [Fault; 21] = [
     ("sort_in", "and r.rank >= tail.place as in_order", "as in_order"),
     ("rank_of", "- priority::bigint", "+ priority::bigint"),
     (
-        "next_orders",
+        "search_orders",
         "exists (select from hotrow.first_of_group(",
         "not exists (select from hotrow.first_of_group(",
     ),
     (
-        "next_orders",
+        "search_orders",
         "(partition by b.group_hash order by b.n) > 1",
         "(partition by b.group_hash order by b.n) > 2",
     ),
-    ("next_orders", "and c.leaves -", "or c.leaves -"),
-    ("serve_takes", "if head.next_due <= head.at then", "if false then"),
-    ("serve_takes", "head.leases := head.leases + cardinality(wants);", ""),
+    ("search_orders", "and c.leaves -", "or c.leaves -"),
+    ("catch_up", "if head.next_due <= head.at then", "if false then"),
+    ("pass_main_line", "head.leases := head.leases + cardinality(leases);", ""),
+    ("record_chunk", "head.leases := head.leases + cardinality(leases);", ""),
     ("end_leases", "(e.l).attempt >= q.max_attempts", "(e.l).attempt > q.max_attempts"),
     ("give_back", "l.open is null or get_bit(l.open, n.spot - l.first) = 1", "true"),
     ("first_of_group", "g.rank, g.id limit 1", "g.rank desc, g.id limit 1"),
