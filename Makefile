@@ -42,26 +42,7 @@ payments-demo: | rust ## a payment service under the load of a match day, direct
 		$(if $(CDC),--change-stream examples/payments/cdc/cdc.sh) $(ARGS)
 
 test: | rust ## all tests except examples, frameworks, conformance, openapi and page-test below; they start the servers that they need
-	$(CARGO) test --workspace --no-run
-	@echo "Half of the tests run beside those that are shown here. Their output follows at the end; until then it is in $(BESIDE_LOG)."
-	$(MAKE) --no-print-directory --jobs 2 test-beside test-rest
-
-# Test binaries that take about as long as all others together
-BESIDE = faults pack service
-BESIDE_LOG = target/test-beside.log
-# Test binaries that have a target of their own below
-OWN = conformance examples frameworks page schemathesis
-TESTS = $(notdir $(patsubst %/main.rs,%,$(wildcard */*/tests/*/main.rs)) $(basename $(wildcard */*/tests/*.rs)))
-REST = $(filter-out $(BESIDE) $(OWN),$(TESTS))
-CARGO_TEST = HOTROW_TEST_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace
-
-.PHONY: test-beside test-rest
-test-beside:
-	@$(CARGO_TEST) $(BESIDE:%=--test %) > $(BESIDE_LOG) 2>&1; result=$$?; cat $(BESIDE_LOG); exit $$result
-
-test-rest:
-	$(CARGO_TEST) --lib --bins $(REST:%=--test %)
-	$(CARGO_TEST) --doc
+	HOTROW_TEST_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace
 
 test-versions: | rust ## the tests of the schema pack and of the doctor on several servers: make test-versions PG_BINS="/usr/lib/postgresql/14/bin ..."
 	$(if $(PG_BINS),,$(error PG_BINS is empty: set it to the folders of the server programs, as in `make help`))
