@@ -354,8 +354,7 @@ begin
         end if;
         was := head;
         n := 0;
-        select t.* into tail from hotrow.queue_tail t where t.queue = head.queue and t.shard = head.shard
-        order by t.queue desc, t.shard desc, t.seq desc limit 1;
+        tail := hotrow.look_at_tail(head.queue, head.shard);
         for look in 1 .. 2 loop
             exit when head.paused or tail.queue is null or given >= total;
             if head.next_due <= head.at or head.side < tail.side then

@@ -219,12 +219,14 @@ language sql stable as $$
     order by w.id limit max
 $$;
 
+-- A row of hotrow.list_orders.
+create type hotrow.listed_order as (
+    id bigint, order_id uuid, attempt int, group_key text, created_at timestamptz, enqueued_at timestamptz,
+    taken_at timestamptz, due timestamptz, done_at timestamptz, status int, error text);
+
 -- Returns a page of the orders that are done. This function and the next four return the rows of hotrow.list_orders for one
 -- state each. The server inlines them.
-create function hotrow.list_processed(wanted hotrow.queue, after bigint, max int)
-returns table (
-    id bigint, order_id uuid, attempt int, group_key text, created_at timestamptz, enqueued_at timestamptz,
-    taken_at timestamptz, due timestamptz, done_at timestamptz, status int, error text)
+create function hotrow.list_processed(wanted hotrow.queue, after bigint, max int) returns setof hotrow.listed_order
 language sql stable as $$
     select p.id, p.order_id, p.attempt::int, o.group_key, o.created_at, p.enqueued_at, p.taken_at, null::timestamptz,
         p.done_at, p.status, null::text
@@ -236,10 +238,7 @@ language sql stable as $$
 $$;
 
 -- Returns a page of the dead-lettered orders.
-create function hotrow.list_dead(wanted hotrow.queue, after bigint, max int)
-returns table (
-    id bigint, order_id uuid, attempt int, group_key text, created_at timestamptz, enqueued_at timestamptz,
-    taken_at timestamptz, due timestamptz, done_at timestamptz, status int, error text)
+create function hotrow.list_dead(wanted hotrow.queue, after bigint, max int) returns setof hotrow.listed_order
 language sql stable as $$
     select d.id, d.order_id, d.attempt::int, o.group_key, o.created_at, o.at, null::timestamptz, null::timestamptz,
         d.at, null::int, d.error
@@ -251,10 +250,7 @@ language sql stable as $$
 $$;
 
 -- Returns a page of the orders that are leased.
-create function hotrow.list_leased(wanted hotrow.queue, after bigint, max int)
-returns table (
-    id bigint, order_id uuid, attempt int, group_key text, created_at timestamptz, enqueued_at timestamptz,
-    taken_at timestamptz, due timestamptz, done_at timestamptz, status int, error text)
+create function hotrow.list_leased(wanted hotrow.queue, after bigint, max int) returns setof hotrow.listed_order
 language sql stable as $$
     select i.id, i.order_id, i.attempt::int, o.group_key, o.created_at, o.at, i.taken_at, i.due,
         null::timestamptz, null::int, null::text
@@ -274,9 +270,7 @@ $$;
 
 -- Returns a page of the orders that wait for their time at `now_at`.
 create function hotrow.list_delayed(wanted hotrow.queue, after bigint, max int, now_at timestamptz)
-returns table (
-    id bigint, order_id uuid, attempt int, group_key text, created_at timestamptz, enqueued_at timestamptz,
-    taken_at timestamptz, due timestamptz, done_at timestamptz, status int, error text)
+returns setof hotrow.listed_order
 language sql stable as $$
     select o.id, o.order_id, w.attempt::int, o.group_key, o.created_at, o.at, null::timestamptz,
         coalesce(w.due, o.not_before), null::timestamptz, null::int, null::text
@@ -301,9 +295,7 @@ $$;
 
 -- Returns a page of the orders that can be taken at `now_at`, or whose group has to come first.
 create function hotrow.list_waiting(wanted hotrow.queue, after bigint, max int, now_at timestamptz)
-returns table (
-    id bigint, order_id uuid, attempt int, group_key text, created_at timestamptz, enqueued_at timestamptz,
-    taken_at timestamptz, due timestamptz, done_at timestamptz, status int, error text)
+returns setof hotrow.listed_order
 language sql stable as $$
     select o.id, o.order_id, coalesce(r.attempt, 0)::int, o.group_key, o.created_at, o.at, null::timestamptz,
         null::timestamptz, null::timestamptz, null::int, null::text
