@@ -51,6 +51,35 @@ impl Cluster {
         Ok(Cluster { coordinator, workers })
     }
 
+    /// Stops all servers.
+    pub fn stop(&self) -> Result<(), Error> {
+        self.servers().try_for_each(PrivateServer::stop)
+    }
+
+    /// Starts a copy of this cluster, whose servers are stopped. This takes a tenth of the time that a new cluster takes.
+    pub fn copy(&self) -> Result<Self, Error> {
+        let copy = |server: &PrivateServer| server.copy("node", &[]);
+        let mut copy = Cluster {
+            coordinator: copy(&self.coordinator)?,
+            workers: self.workers.iter().map(copy).collect::<Result<Vec<_>, Error>>()?,
+        };
+        copy.coordinator.find_port()?;
+        copy.workers.iter_mut().try_for_each(PrivateServer::find_port)?;
+        // Until then, the nodes look for each other at the ports of the originals, where nothing listens.
+        let ports =
+            self.servers().zip(copy.servers()).map(|(old, new)| format!("({}, {})", old.port(), new.port()));
+        let ports = ports.collect::<Vec<_>>().join(", ");
+        let change = format!(
+            "update pg_dist_node set nodeport = p.now from (values {ports}) p (before, now) where nodeport = p.before"
+        );
+        copy.servers().try_for_each(|server| server.query(&change).map(drop))?;
+        Ok(copy)
+    }
+
+    fn servers(&self) -> impl Iterator<Item = &PrivateServer> {
+        std::iter::once(&self.coordinator).chain(&self.workers)
+    }
+
     /// Starts a server that belongs to no cluster yet.
     pub fn node(
         binaries: &Binaries,

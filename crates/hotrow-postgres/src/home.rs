@@ -6,6 +6,7 @@ use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// The candidates, best first. The server's account must be able to reach root's folder, and it cannot reach
 /// /root.
@@ -38,17 +39,26 @@ pub(crate) fn open(home: &Path, name: &str) -> io::Result<PathBuf> {
         return Err(io::Error::other("it is not a folder that only this user can write to"));
     }
     let folder = home.join(name);
-    create(&folder)?;
+    if create(&folder)? {
+        spread(&folder);
+    }
     Ok(folder)
 }
 
+/// Marks the folder as a top of hierarchies, so that ext4 gives each folder in it another region of the disk. In one region, ext4
+/// skips the inodes of files that were removed in the last seconds one by one, and the start of a server after the removal of
+/// others takes twice the processor time. This fails on other file systems, where it is not needed.
+fn spread(folder: &Path) {
+    let _ = Command::new("chattr").arg("+T").arg(folder).stderr(Stdio::null()).status();
+}
+
 /// Creates one folder with the permissions that its readers need, independent of the umask. An existing folder is
-/// not changed.
-fn create(folder: &Path) -> io::Result<()> {
+/// not changed. Returns whether it was created.
+fn create(folder: &Path) -> io::Result<bool> {
     let mode = if is_root() { 0o755 } else { 0o700 };
     match DirBuilder::new().mode(0o700).create(folder) {
-        Ok(()) => fs::set_permissions(folder, Permissions::from_mode(mode)),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Ok(()) => fs::set_permissions(folder, Permissions::from_mode(mode)).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
     }
 }

@@ -23,7 +23,7 @@
 //! | `builder.rs`, `settings.rs` | the properties and settings of a server |
 //! | `server.rs`, `process.rs` | a running server, and its crashes |
 //! | `cluster.rs` | a cluster of servers with Citus |
-//! | `standby.rs` | a second server that follows the first |
+//! | `copy.rs` | copies of a server: a standby that follows it, and an independent copy |
 //! | `slow_flush.rs`, `slow_flush.c` | flushes that take longer, as on a slow disk |
 //! | `error.rs` | the errors |
 //! | `port.rs` | free ports, and their reservation |
@@ -48,6 +48,7 @@ mod account;
 mod binaries;
 mod builder;
 mod cluster;
+mod copy;
 mod error;
 #[cfg(feature = "fetch")]
 mod fetch;
@@ -61,7 +62,6 @@ mod search;
 mod server;
 mod settings;
 mod slow_flush;
-mod standby;
 #[cfg(feature = "fetch")]
 mod unpack;
 

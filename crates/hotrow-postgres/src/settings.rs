@@ -41,16 +41,25 @@ const RESERVED: [&str; 10] = [
 /// The lines to add to `postgresql.conf`, where the last line for a setting counts.
 pub(crate) fn lines(chosen: &[(String, String)], socket: &Path) -> Result<String, Error> {
     let mut lines = String::from("\n# Hotrow's defaults, then what was asked for.\n");
-    let mut add = |name: &str, value: &str| lines.push_str(&format!("{name} = {}\n", quoted(value)));
     for (name, value) in DEFAULTS {
-        add(name, value);
+        lines.push_str(&line(name, value));
     }
-    add("unix_socket_directories", &format!("\"{}\"", socket.display().to_string().replace('"', "\"\"")));
+    Ok(lines + &changes(chosen, socket)?)
+}
+
+/// The lines that a copy of a server adds to those of the original.
+pub(crate) fn changes(chosen: &[(String, String)], socket: &Path) -> Result<String, Error> {
+    let socket = format!("\"{}\"", socket.display().to_string().replace('"', "\"\""));
+    let mut lines = line("unix_socket_directories", &socket);
     for (name, value) in chosen {
         check(name, value).map_err(|reason| Error::Setting { name: name.clone(), reason })?;
-        add(name, value);
+        lines.push_str(&line(name, value));
     }
     Ok(lines)
+}
+
+fn line(name: &str, value: &str) -> String {
+    format!("{name} = {}\n", quoted(value))
 }
 
 fn check(name: &str, value: &str) -> Result<(), &'static str> {

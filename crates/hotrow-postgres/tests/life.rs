@@ -110,14 +110,16 @@ fn a_stopped_server_restarts_with_its_port_and_data() {
 }
 
 #[test]
-fn a_server_and_its_standby_keep_their_environment() {
+fn a_server_and_its_standby_keep_their_environment_and_settings() {
     let folder = folder();
-    let server = server_in(&folder).environment("PGCLIENTENCODING", "LATIN1").start().unwrap();
+    let builder = server_in(&folder).environment("PGCLIENTENCODING", "LATIN1");
+    let server = builder.setting("max_connections", "1234").start().unwrap();
     assert_eq!(value(&server, "show client_encoding"), "LATIN1");
     server.restart().unwrap();
     assert_eq!(value(&server, "show client_encoding"), "LATIN1");
     let standby = server.standby().unwrap();
     assert_eq!(value(&standby, "show client_encoding"), "LATIN1");
+    assert_eq!(value(&standby, "show max_connections"), "1234");
 }
 
 #[test]

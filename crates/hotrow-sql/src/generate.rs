@@ -1,5 +1,8 @@
 //! Generates SQL from the manifests: grants, and the merge rules that a migration adds.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use crate::functions::{Function, Grant, functions};
 use crate::migrations::{MIGRATIONS, Migration};
 
@@ -42,9 +45,15 @@ fn added_by(function: &Function) -> Option<i32> {
 
 /// The number of the last migration that creates a function of this name.
 fn created_by(name: &str) -> Option<i32> {
-    let create = format!("\ncreate function hotrow.{name}(");
-    let last = MIGRATIONS.iter().rev().find(|migration| migration.file.contains(&create));
-    last.map(|migration| migration.number)
+    static CREATED: LazyLock<HashMap<&str, i32>> = LazyLock::new(|| {
+        let of_file = |migration: &'static Migration| {
+            let creates =
+                migration.file.lines().filter_map(|line| line.strip_prefix("create function hotrow."));
+            creates.filter_map(|rest| Some((rest.split_once('(')?.0, migration.number)))
+        };
+        MIGRATIONS.iter().flat_map(of_file).collect()
+    });
+    CREATED.get(name).copied()
 }
 
 fn merge_rule(function: &Function) -> Option<String> {

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `program.rs` | the paths of this workspace's programs |
 //! | `server.rs` | the private server that all tests of a binary share, and other tools in its folder |
+//! | `cluster.rs` | clusters of Citus, each kind made once and copied for each test |
 //! | `gateway.rs` | a gateway as a child process |
 //! | `connect.rs` | connections by tokio-postgres, queries as text, waiting for a condition |
 //! | `seed.rs` | the seeds of random tests |
@@ -13,6 +14,7 @@
 //! | `proxy.rs` | a TCP proxy that breaks connections at a chosen byte |
 #![expect(clippy::unwrap_used, reason = "all of this is test code, where a failure is the report")]
 
+mod cluster;
 mod connect;
 mod gateway;
 pub mod line;
@@ -22,6 +24,7 @@ pub mod raw;
 mod seed;
 mod server;
 
+pub use cluster::{Original, OwnCluster, citus};
 pub use connect::{
     PATIENCE, config, config_in, connect, describe, new_database, new_schema, rows, sqlstate, try_connect,
     until, until_it_blocks, value,

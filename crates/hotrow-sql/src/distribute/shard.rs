@@ -6,6 +6,7 @@
 //! rows of its variables have the type of the distributed table, because this type exists on every node.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use super::feeds::NOT_IN_A_SHARD;
 use crate::migrations::{MIGRATIONS, Migration};
@@ -38,6 +39,9 @@ pub struct Names {
     pub tables: BTreeMap<String, String>,
 }
 
+/// Those of all migrations, which every shard has.
+static STATEMENTS: LazyLock<Statements> = LazyLock::new(Statements::read);
+
 /// Statements of the migrations by kind.
 #[derive(Default)]
 struct Statements {
@@ -51,7 +55,7 @@ impl Statements {
         let mut all = Self::default();
         for migration in parts() {
             let mut rest = migration.file;
-            while let Some((place, ending, to)) = all.next(rest) {
+            while let Some((place, ending, to)) = next(rest) {
                 let (before, found) = rest.split_at(place);
                 let end = found.find(ending).map_or(found.len(), |end| end + ending.len());
                 all.tables.push_str(before);
@@ -70,18 +74,21 @@ impl Statements {
         all.functions.push_str(FEEDS);
         all
     }
+}
 
-    /// The next statement that is not about a table: its place, its ending and its kind.
-    fn next(&self, text: &str) -> Option<(usize, &'static str, Kind)> {
-        [
-            ("\ncreate function hotrow.", "\n$$;\n", Kind::Function),
-            ("\ncreate view hotrow.", ";\n", Kind::View),
-            ("\ncreate domain hotrow.", ";\n", Kind::Shared),
-        ]
-        .into_iter()
-        .filter_map(|(beginning, ending, kind)| Some((text.find(beginning)?, ending, kind)))
-        .min_by_key(|(place, ..)| *place)
-    }
+/// The next statement that is not about a table: its place, its ending and its kind.
+fn next(text: &str) -> Option<(usize, &'static str, Kind)> {
+    const CREATE: &str = "\ncreate ";
+    let kinds = [
+        ("function hotrow.", "\n$$;\n", Kind::Function),
+        ("view hotrow.", ";\n", Kind::View),
+        ("domain hotrow.", ";\n", Kind::Shared),
+    ];
+    text.match_indices(CREATE).find_map(|(place, _)| {
+        let created = &text[place + CREATE.len()..];
+        let (_, ending, kind) = kinds.into_iter().find(|(beginning, ..)| created.starts_with(beginning))?;
+        Some((place, ending, kind))
+    })
 }
 
 #[derive(Clone, Copy)]
@@ -125,7 +132,7 @@ fn feed_tables(tables: &str) -> String {
 /// The schema and its tables. They are ordinary tables until Citus distributes the schema.
 pub fn tables(shard: i32) -> String {
     let schema = schema(shard);
-    let tables = rename(&Statements::read().tables, &schema, &Names::default());
+    let tables = rename(&STATEMENTS.tables, &schema, &Names::default());
     format!(
         "create schema {schema};\n{tables}{}",
         include_str!("../../sql/citus/gate.sql").replace("hotrow.", &format!("{schema}."))
@@ -135,9 +142,8 @@ pub fn tables(shard: i32) -> String {
 /// The views and functions, after Citus has distributed the tables. They replace those of an earlier run.
 pub fn functions(shard: i32, names: &Names) -> String {
     let schema = schema(shard);
-    let statements = Statements::read();
-    let views = rename(&statements.views, &schema, &Names::default());
-    let mut functions = statements.functions;
+    let views = rename(&STATEMENTS.views, &schema, &Names::default());
+    let mut functions = STATEMENTS.functions.clone();
     for (from, to) in replacements(names) {
         functions = functions.replace(from, &to);
     }
@@ -288,7 +294,7 @@ mod tests {
     use super::*;
 
     fn names() -> Names {
-        let statements = Statements::read();
+        let statements = &STATEMENTS;
         let tables = statements.tables.split("create table hotrow.").skip(1).map(|text| {
             let name =
                 text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap().to_owned();
@@ -299,7 +305,7 @@ mod tests {
 
     #[test]
     fn every_replaced_text_is_in_the_migrations() {
-        let mut functions = Statements::read().functions;
+        let mut functions = STATEMENTS.functions.clone();
         for (from, to) in replacements(&names()) {
             assert!(functions.contains(from), "{from}");
             functions = functions.replace(from, &to);
@@ -308,7 +314,7 @@ mod tests {
 
     #[test]
     fn the_migrations_are_split_into_tables_views_and_functions() {
-        let statements = Statements::read();
+        let statements = &STATEMENTS;
         for text in [&statements.tables, &statements.views] {
             let text = text.replace(STORAGE, "");
             assert!(!text.contains("create function") && !text.contains("$$"), "{text}");

@@ -3,10 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use hotrow_postgres::{Binaries, Cluster};
-use hotrow_testkit::{Gateway, config, connect, until};
-
-use crate::Stage;
+use hotrow_postgres::Cluster;
+use hotrow_testkit::{Gateway, citus, config, connect, until};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/citus");
 
@@ -53,7 +51,7 @@ fn the_compose_file_names_files_that_exist_and_nodes_of_the_cluster() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_settings_load_and_the_sql_makes_a_cluster_with_lanes_to_nodes() {
-    let Some(binaries) = Binaries::with_citus() else { return Stage::say_that_there_is_no_citus() };
+    let Some(binaries) = citus() else { return };
     let node = |label: &str| Cluster::node(&binaries, label, |builder| builder).unwrap();
     let nodes = ["coordinator", "worker1", "worker2"].map(|name| (name, node(name)));
     let here = |text: String| {

@@ -9,16 +9,19 @@ mod gain;
 mod nodes;
 mod same_as_direct;
 
-use hotrow_postgres::{Binaries, Cluster};
-use hotrow_testkit::{Gateway, config, connect, rows};
+use hotrow_postgres::Cluster;
+use hotrow_testkit::{Gateway, Original, OwnCluster, citus, config, connect, rows};
 use tokio_postgres::Client;
 
 /// Options of the gateway.
 const LANES: &[&str] = &["--citus-lanes", "true"];
 
-/// A cluster with two workers, and a gateway in front of its coordinator.
+/// A cluster with two workers.
+static CLUSTER: Original = Original::new(|| Some(Cluster::start(&citus()?, 2, |builder| builder).unwrap()));
+
+/// Such a cluster, and a gateway in front of its coordinator.
 struct Stage {
-    cluster: Cluster,
+    cluster: OwnCluster,
     gateway: Gateway,
     direct: Client,
 }
@@ -31,22 +34,12 @@ impl Stage {
 
     /// The same, with further options of the gateway.
     async fn with(tables: &str, options: &[&str]) -> Option<Self> {
-        let Some(binaries) = Binaries::with_citus() else {
-            Self::say_that_there_is_no_citus();
-            return None;
-        };
-        let cluster = Cluster::start(&binaries, 2, |builder| builder).unwrap();
+        let cluster = CLUSTER.copy()?;
         let direct = connect(&config(cluster.coordinator.port())).await;
         direct.batch_execute("set citus.shard_count = 8").await.unwrap();
         direct.batch_execute(tables).await.unwrap();
         let gateway = Gateway::in_front_of(&cluster.coordinator.url(), &[LANES, options].concat());
         Some(Stage { cluster, gateway, direct })
-    }
-
-    fn say_that_there_is_no_citus() {
-        eprintln!(
-            "not run: no PostgreSQL with Citus here; set HOTROW_CITUS_BIN to the folder of its binaries"
-        );
     }
 
     async fn client(&self) -> Client {

@@ -9,9 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use hotrow_model::{Command, Id};
-use hotrow_postgres::{Binaries, Builder, Cluster};
+use hotrow_postgres::{Builder, Cluster};
 use hotrow_testkit::line::Line;
-use hotrow_testkit::{Gateway, distribute, hotrow};
+use hotrow_testkit::{Gateway, Original, citus, distribute, hotrow};
 
 use crate::history::Clients;
 use crate::queues;
@@ -19,7 +19,7 @@ use crate::same_as_model::{SEEDS_OF_NODE, difference, difference_among, none_dif
 use crate::stage::Stage;
 
 const SEEDS: u64 = 40;
-const SHARDS: usize = 4;
+pub const SHARDS: usize = 4;
 const CLIENTS: usize = 18;
 /// Fewer while shards move and workers are killed: moving a shard is many commands, and each waits for the machine's cores.
 const CLIENTS_BESIDE: usize = 9;
@@ -36,22 +36,21 @@ const TRY_AGAIN: [&str; 7] = ["08007", "08006", "57P01", "57P02", "57P03", "4000
 /// Options of the gateways.
 pub const LANES: &[&str] = &["--citus-lanes", "true"];
 
-/// A cluster with two workers. None if there is no Citus on this machine.
-pub fn nodes() -> Option<Cluster> {
-    let Some(binaries) = Binaries::with_citus() else {
-        eprintln!(
-            "not run: no PostgreSQL with Citus here; set HOTROW_CITUS_BIN to the folder of its binaries"
-        );
-        return None;
-    };
+/// A cluster with two workers.
+pub static NODES: Original = Original::new(|| {
     // A prepared part of a transaction keeps its locks until Citus commits or rolls it back.
     let change = |builder: Builder| builder.setting("citus.recover_2pc_interval", "1s");
-    Some(Cluster::start(&binaries, 2, change).unwrap())
-}
+    Some(Cluster::start(&citus()?, 2, change).unwrap())
+});
 
-/// The same, with the pack in this number of shards.
-pub fn cluster(shards: usize) -> Option<Cluster> {
-    let cluster = nodes()?;
+/// The same, with the pack in one shard.
+pub static ONE_SHARD: Original = Original::new(|| with_shards(1));
+
+/// The same, with the pack in `SHARDS` shards.
+pub static SHARDED: Original = Original::new(|| with_shards(SHARDS));
+
+fn with_shards(shards: usize) -> Option<Cluster> {
+    let cluster = NODES.copy()?.into_cluster();
     distribute(&cluster.coordinator.url(), shards);
     Some(cluster)
 }
@@ -90,7 +89,7 @@ fn mark(cluster: &Cluster, beginning: &str) -> String {
 
 #[test]
 fn one_shard_gives_the_models_answers() {
-    let Some(cluster) = cluster(1) else { return };
+    let Some(cluster) = ONE_SHARD.copy() else { return };
     let mut stage = Stage::connect(cluster.coordinator.port());
     none_differs(SEEDS, |seed| difference(&mut stage, seed));
     none_differs(SEEDS / 2, |seed| queues::difference_in(&mut stage.line, "hotrow_shard_0", seed));
@@ -99,7 +98,7 @@ fn one_shard_gives_the_models_answers() {
 
 #[test]
 fn several_shards_give_the_models_answers_on_every_node() {
-    let Some(cluster) = cluster(SHARDS) else { return };
+    let Some(cluster) = SHARDED.copy() else { return };
     let workers = cluster.workers.iter().map(|worker| worker.port());
     for (turn, port) in std::iter::once(cluster.coordinator.port()).chain(workers).enumerate() {
         let mut stage = Stage::connect(port);
@@ -147,7 +146,7 @@ impl Shards {
 
 #[test]
 fn items_of_several_shards_are_refused_and_nothing_is_reserved() {
-    let Some(cluster) = cluster(SHARDS) else { return };
+    let Some(cluster) = SHARDED.copy() else { return };
     let mut line = connect(cluster.workers[0].port());
     let mark = mark(&cluster, "refused");
     for item in ["shoe", "sock"] {
@@ -163,7 +162,7 @@ fn items_of_several_shards_are_refused_and_nothing_is_reserved() {
 
 #[test]
 fn distributing_again_changes_nothing_and_completes_an_interrupted_run() {
-    let Some(cluster) = cluster(SHARDS) else { return };
+    let Some(cluster) = SHARDED.copy() else { return };
     let mut line = connect(cluster.coordinator.port());
     let increment = "select value from hotrow.increment('again', 1)";
     assert_eq!(value(&mut line, increment), "1");
@@ -194,7 +193,7 @@ fn distributing_again_changes_nothing_and_completes_an_interrupted_run() {
 
 #[test]
 fn answers_of_gateways_and_of_every_node_have_an_order() {
-    let Some(cluster) = cluster(SHARDS) else { return };
+    let Some(cluster) = SHARDED.copy() else { return };
     let direct = cluster.coordinator.port();
     let gateways = [&cluster.coordinator, &cluster.coordinator, &cluster.workers[0]]
         .map(|server| Gateway::in_front_of(&server.url(), LANES));
@@ -288,7 +287,7 @@ fn under_load(cluster: &Cluster, ports: &[u16], work: impl FnOnce(&mut Line)) {
 
 #[test]
 fn shards_that_move_lose_and_repeat_no_unit() {
-    let Some(cluster) = cluster(SHARDS) else { return };
+    let Some(cluster) = SHARDED.copy() else { return };
     let gateway = Gateway::in_front_of(&cluster.coordinator.url(), LANES);
     let ports = [gateway.port(), gateway.port(), cluster.workers[1].port()];
     let mut rotations = 0;
@@ -358,7 +357,7 @@ pub fn move_shard(cluster: &Cluster, line: &mut Line, number: usize) {
 
 #[test]
 fn workers_killed_under_load_lose_and_repeat_no_unit() {
-    let Some(cluster) = cluster(SHARDS) else { return };
+    let Some(cluster) = SHARDED.copy() else { return };
     let gateways = [0, 1].map(|_| Gateway::in_front_of(&cluster.coordinator.url(), LANES));
     under_load(&cluster, &[gateways[0].port(), gateways[1].port()], |_| {
         for kill in 0..KILLS {
@@ -375,7 +374,7 @@ fn workers_killed_under_load_lose_and_repeat_no_unit() {
 
 #[test]
 fn answers_while_workers_are_killed_have_an_order() {
-    let Some(cluster) = cluster(SHARDS) else { return };
+    let Some(cluster) = SHARDED.copy() else { return };
     let gateways = [0, 1].map(|_| Gateway::in_front_of(&cluster.coordinator.url(), LANES));
     let ports = [gateways[0].port(), gateways[1].port()];
     let direct = cluster.coordinator.port();

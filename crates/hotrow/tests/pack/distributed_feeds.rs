@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use hotrow_model::{FeedCommand, FeedLimits};
 use hotrow_postgres::Cluster;
 use hotrow_testkit::line::{Line, Until};
-use hotrow_testkit::{Gateway, PATIENCE};
+use hotrow_testkit::{Gateway, OwnCluster, PATIENCE};
 
 use crate::client;
-use crate::distributed::{LANES, cluster, connect, move_shard, value, verify};
+use crate::distributed::{LANES, ONE_SHARD, SHARDED, SHARDS, connect, move_shard, value, verify};
 use crate::feed_model::difference_among;
 use crate::feeds::{self, AUTHORS, Feeds, INBOXES, WRITERS, WRITES};
 use crate::planted::{Fault, missed, seeds};
@@ -21,7 +21,6 @@ use crate::same_as_model::{SEEDS_OF_NODE, none_differs};
 
 const SEEDS: u64 = 14;
 const SEEDS_MAX: u64 = 100;
-const SHARDS: usize = 4;
 /// No post is delivered by the call that posts it, and no reader fetches posts.
 const LIMITS: FeedLimits = FeedLimits { inline: 0, pull_above: usize::MAX, kept: 64 };
 
@@ -75,7 +74,7 @@ impl Shards {
 
 #[test]
 fn one_shard_of_feeds_gives_the_models_answers() {
-    let Some(cluster) = cluster(1) else { return };
+    let Some(cluster) = ONE_SHARD.copy() else { return };
     let mut line = connect(cluster.coordinator.port());
     limit(&mut line, 1);
     none_differs(SEEDS, |seed| difference_among(&mut line, seed, LIMITS, |commands| commands));
@@ -84,7 +83,7 @@ fn one_shard_of_feeds_gives_the_models_answers() {
 
 #[test]
 fn several_shards_of_feeds_give_the_models_answers_on_every_node() {
-    let Some(cluster) = cluster(SHARDS) else { return };
+    let Some(cluster) = SHARDED.copy() else { return };
     limit(&mut connect(cluster.coordinator.port()), SHARDS);
     let workers = cluster.workers.iter().map(|worker| worker.port());
     let mut shards = Shards::new(cluster.coordinator.port());
@@ -114,7 +113,7 @@ const FAULTS: [Fault; 11] = [
 
 #[test]
 fn every_fault_planted_in_distributed_feeds_is_noticed() {
-    let Some(cluster) = cluster(1) else { return };
+    let Some(cluster) = ONE_SHARD.copy() else { return };
     let mut line = connect(cluster.coordinator.port());
     limit(&mut line, 1);
     let missed = missed(&mut line, &FAULTS, |line, index| {
@@ -137,8 +136,8 @@ const KILLS: usize = 3;
 const MOVES: usize = 4;
 
 /// A cluster in which all users follow both authors.
-fn prepared() -> Option<Cluster> {
-    let cluster = cluster(SHARDS)?;
+fn prepared() -> Option<OwnCluster> {
+    let cluster = SHARDED.copy()?;
     let mut line = connect(cluster.coordinator.port());
     for shard in 0..SHARDS {
         let long = format!("update hotrow_shard_{shard}.setting set inbox_length = 100000");

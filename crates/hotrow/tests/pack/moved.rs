@@ -6,20 +6,17 @@ use std::process::{Child, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hotrow_postgres::Cluster;
 use hotrow_testkit::line::Line;
-use hotrow_testkit::{PATIENCE, distribute, hotrow, migrate};
+use hotrow_testkit::{Original, PATIENCE, distribute, hotrow, migrate};
 
-use crate::distributed::{connect, nodes, value, verify};
+use crate::distributed::{NODES, SHARDS, connect, value, verify};
 
-const SHARDS: usize = 4;
-
-/// A cluster whose pack is on the coordinator only. None if there is no Citus on this machine.
-fn cluster() -> Option<Cluster> {
-    let cluster = nodes()?;
+/// A cluster whose pack is on the coordinator only.
+static INSTALLED: Original = Original::new(|| {
+    let cluster = NODES.copy()?.into_cluster();
     migrate(&cluster.coordinator.url());
     Some(cluster)
-}
+});
 
 /// Rows of every kind, with requests that are repeated later.
 const DATA: &str = "
@@ -96,7 +93,7 @@ const RECEIVED: &str = "select string_agg(p.content || case when p.consumed then
 
 #[test]
 fn feeds_in_use_are_moved_and_every_post_arrives_once() {
-    let Some(cluster) = cluster() else { return };
+    let Some(cluster) = INSTALLED.copy() else { return };
     let mut line = connect(cluster.coordinator.port());
     for statement in FEEDS.split(";\n") {
         assert_eq!(line.query(statement).error(), None, "{statement}");
@@ -142,7 +139,7 @@ fn feeds_in_use_are_moved_and_every_post_arrives_once() {
 
 #[test]
 fn rankings_are_moved_and_shared_by_all_nodes() {
-    let Some(cluster) = cluster() else { return };
+    let Some(cluster) = INSTALLED.copy() else { return };
     let mut line = connect(cluster.coordinator.port());
     for statement in FEEDS.split(";\n").take(3) {
         assert_eq!(line.query(statement).error(), None, "{statement}");
@@ -183,7 +180,7 @@ fn reads(line: &mut Line) -> Vec<String> {
 
 #[test]
 fn a_pack_in_use_is_moved_with_its_history_its_requests_and_its_leases() {
-    let Some(cluster) = cluster() else { return };
+    let Some(cluster) = INSTALLED.copy() else { return };
     let mut line = connect(cluster.coordinator.port());
     assert_eq!(line.query(DATA).error(), None);
     let before = reads(&mut line);
@@ -226,7 +223,7 @@ fn a_pack_in_use_is_moved_with_its_history_its_requests_and_its_leases() {
 
 #[test]
 fn calls_during_the_move_are_counted_once_or_refused() {
-    let Some(cluster) = cluster() else { return };
+    let Some(cluster) = INSTALLED.copy() else { return };
     let port = cluster.coordinator.port();
     let mut line = connect(port);
     for statement in ["select hotrow.increment('hot', 1)", "select hotrow.create_sale('shoe', 100)"] {
@@ -306,7 +303,7 @@ fn printed(output: &Output) -> String {
 
 #[test]
 fn the_comparison_covers_the_shards_and_the_nodes() {
-    let Some(cluster) = cluster() else { return };
+    let Some(cluster) = INSTALLED.copy() else { return };
     distribute(&cluster.coordinator.url(), SHARDS);
     let check = || {
         let check = ["migrate", "--check", "--upstream", &cluster.coordinator.url()];

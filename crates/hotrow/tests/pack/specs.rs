@@ -1,10 +1,9 @@
-//! Interleavings of a few sessions, in the style of PostgreSQL's isolation tester: `../specs/*.spec` define the steps,
-//! the orders in which they run, their answers, and which steps wait. This file runs them.  `setup` runs before each
-//! permutation. A step is a name and a statement. In a permutation, `ann.reserve = sold_out 0` is a step and its answer
-//! (rows separated by `; `), `error 22023` an error, `bob.reserve waits` a step that has to wait for another session's
-//! lock. Its answer is on a later line, after the step that releases the lock. `@` in a statement is replaced by a text
-//! that differs in every permutation, which keeps permutations apart.
-//! something else in every permutation, so that they don't meet.
+//! Interleavings of a few sessions, in the style of PostgreSQL's isolation tester: `../specs/*.spec` define the steps, the orders
+//! in which they run, their answers, and which steps wait. This file runs them. `setup` runs before each permutation. A step is a
+//! name and a statement. In a permutation, `ann.reserve = sold_out 0` is a step and its answer (rows separated by `; `),
+//! `error 22023` an error, `bob.reserve waits` a step that has to wait for another session's lock. Its answer is on a later line,
+//! after the step that releases the lock. `@` in a statement is replaced by a text that differs in every permutation, which keeps
+//! permutations apart.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
