@@ -51,7 +51,7 @@ pub struct TreeLine {
 pub struct Blocking {
     /// Samples with sessions that wait for a lock.
     pub samples: usize,
-    /// Average number of blockers at one moment.
+    /// Average number of transactions at one moment for whose end others wait, or of other blockers if there are none.
     pub at_once: f64,
     /// The blockers.
     pub blockers: BTreeMap<Blocker, Blocked>,
@@ -78,12 +78,14 @@ impl Blocking {
                 continue;
             }
             blocking.samples += 1;
-            let mut seen = HashSet::new();
+            let (mut seen, mut transactions) = (HashSet::new(), HashSet::new());
             for pid in edges.keys() {
                 let Some(end) = end(*pid, &edges) else { continue };
+                transactions.extend(end.transaction.as_deref());
                 blocking.note(sample, end, &mut seen);
             }
-            blocking.at_once += seen.len() as f64;
+            // The holder of a tuple's lock is the next one for the row, and not yet another owner of it while it wakes up.
+            blocking.at_once += if transactions.is_empty() { seen.len() } else { transactions.len() } as f64;
             if edges.len() > most {
                 most = edges.len();
                 blocking.tree = tree(sample, &edges);

@@ -1,6 +1,6 @@
 //! How a row is named: by versions that were read, by its page, by texts.
 
-use super::world::{TABLE, crowd, recording, seen, session, transaction, update, waiting};
+use super::world::{TABLE, crowd, recording, seen, session, transaction, tuple, update, waiting};
 use crate::diagnosis::diagnose;
 use crate::diagnosis::findings::Situation;
 use crate::diagnosis::rows::RowWaits;
@@ -83,6 +83,18 @@ fn rows_that_cannot_be_read_are_told_apart_by_their_holders() {
     let several = diagnose(&recording(samples), true).findings.remove(0);
     assert_eq!((one.kind, several.kind), (Situation::HotRow, Situation::RowLocks));
     assert!(one.text.contains("a row of item on page 1"), "{}", one.text);
+}
+
+/// It was woken up and still has the lock of an older version of the row.
+#[test]
+fn the_next_session_for_a_row_is_not_a_second_holder() {
+    let mut samples = crowds(3);
+    for (number, sample) in samples.iter_mut().enumerate() {
+        let xact_us = Some(i64::try_from(number).unwrap());
+        sample.sessions.extend([Session { xact_us, ..session(30, "active") }, waiting(31, "tuple")]);
+        sample.locks.extend([tuple(30, 109, UPDATE, true), tuple(31, 109, UPDATE, false)]);
+    }
+    assert_eq!(diagnose(&recording(samples), true).findings[0].kind, Situation::HotRow);
 }
 
 #[test]
