@@ -56,7 +56,7 @@ impl Cluster {
         self.servers().try_for_each(PrivateServer::stop)
     }
 
-    /// Starts a copy of this cluster, whose servers are stopped. This takes a tenth of the time that a new cluster takes.
+    /// Starts a copy of this cluster, whose servers are stopped.
     pub fn copy(&self) -> Result<Self, Error> {
         let copy = |server: &PrivateServer| server.copy("node", &[]);
         let mut copy = Cluster {
