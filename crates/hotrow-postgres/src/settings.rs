@@ -20,6 +20,10 @@ const DEFAULTS: [(&str, &str); 11] = [
     ("log_line_prefix", "%m [%p] "),
 ];
 
+/// After a kill, a server would otherwise open and flush each of its files, one by one, before it recovers. A cluster of
+/// Citus in which servers are killed all the time spent more than half of its processor time on that.
+const LINUX_DEFAULTS: [(&str, &str); 1] = [("recovery_init_sync_method", "syncfs")];
+
 /// Settings that must be on for a durable server.
 pub(crate) const DURABLE: [&str; 3] = ["fsync", "synchronous_commit", "full_page_writes"];
 
@@ -41,7 +45,8 @@ const RESERVED: [&str; 10] = [
 /// The lines to add to `postgresql.conf`, where the last line for a setting counts.
 pub(crate) fn lines(chosen: &[(String, String)], socket: &Path) -> Result<String, Error> {
     let mut lines = String::from("\n# Hotrow's defaults, then what was asked for.\n");
-    for (name, value) in DEFAULTS {
+    let linux = LINUX_DEFAULTS.into_iter().filter(|_| cfg!(target_os = "linux"));
+    for (name, value) in DEFAULTS.into_iter().chain(linux) {
         lines.push_str(&line(name, value));
     }
     Ok(lines + &changes(chosen, socket)?)
