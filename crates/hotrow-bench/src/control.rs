@@ -109,6 +109,11 @@ impl Control {
         self.execute("checkpoint", "write a checkpoint").await
     }
 
+    /// Reports the flushes of this session now, so that no run counts them as its own.
+    pub async fn report_flushes(&self) -> Result<(), Error> {
+        self.execute(include_str!("../sql/watch/report_own_flushes.sql"), "report its flushes").await
+    }
+
     /// The current state of the rows.
     pub async fn read(&self, scenario: &Scenario) -> Result<Reading, Error> {
         let row = self.client.query_one(scenario.reading, &[]).await.map_err(refused("read the rows"))?;

@@ -434,6 +434,7 @@ impl Testbed {
         if self.server.is_some() {
             self.control.checkpoint().await?;
         }
+        self.control.report_flushes().await?;
         self.use_disk(technique.disk).await?;
         Ok(self.runs)
     }
