@@ -112,8 +112,9 @@ impl SessionTask {
         }
     }
 
-    /// Runs until the client leaves or has to leave.
-    pub async fn run(mut self) {
+    /// Runs until the client leaves or has to leave. It borrows the session: a future that takes its argument keeps it twice,
+    /// and each client has one.
+    pub async fn run(&mut self) {
         let end = loop {
             if let Err(end) = self.go_on().await {
                 break end;
