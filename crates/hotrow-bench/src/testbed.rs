@@ -430,11 +430,11 @@ impl Testbed {
         if let (Through::Redis, Some(redis)) = (technique.through, &self.redis) {
             redis.refill().await?;
         }
-        // On a server that is not private, a checkpoint could do harm.
+        // On a server that is not private, a checkpoint could do harm, and no flush is delayed.
         if self.server.is_some() {
             self.control.checkpoint().await?;
+            self.control.report_flushes().await?;
         }
-        self.control.report_flushes().await?;
         self.use_disk(technique.disk).await?;
         Ok(self.runs)
     }
