@@ -2,6 +2,7 @@
 //! user can still log in, whether the name still means the same role, or whether the server's settings are
 //! still the same.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::limits;
@@ -73,28 +74,63 @@ impl ServerSettings {
 
     /// The settings that changed for a client that knows the earlier ones. The client's own name is left out
     /// because the client sets it.
-    pub fn changed_since<'a>(&'a self, earlier: &'a Self) -> impl Iterator<Item = (&'a str, &'a str)> {
+    fn changed_since<'a>(&'a self, earlier: &'a Self) -> impl Iterator<Item = (&'a str, &'a str)> {
         let all = self.parameters.iter().map(|(name, value)| (&**name, &**value));
         all.filter(|(name, value)| *name != "application_name" && earlier.value(name) != Some(*value))
     }
 
-    /// The settings that a client knows after its session has moved to a pool with these settings: the client was told
-    /// of the changes that the move is about.
-    #[must_use]
-    pub fn moved(&self, to: &Self, is_changed: impl Fn(&str) -> bool) -> Self {
-        let mut known = self.clone();
-        for (name, value) in &mut known.parameters {
-            if is_changed(name)
-                && let Some(present) = to.value(name)
-            {
-                present.clone_into(value);
-            }
-        }
-        known
-    }
-
     fn value(&self, wanted: &str) -> Option<&str> {
         self.parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| &**value)
+    }
+}
+
+/// The values of the server's settings that a client was told: at its log-in, by the gateway, or by a connection that its
+/// session held.
+#[derive(Debug)]
+pub struct ToldSettings {
+    values: Arc<ServerSettings>,
+    /// The pool's settings that they were last compared with. A connection may know of a change before the pool does, and the
+    /// client must not be told the pool's earlier value again.
+    compared: Arc<ServerSettings>,
+}
+
+impl ToldSettings {
+    /// For a client that was told these at its log-in.
+    pub fn new(values: Arc<ServerSettings>) -> Self {
+        ToldSettings { compared: values.clone(), values }
+    }
+
+    /// A connection has told the client this value.
+    pub fn tell(&mut self, name: &str, value: &str) {
+        if self.values.value(name).is_some_and(|known| known != value) {
+            let values = &mut Arc::make_mut(&mut self.values).parameters;
+            let known = values.iter_mut().find(|(known, _)| known == name);
+            known.expect("it has a value").1 = value.to_owned();
+        }
+    }
+
+    /// Whether the pool has other settings than at the last comparison.
+    pub fn are_outdated_by(&self, pool: &Arc<ServerSettings>) -> bool {
+        !Arc::ptr_eq(&self.compared, pool)
+    }
+
+    /// Compares the values with the pool's settings. Returns those that the client has to be told. The session has its own
+    /// values for some settings.
+    pub fn compare(
+        &mut self,
+        pool: Arc<ServerSettings>,
+        is_own: impl Fn(&str) -> bool,
+    ) -> Vec<(String, String)> {
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let (own, changed): (Vec<_>, Vec<_>) =
+            pool.changed_since(&self.values).map(owned).partition(|(name, _)| is_own(name));
+        if own.is_empty() {
+            self.values = pool.clone(); // all clients that were told the same share it
+        } else {
+            changed.iter().for_each(|(name, value)| self.tell(name, value));
+        }
+        self.compared = pool;
+        changed
     }
 }
 
@@ -108,6 +144,12 @@ mod tests {
             parameters: parameters.iter().map(owned).collect(),
             answer: Some(answer.iter().map(|value| Some((*value).to_owned())).collect()),
         }
+    }
+
+    /// What a client is told of the pool's settings, if this setting is its own.
+    fn compared(told: &mut ToldSettings, pool: &Arc<ServerSettings>, own: &str) -> Vec<String> {
+        let told = told.compare(pool.clone(), |name| name == own);
+        told.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
     }
 
     #[test]
@@ -135,8 +177,36 @@ mod tests {
             &[("TimeZone", "Asia/Tokyo"), ("DateStyle", "ISO, MDY"), ("application_name", "b")],
             &[],
         );
-        assert_eq!(now.changed_since(&before).collect::<Vec<_>>(), [("TimeZone", "Asia/Tokyo")]);
-        assert_eq!(now.changed_since(&now).count(), 0);
+        let mut told = ToldSettings::new(Arc::new(before));
+        let now = Arc::new(now);
+        assert!(told.are_outdated_by(&now));
+        assert_eq!(compared(&mut told, &now, ""), ["TimeZone=Asia/Tokyo"]);
+        assert!(!told.are_outdated_by(&now));
+        assert_eq!(compared(&mut told, &now, ""), [""; 0]);
+    }
+
+    #[test]
+    fn a_change_that_a_connection_has_told_is_not_told_again() {
+        let [first, second] =
+            ["UTC", "Asia/Tokyo"].map(|zone| Arc::new(settings(&[("TimeZone", zone)], &[])));
+        let mut told = ToldSettings::new(first.clone());
+        told.tell("TimeZone", "Asia/Tokyo");
+        told.tell("search_path", "unknown at the log-in");
+        assert!(!told.are_outdated_by(&first), "the pool does not know of the change");
+        assert_eq!(compared(&mut told, &second, ""), [""; 0]);
+        assert_eq!(first.value("TimeZone"), Some("UTC"), "other clients are told");
+        // The value has changed back before the pool was asked.
+        told.tell("TimeZone", "UTC");
+        assert_eq!(compared(&mut told, &Arc::new((*second).clone()), ""), ["TimeZone=Asia/Tokyo"]);
+    }
+
+    #[test]
+    fn a_client_keeps_its_own_settings() {
+        let of_server = |zone, style| Arc::new(settings(&[("TimeZone", zone), ("DateStyle", style)], &[]));
+        let mut told = ToldSettings::new(of_server("UTC", "ISO"));
+        told.tell("TimeZone", "Asia/Tokyo");
+        assert_eq!(compared(&mut told, &of_server("CET", "SQL"), "TimeZone"), ["DateStyle=SQL"]);
+        assert_eq!(compared(&mut told, &of_server("CET", "SQL"), ""), ["TimeZone=CET"]);
     }
 
     #[test]

@@ -272,6 +272,7 @@ impl<E: Environment> Session<E> {
             (holding.unproven, holding.channels_in_doubt) = (true, true); // the shared connection has one encoding
         }
         if name != "application_name" {
+            self.env.client_told(name, value);
             return Ok(false);
         }
         if holding.has_lost_name(&self.first_name) {

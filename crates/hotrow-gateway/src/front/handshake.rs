@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use hotrow_auth::Credential;
+use hotrow_core::admission::ToldSettings;
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::startup::Packet;
@@ -218,8 +219,8 @@ async fn begin(
     let mailbox = Mailbox::new(session, write);
     let control = shared.controls.register(mailbox.clone(), pool.clone(), secret, (peer, &application_name));
     out.extend_from_slice(backend::AUTHENTICATION_OK);
-    let reported_settings = pool.server_settings();
-    for (name, value) in &reported_settings.parameters {
+    let server_settings = pool.server_settings();
+    for (name, value) in &server_settings.parameters {
         let value = if name == "application_name" { &application_name } else { value };
         backend::put_parameter_status(&mut out, name, value);
     }
@@ -237,7 +238,7 @@ async fn begin(
         input,
         application_name,
         reads_from_replica,
-        reported_settings,
+        told: ToldSettings::new(server_settings),
         stop: shared.stopping(),
     };
     if shared.is_stopping() {

@@ -80,11 +80,9 @@ impl Pool {
         let mut probe = self.held.probe(&config, self.database_state(), self.beginning()).await?;
         let now = ask(probe.upstream()).await?;
         drop(probe);
-        let before = self.context.server();
-        let is_outdated = before.are_outdated_by(&now);
-        if **before != now {
-            self.context.set_server(now);
-        }
+        let is_outdated = self.context.server().are_outdated_by(&now);
+        // Also if nothing differs: a value may have changed and changed back, and a client was told of the first change only.
+        self.context.set_server(now);
         if is_outdated {
             tracing::info!(
                 pool = self.id,

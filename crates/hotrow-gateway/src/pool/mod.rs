@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use hotrow_auth::Credential;
-use hotrow_core::admission::ServerSettings;
+use hotrow_core::admission::{ServerSettings, ToldSettings};
 use hotrow_core::affinity::LaneId;
 use hotrow_core::classify::{self, Analysis, Candidate, Decision};
 use hotrow_core::lane::Unit;
@@ -206,10 +206,10 @@ impl Pool {
         arc_swap::Guard::into_inner(self.context.server())
     }
 
-    /// The settings if they differ from the known ones.
-    pub fn newer_settings(&self, known: &Arc<ServerSettings>) -> Option<Arc<ServerSettings>> {
+    /// The settings if they are newer than those that the client was told.
+    pub fn newer_settings(&self, told: &ToldSettings) -> Option<Arc<ServerSettings>> {
         let server = self.context.server();
-        (!Arc::ptr_eq(&server, known)).then(|| arc_swap::Guard::into_inner(server))
+        told.are_outdated_by(&server).then(|| arc_swap::Guard::into_inner(server))
     }
 
     /// The role that its connections begin with.

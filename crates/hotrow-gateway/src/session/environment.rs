@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
+use hotrow_core::admission::ToldSettings;
 use hotrow_core::affinity::LaneId;
 use hotrow_core::expect::PreparedStatements;
 use hotrow_core::key::{Key, KeyName};
@@ -35,6 +36,8 @@ pub struct Environment {
     pub since: Instant,
     /// Its share of the connection that listens for the clients of its role.
     pub subscription: Option<Arc<Subscription>>,
+    /// The server's settings that the client was told.
+    pub told: ToldSettings,
 }
 
 impl session::Environment for Environment {
@@ -162,6 +165,10 @@ impl session::Environment for Environment {
 
     fn client_renamed(&self, name: &str) {
         self.control.activity.rename(name);
+    }
+
+    fn client_told(&mut self, setting: &str, value: &str) {
+        self.told.tell(setting, value);
     }
 
     fn unit_passed(&self) {

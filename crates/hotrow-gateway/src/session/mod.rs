@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
-use hotrow_core::admission::ServerSettings;
+use hotrow_core::admission::ToldSettings;
 use hotrow_core::limits;
 use hotrow_core::session::{self, Session, SessionEnd, Stage, Wait};
 use hotrow_wire::backend::{self, Problem};
@@ -50,8 +50,6 @@ pub struct SessionTask {
     read: ReadHalf,
     input: BytesMut,
     budget: Reservation,
-    /// The server's settings that the client was told, except for changes reported by a connection that it held.
-    reported_settings: Arc<ServerSettings>,
     /// Counts the session as one whose settings have no pool.
     own_settings: Option<GaugeGuard>,
     stop: Arc<Stop>,
@@ -79,7 +77,7 @@ pub struct Start {
     /// Whether its point reads run on replicas.
     pub reads_from_replica: bool,
     /// The server's settings that the client was told.
-    pub reported_settings: Arc<ServerSettings>,
+    pub told: ToldSettings,
     /// Whether the gateway stops. The mailbox wakes the session when this changes.
     pub stop: Arc<Stop>,
 }
@@ -95,6 +93,7 @@ impl SessionTask {
             control: control.clone(),
             since: Instant::now(),
             subscription: None,
+            told: start.told,
         };
         SessionTask {
             session: Session::new(environment, start.application_name, start.reads_from_replica),
@@ -106,7 +105,6 @@ impl SessionTask {
             read: start.read,
             input: start.input,
             budget: Reservation::default(),
-            reported_settings: start.reported_settings,
             own_settings: None,
             stop: start.stop,
         }
@@ -254,15 +252,14 @@ impl SessionTask {
         if self.session.connection().is_some() {
             return;
         }
-        let Some(newer) = self.pool.newer_settings(&self.reported_settings) else { return };
-        let is_own = |name: &str| self.session.own_settings().is_some_and(|own| own.contains(name));
-        let changed = newer.changed_since(&self.reported_settings);
-        for (name, value) in changed.filter(|(name, _)| !is_own(name)) {
+        let Some(newer) = self.pool.newer_settings(&self.session.env.told) else { return };
+        let own = self.session.own_settings().cloned();
+        let is_own = |name: &str| own.as_ref().is_some_and(|own| own.contains(name));
+        for (name, value) in self.session.env.told.compare(newer, is_own) {
             self.mailbox.answers(|answers| {
-                answers.append_in_turn(|out| backend::put_parameter_status(out, name, value));
+                answers.append_in_turn(|out| backend::put_parameter_status(out, &name, &value));
             });
         }
-        self.reported_settings = newer;
     }
 
     /// Large messages and answers of all clients share one budget.

@@ -1,8 +1,6 @@
 //! The state that a session has left on its connection: settings move the session to the pool whose clients have the same
 //! ones, everything else keeps it on its connection.
 
-use std::sync::Arc;
-
 use hotrow_core::session::{Moved, StateLeft};
 use hotrow_core::settings::{self, Settings};
 
@@ -91,10 +89,8 @@ impl SessionTask {
         let found = self.directory.enter(&self.pool, settings).await;
         tokio::task::yield_now().await; // a client may send thousands of such SETs at once
         let parameters = found.map(|used| {
-            let before = self.reported_settings.clone();
             self.enter(used);
-            let changed = self.reported_settings.changed_since(&before);
-            changed.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+            self.session.env.told.compare(self.pool.server_settings(), |_| false)
         });
         self.session.entered(parameters);
     }
@@ -106,10 +102,6 @@ impl SessionTask {
             held.moved(pool.id, &pool.context.login);
         }
         self.leave_lanes();
-        let told = self.reported_settings.moved(&pool.server_settings(), |name| {
-            [&self.pool, &pool].iter().any(|pool| pool.identity.settings().contains(name))
-        });
-        self.reported_settings = Arc::new(told);
         self.control.moved(pool.clone());
         self.session.env.pool = pool.clone();
         let member = Member::of(&pool);

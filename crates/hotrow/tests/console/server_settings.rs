@@ -99,7 +99,40 @@ async fn a_client_of_lanes_gets_changed_parameters() {
         gateway.metric("packed_units_total") > before
     })
     .await;
-    assert_eq!(client.query(UPDATE).await.iter().filter(is_status).count(), 0, "the change is reported once");
+    let replies = client.query(UPDATE).await;
+    let again: Vec<_> =
+        replies.iter().filter(is_status).map(|message| String::from_utf8_lossy(&message.body)).collect();
+    assert_eq!(again, [""; 0], "the change is reported once");
+}
+
+#[tokio::test]
+async fn a_change_that_the_clients_own_connection_reports_is_not_reported_again() {
+    let (_server, direct, gateway) = stage("confheld").await;
+    let mut client = Raw::log_in(gateway.port(), &[]).await;
+    let styles = |replies: Vec<Message>| {
+        let statuses = replies.into_iter().filter(|message| message.tag == b'S');
+        statuses.map(|message| String::from_utf8_lossy(&message.body).into_owned()).collect::<Vec<_>>()
+    };
+    client.query("begin").await;
+    client.query("select txid_current()").await;
+    set(&direct, "datestyle = 'SQL, DMY'").await;
+    let deadline = Instant::now() + PATIENCE;
+    let mut told = Vec::new();
+    while told.is_empty() {
+        assert!(Instant::now() < deadline, "the server does not report the change");
+        told.extend(styles(client.query("select 1").await));
+    }
+    client.query("commit").await;
+    until("the gateway knows of the change", || async {
+        reported(&gateway, "DateStyle").await == "SQL, DMY"
+    })
+    .await;
+    let packed = gateway.metric("packed_units_total");
+    while gateway.metric("packed_units_total") == packed {
+        assert!(Instant::now() < deadline, "nothing is packed");
+        told.extend(styles(client.query(UPDATE).await));
+    }
+    assert_eq!(told, ["DateStyle\0SQL, DMY\0"]);
 }
 
 #[tokio::test]
