@@ -70,6 +70,9 @@ pub trait Environment: Sized {
     fn is_primary(&self) -> bool;
     /// The catalogue may have changed.
     fn catalogue_changed(&self);
+    /// The connections to databases that no client uses are closed, because they would be in the way of the statement that the
+    /// server gets next.
+    fn leave_unused_databases(&self);
 
     /// An envelope for a unit whose last bytes have just arrived.
     fn envelope(&self, unit: Packed<StatementOf<Self>>) -> Self::Envelope;

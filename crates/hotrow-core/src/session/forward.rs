@@ -201,6 +201,9 @@ impl<E: Environment> Session<E> {
         }
         if let Analysis::Pass(pass) = &statement.analysis {
             self.changes_catalogue |= pass.ddl;
+            if pass.of_database {
+                self.env.leave_unused_databases();
+            }
         }
         // The server is asked about settings and channels after the unit.
         let effect = effect.without(Effect {

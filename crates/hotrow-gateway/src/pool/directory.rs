@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -21,6 +22,10 @@ use crate::pool::{Member, Pool, log_ins};
 use crate::server::held::{self, HeldConnection, HeldConnections};
 use crate::server::login::Login;
 
+/// How often pools without clients are closed while a server waits for the end of sessions, and the time between.
+const LEAVING_ROUNDS: usize = 10;
+const LEAVING_EVERY: Duration = Duration::from_millis(400);
+
 /// The pools.
 pub struct Directory {
     config: ArcSwap<Config>,
@@ -29,6 +34,8 @@ pub struct Directory {
     pools: Pools,
     /// Held while a client is admitted to a pool.
     joining: Lock<()>,
+    /// How often more pools without clients are closed for a statement about a database. 0 if no task does it.
+    rounds_of_leaving: AtomicUsize,
     /// The databases, and which of them are paused.
     pub databases: Databases,
     /// The connections that listen for clients.
@@ -54,6 +61,7 @@ impl Directory {
             config: ArcSwap::from_pointee(config),
             pools: Pools::default(),
             joining: Lock::default(),
+            rounds_of_leaving: AtomicUsize::default(),
             databases: Databases::default(),
             listeners: Listeners::default(),
             lock_holders: LockHolders::default(),
@@ -97,6 +105,24 @@ impl Directory {
             held.close_unused(age);
         }
         self.pools.close_unused(Duration::from_millis(limits::POOL_IDLE_MS));
+    }
+
+    /// Closes the pools without clients, now and for the next seconds: a server waits up to five seconds until the other
+    /// sessions of a database have ended, and a client that has just disconnected may still be counted here.
+    pub fn leave_unused_databases(self: &Arc<Self>) {
+        if self.rounds_of_leaving.swap(LEAVING_ROUNDS, Relaxed) > 0 {
+            return; // a task does it already
+        }
+        let directory = self.clone();
+        tokio::spawn(async move {
+            loop {
+                directory.pools.close_unused(Duration::ZERO);
+                tokio::time::sleep(LEAVING_EVERY).await;
+                if directory.rounds_of_leaving.fetch_sub(1, Relaxed) == 1 {
+                    break;
+                }
+            }
+        });
     }
 
     /// The pool of these clients, which is opened if necessary.

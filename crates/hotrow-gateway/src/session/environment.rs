@@ -17,6 +17,7 @@ use hotrow_wire::backend::Problem;
 use crate::lane::{Envelope, Mailbox, Packed, Returned};
 use crate::metrics::{METRICS, microseconds};
 use crate::pool::Pool;
+use crate::pool::directory::Directory;
 use crate::pool::listener::{self, Subscription};
 use crate::server::held::{HeldConnection, OpenConnection};
 use crate::server::replica::newest_connection;
@@ -28,6 +29,8 @@ use crate::statements::Statement;
 pub struct Environment {
     /// The session's pool.
     pub pool: Arc<Pool>,
+    /// All pools.
+    pub directory: Arc<Directory>,
     /// Its replies.
     pub mailbox: Arc<Mailbox>,
     /// Its handle for cancel requests and for the console.
@@ -117,6 +120,10 @@ impl session::Environment for Environment {
 
     fn speaks_utf8(&self) -> bool {
         self.pool.speaks_utf8()
+    }
+
+    fn leave_unused_databases(&self) {
+        self.directory.leave_unused_databases();
     }
 
     fn catalogue_changed(&self) {

@@ -44,7 +44,6 @@ pub struct SessionTask {
     pool: Arc<Pool>,
     /// Keeps the pool open, and counts the client there.
     membership: Membership,
-    directory: Arc<Directory>,
     mailbox: Arc<Mailbox>,
     control: Arc<Control>,
     read: ReadHalf,
@@ -89,6 +88,7 @@ impl SessionTask {
         let pool = membership.0.pool().clone();
         let environment = Environment {
             pool: pool.clone(),
+            directory: start.directory,
             mailbox: mailbox.clone(),
             control: control.clone(),
             since: Instant::now(),
@@ -99,7 +99,6 @@ impl SessionTask {
             session: Session::new(environment, start.application_name, start.reads_from_replica),
             pool,
             membership,
-            directory: start.directory,
             mailbox,
             control,
             read: start.read,

@@ -62,7 +62,7 @@ impl SessionTask {
     fn subscription(&mut self) -> Arc<Subscription> {
         let new = || {
             let inbox = NotificationInbox::new(self.mailbox.clone());
-            let listener = self.directory.listeners.of(&self.pool);
+            let listener = self.session.env.directory.listeners.of(&self.pool);
             Arc::new(Subscription::new(listener, self.mailbox.session, inbox))
         };
         self.session.env.subscription.get_or_insert_with(new).clone()

@@ -62,8 +62,9 @@ impl SessionTask {
     /// back to the pool of its log-in: nobody could use the one that it is in, if no other client has those settings.
     async fn move_to_pool_with(&mut self, settings: Settings) -> Result<Moved, held::Error> {
         let can_be_set_again = settings.can_be_set_again();
+        let directory = self.session.env.directory.clone();
         let Some(held) = self.session.connection() else { return Ok(Moved::There) };
-        match self.directory.pool_with(&self.pool, settings, held).await {
+        match directory.pool_with(&self.pool, settings, held).await {
             Ok(used) => {
                 // Nothing else of the session may stay on the connection.
                 held.set_settings(used.pool().identity.settings()).await?;
@@ -71,7 +72,7 @@ impl SessionTask {
                 Ok(Moved::There)
             }
             Err(NoPool::Full(_)) if can_be_set_again && !self.pool.identity.settings().is_empty() => {
-                Ok(match self.directory.open_pool_with(&self.pool, Settings::default()) {
+                Ok(match directory.open_pool_with(&self.pool, Settings::default()) {
                     Some(used) => {
                         self.enter(used);
                         Moved::ToLogIn
@@ -86,7 +87,7 @@ impl SessionTask {
 
     /// Moves the session, which holds no connection, to the pool with these settings if it is open.
     pub(super) async fn enter_pool_with(&mut self, settings: Settings) {
-        let found = self.directory.enter(&self.pool, settings).await;
+        let found = self.session.env.directory.enter(&self.pool, settings).await;
         tokio::task::yield_now().await; // a client may send thousands of such SETs at once
         let parameters = found.map(|used| {
             self.enter(used);

@@ -204,13 +204,11 @@ async fn a_client_that_connects_during_a_pause_waits_for_its_end() {
     assert_eq!(comes.await.unwrap(), "1");
 }
 
-#[tokio::test]
-async fn a_database_without_clients_can_be_dropped_after_pause() {
-    let stage = Stage::new("", &[]).await;
-    let name = format!("{}_gone", stage.schema);
+/// A client that has used lanes and a connection of its own in a new database with this name.
+async fn client_of_a_new_database(stage: &Stage, name: &str) -> Client {
     stage.direct.simple_query(&format!("create database {name}")).await.unwrap();
     let mut config = stage.gateway.config();
-    config.dbname(&name);
+    config.dbname(name);
     let client = connect(&config).await;
     client
         .batch_execute("create table t (id int primary key, n int); insert into t values (1, 1)")
@@ -219,7 +217,28 @@ async fn a_database_without_clients_can_be_dropped_after_pause() {
     for _ in 0..3 {
         client.simple_query("update t set n = n + 1 where id = 1").await.unwrap();
     }
+    client
+}
+
+#[tokio::test]
+async fn a_database_without_clients_can_be_dropped_through_the_gateway() {
+    let stage = Stage::new("", &[]).await;
+    let (first, second) = (format!("{}_first", stage.schema), format!("{}_second", stage.schema));
+    let client = client_of_a_new_database(&stage, &first).await;
+    let other = connect(&stage.gateway.config()).await;
+    let drop_it = format!("drop database {second}");
+    let error = other.simple_query(&format!("alter database {first} rename to {second}")).await.unwrap_err();
+    assert_eq!(sqlstate(&error), "55006", "it has a client");
     drop(client);
+    other.simple_query(&format!("alter database {first} rename to {second}")).await.unwrap();
+    other.execute(&drop_it, &[]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_database_without_clients_can_be_dropped_after_pause() {
+    let stage = Stage::new("", &[]).await;
+    let name = format!("{}_gone", stage.schema);
+    drop(client_of_a_new_database(&stage, &name).await);
     let drop_it = format!("drop database {name}");
     let error = stage.direct.simple_query(&drop_it).await.unwrap_err();
     assert_eq!(sqlstate(&error), "55006");

@@ -125,6 +125,8 @@ pub struct Pass {
     pub clears: Effect,
     /// It can change the catalogue. Cached facts of the catalogue must be dropped.
     pub ddl: bool,
+    /// CREATE, ALTER or DROP DATABASE. The server may refuse it while other sessions use the database.
+    pub of_database: bool,
     /// It begins or commits a transaction of the kind that lanes run.
     pub boundary: Option<Boundary>,
     /// How it begins or ends a transaction, if the server is not needed for that before the first statement.
@@ -190,6 +192,7 @@ impl Pass {
             effect: Effect::NONE,
             clears: Effect::NONE,
             ddl: false,
+            of_database: false,
             boundary: None,
             transaction: None,
             leaves_open: None,

@@ -300,7 +300,13 @@ fn create(mut cursor: Cursor<'_>) -> Pass {
 }
 
 fn ddl(name: String, cursor: Cursor<'_>) -> Pass {
-    Pass { effect: mentions_temporary(cursor), ddl: true, ..Pass::harmless(Reason::Utility(name)) }
+    let of_database = cursor.peek_word().as_deref() == Some("database");
+    Pass {
+        effect: mentions_temporary(cursor),
+        ddl: true,
+        of_database,
+        ..Pass::harmless(Reason::Utility(name))
+    }
 }
 
 /// `pg_temp` can qualify any name.

@@ -253,6 +253,16 @@ fn statements_that_can_change_the_catalogue() {
     }
 }
 
+#[test]
+fn statements_that_the_server_refuses_while_a_database_is_used() {
+    for sql in ["drop database if exists d", "create database d template c", "ALTER DATABASE d RENAME TO c"] {
+        assert!(pass(sql).of_database, "{sql}");
+    }
+    for sql in ["drop table database", "comment on database d is ''", "create table t (a int)"] {
+        assert!(!pass(sql).of_database, "{sql}");
+    }
+}
+
 /// Each text, whether lanes can run its transaction, and from which servers the gateway can answer it before the first
 /// statement.
 #[test]

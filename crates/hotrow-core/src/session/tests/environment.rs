@@ -495,6 +495,8 @@ impl Environment for SimEnvironment {
 
     fn client_renamed(&self, _: &str) {}
 
+    fn leave_unused_databases(&self) {}
+
     fn client_told(&mut self, _: &str, _: &str) {}
 
     fn unit_passed(&self) {
