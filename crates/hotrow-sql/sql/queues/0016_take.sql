@@ -86,7 +86,23 @@ begin
 end
 $$;
 
+-- The number of changes so far at the end where orders are taken, of all shards.
+create function hotrow.head_changes(number int) returns numeric
+language plpgsql as $$
+begin
+    return (select sum(h.seq) from hotrow.queue_lock l cross join lateral hotrow.look_at_head(l.queue, l.shard) h
+        where l.queue = number and l.side = 'h');
+end
+$$;
+
 -- Waits by polling less and less often. Through a gateway, no call polls: the gateway wakes the calls that wait.
+--
+-- A call that waits must not have the lock of the head, which lasts until the end of its transaction: all calls that take or
+-- settle orders of the queue would wait too. It therefore takes the lock only if there may be orders, in a subtransaction. If
+-- it finds none, because another call was faster, the subtransaction is rolled back, and the lock is released. If it finds none
+-- but has changed the head, because leases have ended or orders have to wait for their groups, the change must be committed:
+-- other calls find the later orders only after it. Then the call ends without orders before its time is over. That a shard was
+-- changed by another session at that moment is taken for a change of its own.
 create function hotrow.take(
     queue text, max int default 1, lease interval default '30 seconds', wait interval default null)
 returns table (
@@ -97,19 +113,34 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set jit 
 declare
     until timestamptz;
     pause double precision := 0.005;
+    wanted hotrow.queue;
+    changes numeric;
 begin
     perform hotrow.check_takes(array[queue], array[max], array[lease], array[wait]);
-    loop
+    if coalesce(wait, '0') = '0' then
         return query select b.receipt, b.id, b.order_id, b.payload, b.group_key, b.attempt, b.created_at, b.enqueued_at
             from hotrow.take_batch(array[take.queue], array[max], array[lease], null) b;
-        exit when found or coalesce(wait, '0') = '0';
-        until := coalesce(until, clock_timestamp() + wait);
-        while not hotrow.has_orders((hotrow.known_queue(queue)).number) loop
-            exit when clock_timestamp() >= until;
-            perform pg_sleep(least(pause, extract(epoch from until - clock_timestamp())));
-            pause := least(pause * 2, 0.1);
-        end loop;
+        return;
+    end if;
+    until := clock_timestamp() + wait;
+    loop
+        wanted := hotrow.known_queue(queue);
+        if hotrow.has_orders(wanted.number) then
+            begin
+                perform hotrow.lock_head(wanted.number, pg_backend_pid() % wanted.shards, true);
+                changes := hotrow.head_changes(wanted.number);
+                return query select b.receipt, b.id, b.order_id, b.payload, b.group_key, b.attempt, b.created_at, b.enqueued_at
+                    from hotrow.take_batch(array[take.queue], array[max], array[lease], null) b;
+                if found or hotrow.head_changes(wanted.number) <> changes then
+                    return;
+                end if;
+                raise exception using errcode = 'HR003';
+            exception when sqlstate 'HR003' then null;
+            end;
+        end if;
         exit when clock_timestamp() >= until;
+        perform pg_sleep(least(pause, extract(epoch from until - clock_timestamp())));
+        pause := least(pause * 2, 0.1);
     end loop;
 end
 $$;

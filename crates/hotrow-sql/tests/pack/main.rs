@@ -25,3 +25,4 @@ mod script;
 mod server;
 mod strangers;
 mod upkeep;
+mod waits;
