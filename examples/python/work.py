@@ -23,7 +23,8 @@ class Worker:
         self.url = url
         self.stopping, self.finished = threading.Event(), threading.Event()
         self.connection = self.connect()
-        # The current receipt. The leases of all orders of one take end together, so one receipt extends all of them.
+        # The current receipt. The queue has one shard, so the leases of all orders of one take end together, and one receipt
+        # extends all of them.
         self.current = None
         self.done = 0
         self.waiting = False

@@ -175,7 +175,11 @@ impl Feeds {
         let Some(author) = self.authors.get_mut(&followee) else { return "not_following" };
         let last = author.last();
         let Some(entry) = author.followers.get_mut(&user) else { return "not_following" };
-        if entry.1 && !muted {
+        let status = if muted { "muted" } else { "unmuted" };
+        if entry.1 == muted {
+            return status;
+        }
+        if !muted {
             entry.0 = last;
         }
         entry.1 = muted;
@@ -186,7 +190,7 @@ impl Feeds {
         } else if is_come_for {
             self.inboxes.entry(user).or_default().pulls.entry(followee).or_insert(last);
         }
-        if muted { "muted" } else { "unmuted" }
+        status
     }
 
     fn post(&mut self, author: i64, content: &str) -> i64 {

@@ -45,7 +45,8 @@ struct Worker {
     settings: Arc<Settings>,
     session: Session,
     stop: watch::Receiver<bool>,
-    /// The current receipt. The leases of all orders of one take end together, so one receipt extends all of them.
+    /// The current receipt. The queue has one shard, so the leases of all orders of one take end together, and one receipt extends
+    /// all of them.
     current: Arc<Mutex<Option<i64>>>,
     completed: u64,
 }

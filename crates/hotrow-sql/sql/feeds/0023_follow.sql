@@ -201,20 +201,25 @@ set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as
 #variable_conflict use_column
 declare
     entry hotrow.author;
+    was_muted boolean;
 begin
     if user_id is null or followee is null or muted is null then
         perform hotrow.null_argument('user_id, followee or muted');
     end if;
     select a.* into entry from hotrow.author a where a.author = followee for update;
-    -- Posts from the muted time can still be on their way when the author is unmuted: since_post keeps them away.
-    update hotrow.follow f set muted = mute.muted,
-        since_post = case when f.muted and not mute.muted then entry.last_post else f.since_post end
-    where f.author = followee and f.user_id = mute.user_id;
+    select f.muted into was_muted from hotrow.follow f where f.author = followee and f.user_id = mute.user_id for update;
     if not found then
         status := 'not_following';
         return;
     end if;
     status := case when muted then 'muted' else 'unmuted' end;
+    if muted = was_muted then
+        return; -- posts that are on their way to a follower who is not muted must arrive
+    end if;
+    -- Posts from the muted time can still be on their way when the author is unmuted: since_post keeps them away.
+    update hotrow.follow f set muted = mute.muted,
+        since_post = case when not mute.muted then entry.last_post else f.since_post end
+    where f.author = followee and f.user_id = mute.user_id;
     if entry.pulled_from is not null then
         if muted then
             -- Posts from before this call still come.

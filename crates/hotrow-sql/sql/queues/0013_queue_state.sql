@@ -167,7 +167,11 @@ begin
     then
         head := hotrow.move_generations(head);
     end if;
-    if head.waited and head.ready > 0 and not head.paused then
+    -- Waiting calls look again after ten seconds at the latest. They are woken if an order is ready, or if one will be due
+    -- before that and earlier than they know.
+    if head.waited and not head.paused and (head.ready > 0 or head.next_due < least(head.at + interval '10 seconds', (
+        select h.next_due from hotrow.look_at_head(head.queue, head.shard) h)))
+    then
         head.waited := false;
         perform hotrow.wake_takers(head.queue);
     end if;

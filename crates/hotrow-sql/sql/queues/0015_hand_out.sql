@@ -294,12 +294,12 @@ begin
 end
 $$;
 
--- Records at the end where orders arrive that a call is going to wait. NULL if another session has the lock. It waits only for
--- the first shard's lock (`patient`), because calls that enqueue take the locks in the shards' order.
-create function hotrow.announce_wait(number int, shard int, patient boolean) returns hotrow.queue_tail
+-- Records at the end where orders arrive that a call is going to wait. NULL if another session has the lock: the caller has the
+-- lock of the other end, and whoever takes or settles orders would wait for that session too.
+create function hotrow.announce_wait(number int, shard int) returns hotrow.queue_tail
 language plpgsql as $$
 declare
-    tail hotrow.queue_tail := hotrow.lock_tail(number, shard, patient);
+    tail hotrow.queue_tail := hotrow.lock_tail(number, shard, false);
 begin
     if not tail.waited then
         tail.waited := true;
@@ -380,7 +380,7 @@ begin
             -- A call that is going to wait records this at both ends, and looks again once no other call can come in between.
             exit when look = 2 or given >= total or (interval '0' < any (waits)) is not true;
             head.waited := true;
-            tail := hotrow.announce_wait(wanted.number, shard, step = 0);
+            tail := hotrow.announce_wait(wanted.number, shard);
         end loop;
         if n > 0 or head is distinct from was then
             perform hotrow.write_head(head);

@@ -181,9 +181,9 @@ begin
             entry.remaining := entry.remaining + facts.quantity;
             entry.next_expiry := facts.next_expiry;
             releasing := releasing - facts.released;
-            -- If fewer were released, other sessions are confirming the rest.
-            locked.backlog[i] := facts.released = released and entry.next_expiry <= locked.at;
-            exit when not locked.backlog[i] or entry.remaining >= (
+            locked.backlog[i] := entry.next_expiry <= locked.at;
+            -- If fewer were released, other sessions have locked the rest. They may have confirmed them in time, or not.
+            exit when facts.released < released or not locked.backlog[i] or entry.remaining >= (
                 select sum(u.quantity) from unnest(quantity, slots) u (quantity, slot) where coalesce(u.slot, 1) = i);
         end loop;
         locked.rows[i] := entry;

@@ -52,6 +52,26 @@ fn errors_of_invalid_calls_name_the_mistake() {
 }
 
 #[test]
+fn a_repeated_end_of_a_mute_keeps_the_posts_on_their_way() {
+    for settings in ["feed_inline = 1", "feed_inline = 1, feed_pull_above = 2"] {
+        let (_database, session) =
+            check("follow(11, 200) -> followed\nfollow(12, 200) -> followed\nfollow(13, 200) -> followed");
+        session.run(&format!("update hotrow.setting set {settings}"));
+        check_in(
+            &session,
+            "post(200, 'a') -> 1 ok
+            post(200, 'b') -> 2 ok
+            mute(11, 200, false) -> unmuted",
+        );
+        session.run("do $$ begin while hotrow.fan_out() > 0 loop end loop; end $$");
+        for reader in [11, 12] {
+            let posts = session.ask(&format!("select content from hotrow.consume({reader})")).unwrap();
+            assert_eq!(posts, ["a", "b"], "{settings}, {reader}");
+        }
+    }
+}
+
+#[test]
 fn a_registered_ranking_orders_unread_messages() {
     let (_database, session) =
         check("push(1, 7, 'a') -> 1 ok\npush(1, 8, 'ccc') -> 2 ok\npush(1, 9, 'bb') -> 3 ok");

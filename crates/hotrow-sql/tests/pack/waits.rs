@@ -67,6 +67,45 @@ fn a_call_that_another_was_faster_than_waits_again_without_a_lock() {
     });
 }
 
+/// Whether a call through a gateway, which waits at its head, will be woken by a notification.
+fn waits_on(session: &Session) -> String {
+    session.value("select waited from hotrow.queue_head order by seq desc limit 1")
+}
+
+#[test]
+fn a_call_in_a_gateway_is_woken_for_an_order_that_is_due_earlier_than_it_knows() {
+    let (_database, session) = queue(", retry => '2 seconds'");
+    let wait = "select again_in from hotrow.take_batch('{q}', null, null, '{1 minute}')";
+    enqueue(&session, 1, "");
+    enqueue(&session, 2, "");
+    let receipts = take(&session, "1, '1 hour'").1;
+    let other = take(&session, "1, '1 hour'").1;
+    assert_eq!(session.value(wait), "00:00:10");
+    assert_eq!(waits_on(&session), "t");
+    assert_eq!(outcome(&session, &format!("fail('q', {})", receipts[0])), "retrying");
+    assert_eq!(waits_on(&session), "f");
+    // It knows of that one, and is not woken for a later one.
+    session.value(wait);
+    assert_eq!(outcome(&session, &format!("fail('q', {}, null, '1 hour')", other[0])), "retrying");
+    assert_eq!(waits_on(&session), "t");
+}
+
+#[test]
+fn a_call_in_a_gateway_does_not_wait_for_an_open_transaction_that_enqueues() {
+    for options in ["", ", shards => 3"] {
+        let (database, session) = queue(options);
+        let other = database.session("postgres");
+        other.run("begin");
+        enqueue(&other, 1, "");
+        session.run("set lock_timeout = '2 s'");
+        let wait = "select again_in < '1 second' from hotrow.take_batch('{q}', null, null, '{1 minute}')";
+        assert_eq!(session.value(wait), "t");
+        other.run("commit");
+        // One shard in three can be the order's.
+        assert_eq!(take(&session, "1").0, "1:1");
+    }
+}
+
 #[test]
 fn orders_after_thousands_that_wait_for_their_group_are_found() {
     let (_database, session) = queue("");

@@ -306,6 +306,21 @@ async fn waiting_calls_hold_up_no_other_and_get_new_orders() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_call_gets_an_order_that_is_retried_when_it_is_due() {
+    let api = Api::start(&[]).await;
+    let path = queue(&api, "again", r#"{"retry": 1}"#).await;
+    api.ok("POST", &format!("{path}/orders"), &order(1)).await;
+    let first = take(&api, &path, r#"{"lease": 600}"#).await;
+    let waiting = waits(&api, &path, 60);
+    until_waiting(&api, 1).await;
+    let since = Instant::now();
+    api.ok("POST", &receipt(&path, &first[0], "fail"), "{}").await;
+    assert_eq!(waiting.await.unwrap().json()["orders"][0]["attempt"], 2);
+    let waited = since.elapsed();
+    assert!((1000..5000).contains(&waited.as_millis()), "it was answered after {waited:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wait_over_the_limit_is_rejected_at_once() {
     let api = Api::start(&[]).await;
     let path = queue(&api, "rush", "").await;
