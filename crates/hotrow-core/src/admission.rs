@@ -89,15 +89,17 @@ impl ServerSettings {
 #[derive(Debug)]
 pub struct ToldSettings {
     values: Arc<ServerSettings>,
-    /// The pool's settings that they were last compared with. A connection may know of a change before the pool does, and the
-    /// client must not be told the pool's earlier value again.
+    /// The pool's settings that they were last compared with. A connection may know of a change before its pool does, and the
+    /// client must not be told the earlier value again.
     compared: Arc<ServerSettings>,
+    /// The number of that pool.
+    pool: u64,
 }
 
 impl ToldSettings {
-    /// For a client that was told these at its log-in.
-    pub fn new(values: Arc<ServerSettings>) -> Self {
-        ToldSettings { compared: values.clone(), values }
+    /// For a client that was told these, of the pool with this number, at its log-in.
+    pub fn new(pool: u64, values: Arc<ServerSettings>) -> Self {
+        ToldSettings { compared: values.clone(), values, pool }
     }
 
     /// A connection has told the client this value.
@@ -114,22 +116,49 @@ impl ToldSettings {
         !Arc::ptr_eq(&self.compared, pool)
     }
 
-    /// Compares the values with the pool's settings. Returns those that the client has to be told. The session has its own
-    /// values for some settings.
+    /// Whether the client knows a value that the pool did not know at the last comparison.
+    fn is_newer(&self, name: &str) -> bool {
+        self.values.value(name) != self.compared.value(name)
+    }
+
+    /// Compares the values with the settings of the client's pool, which has this number. Returns those that the client has to
+    /// be told. The session has its own values for some settings. A pool that the client has just entered may not know of a
+    /// change of which a connection has told the client.
     pub fn compare(
         &mut self,
+        number: u64,
         pool: Arc<ServerSettings>,
         is_own: impl Fn(&str) -> bool,
     ) -> Vec<(String, String)> {
+        let has_entered = number != self.pool;
+        let keeps = |name: &str| is_own(name) || has_entered && self.is_newer(name);
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-        let (own, changed): (Vec<_>, Vec<_>) =
-            pool.changed_since(&self.values).map(owned).partition(|(name, _)| is_own(name));
-        if own.is_empty() {
+        let (kept, changed): (Vec<_>, Vec<_>) =
+            pool.changed_since(&self.values).map(owned).partition(|(name, _)| keeps(name));
+        if kept.is_empty() {
             self.values = pool.clone(); // all clients that were told the same share it
         } else {
             changed.iter().for_each(|(name, value)| self.tell(name, value));
         }
-        self.compared = pool;
+        (self.compared, self.pool) = (pool, number);
+        changed
+    }
+
+    /// The session takes a connection with these settings, which may have reported a change to another session before the
+    /// pool knows of it. Returns what the client has to be told.
+    pub fn takes(
+        &mut self,
+        connection: &[(String, String)],
+        is_own: impl Fn(&str) -> bool,
+    ) -> Vec<(String, String)> {
+        let differs = |(name, value): &&(String, String)| {
+            let is_told_otherwise = self.values.value(name).is_some_and(|told| told != value);
+            is_told_otherwise
+                && !OF_ONE_CONNECTION.contains(&&**name)
+                && (is_own(name) || !self.is_newer(name))
+        };
+        let changed: Vec<_> = connection.iter().filter(differs).cloned().collect();
+        changed.iter().for_each(|(name, value)| self.tell(name, value));
         changed
     }
 }
@@ -148,7 +177,7 @@ mod tests {
 
     /// What a client is told of the pool's settings, if this setting is its own.
     fn compared(told: &mut ToldSettings, pool: &Arc<ServerSettings>, own: &str) -> Vec<String> {
-        let told = told.compare(pool.clone(), |name| name == own);
+        let told = told.compare(1, pool.clone(), |name| name == own);
         told.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
     }
 
@@ -177,7 +206,7 @@ mod tests {
             &[("TimeZone", "Asia/Tokyo"), ("DateStyle", "ISO, MDY"), ("application_name", "b")],
             &[],
         );
-        let mut told = ToldSettings::new(Arc::new(before));
+        let mut told = ToldSettings::new(1, Arc::new(before));
         let now = Arc::new(now);
         assert!(told.are_outdated_by(&now));
         assert_eq!(compared(&mut told, &now, ""), ["TimeZone=Asia/Tokyo"]);
@@ -189,7 +218,7 @@ mod tests {
     fn a_change_that_a_connection_has_told_is_not_told_again() {
         let [first, second] =
             ["UTC", "Asia/Tokyo"].map(|zone| Arc::new(settings(&[("TimeZone", zone)], &[])));
-        let mut told = ToldSettings::new(first.clone());
+        let mut told = ToldSettings::new(1, first.clone());
         told.tell("TimeZone", "Asia/Tokyo");
         told.tell("search_path", "unknown at the log-in");
         assert!(!told.are_outdated_by(&first), "the pool does not know of the change");
@@ -201,9 +230,37 @@ mod tests {
     }
 
     #[test]
+    fn a_pool_that_is_entered_may_not_know_what_a_connection_has_told() {
+        let of_server = |zone, style| Arc::new(settings(&[("TimeZone", zone), ("DateStyle", style)], &[]));
+        let mut told = ToldSettings::new(1, of_server("UTC", "ISO"));
+        told.tell("DateStyle", "SQL");
+        let entered = told.compare(2, of_server("CET", "ISO"), |_| false);
+        assert_eq!(entered, [("TimeZone".to_owned(), "CET".to_owned())]);
+        assert_eq!(told.compare(2, of_server("CET", "SQL"), |_| false), []);
+        assert_eq!(told.compare(2, of_server("CET", "ISO"), |_| false).len(), 1, "it was asked again");
+    }
+
+    #[test]
+    fn a_connection_may_know_of_a_change_before_its_pool() {
+        let of_server = |zone| Arc::new(settings(&[("TimeZone", zone), ("in_hot_standby", "off")], &[]));
+        let connection =
+            |zone| settings(&[("TimeZone", zone), ("in_hot_standby", "on"), ("x", "y")], &[]).parameters;
+        let mut told = ToldSettings::new(1, of_server("UTC"));
+        assert_eq!(told.takes(&connection("CET"), |_| false), [("TimeZone".to_owned(), "CET".to_owned())]);
+        assert_eq!(told.takes(&connection("CET"), |_| false), []);
+        assert_eq!(
+            told.takes(&connection("UTC"), |_| false),
+            [],
+            "a connection that has not noticed the change yet"
+        );
+        // Of its own settings, the session's connection has the values that apply.
+        assert_eq!(told.takes(&connection("UTC"), |name| name == "TimeZone").len(), 1);
+    }
+
+    #[test]
     fn a_client_keeps_its_own_settings() {
         let of_server = |zone, style| Arc::new(settings(&[("TimeZone", zone), ("DateStyle", style)], &[]));
-        let mut told = ToldSettings::new(of_server("UTC", "ISO"));
+        let mut told = ToldSettings::new(1, of_server("UTC", "ISO"));
         told.tell("TimeZone", "Asia/Tokyo");
         assert_eq!(compared(&mut told, &of_server("CET", "SQL"), "TimeZone"), ["DateStyle=SQL"]);
         assert_eq!(compared(&mut told, &of_server("CET", "SQL"), ""), ["TimeZone=CET"]);

@@ -238,7 +238,7 @@ async fn begin(
         input,
         application_name,
         reads_from_replica,
-        told: ToldSettings::new(server_settings),
+        told: ToldSettings::new(pool.id, server_settings),
         stop: shared.stopping(),
     };
     if shared.is_stopping() {

@@ -117,6 +117,7 @@ impl Directory {
         tokio::spawn(async move {
             loop {
                 directory.pools.close_unused(Duration::ZERO);
+                directory.listeners.leave_unused();
                 tokio::time::sleep(LEAVING_EVERY).await;
                 if directory.rounds_of_leaving.fetch_sub(1, Relaxed) == 1 {
                     break;

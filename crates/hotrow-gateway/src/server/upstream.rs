@@ -318,6 +318,12 @@ impl Upstream {
     pub fn skip_to_ready(&mut self) -> bool {
         while let Ok(Some(frame)) = split(&self.input, |_| limits::MESSAGE_BYTES_MAX) {
             let (is_ready, length) = (frame.tag == tag::READY, frame.bytes.len());
+            if frame.tag == tag::PARAMETER_STATUS
+                && let Ok((name, value)) = backend::parameter_status(frame.body())
+            {
+                let (name, value) = (name.to_owned(), value.to_owned());
+                self.note_setting(&name, &value);
+            }
             self.input.advance(length);
             if is_ready {
                 return true;

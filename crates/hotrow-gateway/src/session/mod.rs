@@ -30,6 +30,7 @@ use crate::net::budget::Reservation;
 use crate::pool::directory::Directory;
 use crate::pool::pools::PoolUse;
 use crate::pool::{Member, Pool};
+use crate::server::held::HeldConnection;
 use crate::session::control::Control;
 use crate::session::environment::Environment;
 use crate::session::problems::{killed, stopping};
@@ -254,9 +255,22 @@ impl SessionTask {
         let Some(newer) = self.pool.newer_settings(&self.session.env.told) else { return };
         let own = self.session.own_settings().cloned();
         let is_own = |name: &str| own.as_ref().is_some_and(|own| own.contains(name));
-        for (name, value) in self.session.env.told.compare(newer, is_own) {
+        let changed = self.session.env.told.compare(self.pool.id, newer, is_own);
+        self.put_settings(&changed);
+    }
+
+    /// Reports settings that a connection has and the client does not know.
+    fn report_settings_of(&mut self, held: &HeldConnection) {
+        let own = self.session.own_settings().cloned();
+        let is_own = |name: &str| own.as_ref().is_some_and(|own| own.contains(name));
+        let changed = self.session.env.told.takes(&held.upstream.parameters, is_own);
+        self.put_settings(&changed);
+    }
+
+    fn put_settings(&self, changed: &[(String, String)]) {
+        for (name, value) in changed {
             self.mailbox.answers(|answers| {
-                answers.append_in_turn(|out| backend::put_parameter_status(out, &name, &value));
+                answers.append_in_turn(|out| backend::put_parameter_status(out, name, value));
             });
         }
     }

@@ -217,6 +217,7 @@ impl SessionTask {
             return self.refuse_connection(problem).await;
         }
         if self.control.works(backend_key(&held)) {
+            self.report_settings_of(&held);
             return self.session.connected(held);
         }
         match self.session.own_settings() {

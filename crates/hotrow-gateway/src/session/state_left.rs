@@ -91,7 +91,7 @@ impl SessionTask {
         tokio::task::yield_now().await; // a client may send thousands of such SETs at once
         let parameters = found.map(|used| {
             self.enter(used);
-            self.session.env.told.compare(self.pool.server_settings(), |_| false)
+            self.session.env.told.compare(self.pool.id, self.pool.server_settings(), |_| false)
         });
         self.session.entered(parameters);
     }

@@ -229,6 +229,7 @@ async fn a_database_without_clients_can_be_dropped_through_the_gateway() {
     let drop_it = format!("drop database {second}");
     let error = other.simple_query(&format!("alter database {first} rename to {second}")).await.unwrap_err();
     assert_eq!(sqlstate(&error), "55006", "it has a client");
+    client.batch_execute("listen news").await.unwrap();
     drop(client);
     other.simple_query(&format!("alter database {first} rename to {second}")).await.unwrap();
     other.execute(&drop_it, &[]).await.unwrap();

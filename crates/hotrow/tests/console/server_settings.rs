@@ -105,14 +105,34 @@ async fn a_client_of_lanes_gets_changed_parameters() {
     assert_eq!(again, [""; 0], "the change is reported once");
 }
 
+/// The settings that the server or the gateway reports in these replies.
+fn statuses(replies: Vec<Message>) -> Vec<String> {
+    let statuses = replies.into_iter().filter(|message| message.tag == b'S');
+    statuses.map(|message| String::from_utf8_lossy(&message.body).into_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_change_that_another_clients_connection_has_reported_is_reported_with_that_connection() {
+    let (_server, direct, gateway) = stage("confother").await;
+    let (mut client, mut other) =
+        (Raw::log_in(gateway.port(), &[]).await, Raw::log_in(gateway.port(), &[]).await);
+    for client in [&mut client, &mut other] {
+        client.query("select txid_current()").await;
+    }
+    set(&direct, "datestyle = 'SQL, DMY'").await;
+    let deadline = Instant::now() + PATIENCE;
+    while statuses(other.query("select txid_current()").await).is_empty() {
+        assert!(Instant::now() < deadline, "the server does not report the change");
+    }
+    let mut told = statuses(client.query("begin").await);
+    told.extend(statuses(client.query("select txid_current()").await));
+    assert_eq!(told, ["DateStyle\0SQL, DMY\0"]);
+}
+
 #[tokio::test]
 async fn a_change_that_the_clients_own_connection_reports_is_not_reported_again() {
     let (_server, direct, gateway) = stage("confheld").await;
     let mut client = Raw::log_in(gateway.port(), &[]).await;
-    let styles = |replies: Vec<Message>| {
-        let statuses = replies.into_iter().filter(|message| message.tag == b'S');
-        statuses.map(|message| String::from_utf8_lossy(&message.body).into_owned()).collect::<Vec<_>>()
-    };
     client.query("begin").await;
     client.query("select txid_current()").await;
     set(&direct, "datestyle = 'SQL, DMY'").await;
@@ -120,7 +140,7 @@ async fn a_change_that_the_clients_own_connection_reports_is_not_reported_again(
     let mut told = Vec::new();
     while told.is_empty() {
         assert!(Instant::now() < deadline, "the server does not report the change");
-        told.extend(styles(client.query("select 1").await));
+        told.extend(statuses(client.query("select 1").await));
     }
     client.query("commit").await;
     until("the gateway knows of the change", || async {
@@ -130,7 +150,7 @@ async fn a_change_that_the_clients_own_connection_reports_is_not_reported_again(
     let packed = gateway.metric("packed_units_total");
     while gateway.metric("packed_units_total") == packed {
         assert!(Instant::now() < deadline, "nothing is packed");
-        told.extend(styles(client.query(UPDATE).await));
+        told.extend(statuses(client.query(UPDATE).await));
     }
     assert_eq!(told, ["DateStyle\0SQL, DMY\0"]);
 }

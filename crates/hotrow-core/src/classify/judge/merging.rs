@@ -314,7 +314,9 @@ fn type_of(argument: &Argument, parameter: &Parameter, declared: &[u32]) -> Opti
     let given = match &argument.value {
         ArgumentValue::Param(index) => match declared.get(usize::from(*index)) {
             Some(oid) if !builtin_types::OPEN.contains(oid) => {
-                if argument.cast.is_some_and(|cast| cast != *oid) {
+                // A cast to a wider type changes no value, and the function accepts the wider type too.
+                let widens = |cast| builtin_types::widens(*oid, cast) && builtin_types::fits(cast, wanted);
+                if argument.cast.is_some_and(|cast| cast != *oid && !widens(cast)) {
                     return None;
                 }
                 *oid
@@ -325,6 +327,11 @@ fn type_of(argument: &Argument, parameter: &Parameter, declared: &[u32]) -> Opti
         },
         ArgumentValue::String(_) | ArgumentValue::Null => argument.cast.unwrap_or(wanted),
         ArgumentValue::Number(text) => match (argument.cast, text.parse::<i64>()) {
+            // A whole number that the type can hold keeps its text. Another one is rounded or refused.
+            (Some(builtin_types::INTEGER), Ok(number)) if i32::try_from(number).is_ok() => {
+                builtin_types::INTEGER
+            }
+            (Some(builtin_types::BIGINT), Ok(_)) => builtin_types::BIGINT,
             (Some(_), _) => return None,
             (None, Ok(number)) if i32::try_from(number).is_ok() => builtin_types::INTEGER,
             (None, Ok(_)) => builtin_types::BIGINT,

@@ -23,6 +23,7 @@ const TYPES: &[(&str, u32, u32)] = &[
 
 pub(crate) const BOOLEAN: u32 = 16;
 pub(crate) const BIGINT: u32 = 20;
+pub(crate) const SMALLINT: u32 = 21;
 pub(crate) const INTEGER: u32 = 23;
 pub(crate) const NUMERIC: u32 = 1700;
 pub(crate) const TEXT: u32 = 25;
@@ -55,6 +56,11 @@ pub(crate) fn array_of(oid: u32) -> Option<u32> {
 /// The type of the elements of an array of this type.
 pub(crate) fn element_of(oid: u32) -> Option<u32> {
     TYPES.iter().find(|(.., array)| *array == oid).map(|(_, element, _)| *element)
+}
+
+/// Whether each value of the first type is a value of the second one: both are integers, and the second one has more bits.
+pub(crate) fn widens(from: u32, to: u32) -> bool {
+    matches!((from, to), (SMALLINT, INTEGER | BIGINT) | (INTEGER, BIGINT))
 }
 
 /// Whether a function with a parameter of type `wanted` accepts `given` without an explicit cast.

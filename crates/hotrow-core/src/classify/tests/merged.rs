@@ -303,6 +303,10 @@ fn every_argument_becomes_an_array() {
         ("$1, $2", &[705, 23], format!("{two} [1009, 1007] $1 $2")),
         ("$1::text, $2::int", &[], format!("{two} [1009, 1007] $1 $2")),
         ("$1, $2, $3::uuid", &[25, 20, 0], format!("{three} [1009, 1016, 2951] $1 $2 $3")),
+        ("$1, $2::bigint", &[25, 23], format!("{two} [1009, 1007] $1 $2")),
+        ("$1, $2::int", &[25, 21], format!("{two} [1009, 1005] $1 $2")),
+        ("$1, 7::bigint", &[], format!(r#"{two} [1009, 1016] $1 Some("7")"#)),
+        ("$1, cast(7 as int)", &[], format!(r#"{two} [1009, 1007] $1 Some("7")"#)),
         ("$1, '7'", &[], format!(r#"{two} [1009, 1016] $1 Some("7")"#)),
     ] {
         assert_eq!(merged(&format!("select * from hotrow.increment({call})"), types), text, "{call}");
@@ -312,14 +316,16 @@ fn every_argument_becomes_an_array() {
 #[test]
 fn arguments_that_the_function_may_reject_are_left_to_the_server() {
     for (call, types) in [
-        ("5, 1", &[][..]),           // not text
-        ("$1, $2", &[0, 25]),        // not a bigint
-        ("$1, $2", &[0, 1700]),      // needs rounding
-        ("$1, 1.5", &[]),            // needs rounding
-        ("$1, true", &[]),           // not a bigint
-        ("$1, $2::int", &[0, 20]),   // can be out of range
-        ("$1::varchar(3), $2", &[]), // truncates
-        ("$1, -$2", &[]),            // can be an interval
+        ("5, 1", &[][..]),            // not text
+        ("$1, $2", &[0, 25]),         // not a bigint
+        ("$1, $2", &[0, 1700]),       // needs rounding
+        ("$1, 1.5", &[]),             // needs rounding
+        ("$1, true", &[]),            // not a bigint
+        ("$1, 1.5::bigint", &[]),     // needs rounding
+        ("$1, 5000000000::int", &[]), // out of range
+        ("$1, $2::int", &[0, 20]),    // can be out of range
+        ("$1::varchar(3), $2", &[]),  // truncates
+        ("$1, -$2", &[]),             // can be an interval
         ("$1, $2", &[0, 16_400]),
     ] {
         let sql = format!("select * from hotrow.increment({call})");

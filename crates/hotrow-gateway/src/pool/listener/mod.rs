@@ -43,6 +43,8 @@ struct State {
     is_open: bool,
     /// Callers that wait until the connection is replaced by a new one.
     renewing: Vec<oneshot::Sender<()>>,
+    /// The connection is closed as soon as no session listens, without waiting for another one.
+    leaves: bool,
 }
 
 /// A session's share of a listening connection, until it is dropped.
@@ -96,6 +98,17 @@ impl Listeners {
     /// A database, or all, was paused: the connections are closed, and their clients are told.
     pub fn paused(&self, database: Option<&str>) {
         self.of_database(database).iter().for_each(|listener| listener.changed.notify_one());
+    }
+
+    /// Closes the connections for which no session listens.
+    pub fn leave_unused(&self) {
+        for listener in self.of_database(None) {
+            let mut state = listener.state.lock();
+            if state.is_open && state.hub.is_empty() {
+                state.leaves = true;
+                listener.changed.notify_one();
+            }
+        }
     }
 
     /// Replaces the connections of a database, or of all. Clients miss nothing. Each receiver reports that an old

@@ -74,6 +74,11 @@ async fn open_and_serve(
             let mut state = listener.state.lock();
             // A statement under way is answered first.
             let renews = !state.hub.is_busy();
+            state.leaves &= state.hub.is_empty();
+            if renews && state.leaves {
+                *state = Default::default();
+                return Err(End::Unused);
+            }
             (state.hub.is_empty(), if renews { std::mem::take(&mut state.renewing) } else { Vec::new() })
         };
         if !renewing.is_empty() {
