@@ -121,6 +121,15 @@ impl ToldSettings {
         self.values.value(name) != self.compared.value(name)
     }
 
+    /// Whether a connection has told the client of a change of which the pool does not know. The value may have changed back
+    /// since then, so the pool has to ask the server.
+    pub fn has_news(&self, is_own: impl Fn(&str) -> bool) -> bool {
+        let is_news = |(name, _): &(String, String)| {
+            !OF_ONE_CONNECTION.contains(&&**name) && !is_own(name) && self.is_newer(name)
+        };
+        !Arc::ptr_eq(&self.values, &self.compared) && self.values.parameters.iter().any(is_news)
+    }
+
     /// Compares the values with the settings of the client's pool, which has this number. Returns those that the client has to
     /// be told. The session has its own values for some settings. A pool that the client has just entered may not know of a
     /// change of which a connection has told the client.
@@ -144,18 +153,19 @@ impl ToldSettings {
         changed
     }
 
-    /// The session takes a connection with these settings, which may have reported a change to another session before the
-    /// pool knows of it. Returns what the client has to be told.
+    /// The session's connection has these settings, and may have reported a change before the pool knows of it: to another
+    /// session, or in an answer to the gateway. Returns what the client has to be told. `is_certain` says for which settings the
+    /// value is the present one. Another one may be older than what the client was told.
     pub fn takes(
         &mut self,
         connection: &[(String, String)],
-        is_own: impl Fn(&str) -> bool,
+        is_certain: impl Fn(&str) -> bool,
     ) -> Vec<(String, String)> {
         let differs = |(name, value): &&(String, String)| {
             let is_told_otherwise = self.values.value(name).is_some_and(|told| told != value);
             is_told_otherwise
                 && !OF_ONE_CONNECTION.contains(&&**name)
-                && (is_own(name) || !self.is_newer(name))
+                && (is_certain(name) || !self.is_newer(name))
         };
         let changed: Vec<_> = connection.iter().filter(differs).cloned().collect();
         changed.iter().for_each(|(name, value)| self.tell(name, value));
@@ -221,8 +231,10 @@ mod tests {
         let mut told = ToldSettings::new(1, first.clone());
         told.tell("TimeZone", "Asia/Tokyo");
         told.tell("search_path", "unknown at the log-in");
+        assert!(told.has_news(|_| false) && !told.has_news(|name| name == "TimeZone"));
         assert!(!told.are_outdated_by(&first), "the pool does not know of the change");
         assert_eq!(compared(&mut told, &second, ""), [""; 0]);
+        assert!(!told.has_news(|_| false));
         assert_eq!(first.value("TimeZone"), Some("UTC"), "other clients are told");
         // The value has changed back before the pool was asked.
         told.tell("TimeZone", "UTC");

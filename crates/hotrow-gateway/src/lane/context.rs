@@ -171,9 +171,14 @@ impl LaneContext {
     /// server's configuration or the role has changed. Nothing is packed until the server is asked again.
     pub fn note_settings(&self, said: &[(String, String)]) {
         if !said.is_empty() && self.server.load().contradicts(said) {
-            self.stop_packing();
-            self.settings_changed.notify_one();
+            self.doubt_settings();
         }
+    }
+
+    /// Packs nothing, and asks the server again for its settings.
+    pub fn doubt_settings(&self) {
+        self.stop_packing();
+        self.settings_changed.notify_one();
     }
 
     /// Longest wait of a statement in a lane for a lock. It is not longer than outside a lane.

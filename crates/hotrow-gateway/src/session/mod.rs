@@ -30,7 +30,6 @@ use crate::net::budget::Reservation;
 use crate::pool::directory::Directory;
 use crate::pool::pools::PoolUse;
 use crate::pool::{Member, Pool};
-use crate::server::held::HeldConnection;
 use crate::session::control::Control;
 use crate::session::environment::Environment;
 use crate::session::problems::{killed, stopping};
@@ -252,18 +251,22 @@ impl SessionTask {
         if self.session.connection().is_some() {
             return;
         }
-        let Some(newer) = self.pool.newer_settings(&self.session.env.told) else { return };
-        let own = self.session.own_settings().cloned();
-        let is_own = |name: &str| own.as_ref().is_some_and(|own| own.contains(name));
-        let changed = self.session.env.told.compare(self.pool.id, newer, is_own);
-        self.put_settings(&changed);
+        let own = self.session.own_settings();
+        let is_own = |name: &str| own.is_some_and(|own| own.contains(name));
+        if let Some(newer) = self.pool.newer_settings(&self.session.env.told) {
+            let own = own.cloned();
+            let is_own = |name: &str| own.as_ref().is_some_and(|own| own.contains(name));
+            let changed = self.session.env.told.compare(self.pool.id, newer, is_own);
+            self.put_settings(&changed);
+        } else if self.session.env.told.has_news(is_own) {
+            self.pool.context.doubt_settings();
+        }
     }
 
-    /// Reports settings that a connection has and the client does not know.
-    fn report_settings_of(&mut self, held: &HeldConnection) {
-        let own = self.session.own_settings().cloned();
-        let is_own = |name: &str| own.as_ref().is_some_and(|own| own.contains(name));
-        let changed = self.session.env.told.takes(&held.upstream.parameters, is_own);
+    /// Reports settings that the session's connection has and the client does not know. For some settings, the connection knows
+    /// best.
+    fn report_settings_of(&mut self, parameters: &[(String, String)], is_certain: impl Fn(&str) -> bool) {
+        let changed = self.session.env.told.takes(parameters, is_certain);
         self.put_settings(&changed);
     }
 

@@ -196,6 +196,9 @@ impl SessionTask {
         if let Some(held) = self.session.connection() {
             let backend = backend_key(held);
             self.control.returns(backend);
+            // The server may have reported a change in its answer to the gateway.
+            let parameters = held.upstream.parameters.clone();
+            self.report_settings_of(&parameters, |_| true);
         }
         result
     }
@@ -217,7 +220,9 @@ impl SessionTask {
             return self.refuse_connection(problem).await;
         }
         if self.control.works(backend_key(&held)) {
-            self.report_settings_of(&held);
+            let own = self.session.own_settings().cloned();
+            let is_own = |name: &str| own.as_ref().is_some_and(|own| own.contains(name));
+            self.report_settings_of(&held.upstream.parameters, is_own);
             return self.session.connected(held);
         }
         match self.session.own_settings() {
