@@ -161,13 +161,16 @@ impl ToldSettings {
         connection: &[(String, String)],
         is_certain: impl Fn(&str) -> bool,
     ) -> Vec<(String, String)> {
-        let differs = |(name, value): &&(String, String)| {
-            let is_told_otherwise = self.values.value(name).is_some_and(|told| told != value);
-            is_told_otherwise
+        let differs = |(place, setting): &(usize, &(String, String))| {
+            let (name, value) = setting;
+            // A server reports its settings in one order.
+            self.values.parameters.get(*place) != Some(*setting)
                 && !OF_ONE_CONNECTION.contains(&&**name)
+                && self.values.value(name).is_some_and(|told| told != value)
                 && (is_certain(name) || !self.is_newer(name))
         };
-        let changed: Vec<_> = connection.iter().filter(differs).cloned().collect();
+        let changed: Vec<_> =
+            connection.iter().enumerate().filter(differs).map(|(_, setting)| setting.clone()).collect();
         changed.iter().for_each(|(name, value)| self.tell(name, value));
         changed
     }

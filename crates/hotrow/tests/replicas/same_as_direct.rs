@@ -110,15 +110,24 @@ async fn a_driver_that_prepares_before_each_read_asks_for_one_position() {
     let client = stage.reader().await;
     write(&client, 3).await;
     let metric = |name| stage.gateway.metric(name);
-    let (searches, reads) = (metric("replica_searches_total"), stage.replica_reads());
-    for _ in 0..50 {
-        // Prepares, describes, and then runs, each in a unit of its own.
-        assert_eq!(client.query_one(READ, &[&3]).await.unwrap().get::<_, i64>(0), 1);
+    let mut searches = 0;
+    let (mut asked, mut on_replicas) = (0, 0);
+    // A standby of a busy machine may not answer in time. The primary then answers, also the next reads if the batch was slow.
+    for _ in 0..3 {
+        searches = metric("replica_searches_total");
+        let reads = stage.replica_reads();
+        for _ in 0..50 {
+            // Prepares, describes, and then runs, each in a unit of its own.
+            assert_eq!(client.query_one(READ, &[&3]).await.unwrap().get::<_, i64>(0), 1);
+        }
+        on_replicas = stage.replica_reads() - reads;
+        asked = metric("replica_searches_total") - searches;
+        if on_replicas >= 40 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await; // a slow statement runs in a lane again after a while
     }
-    // A standby of a busy machine may not answer in time. The primary then answers, and the next read asks again.
-    let on_replicas = stage.replica_reads() - reads;
     assert!((40..=50).contains(&on_replicas), "{on_replicas} reads on replicas");
-    let asked = metric("replica_searches_total") - searches;
     assert!((1..10).contains(&asked), "{asked} questions for {on_replicas} reads");
     // An error of a preparation can show something new. While no standby answers in time, the primary is read without a
     // question.
