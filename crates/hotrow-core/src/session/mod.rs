@@ -370,6 +370,11 @@ impl<E: Environment> Session<E> {
         self.holding.as_mut().map(|holding| &mut holding.held)
     }
 
+    /// The same, with the session's environment.
+    pub fn connection_and_environment(&mut self) -> Option<(&E::Connection, &mut E)> {
+        self.holding.as_ref().map(|holding| (&holding.held, &mut self.env))
+    }
+
     /// The client's name.
     pub fn application_name(&self) -> &str {
         &self.application_name

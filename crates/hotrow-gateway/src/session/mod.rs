@@ -251,23 +251,23 @@ impl SessionTask {
         if self.session.connection().is_some() {
             return;
         }
-        let own = self.session.own_settings();
-        let is_own = |name: &str| own.is_some_and(|own| own.contains(name));
         if let Some(newer) = self.pool.newer_settings(&self.session.env.told) {
-            let own = own.cloned();
-            let is_own = |name: &str| own.as_ref().is_some_and(|own| own.contains(name));
+            let is_own = self.own_names();
             let changed = self.session.env.told.compare(self.pool.id, newer, is_own);
             self.put_settings(&changed);
-        } else if self.session.env.told.has_news(is_own) {
-            self.pool.context.doubt_settings();
+        } else {
+            let own = self.session.own_settings();
+            let is_own = |name: &str| own.is_some_and(|own| own.contains(name));
+            if self.session.env.told.has_news(is_own) {
+                self.pool.context.doubt_settings();
+            }
         }
     }
 
-    /// Reports settings that the session's connection has and the client does not know. For some settings, the connection knows
-    /// best.
-    fn report_settings_of(&mut self, parameters: &[(String, String)], is_certain: impl Fn(&str) -> bool) {
-        let changed = self.session.env.told.takes(parameters, is_certain);
-        self.put_settings(&changed);
+    /// Says whether a setting is one of the session's own.
+    fn own_names(&self) -> impl Fn(&str) -> bool + use<> {
+        let own = self.session.own_settings().cloned();
+        move |name| own.as_ref().is_some_and(|own| own.contains(name))
     }
 
     fn put_settings(&self, changed: &[(String, String)]) {

@@ -196,9 +196,11 @@ impl SessionTask {
         if let Some(held) = self.session.connection() {
             let backend = backend_key(held);
             self.control.returns(backend);
-            // The server may have reported a change in its answer to the gateway.
-            let parameters = held.upstream.parameters.clone();
-            self.report_settings_of(&parameters, |_| true);
+        }
+        // The server may have reported a change in its answer to the gateway.
+        if let Some((held, env)) = self.session.connection_and_environment() {
+            let changed = env.told.takes(&held.upstream.parameters, |_| true);
+            self.put_settings(&changed);
         }
         result
     }
@@ -220,9 +222,9 @@ impl SessionTask {
             return self.refuse_connection(problem).await;
         }
         if self.control.works(backend_key(&held)) {
-            let own = self.session.own_settings().cloned();
-            let is_own = |name: &str| own.as_ref().is_some_and(|own| own.contains(name));
-            self.report_settings_of(&held.upstream.parameters, is_own);
+            let is_own = self.own_names();
+            let changed = self.session.env.told.takes(&held.upstream.parameters, is_own);
+            self.put_settings(&changed);
             return self.session.connected(held);
         }
         match self.session.own_settings() {

@@ -295,7 +295,7 @@ end
 $$;
 
 -- Records at the end where orders arrive that a call is going to wait. NULL if another session has the lock: the caller has the
--- lock of the other end, and whoever takes or settles orders would wait for that session too.
+-- lock of the other end, and all calls that take or settle orders would wait for that session too.
 create function hotrow.announce_wait(number int, shard int) returns hotrow.queue_tail
 language plpgsql as $$
 declare

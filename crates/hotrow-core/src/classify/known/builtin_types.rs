@@ -65,7 +65,6 @@ pub(crate) fn widens(from: u32, to: u32) -> bool {
 
 /// Whether a function with a parameter of type `wanted` accepts `given` without an explicit cast.
 pub(crate) fn fits(given: u32, wanted: u32) -> bool {
-    const SMALLINT: u32 = 21;
     const NUMBERS: [u32; 6] = [SMALLINT, INTEGER, BIGINT, NUMERIC, 700, 701];
     let rank = |oid| NUMBERS.iter().position(|one| *one == oid);
     given == wanted
