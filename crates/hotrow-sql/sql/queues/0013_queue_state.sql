@@ -3,7 +3,8 @@
 
 -- Locks the end of a shard where orders are taken and reads its state. NULL if another session has the lock and `patient` is
 -- false, or if the queue has been dropped. The state is read by a separate statement, which sees the writes of the last holder
--- of the lock.
+-- of the lock. With the snapshot of an earlier statement (REPEATABLE READ, SERIALIZABLE) it would not: locking the state's row
+-- then fails with 40001, before anything is done with an old state.
 create function hotrow.lock_head(number int, shard int, patient boolean) returns hotrow.queue_head
 language plpgsql as $$
 declare
@@ -16,6 +17,10 @@ begin
             for update skip locked;
     end if;
     if found then
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform from hotrow.queue_head h where h.queue = number and h.shard = lock_head.shard
+            order by h.queue desc, h.shard desc, h.seq desc limit 1 for no key update;
+        end if;
         select h.* into head from hotrow.queue_head h where h.queue = number and h.shard = lock_head.shard
         order by h.queue desc, h.shard desc, h.seq desc limit 1;
         head.at := clock_timestamp();
@@ -44,6 +49,10 @@ begin
         if not found then
             return null;
         end if;
+    end if;
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform from hotrow.queue_tail t where t.queue = number and t.shard = lock_tail.shard
+        order by t.queue desc, t.shard desc, t.seq desc limit 1 for no key update;
     end if;
     select t.* into tail from hotrow.queue_tail t where t.queue = number and t.shard = lock_tail.shard
     order by t.queue desc, t.shard desc, t.seq desc limit 1;
@@ -92,7 +101,8 @@ returns bigint language sql stable as $$
         when at < minute + interval '2 minutes' then this_minute else 0 end
 $$;
 
--- A session with an old snapshot (repeatable read) has read an old state and must not commit its changes.
+-- The state has changed since it was read. This cannot happen while its end is locked; if it did, the changes must not be
+-- committed.
 create function hotrow.refuse_old_state() returns void
 language plpgsql as $$
 begin

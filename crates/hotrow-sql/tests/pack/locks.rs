@@ -108,3 +108,41 @@ fn an_expired_hold_that_another_session_has_locked_is_not_taken_for_a_sale() {
     late.run("commit");
     check_in(&buying, &format!("reserve('x', 'bob', 1, {request}) -> reserved #1 0"));
 }
+
+/// An application that repeats transactions that fail with 40001, as PostgreSQL requires at these levels, must get no other error,
+/// and no answer from an old state.
+#[test]
+fn a_call_in_a_transaction_with_an_older_snapshot_fails_with_40001() {
+    let database = Database::migrated();
+    let (other, caller) = (database.session("postgres"), database.session("postgres"));
+    check_in(&other, "create_sale('x', 100) -> created");
+    for queue in ["'q'", "'g', strict_groups => true"] {
+        other.run(&format!("select hotrow.create_queue({queue})"));
+    }
+    other.run("select hotrow.follow(1, 10)");
+    let enqueue = |queue| format!("enqueue('{queue}', gen_random_uuid(), '{{}}', 'k')");
+    for call in [
+        "increment('a')",
+        "reserve('x', gen_random_uuid()::text)",
+        &enqueue("q"),
+        &enqueue("g"),
+        "take('q')",
+        "take('q', 1, null)",
+        "take('g')",
+        "push(1, 5, 'message')",
+        "consume(1)",
+        "post(10, 'post')",
+        "follow((random() * 100000000)::bigint, 10)",
+    ] {
+        for level in ["repeatable read", "serializable"] {
+            for queue in ["q", "q", "g", "g"] {
+                other.run(&format!("select hotrow.{}", enqueue(queue)));
+            }
+            other.run("select hotrow.push(1, 5, 'message')");
+            caller.run(&format!("begin isolation level {level}; select from hotrow.queue"));
+            other.run(&format!("select hotrow.{call}"));
+            assert_eq!(caller.ask(&format!("select hotrow.{call}")), Err("40001".to_owned()), "{call}, {level}");
+            caller.run("rollback");
+        }
+    }
+}
