@@ -129,7 +129,7 @@ fn parse_version(printed: &str) -> Option<&str> {
 }
 
 /// `15` for `15.18` and for `15beta1`.
-fn major(version: &str) -> u32 {
+pub(crate) fn major(version: &str) -> u32 {
     version.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 

@@ -3,7 +3,7 @@ use crate::account::Account;
 use crate::folder::Folder;
 use crate::port::ReservedPort;
 use crate::server::PrivateServer;
-use crate::{Binaries, Error, settings};
+use crate::{Binaries, Error, new_cluster, settings};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -16,6 +16,7 @@ pub struct Builder {
     pub(crate) environment: Vec<(String, OsString)>,
     pub(crate) label: Option<String>,
     pub(crate) parent: Option<PathBuf>,
+    pub(crate) own_identifier: bool,
 }
 
 impl Builder {
@@ -51,6 +52,13 @@ impl Builder {
         self
     }
 
+    /// Gives the cluster a system identifier of its own. Other private servers are copies of one new cluster and have the same
+    /// identifier, like a server and its standby.
+    pub fn own_identifier(mut self) -> Self {
+        self.own_identifier = true;
+        self
+    }
+
     /// Creates the cluster, starts the server, and returns when it answers.
     pub fn start(self) -> Result<PrivateServer, Error> {
         PrivateServer::start(self)
@@ -81,11 +89,11 @@ impl PrivateServer {
         let account = Account::choose()?;
         let folder = Folder::create(builder.parent.as_deref(), &label, &account)?;
         let lines = settings::lines(&builder.settings, &folder.socket())?;
+        new_cluster::fill(&folder, &binaries, &account, builder.own_identifier)?;
 
         let (running, environment) = (Mutex::new(None), builder.environment);
         let port = ReservedPort::find();
         let mut server = PrivateServer { folder, binaries, account, environment, port, running, must_be_on };
-        server.initdb()?;
         server.configure(&lines)?;
         server.find_port()?;
         Ok(server)

@@ -3,7 +3,7 @@
 use crate::account::Account;
 use crate::folder::Folder;
 use crate::port::ReservedPort;
-use crate::{Error, PrivateServer, settings};
+use crate::{Error, PrivateServer, new_cluster, settings};
 use std::fs::File;
 use std::sync::Mutex;
 
@@ -30,13 +30,7 @@ impl PrivateServer {
     pub(crate) fn copy(&self, label: &str, more: &[(String, String)]) -> Result<PrivateServer, Error> {
         let account = Account::choose()?;
         let folder = Folder::create(None, label, &account)?;
-        let mut copy = account.command("cp".as_ref(), folder.path());
-        copy.arg("-a").arg(self.data_dir().join(".")).arg(folder.data());
-        let output = copy.output().map_err(|source| self.spawn_error(&copy, source))?;
-        if !output.status.success() {
-            let output = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(Error::Copy { output });
-        }
+        new_cluster::copy(&self.data_dir(), &folder.data(), &account)?;
         let copy = PrivateServer {
             folder,
             binaries: self.binaries().clone(),

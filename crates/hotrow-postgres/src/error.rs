@@ -1,6 +1,8 @@
 //! The errors of a private server, each with its next step.
+use crate::account::Account;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The reason why there is no server, or why a request to it failed.
 #[derive(Debug, thiserror::Error)]
@@ -132,13 +134,6 @@ pub enum Error {
         output: String,
     },
 
-    /// The folder of a server cannot be copied.
-    #[error("cannot copy the folder for a standby: {output}")]
-    Copy {
-        /// The output of the copy.
-        output: String,
-    },
-
     /// The server ended during start-up, or did not get ready in time.
     #[error("the private server {how}. The end of its log:\n{log}")]
     Start {
@@ -191,6 +186,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// For `map_err` on the start of a program.
+    pub(crate) fn spawn(command: &Command, account: &Account) -> impl FnOnce(io::Error) -> Error {
+        let (program, account) = (command.get_program().into(), account.name());
+        move |source| Error::Spawn { program, account, source }
+    }
+
     /// For `map_err` on an operation of std::fs on `path`.
     pub(crate) fn folder(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_owned();

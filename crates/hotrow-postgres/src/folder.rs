@@ -182,7 +182,7 @@ impl Postmaster {
     }
 }
 
-fn lock(path: &Path, how: FlockArg) -> io::Result<Flock<File>> {
+pub(crate) fn lock(path: &Path, how: FlockArg) -> io::Result<Flock<File>> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
     Flock::lock(file, how).map_err(|(_, error)| error.into())
 }

@@ -21,6 +21,7 @@
 //! | `home.rs`, `folder.rs` | the folder for Hotrow; the folder of one server, and the removal of abandoned folders |
 //! | `account.rs` | the unprivileged account of the server if Hotrow runs as root |
 //! | `builder.rs`, `settings.rs` | the properties and settings of a server |
+//! | `new_cluster.rs` | a new cluster, copied from one that is kept |
 //! | `server.rs`, `process.rs` | a running server, and its crashes |
 //! | `cluster.rs` | a cluster of servers with Citus |
 //! | `copy.rs` | copies of a server: a standby that follows it, and an independent copy |
@@ -54,6 +55,7 @@ mod error;
 mod fetch;
 mod folder;
 mod home;
+mod new_cluster;
 mod port;
 mod process;
 mod query;

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -54,19 +54,6 @@ impl PrivateServer {
         self.restart()
     }
 
-    pub(crate) fn initdb(&self) -> Result<(), Error> {
-        let mut initdb = self.account.command(&self.binaries.dir().join("initdb"), self.folder.path());
-        // A crash of the machine during initdb loses nothing of value. Everything after it is synced.
-        initdb.args(["--no-sync", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-D"]);
-        let output =
-            initdb.arg(self.folder.data()).output().map_err(|source| self.spawn_error(&initdb, source))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let printed = [output.stdout, output.stderr].concat();
-        Err(Error::Initdb { output: String::from_utf8_lossy(&printed).trim().to_owned() })
-    }
-
     pub(crate) fn configure(&self, lines: &str) -> Result<(), Error> {
         let path = self.folder.data().join("postgresql.conf");
         OpenOptions::new()
@@ -92,7 +79,7 @@ impl PrivateServer {
         // The server has its own process group, so that Ctrl-C at the terminal reaches this program and not the
         // server.
         postgres.stdout(Stdio::from(log)).stderr(Stdio::from(other)).process_group(0);
-        let child = postgres.spawn().map_err(|source| self.spawn_error(&postgres, source))?;
+        let child = postgres.spawn().map_err(Error::spawn(&postgres, &self.account))?;
 
         let child = running.insert(child);
         let outcome = self.await_ready(child).and_then(|()| self.check_durable());
@@ -202,10 +189,6 @@ impl PrivateServer {
         let log = self.log();
         let lines: Vec<&str> = log.lines().collect();
         Error::Start { how: how.to_owned(), log: lines[lines.len().saturating_sub(20)..].join("\n") }
-    }
-
-    pub(crate) fn spawn_error(&self, command: &Command, source: std::io::Error) -> Error {
-        Error::Spawn { program: command.get_program().into(), account: self.account.name(), source }
     }
 }
 

@@ -141,7 +141,11 @@ fn a_call_in_a_transaction_with_an_older_snapshot_fails_with_40001() {
             other.run("select hotrow.push(1, 5, 'message')");
             caller.run(&format!("begin isolation level {level}; select from hotrow.queue"));
             other.run(&format!("select hotrow.{call}"));
-            assert_eq!(caller.ask(&format!("select hotrow.{call}")), Err("40001".to_owned()), "{call}, {level}");
+            assert_eq!(
+                caller.ask(&format!("select hotrow.{call}")),
+                Err("40001".to_owned()),
+                "{call}, {level}"
+            );
             caller.run("rollback");
         }
     }

@@ -8,7 +8,7 @@ use hotrow_testkit::{
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-/// Minutes of work that can be cancelled at any time. A statement with it can be packed.
+/// At least ten seconds of work that can be cancelled at any time. A statement with it can be packed.
 const ENDLESS: &str =
     "length(factorial(32000)::text) + length(factorial(32001)::text) + length(factorial(32002)::text)
     + length(factorial(32003)::text) + length(factorial(32004)::text) + length(factorial(32005)::text)
@@ -144,8 +144,8 @@ fn run_on(stage: &Stage, sql: &'static str) -> JoinHandle<()> {
 
 #[tokio::test]
 async fn a_statement_that_runs_in_a_lane_can_be_cancelled() {
-    // Long enough that the request arrives while the statement is still in its lane.
-    let stage = Stage::new(&["--lanes", "1", "--lane-lock-timeout-ms", "20000"]).await;
+    // Long enough that the request arrives while the statement is still in its lane, and shorter than the statement.
+    let stage = Stage::new(&["--lanes", "1", "--lane-lock-timeout-ms", "5000"]).await;
     let (slow, other) = (stage.client().await, stage.client().await);
     let quick = "update t set n = n + 1 where id = 2 returning n";
     value(&other, quick).await;

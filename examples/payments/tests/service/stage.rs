@@ -19,8 +19,8 @@ use crate::program::Program;
 
 /// Time limit of a test's waits. Only a fault makes them take so long.
 pub const PATIENCE: Duration = Duration::from_secs(120);
-/// Number of stages at once: each has five programs and its own server, and test machines have two cores.
-static ROOM: Semaphore = Semaphore::const_new(2);
+/// Number of stages at once: each has five programs and its own server, most of which wait, and test machines have two cores.
+static ROOM: Semaphore = Semaphore::const_new(3);
 /// The secrets with which the gateways sign.
 const SECRETS: &str = "secret of lotus,secret of banyan,secret of peepal";
 pub const GATEWAYS: [&str; 3] = ["lotus", "banyan", "peepal"];

@@ -11,9 +11,9 @@ use hotrow_postgres::PrivateServer;
 use hotrow_testkit::{connect, describe, server, sqlstate, try_connect, until, value};
 use tempfile::TempDir;
 
-use crate::certificates::{Authority, Pair, self_signed, version_1};
-use crate::clients::psql;
-use crate::{Gateway, Stage};
+use crate::tls::certificates::{Authority, Pair, self_signed, version_1};
+use crate::tls::clients::psql;
+use crate::tls::{Gateway, Stage};
 
 /// A server with a certificate for `localhost`, and the authority that the gateway trusts.
 struct Secured {
@@ -329,7 +329,7 @@ async fn no_readable_text_crosses_the_wire_not_even_in_a_cancel_request() {
     let recorded = recorded.lock().unwrap();
     let contains = |what: &[u8]| recorded.windows(what.len()).any(|window| window == what);
     assert!(recorded.len() > 10_000, "the wire was recorded");
-    assert!(contains(&crate::client::SSL_REQUEST));
+    assert!(contains(&crate::tls::client::SSL_REQUEST));
     for secret in [&b"readable"[..], b"postgres\0", b"pg_sleep", &[0x04, 0xd2, 0x16, 0x2e]] {
         assert!(!contains(secret), "{} was readable", secret.escape_ascii());
     }

@@ -5,7 +5,7 @@ use hotrow_postgres::PrivateServer;
 use hotrow_testkit::raw::{Raw, bind, execute, flush, frame, parse, query, sync, tags};
 use hotrow_testkit::{Gateway, PATIENCE, connect, describe, patient, sqlstate, try_connect, until, value};
 
-use crate::Stage;
+use crate::bad_input::Stage;
 
 fn hint(error: &tokio_postgres::Error) -> String {
     let report = error.as_db_error().unwrap_or_else(|| panic!("{}", describe(error)));

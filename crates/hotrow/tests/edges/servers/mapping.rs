@@ -3,7 +3,7 @@
 use hotrow_testkit::{Gateway, connect, rows, until, value};
 use tokio_postgres::Client;
 
-use crate::{Stage, client, config, databases, refusal};
+use crate::servers::{Stage, client, config, databases, refusal};
 
 const ALL_BY_PASSWORD: &str = "host all all 127.0.0.1/32 scram-sha-256\n";
 

@@ -4,7 +4,7 @@
 use hotrow_testkit::raw::{Message, Raw, bind, execute, frame, parse, query, sync, tags};
 use hotrow_testkit::server;
 
-use crate::Stage;
+use crate::bad_input::Stage;
 
 /// The last message before the connection is closed.
 async fn last_message(raw: &mut Raw) -> Message {
@@ -182,7 +182,7 @@ async fn incomplete_messages_have_no_effect() {
         drop(raw);
     }
     stage.others_are_unaffected("messages cut short").await;
-    assert_eq!(crate::value(&stage.direct, "select n from t where id = 2").await, "0");
+    assert_eq!(crate::bad_input::value(&stage.direct, "select n from t where id = 2").await, "0");
 
     // The same bytes one by one have the same effect as in one write.
     let mut raw = stage.raw().await;
@@ -190,7 +190,7 @@ async fn incomplete_messages_have_no_effect() {
         raw.send(&[*byte]).await;
     }
     assert_eq!(tags(&raw.until_ready(1).await), "12CZ");
-    assert_eq!(crate::value(&stage.direct, "select n from t where id = 2").await, "1000");
+    assert_eq!(crate::bad_input::value(&stage.direct, "select n from t where id = 2").await, "1000");
 }
 
 #[tokio::test]

@@ -4,9 +4,9 @@ use std::process::Command;
 
 use hotrow_testkit::{tool, until};
 
-use crate::certificates::{Authority, version_1};
-use crate::client::Client;
-use crate::{Gateway, Stage};
+use crate::tls::certificates::{Authority, version_1};
+use crate::tls::client::Client;
+use crate::tls::{Gateway, Stage};
 
 /// The output of psql with these variables.
 pub fn psql(port: u16, variables: &[(&str, &str)], command: &str) -> String {
@@ -89,7 +89,7 @@ async fn a_client_certificate_is_verified_and_names_the_client() {
     std::fs::write(&ca, authority.pem()).unwrap();
     let options = ["--tls-client-ca-file", ca.to_str().unwrap(), "--log", "info,hotrow_gateway=trace"];
     let stage = Stage::new(&options).await;
-    let with = |name: &str, pair: crate::Pair| {
+    let with = |name: &str, pair: crate::tls::Pair| {
         let (certificate, key) = pair.write(folder.path(), name);
         stage.psql(&[("PGSSLMODE", "require"), ("PGSSLCERT", &certificate), ("PGSSLKEY", &key)])
     };

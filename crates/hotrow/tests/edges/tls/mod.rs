@@ -16,8 +16,6 @@ use client::Client;
 use hotrow_testkit::{Gateway, new_schema};
 use tempfile::TempDir;
 
-hotrow_testkit::shared_server!();
-
 /// A gateway with a certificate, and the authority that clients trust.
 struct Stage {
     gateway: Gateway,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hotrow_core::limits;
 use hotrow_testkit::raw::{Message, Raw, query, startup, tags};
 
-use crate::Stage;
+use crate::bad_input::Stage;
 
 const MEGABYTE: u64 = 1 << 20;
 

@@ -11,8 +11,6 @@ mod start_up;
 use hotrow_testkit::{Gateway, connect, new_schema, value};
 use tokio_postgres::Client;
 
-hotrow_testkit::shared_server!();
-
 /// A gateway, a table with two rows, and a client whose statements must work in spite of all others.
 struct Stage {
     gateway: Gateway,

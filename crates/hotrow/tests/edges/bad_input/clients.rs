@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use hotrow_testkit::raw::{bind, execute, flush, frame, parse, query, sync, tags};
 use hotrow_testkit::{rows, until, value};
 
-use crate::Stage;
+use crate::bad_input::Stage;
 
 #[tokio::test]
 async fn a_client_that_never_reads_does_not_hold_up_others() {

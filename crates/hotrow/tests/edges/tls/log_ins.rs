@@ -4,8 +4,8 @@ use std::process::Command;
 
 use hotrow_testkit::tool;
 
-use crate::Stage;
-use crate::certificates::Authority;
+use crate::tls::Stage;
+use crate::tls::certificates::Authority;
 
 const LIST: &str = "hostssl all bound all scram-sha-256
 hostssl all clear all password

@@ -6,7 +6,7 @@ use hotrow_testkit::line::Line;
 use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
 use hotrow_testkit::{Gateway, PATIENCE, sqlstate, try_connect, until, value};
 
-use crate::{Stage, client, config, databases, servers, write};
+use crate::servers::{Stage, client, config, databases, servers, write};
 
 const TABLES: &str =
     "create schema s; create table s.t (id int primary key, n int); insert into s.t values (1, 0)";

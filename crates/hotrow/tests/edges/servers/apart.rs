@@ -6,7 +6,7 @@ use hotrow_testkit::{Gateway, PATIENCE, connect, sqlstate, until, value};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls};
 
-use crate::{Stage, client, config, databases};
+use crate::servers::{Stage, client, config, databases};
 
 /// The same text on both servers.
 const UPDATE: &str = "update t set n = n + $1 where id = $2 returning n, current_setting('port')";

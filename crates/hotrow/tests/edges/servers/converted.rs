@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hotrow_testkit::{Gateway, connect, hotrow, rows, value};
 
-use crate::{Stage, client, config, refusal};
+use crate::servers::{Stage, client, config, refusal};
 
 /// Runs `hotrow convert`. Returns its standard error, and the settings file.
 fn convert(stage: &Stage, name: &str, text: &str) -> (String, std::path::PathBuf) {
@@ -119,7 +119,7 @@ fn what_cannot_be_converted_is_an_error() {
         ("pgcat.toml", "[general\n", "pgcat.toml: "),
         ("odyssey.conf", "storage {}", "neither an .ini file"),
     ] {
-        let path = crate::write(folder.path(), name, text);
+        let path = crate::servers::write(folder.path(), name, text);
         let output = hotrow().arg("convert").arg(&path).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains(words) && output.stdout.is_empty(), "{said}");

@@ -3,7 +3,7 @@
 use hotrow_testkit::raw::{Message, Raw, frame, startup};
 use hotrow_testkit::server;
 
-use crate::Stage;
+use crate::bad_input::Stage;
 
 const SSL: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 const GSS: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x30];

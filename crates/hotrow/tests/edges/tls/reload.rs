@@ -3,9 +3,9 @@
 use hotrow_testkit::until;
 use nix::sys::signal::Signal;
 
-use crate::certificates::Authority;
-use crate::client::Client;
-use crate::{Pair, Stage};
+use crate::tls::certificates::Authority;
+use crate::tls::client::Client;
+use crate::tls::{Pair, Stage};
 
 const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n";
 

@@ -3,7 +3,7 @@
 
 use hotrow_testkit::{hotrow, until, value};
 
-use crate::{Stage, client, config, databases, refusal};
+use crate::servers::{Stage, client, config, databases, refusal};
 
 const PORT: &str = "select current_setting('port')";
 

@@ -8,9 +8,9 @@ use std::process::Stdio;
 use hotrow_testkit::raw::{Message, startup};
 use hotrow_testkit::until;
 
-use crate::certificates::Authority;
-use crate::client::{Client, SSL_REQUEST, plain};
-use crate::{Pair, Stage};
+use crate::tls::certificates::Authority;
+use crate::tls::client::{Client, SSL_REQUEST, plain};
+use crate::tls::{Pair, Stage};
 
 const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n";
 

@@ -6,9 +6,9 @@ use std::net::Shutdown;
 use hotrow_testkit::raw::{bind, execute, parse, query, sync};
 use hotrow_testkit::{until, value};
 
-use crate::Stage;
-use crate::client::Client;
-use crate::clients::psql;
+use crate::tls::Stage;
+use crate::tls::client::Client;
+use crate::tls::clients::psql;
 
 #[tokio::test]
 async fn fifty_megabytes_are_copied_in_and_out() {

@@ -39,7 +39,7 @@ fn java_is_here() -> bool {
         return true;
     }
     let missing = missing.join(" and ");
-    writeln!(std::io::stderr(), "tests/bench/change_stream was not run: this machine has no {missing}")
+    writeln!(std::io::stderr(), "tests/edges/bench/change_stream was not run: this machine has no {missing}")
         .unwrap();
     false
 }
