@@ -190,11 +190,8 @@ pub fn parse(text: &str) -> Result<Command, UnknownCommand> {
     let words: Vec<&str> = text_only.split_whitespace().collect();
     let upper: Vec<String> = words.iter().map(|word| word.to_ascii_uppercase()).collect();
     let upper: Vec<&str> = upper.iter().map(String::as_str).collect();
-    let name = || match words.get(1..).unwrap_or_default() {
-        [] => Ok(None),
-        [name] => database(name).map(Some).ok_or_else(unknown),
-        _ => Err(unknown()),
-    };
+    let rest = text_only.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start());
+    let name = || if rest.is_empty() { Ok(None) } else { database(rest).map(Some).ok_or_else(unknown) };
     Ok(match upper.as_slice() {
         [] => Command::Empty,
         ["SHOW", topic] => {
@@ -212,7 +209,7 @@ pub fn parse(text: &str) -> Result<Command, UnknownCommand> {
         ["BEGIN", ..] | ["START", "TRANSACTION", ..] => Command::Ignored(IgnoredCommand::Begin),
         ["COMMIT" | "END", ..] => Command::Ignored(IgnoredCommand::Commit),
         ["ROLLBACK" | "ABORT", ..] => Command::Ignored(IgnoredCommand::Rollback),
-        ["SET", _, _, ..] => Command::Ignored(IgnoredCommand::Set),
+        ["SET", _, ..] if rest.contains('=') || words.len() > 2 => Command::Ignored(IgnoredCommand::Set),
         _ => return Err(unknown()),
     })
 }
@@ -236,12 +233,13 @@ pub fn split(text: &str) -> Vec<&str> {
     commands
 }
 
-/// A name as SQL reads it: in lower case unless it is quoted.
-fn database(word: &str) -> Option<String> {
-    match word.strip_prefix('"') {
-        Some(quoted) => quoted.strip_suffix('"').map(|name| name.replace("\"\"", "\"")),
-        None => Some(word.to_lowercase()),
-    }
+/// A name as SQL reads it: in lower case unless it is quoted. None if the text is not one name.
+fn database(text: &str) -> Option<String> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        return (!text.contains(char::is_whitespace)).then(|| text.to_lowercase());
+    };
+    let name = quoted.strip_suffix('"')?;
+    (!name.replace("\"\"", "").contains('"')).then(|| name.replace("\"\"", "\""))
 }
 
 #[cfg(test)]
@@ -256,6 +254,7 @@ mod tests {
         assert_eq!(parse("pause"), Ok(Command::Pause(None)));
         assert_eq!(parse("Pause Shop;"), Ok(Command::Pause(Some("shop".into()))));
         assert_eq!(parse("resume \"My\"\"Shop\""), Ok(Command::Resume(Some("My\"Shop".into()))));
+        assert_eq!(parse("kill  \"two  words\" ;"), Ok(Command::Kill(Some("two  words".into()))));
         assert_eq!(parse("RECONNECT shop"), Ok(Command::Reconnect(Some("shop".into()))));
         assert_eq!(parse("kill shop"), Ok(Command::Kill(Some("shop".into()))));
         assert_eq!(parse("KILL_CLIENT 1073741824;"), Ok(Command::KillClient(1_073_741_824)));
@@ -305,6 +304,8 @@ mod tests {
             ("commit", IgnoredCommand::Commit),
             ("ROLLBACK", IgnoredCommand::Rollback),
             ("SET extra_float_digits = 3", IgnoredCommand::Set),
+            ("set extra_float_digits=3", IgnoredCommand::Set),
+            ("set client_encoding to 'utf8'", IgnoredCommand::Set),
             ("SET application_name = 'PostgreSQL JDBC Driver'", IgnoredCommand::Set),
         ] {
             assert_eq!(parse(text), Ok(Command::Ignored(command)), "{text}");
@@ -322,6 +323,7 @@ mod tests {
             "kill_client",
             "kill_client ann",
             "pause \"a",
+            "pause \"a\" \"b\"",
             "reload all",
             "SET",
         ] {

@@ -4,11 +4,12 @@ use crate::account::Account;
 use crate::binaries::major;
 use crate::folder::{Folder, lock};
 use crate::{Binaries, Error, home};
-use nix::fcntl::FlockArg;
-use std::fs::{self, Permissions};
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 /// The file beside a kept cluster that says which programs have made it. It is written last.
 const MADE_BY: &str = "made-by";
@@ -20,28 +21,45 @@ pub(crate) fn fill(
     account: &Account,
     own_identifier: bool,
 ) -> Result<(), Error> {
-    let kept = home::candidates().into_iter().find_map(|home| home::open(&home, "clusters").ok());
-    let Some(kept) = kept.filter(|_| !own_identifier) else {
+    let home = home::candidates().into_iter().find_map(|home| home::open(&home, "clusters").ok());
+    match home.filter(|_| !own_identifier) {
+        Some(home) => copy(&kept(&home, binaries, account)?.data, &folder.data(), account),
         // A crash of the machine during initdb loses nothing of value. Everything after it is synced.
-        return initdb(&folder.data(), binaries, account, &["--no-sync"]);
-    };
-    let kept = kept.join(major(binaries.version()).to_string());
-    // No process replaces the kept cluster while another one copies it.
-    let file = kept.with_extension("lock");
-    let turn = |how| lock(&file, how).map_err(Error::folder(&file, "locked"));
-    let reading = turn(FlockArg::LockShared)?;
-    if is_made_by(&kept, binaries, account) {
-        return copy(&kept.join("data"), &folder.data(), account);
+        None => initdb(&folder.data(), binaries, account, Stdio::null(), &["--no-sync"]),
     }
-    drop(reading);
-    let _writing = turn(FlockArg::LockExclusive)?;
-    if !is_made_by(&kept, binaries, account) {
-        make(&kept, binaries, account)?;
-    }
-    copy(&kept.join("data"), &folder.data(), account)
 }
 
-fn make(kept: &Path, binaries: &Binaries, account: &Account) -> Result<(), Error> {
+/// A kept cluster. No process replaces it while this value exists.
+struct Kept {
+    data: PathBuf,
+    _turn: Flock<File>,
+}
+
+/// The kept cluster of these programs. It is made if it does not exist, or if other programs have made it.
+fn kept(home: &Path, binaries: &Binaries, account: &Account) -> Result<Kept, Error> {
+    let kept = home.join(major(binaries.version()).to_string());
+    let file = kept.with_extension("lock");
+    let turn = |how| lock(&file, how).map_err(Error::folder(&file, "locked"));
+    let maker = maker(binaries, account);
+    let is_made = || fs::read_to_string(kept.join(MADE_BY)).is_ok_and(|found| found == maker);
+    let data = kept.join("data");
+    let shared = turn(FlockArg::LockShared)?;
+    if is_made() {
+        return Ok(Kept { data, _turn: shared });
+    }
+    drop(shared);
+    let turn = turn(FlockArg::LockExclusive)?;
+    if !is_made() {
+        // initdb has the lock too, and keeps it if this process is killed.
+        let same_lock = turn.try_clone().map_err(Error::folder(&file, "opened"))?;
+        make(&kept, binaries, account, same_lock.into())?;
+        let made_by = kept.join(MADE_BY);
+        fs::write(&made_by, &maker).map_err(Error::folder(&made_by, "written"))?;
+    }
+    Ok(Kept { data, _turn: turn })
+}
+
+fn make(kept: &Path, binaries: &Binaries, account: &Account, lock: Stdio) -> Result<(), Error> {
     match fs::remove_dir_all(kept) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(Error::folder(kept, "removed")(error));
@@ -54,13 +72,7 @@ fn make(kept: &Path, binaries: &Binaries, account: &Account) -> Result<(), Error
         fs::set_permissions(folder, Permissions::from_mode(mode)).map_err(Error::folder(folder, "opened"))?;
     }
     account.give(&data)?;
-    initdb(&data, binaries, account, &[])?;
-    let file = kept.join(MADE_BY);
-    fs::write(&file, maker(binaries, account)).map_err(Error::folder(&file, "written"))
-}
-
-fn is_made_by(kept: &Path, binaries: &Binaries, account: &Account) -> bool {
-    fs::read_to_string(kept.join(MADE_BY)).is_ok_and(|found| found == maker(binaries, account))
+    initdb(&data, binaries, account, lock, &[])
 }
 
 /// The version, size and time of the server's program, because builds of one version can have files of different formats, and
@@ -71,8 +83,15 @@ fn maker(binaries: &Binaries, account: &Account) -> String {
     format!("{} {size} {time} {account:?}\n", binaries.version())
 }
 
-fn initdb(data: &Path, binaries: &Binaries, account: &Account, options: &[&str]) -> Result<(), Error> {
+fn initdb(
+    data: &Path,
+    binaries: &Binaries,
+    account: &Account,
+    input: Stdio,
+    options: &[&str],
+) -> Result<(), Error> {
     let mut initdb = account.command(&binaries.dir().join("initdb"), data);
+    initdb.stdin(input);
     initdb.args(options).args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-D"]).arg(data);
     let output = initdb.output().map_err(Error::spawn(&initdb, account))?;
     if output.status.success() {
@@ -98,4 +117,26 @@ pub(crate) fn copy(from: &Path, to: &Path, account: &Account) -> Result<(), Erro
         account.give(&new)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_made_once_and_again_for_other_programs() {
+        let home = tempfile::tempdir().unwrap();
+        fs::set_permissions(home.path(), Permissions::from_mode(0o755)).unwrap();
+        let (binaries, account) = (Binaries::find().unwrap(), Account::choose().unwrap());
+        let made = || fs::metadata(kept(home.path(), &binaries, &account).unwrap().data).unwrap().ino();
+        let first = made();
+        let made_by = home.path().join(major(binaries.version()).to_string()).join(MADE_BY);
+        fs::write(made_by.with_file_name("present"), "").unwrap();
+        assert_eq!(made(), first);
+
+        fs::write(&made_by, "15.0 0 0 another build").unwrap();
+        made();
+        assert!(!made_by.with_file_name("present").exists(), "the cluster of other programs was kept");
+        assert_eq!(fs::read_to_string(made_by).unwrap(), maker(&binaries, &account));
+    }
 }

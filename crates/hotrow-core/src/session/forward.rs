@@ -14,7 +14,7 @@ use super::{
     Connection, Environment, Named, RunOutcome, Sequences, Session, Statement, StatementOf,
     too_many_statements,
 };
-use crate::classify::{Analysis, Effect};
+use crate::classify::{Analysis, Effect, Switch};
 use crate::expect::{InDoubt, Message, Preparation, RunEffects};
 use crate::limits;
 use crate::settings::Reading;
@@ -160,8 +160,10 @@ impl<E: Environment> Session<E> {
 
     /// Records the state that a statement may leave behind. If it must not run, returns the text of an error in its place.
     fn record_or_refuse(&mut self, statement: &StatementOf<E>) -> Option<&'static str> {
-        if matches!(&statement.analysis, Analysis::SetWrong(_)) {
-            return Some(include_str!("../../sql/wrong_reads.sql")); // the only setting with such values
+        match &statement.analysis {
+            Analysis::SetWrong(Switch::Pack) => return Some(include_str!("../../sql/wrong_pack.sql")),
+            Analysis::SetWrong(Switch::Reads) => return Some(include_str!("../../sql/wrong_reads.sql")),
+            _ => {}
         }
         let runs = self.record_effect(statement);
         (!runs).then_some(include_str!("../../sql/no_sequence_values.sql"))

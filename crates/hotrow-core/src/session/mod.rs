@@ -64,6 +64,7 @@ pub use statement::{
     Named, OWN_NAMES, OWN_STATEMENT, OutcomeOfSets, Pieces, Proof, Resolved, RunOutcome, Statement,
     StatementInfo, Verdict, statement_name,
 };
+pub use switches::SwitchValues;
 use switches::Switches;
 pub use takeover::TakesOver;
 use turns::Places;
@@ -179,8 +180,8 @@ impl<E: Environment> Default for Provided<E> {
 }
 
 impl<E: Environment> Session<E> {
-    /// A session whose client has received ReadyForQuery, and has this name and this value of `hotrow.reads`.
-    pub fn new(env: E, application_name: String, reads_from_replica: bool) -> Self {
+    /// A session whose client has received ReadyForQuery, and has this name and these values of the gateway's settings.
+    pub fn new(env: E, application_name: String, at_start: SwitchValues) -> Self {
         Session {
             env,
             first_name: application_name.clone(),
@@ -201,7 +202,7 @@ impl<E: Environment> Session<E> {
             listening: Listening::default(),
             alone: None,
             changes_catalogue: false,
-            switches: Switches::new(reads_from_replica),
+            switches: Switches::new(at_start),
             reads: Reads::default(),
             lane: None,
             has_block_under_way: false,

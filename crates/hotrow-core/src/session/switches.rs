@@ -9,13 +9,22 @@ use crate::limits;
 
 /// A value of each setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Values {
-    pack: bool,
-    reads_from_replica: bool,
+pub struct SwitchValues {
+    /// Statements are packed.
+    pub pack: bool,
+    /// Point reads run on replicas.
+    pub reads_from_replica: bool,
 }
 
-impl Values {
-    fn set(&mut self, switch: Switch, value: bool) {
+impl Default for SwitchValues {
+    fn default() -> Self {
+        SwitchValues { pack: true, reads_from_replica: false }
+    }
+}
+
+impl SwitchValues {
+    /// Changes one.
+    pub fn set(&mut self, switch: Switch, value: bool) {
         match switch {
             Switch::Pack => self.pack = value,
             Switch::Reads => self.reads_from_replica = value,
@@ -33,8 +42,8 @@ impl Values {
 /// The values in force, and those to which they can return.
 #[derive(Debug)]
 pub(super) struct Switches {
-    at_start: Values,
-    values: Values,
+    at_start: SwitchValues,
+    values: SwitchValues,
     /// The transaction under way, if it has changed a setting.
     changed: Option<Changed>,
 }
@@ -42,9 +51,9 @@ pub(super) struct Switches {
 /// A transaction that has changed a setting.
 #[derive(Debug)]
 struct Changed {
-    before: Values,
+    before: SwitchValues,
     /// The values that COMMIT leaves: those without SET LOCAL.
-    kept: Values,
+    kept: SwitchValues,
     /// The savepoints since the first change. Before them, the values were those before the transaction.
     savepoints: Vec<Savepoint>,
 }
@@ -52,8 +61,8 @@ struct Changed {
 #[derive(Debug)]
 struct Savepoint {
     name: String,
-    values: Values,
-    kept: Values,
+    values: SwitchValues,
+    kept: SwitchValues,
 }
 
 impl Changed {
@@ -69,8 +78,7 @@ struct TooManySavepoints;
 
 impl Switches {
     /// The values at the start of a session.
-    pub fn new(reads_from_replica: bool) -> Self {
-        let at_start = Values { pack: true, reads_from_replica };
+    pub fn new(at_start: SwitchValues) -> Self {
         Switches { at_start, values: at_start, changed: None }
     }
 
@@ -211,7 +219,7 @@ mod tests {
 
     /// The values of `hotrow.pack` in the transaction, after COMMIT, and after ROLLBACK.
     fn values(steps: Vec<Step>) -> [bool; 3] {
-        let mut switches = Switches::new(false);
+        let mut switches = Switches::new(SwitchValues::default());
         steps.into_iter().for_each(|step| switches.step(step).unwrap());
         let within = switches.pack();
         let changed = switches.changed.as_ref();
@@ -249,7 +257,7 @@ mod tests {
 
     #[test]
     fn savepoints_are_recorded_after_the_first_change_and_have_a_bound() {
-        let mut switches = Switches::new(false);
+        let mut switches = Switches::new(SwitchValues::default());
         let savepoint = |number: usize| Step::Savepoint(number.to_string());
         switches.step(Step::ResetAll).unwrap();
         (0..=limits::SAVEPOINTS_MAX).for_each(|number| switches.step(savepoint(number)).unwrap());

@@ -7,6 +7,7 @@ use bytes::BytesMut;
 use hotrow_auth::Credential;
 use hotrow_core::admission::ToldSettings;
 use hotrow_core::limits;
+use hotrow_core::session::SwitchValues;
 use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::startup::Packet;
 use tokio::time::Instant;
@@ -133,14 +134,14 @@ async fn authenticate(
     shared.authentication.authenticate(&config, request, channel).await
 }
 
-/// The pool of a client that has logged in, the client's name, and whether its point reads run on replicas.
+/// The pool of a client that has logged in, the client's name, and its values of the gateway's settings.
 async fn open(
     shared: &Shared,
     start: &StartUp,
     route: Arc<Route>,
     credential: Credential,
-) -> Result<(PoolUse, (String, bool)), Refused> {
-    let reads_from_replica = start.reads_from_replica().map_err(Refused::Problem)?;
+) -> Result<(PoolUse, (String, SwitchValues)), Refused> {
+    let switches = start.switch_values().map_err(Refused::Problem)?;
     let identity = shared.directory.identity(route, &start.parameters);
     let role = identity.user().to_owned();
     let refused = |error| match error {
@@ -157,7 +158,7 @@ async fn open(
     let used = shared.directory.pool(identity, credential).await.map_err(refused)?;
     let name = used.pool().client_name(start.application_name.clone()).await;
     let name = name.map_err(|error| refused(NoPool::Error(error)))?;
-    Ok((used, (name, reads_from_replica)))
+    Ok((used, (name, switches)))
 }
 
 /// The error for a client of a database that no table of the settings names.
@@ -194,7 +195,7 @@ fn no_room(full: &Full, role: &str) -> Problem {
 async fn begin(
     shared: Arc<Shared>,
     used: PoolUse,
-    (application_name, reads_from_replica): (String, bool),
+    (application_name, switches): (String, SwitchValues),
     peer: Peer,
     mut out: BytesMut,
     (read, write, input): (ReadHalf, WriteHalf, BytesMut),
@@ -237,7 +238,7 @@ async fn begin(
         read,
         input,
         application_name,
-        reads_from_replica,
+        switches,
         told: ToldSettings::new(pool.id, server_settings),
         stop: shared.stopping(),
     };

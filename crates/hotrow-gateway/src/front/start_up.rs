@@ -4,7 +4,7 @@
 use hotrow_core::classify::Switch;
 use hotrow_core::console;
 use hotrow_core::limits::IDENTIFIER_BYTES_MAX;
-use hotrow_core::session;
+use hotrow_core::session::{self, SwitchValues};
 use hotrow_wire::backend::Problem;
 
 /// A client's start-up parameters.
@@ -18,8 +18,8 @@ pub struct StartUp {
     pub console: bool,
     /// The client's name for itself, if the packet has one.
     pub application_name: Option<String>,
-    /// The value of `hotrow.reads`, if the packet has one. The server does not get it.
-    pub reads: Option<String>,
+    /// The values of the gateway's own settings. If one has several, the last one counts. The server does not get them.
+    pub switches: Vec<(Switch, String)>,
     /// User, database and settings for the server, without the client's name.
     pub parameters: Vec<(String, String)>,
 }
@@ -34,15 +34,15 @@ impl StartUp {
         let named = get("database").filter(|database| !database.is_empty());
         let console = named.as_deref() == Some(console::DATABASE);
         let database = named.unwrap_or_else(|| user.clone());
-        let (mut application_name, mut reads, mut others) = (None, None, Vec::new());
+        let (mut application_name, mut switches, mut others) = (None, Vec::new(), Vec::new());
         for (name, value) in parameters {
             if name.eq_ignore_ascii_case("application_name") {
                 application_name = Some(value.clone());
-            } else if name.eq_ignore_ascii_case(Switch::Reads.name()) {
-                reads = Some(value.clone());
+            } else if let Some(switch) = switch(name) {
+                switches.push((switch, value.clone()));
             } else if name == "options" {
-                let (options, in_options) = without_reads(value);
-                reads = reads.or(in_options);
+                let (options, in_options) = without_switches(value);
+                switches.splice(0..0, in_options); // a parameter of its own overrides an option
                 if !options.is_empty() {
                     others.push((name.clone(), options));
                 }
@@ -52,21 +52,27 @@ impl StartUp {
         }
         others.push(("user".to_owned(), user.clone()));
         others.push(("database".to_owned(), database.clone()));
-        StartUp { user, database, console, application_name, reads, parameters: others }
+        StartUp { user, database, console, application_name, switches, parameters: others }
     }
 
-    /// Whether point reads run on replicas. Fails for a value that the setting cannot have.
-    pub fn reads_from_replica(&self) -> Result<bool, Problem> {
-        let Some(value) = &self.reads else { return Ok(false) };
-        Switch::Reads
-            .value(value)
-            .ok_or_else(|| Problem { fatal: true, ..session::wrong_value(Switch::Reads) })
+    /// The values of the gateway's own settings. Fails for a value that the setting cannot have.
+    pub fn switch_values(&self) -> Result<SwitchValues, Problem> {
+        let mut values = SwitchValues::default();
+        for (switch, value) in &self.switches {
+            let wrong = || Problem { fatal: true, ..session::wrong_value(*switch) };
+            values.set(*switch, switch.value(value).ok_or_else(wrong)?);
+        }
+        Ok(values)
     }
 }
 
-/// The options without `hotrow.reads`, and its value: `-c NAME=VALUE`, `-cNAME=VALUE` or `--NAME=VALUE`, separated by
+fn switch(name: &str) -> Option<Switch> {
+    Switch::named(&name.to_ascii_lowercase())
+}
+
+/// The options without the gateway's own settings, and their values: `-c NAME=VALUE`, `-cNAME=VALUE` or `--NAME=VALUE`, separated by
 /// whitespace that no backslash precedes.
-fn without_reads(options: &str) -> (String, Option<String>) {
+fn without_switches(options: &str) -> (String, Vec<(Switch, String)>) {
     let mut words: Vec<String> = Vec::new();
     let (mut is_open, mut is_escaped) = (false, false);
     for character in options.chars() {
@@ -82,27 +88,24 @@ fn without_reads(options: &str) -> (String, Option<String>) {
     }
     let value = |word: &str| {
         let (name, value) = word.split_once('=')?;
-        name.eq_ignore_ascii_case(Switch::Reads.name()).then(|| value.to_owned())
+        Some((switch(name)?, value.to_owned()))
     };
-    let (mut kept, mut found) = (Vec::new(), None);
+    let (mut kept, mut found) = (Vec::new(), Vec::new());
     let mut words = words.into_iter().peekable();
     while let Some(word) = words.next() {
         let own = word.strip_prefix("--").or(word.strip_prefix("-c").filter(|rest| !rest.is_empty()));
         if let Some(value) = own.and_then(value) {
-            found = Some(value);
+            found.push(value);
         } else if word == "-c"
             && let Some(value) = words.peek().and_then(|next| value(next))
         {
             words.next();
-            found = Some(value);
+            found.push(value);
         } else {
             kept.push(word);
         }
     }
-    match found {
-        Some(_) => (kept.join(" "), found),
-        None => (options.to_owned(), None),
-    }
+    if found.is_empty() { (options.to_owned(), found) } else { (kept.join(" "), found) }
 }
 
 fn cut(name: &str) -> &str {
@@ -131,22 +134,37 @@ mod tests {
     }
 
     #[test]
-    fn the_setting_for_reads_stays_in_the_gateway() {
-        for (name, value, reads, rest) in [
-            ("hotrow.reads", "replica", Some("replica"), None),
-            ("options", "-c hotrow.reads=replica", Some("replica"), None),
-            ("options", "-chotrow.reads=primary -c work_mem=1MB", Some("primary"), Some("-c work_mem=1MB")),
-            ("options", " --Hotrow.Reads=x  -c a.b=c\\ d", Some("x"), Some("-c a.b=c\\ d")),
-            ("options", "-c x.y=\\ hotrow.reads=replica", None, Some("-c x.y=\\ hotrow.reads=replica")),
-            ("options", "-c  work_mem=1MB", None, Some("-c  work_mem=1MB")),
-            ("options", "-c", None, Some("-c")),
+    fn settings_of_the_gateway_stay_in_it() {
+        const DEFAULT: SwitchValues = SwitchValues { pack: true, reads_from_replica: false };
+        let replica = Some(SwitchValues { reads_from_replica: true, ..DEFAULT });
+        let off = Some(SwitchValues { pack: false, ..DEFAULT });
+        for (name, value, values, rest) in [
+            ("hotrow.reads", "replica", replica, None),
+            ("Hotrow.Pack", "off", off, None),
+            ("hotrow.pack", "banana", None, None),
+            ("options", "-c hotrow.reads=replica", replica, None),
+            ("options", "-c hotrow.pack=on --hotrow.pack=0", off, None),
+            ("options", "-chotrow.reads=primary -c work_mem=1MB", Some(DEFAULT), Some("-c work_mem=1MB")),
+            ("options", " --Hotrow.Reads=x  -c a.b=c\\ d", None, Some("-c a.b=c\\ d")),
+            (
+                "options",
+                "-c x.y=\\ hotrow.reads=replica",
+                Some(DEFAULT),
+                Some("-c x.y=\\ hotrow.reads=replica"),
+            ),
+            ("options", "-c  work_mem=1MB", Some(DEFAULT), Some("-c  work_mem=1MB")),
+            ("options", "-c", Some(DEFAULT), Some("-c")),
         ] {
-            let start_up = start_up(&[("user", "ann"), (name, value)]);
-            assert_eq!(start_up.reads.as_deref(), reads, "{value}");
-            let options = start_up.parameters.iter().find(|(name, _)| name == "options");
+            let one = start_up(&[("user", "ann"), (name, value)]);
+            assert_eq!(one.switch_values().ok(), values, "{value}");
+            let options = one.parameters.iter().find(|(name, _)| name == "options");
             assert_eq!(options.map(|(_, value)| value.as_str()), rest, "{value}");
-            assert!(start_up.parameters.iter().all(|(name, _)| name != "hotrow.reads"));
-            assert_eq!(start_up.reads_from_replica().is_err(), reads == Some("x"), "{value}");
+            assert!(one.parameters.iter().all(|(name, _)| switch(name).is_none()));
+        }
+        for order in [[0, 1, 2], [2, 1, 0]] {
+            let pairs = [("user", "ann"), ("hotrow.pack", "off"), ("options", "-c hotrow.pack=on")];
+            let both = start_up(&order.map(|index| pairs[index]));
+            assert_eq!(both.switch_values().ok(), off, "a parameter of its own overrides an option");
         }
     }
 

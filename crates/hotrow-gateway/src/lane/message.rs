@@ -24,6 +24,9 @@ pub type Mailbox = mailbox::Mailbox<Returned>;
 /// A lane's inbox.
 pub type Inbox = inbox::Inbox<ToLane>;
 
+/// The end of it that the lane reads.
+pub type Reader = inbox::Reader<ToLane>;
+
 /// A unit that a lane can run.
 pub type Packed = unit::Packed<Arc<Statement>>;
 

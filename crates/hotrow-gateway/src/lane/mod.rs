@@ -31,7 +31,7 @@ use hotrow_wire::backend::Problem;
 
 pub use context::LaneContext;
 pub use mailbox::Backlog;
-pub use message::{CallWait, Envelope, Inbox, Mailbox, Packed, Returned, ToLane, Unblock};
+pub use message::{CallWait, Envelope, Inbox, Mailbox, Packed, Reader, Returned, ToLane, Unblock};
 pub use snapshot::{Detail, LaneSnapshot};
 
 use crate::lane::catalogue_check::{BatchEnd, CheckFailure};
@@ -47,8 +47,8 @@ use crate::lane::snapshot::LaneTotals;
 use crate::lane::writer::Writer;
 use crate::metrics::{METRICS, microseconds};
 
-/// Runs a lane for as long as the process lives.
-pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox: Arc<Inbox>) {
+/// Runs a lane until its task is aborted.
+pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox: Reader) {
     let mut task = Task {
         connection: LaneConnection::new(context.clone(), kind, index),
         idle_timer: IdleTimer::new(context.config().held_idle),
@@ -87,7 +87,7 @@ struct Task {
     context: Arc<LaneContext>,
     kind: LaneKind,
     index: usize,
-    inbox: Arc<Inbox>,
+    inbox: Reader,
     core: Lane<Envelope>,
     actions: Vec<Action<Envelope>>,
     connection: LaneConnection,
@@ -496,7 +496,7 @@ impl Task {
         if let Some(key) = key {
             self.hot_keys.blocked(key, &unit);
         }
-        let unblock = key.map(|key| Unblock { inbox: self.inbox.clone(), key });
+        let unblock = key.map(|key| Unblock { inbox: self.inbox.inbox(), key });
         self.return_unit(unit, |packed| Returned::RunAlone(packed, unblock));
     }
 

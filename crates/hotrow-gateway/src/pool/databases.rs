@@ -23,6 +23,8 @@ struct State {
     /// The names that are paused by themselves. A pause lasts until it is ended, although all clients may leave and a reload
     /// may give the name another server.
     paused: BTreeSet<String>,
+    /// The names that were resumed by themselves while all were paused.
+    resumed: BTreeSet<String>,
     /// By the route's number and the name. A name has a second route while clients of a removed one finish.
     databases: HashMap<(u64, String), Weak<DatabaseState>>,
     /// The epochs of the catalogues, by the hosts of the server and the database's name there: several names, and the route
@@ -31,6 +33,10 @@ struct State {
 }
 
 impl State {
+    fn is_paused(&self, database: &str) -> bool {
+        self.paused.contains(database) || self.all_paused && !self.resumed.contains(database)
+    }
+
     fn matching(&self, database: Option<&str>) -> impl Iterator<Item = Arc<DatabaseState>> {
         let wanted = move |name: &str| database.is_none_or(|database| database == name);
         self.databases
@@ -64,7 +70,7 @@ impl Databases {
         }
         let catalogue = state.catalogue(route.server.upstream.hosts.to_string(), route.database(database));
         let new = Arc::new(DatabaseState::new(catalogue));
-        if state.all_paused || state.paused.contains(database) {
+        if state.is_paused(database) {
             new.pause();
         }
         state.databases.insert(key, Arc::downgrade(&new));
@@ -78,10 +84,16 @@ impl Databases {
             None => {
                 state.all_paused = paused;
                 state.paused.clear();
+                state.resumed.clear();
             }
             Some(name) => {
                 state.paused.remove(name);
-                state.paused.extend(paused.then(|| name.to_owned()));
+                state.resumed.remove(name);
+                if paused {
+                    state.paused.insert(name.to_owned());
+                } else if state.all_paused {
+                    state.resumed.insert(name.to_owned());
+                }
             }
         }
         for one in state.matching(database) {

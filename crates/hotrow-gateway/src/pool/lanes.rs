@@ -6,7 +6,7 @@ use hotrow_core::lane::{LaneKind, Unit};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use crate::lane::{self, Envelope, Inbox, LaneContext, ToLane};
+use crate::lane::{self, Envelope, Inbox, LaneContext, Reader, ToLane};
 
 /// The lanes to one server.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Lanes {
         let mut all = Lanes { context, writes, reads: inboxes(), tasks: Vec::new() };
         for kind in [LaneKind::Write, LaneKind::Read] {
             for (index, inbox) in all.of(kind).to_vec().into_iter().enumerate() {
-                let lane = lane::run(all.context.clone(), kind, index, inbox);
+                let lane = lane::run(all.context.clone(), kind, index, Reader::new(inbox));
                 all.tasks.push(tokio::spawn(lane).abort_handle());
             }
         }

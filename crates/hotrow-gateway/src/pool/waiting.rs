@@ -203,17 +203,28 @@ impl Drop for WaitingSlot<'_> {
     }
 }
 
+/// The listener's connection is open or being opened. When dropped, also because the task is aborted, those who wait until it is
+/// closed go on.
+struct Open<'a>(&'a WaitingCalls);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.listener_closed();
+    }
+}
+
 /// Listens whenever a call of the pool waits, as long as the pool is open.
 pub async fn listen(pool: Arc<Pool>) {
     let mut pause = Duration::ZERO;
     loop {
         let renewals = pool.waiting.listener_needed().await;
+        let open = Open(&pool.waiting);
         let idle = pool.config().held_idle;
         let listened = tokio::select! {
             error = wake_until_lost(&pool, &mut pause) => Some(error),
             () = pool.waiting.listener_superseded(renewals, idle) => None,
         };
-        pool.waiting.listener_closed();
+        drop(open);
         if let Some(error) = listened {
             // Until it listens again, calls are repeated at the times that their functions have returned.
             tracing::warn!(%error, clients = pool.identity.describe(), "the connection that listens for waiting calls was lost");

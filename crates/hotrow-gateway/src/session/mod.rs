@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use bytes::{Buf, BytesMut};
 use hotrow_core::admission::ToldSettings;
 use hotrow_core::limits;
-use hotrow_core::session::{self, Session, SessionEnd, Stage, Wait};
+use hotrow_core::session::{self, Session, SessionEnd, Stage, SwitchValues, Wait};
 use hotrow_wire::backend::{self, Problem};
 
 use crate::lane::{Backlog, Mailbox, ToLane};
@@ -73,8 +73,8 @@ pub struct Start {
     pub input: BytesMut,
     /// The client's name.
     pub application_name: String,
-    /// Whether its point reads run on replicas.
-    pub reads_from_replica: bool,
+    /// Its values of the gateway's settings.
+    pub switches: SwitchValues,
     /// The server's settings that the client was told.
     pub told: ToldSettings,
     /// Whether the gateway stops. The mailbox wakes the session when this changes.
@@ -96,7 +96,7 @@ impl SessionTask {
             told: start.told,
         };
         SessionTask {
-            session: Session::new(environment, start.application_name, start.reads_from_replica),
+            session: Session::new(environment, start.application_name, start.switches),
             pool,
             membership,
             mailbox,

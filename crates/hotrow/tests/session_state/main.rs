@@ -12,6 +12,7 @@ mod known_sets;
 mod left_behind;
 mod local_settings;
 mod notifications;
+mod pack_setting;
 mod partitions;
 mod past_pools;
 mod plans;

@@ -118,7 +118,7 @@ fn take_equals(cursor: &mut Cursor<'_>) -> bool {
     found
 }
 
-/// A setting of the gateway with one of its values, or with its default. The server gets other values of `hotrow.pack`.
+/// A setting of the gateway with a value, or with its default.
 fn set_switch(mut cursor: Cursor<'_>, is_local: bool) -> Option<Analysis> {
     let switch = cursor.take_name().as_deref().and_then(Switch::named)?;
     if !cursor.take(&["to"]) && !take_equals(&mut cursor) {
@@ -133,10 +133,10 @@ fn set_switch(mut cursor: Cursor<'_>, is_local: bool) -> Option<Analysis> {
     if matches!(token, Token::Word(_)) && text.eq_ignore_ascii_case("default") {
         return Some(Analysis::Set(SwitchChange { switch, value: None, is_local }));
     }
-    match switch.value(text) {
-        value @ Some(_) => Some(Analysis::Set(SwitchChange { switch, value, is_local })),
-        None => (switch == Switch::Reads).then_some(Analysis::SetWrong(switch)),
-    }
+    Some(match switch.value(text) {
+        value @ Some(_) => Analysis::Set(SwitchChange { switch, value, is_local }),
+        None => Analysis::SetWrong(switch),
+    })
 }
 
 /// RESET.

@@ -352,10 +352,11 @@ fn the_setting_hotrow_pack() {
     assert_eq!(analyse("set hotrow.pack to default"), set(Switch::Pack, None));
     assert_eq!(analyse("reset hotrow.pack"), Analysis::Reset(Switch::Pack));
     assert_eq!(analyse("show hotrow.pack"), Analysis::Show(Switch::Pack));
-    assert_eq!(pass("set hotrow.pack = maybe").effect.names(), ["settings that no view lists"]);
     let local = SwitchChange { switch: Switch::Pack, value: Some(false), is_local: true };
     assert_eq!(analyse("set local hotrow.pack = off"), Analysis::Set(local));
-    assert_eq!(pass("set local hotrow.pack = maybe").effect, Effect::NONE);
+    for wrong in ["set hotrow.pack = maybe", "set local hotrow.pack = maybe", "set hotrow.pack to 2"] {
+        assert_eq!(analyse(wrong), Analysis::SetWrong(Switch::Pack), "{wrong}");
+    }
 }
 
 #[test]

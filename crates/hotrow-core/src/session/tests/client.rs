@@ -13,7 +13,7 @@ use super::leaving::{Ending, Fate};
 use super::listener::SimInbox;
 use super::postgres::{Backend, Database};
 use super::waits::Wait;
-use crate::session::{Need, Session, SessionEnd};
+use crate::session::{Need, Session, SessionEnd, SwitchValues};
 
 /// The name of the clients at log-in.
 pub const CLIENT_NAME: &str = "client";
@@ -66,7 +66,7 @@ impl Client {
     /// A client that will send these messages.
     pub fn new(shared: Rc<Shared>, number: usize, program: BytesMut) -> Self {
         let answers = SimAnswers::default();
-        let reads_from_replica = shared.happens(2);
+        let at_start = SwitchValues { reads_from_replica: shared.happens(2), ..SwitchValues::default() };
         let (settings, inbox, cancel) = (Settings::default(), SimInbox::default(), SimCancel::default());
         let environment = SimEnvironment {
             shared,
@@ -82,7 +82,7 @@ impl Client {
             whole: program.clone(),
             program,
             input: BytesMut::new(),
-            session: Session::new(environment, CLIENT_NAME.to_owned(), reads_from_replica),
+            session: Session::new(environment, CLIENT_NAME.to_owned(), at_start),
             answers,
             settings,
             received: BytesMut::new(),

@@ -15,7 +15,7 @@ use super::postgres::{Backend, Database};
 use super::program::Writer;
 use super::replicas::SHARED_FIRST;
 use super::world::{OUTSIDER, World};
-use crate::session::switches::Switches;
+use crate::session::switches::{SwitchValues, Switches};
 
 pub(super) fn program(random: &mut fastrand::Rng, client: usize, is_countable: bool) -> BytesMut {
     let units = random.usize(1..12);
@@ -358,7 +358,7 @@ fn the_settings_of_the_gateway_follow_transactions_like_those_of_the_server() {
         let change = |world: &mut World| {
             for client in &mut world.clients {
                 client.waits = seed % 8 > 0;
-                client.session.switches = Switches::new(false);
+                client.session.switches = Switches::new(SwitchValues::default());
             }
         };
         play_as(seed, change, switches);

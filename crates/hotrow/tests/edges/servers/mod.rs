@@ -24,7 +24,7 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        let server = |label: &str| PrivateServer::builder().label(label).start().unwrap();
+        let server = |label: &str| PrivateServer::builder().label(label).own_identifier().start().unwrap();
         Stage { one: server("one"), two: server("two"), folder: tempfile::tempdir().unwrap() }
     }
 
