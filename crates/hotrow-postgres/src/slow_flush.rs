@@ -1,5 +1,6 @@
 //! Makes the flushes of private servers take longer, as on a slow disk: a small library, compiled on the spot and preloaded by
 //! the servers, sleeps after each `fdatasync`. It measures no flush.
+use crate::account::Account;
 use crate::builder::Builder;
 use crate::{Error, search};
 use std::ffi::OsString;
@@ -46,8 +47,7 @@ impl SlowFlush {
         let library = folder.path().join(LIBRARY);
         let mut compile = Command::new(&cc);
         compile.args(["-shared", "-fPIC", "-O2", "-o"]).arg(&library).arg(&source);
-        let output =
-            compile.output().map_err(|source| Error::Spawn { program: cc, account: None, source })?;
+        let output = compile.output().map_err(Error::spawn(&compile, &Account::Ourselves))?;
         if !output.status.success() {
             let printed = String::from_utf8_lossy(&output.stderr);
             return Ok(Err(format!(
