@@ -39,6 +39,10 @@ pub const POOLS_WITH_SETTINGS_PER_ROLE_MAX: usize = 25;
 /// Time that a pool without clients stays open. After that the gateway closes it.
 pub const POOL_IDLE_MS: u64 = 600_000;
 
+/// Stack of a thread that analyses statements. The most deeply nested statement that is parsed needs at most 1 MiB of an optimised
+/// program, and 4 MiB if the parser is not optimised.
+pub const STACK_BYTES: usize = 8 << 20;
+
 /// Units that wait in one lane. The lane rejects one more with SQLSTATE 53000.
 pub const LANE_QUEUE_UNITS_MAX: usize = 10_000;
 /// Longest estimated wait in a lane, by the lane's current pace. A unit that would wait longer is rejected

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use hotrow_core::limits;
 use hotrow_gateway::{Gateway, InheritedSocket, OperatorRequest, Sockets, StartError};
 use tracing_subscriber::EnvFilter;
 
@@ -75,9 +76,11 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
     let (program, sockets) = (std::env::current_exe()?, Sockets::inherited().map_err(Error::Inherited)?);
     let runtime = match resolved.workers {
         1 => tokio::runtime::Builder::new_current_thread().enable_all().build()?,
-        workers => {
-            tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?
-        }
+        workers => tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(workers)
+            .thread_stack_size(limits::STACK_BYTES)
+            .enable_all()
+            .build()?,
     };
     runtime.block_on(serve(resolved, args, program, sockets))
 }

@@ -15,7 +15,8 @@ use crate::classify::text::screen;
 use crate::classify::text::tokens::{self, Cursor, is_word};
 use crate::limits;
 
-/// Deeper nesting is passed through. The parser needs about 20 KiB of stack for each level.
+/// Deeper nesting is passed through. The parser needs up to 20 KiB of stack for each level, or 100 KiB if it is not optimised
+/// (see [`limits::STACK_BYTES`]).
 const MAX_NESTING: usize = 40;
 
 /// Analyses the text of one protocol message, with or without `$n` parameters.

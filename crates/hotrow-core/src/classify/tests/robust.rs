@@ -1,13 +1,24 @@
 //! Tests that no text makes the analysis panic, overflow the stack or take long.
 
+use std::thread;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::limits;
 
-/// Each of these texts would build a tree as deep as the text is long.
+/// Runs `test` in a thread with the stack of the gateway's threads.
+fn in_thread(test: impl FnOnce() + Send + 'static) {
+    thread::Builder::new().stack_size(limits::STACK_BYTES).spawn(test).unwrap().join().unwrap();
+}
+
 #[test]
 fn deep_texts_do_not_overflow_the_stack() {
+    in_thread(analyse_deep_texts);
+}
+
+/// Each of these texts would build a tree as deep as the text is long.
+fn analyse_deep_texts() {
     let repeated =
         |head: &str, part: &str, tail: &str, count: usize| format!("{head}{}{tail}", part.repeat(count));
     for count in [10, 40, 100, 250, 599, 5_000, 15_000] {
@@ -149,17 +160,23 @@ fn word() -> impl Strategy<Value = String> {
     ]
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+fn random_texts() -> ProptestConfig {
+    ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() }
+}
 
-    #[test]
-    fn no_text_causes_a_panic(sql in any::<String>()) {
+#[test]
+fn no_text_causes_a_panic() {
+    proptest!(random_texts(), |(sql in any::<String>())| {
         analyse(&sql);
-    }
+    });
+}
 
-    #[test]
-    fn no_sequence_of_words_causes_a_panic(words in prop::collection::vec(word(), 0..20)) {
-        let sql = words.join(" ");
-        prop_assert!(!verdict(&sql).is_empty());
-    }
+#[test]
+fn no_sequence_of_words_causes_a_panic() {
+    in_thread(|| {
+        proptest!(random_texts(), |(words in prop::collection::vec(word(), 0..20))| {
+            let sql = words.join(" ");
+            prop_assert!(!verdict(&sql).is_empty());
+        });
+    });
 }

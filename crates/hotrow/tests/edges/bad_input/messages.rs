@@ -2,7 +2,7 @@
 //! reads the broken part.
 
 use hotrow_testkit::raw::{Message, Raw, bind, execute, frame, parse, query, sync, tags};
-use hotrow_testkit::server;
+use hotrow_testkit::{connect, describe, server};
 
 use crate::bad_input::Stage;
 
@@ -216,4 +216,20 @@ async fn random_bytes_affect_no_other_client() {
     }
     stage.others_are_unaffected("noise").await;
     assert!(!stage.gateway.log().contains("panicked"), "{}", stage.gateway.log());
+}
+
+/// The stack of another thread than the main one is as large as the gateway makes it.
+#[tokio::test]
+async fn deeply_nested_statements_are_analysed_in_every_thread() {
+    let stage = Stage::new(&["--workers", "2"]).await;
+    for depth in [10, 20, 39, 100, 1000] {
+        for (head, part) in [("select ", "not "), ("update t set n = n where id = 3 and ", "not ")] {
+            let statement = format!("{head}{}true", part.repeat(depth));
+            for _ in 0..4 {
+                let client = connect(&stage.gateway.config_in(&stage.schema)).await;
+                client.simple_query(&statement).await.unwrap_or_else(|error| panic!("{}", describe(&error)));
+            }
+        }
+        stage.others_are_unaffected("a deeply nested statement").await;
+    }
 }
