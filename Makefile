@@ -15,7 +15,7 @@ TEST_SEED ?= 1
 # Folders with the server programs for `make test-versions`
 PG_BINS ?=
 
-.PHONY: help demo payments-demo test test-versions faults differential scale-out conformance examples frameworks openapi page-test screenshots check audit bench peers fuzz
+.PHONY: help demo payments-demo test test-versions faults differential scale-out conformance examples frameworks openapi page-test screenshots check lint deny audit bench peers fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,11 +89,15 @@ target/schemathesis/bin/schemathesis: crates/hotrow/tests/schemathesis/requireme
 	python3 -m venv target/schemathesis
 	target/schemathesis/bin/pip install --quiet --requirement $<
 
-check: | rust ## formatting, lints and dependencies, as in CI
+check: lint deny ## formatting, lints and dependencies, as in CI
+
+lint: | rust ## formatting and lints
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --workspace --test conformance --test examples --test frameworks --test page --test schemathesis -- -D warnings
 	CUSTOM_LIBFUZZER_PATH=not/linked/libfuzzer.a $(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target -- -D warnings
+
+deny: | rust ## licences, versions and sources of the dependencies (needs cargo-deny)
 	$(CARGO) deny --log-level error check bans licenses sources
 
 audit: | rust ## known vulnerabilities of the dependencies (downloads the advisory database)

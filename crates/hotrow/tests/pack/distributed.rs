@@ -26,6 +26,9 @@ const CLIENTS_BESIDE: usize = 9;
 /// Number of counters, and of items, that the clients use meanwhile.
 const COUNTERS: usize = 5;
 const MOVES: usize = 10;
+/// Pause of a client between two calls while shards move. A call waits for the end of a move, so every client has a call in
+/// each move's critical part, with or without a pause. Without one, the clients only slow the moves down.
+const PAUSE: Duration = Duration::from_millis(20);
 /// After this time a move is ended and tried again.
 const MOVE_SECONDS_MAX: u64 = 90;
 const MOVE_TRIALS: usize = 3;
@@ -221,7 +224,7 @@ fn answers_of_gateways_and_of_every_node_have_an_order() {
 
 /// The calls that one client was answered until it was stopped: the versions of its increments, and its reservations. A call
 /// that got an error is sent again with its ID.
-fn load(port: u16, number: usize, stop: &AtomicBool) -> (Vec<String>, usize) {
+fn load(port: u16, number: usize, pause: Duration, stop: &AtomicBool) -> (Vec<String>, usize) {
     let (mut line, mut versions, mut reserved) = (connect(port), Vec::new(), 0);
     let mut call = 0;
     while !stop.load(SeqCst) {
@@ -249,12 +252,14 @@ fn load(port: u16, number: usize, stop: &AtomicBool) -> (Vec<String>, usize) {
             assert_eq!(value, id);
             reserved += 1;
         }
+        thread::sleep(pause);
     }
     (versions, reserved)
 }
 
-/// Runs clients on these ports during `work`, and compares the rows with what the clients were answered.
-fn under_load(cluster: &Cluster, ports: &[u16], work: impl FnOnce(&mut Line)) {
+/// Runs clients on these ports during `work`, with a pause after each call, and compares the rows with what the clients were
+/// answered.
+fn under_load(cluster: &Cluster, ports: &[u16], pause: Duration, work: impl FnOnce(&mut Line)) {
     let mut line = connect(cluster.coordinator.port());
     for item in 0..COUNTERS {
         value(&mut line, &format!("select hotrow.create_sale('i{item}', 1000000)"));
@@ -262,7 +267,7 @@ fn under_load(cluster: &Cluster, ports: &[u16], work: impl FnOnce(&mut Line)) {
     let stop = Arc::new(AtomicBool::new(false));
     let client = |number: usize| {
         let (port, stop) = (ports[number % ports.len()], stop.clone());
-        thread::spawn(move || load(port, number, &stop))
+        thread::spawn(move || load(port, number, pause, &stop))
     };
     let clients: Vec<_> = (0..CLIENTS_BESIDE).map(client).collect();
     work(&mut line);
@@ -291,7 +296,7 @@ fn shards_that_move_lose_and_repeat_no_unit() {
     let gateway = Gateway::in_front_of(&cluster.coordinator.url(), LANES);
     let ports = [gateway.port(), gateway.port(), cluster.workers[1].port()];
     let mut rotations = 0;
-    under_load(&cluster, &ports, |line| {
+    under_load(&cluster, &ports, PAUSE, |line| {
         let stop = Arc::new(AtomicBool::new(false));
         let rotating = (connect(cluster.coordinator.port()), stop.clone());
         let rotating = thread::spawn(move || rotate(rotating.0, &rotating.1));
@@ -359,7 +364,7 @@ pub fn move_shard(cluster: &Cluster, line: &mut Line, number: usize) {
 fn workers_killed_under_load_lose_and_repeat_no_unit() {
     let Some(cluster) = SHARDED.copy() else { return };
     let gateways = [0, 1].map(|_| Gateway::in_front_of(&cluster.coordinator.url(), LANES));
-    under_load(&cluster, &[gateways[0].port(), gateways[1].port()], |_| {
+    under_load(&cluster, &[gateways[0].port(), gateways[1].port()], Duration::ZERO, |_| {
         for kill in 0..KILLS {
             let before = gateways[0].metric("merged_units_total");
             while gateways[0].metric("merged_units_total") < before + 100 {

@@ -7,6 +7,7 @@
     reason = "the lints' exception for tests stops at #[test]"
 )]
 
+mod background;
 mod bad_input;
 mod client;
 mod concurrent;
@@ -25,7 +26,6 @@ mod specs;
 mod sql;
 mod stage;
 mod tools;
-mod upkeep;
 mod workload;
 
 use std::sync::OnceLock;
