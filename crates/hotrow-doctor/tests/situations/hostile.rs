@@ -8,7 +8,7 @@ use crate::{Duration, ITEMS, UPDATE};
 /// `evil` calls `spy`, whose calls the server counts, if it runs in a session of the doctor.
 const EVIL: &str = "create function spy() returns int language plpgsql as $$ begin return 1; end $$";
 const CALLS_SPY: &str = "create function evil() returns int language plpgsql immutable as
-    $$ begin if current_setting('application_name') = 'hotrow doctor' then perform public.spy(); end if; return 1; end $$";
+    $$ begin if current_setting('application_name') like 'hotrow%' then perform public.spy(); end if; return 1; end $$";
 
 const WATCHER_OF_NAMES: &str = "do $$ begin
         if to_regrole('watcher_of_names') is null then create role watcher_of_names login in role pg_monitor; end if;
@@ -98,4 +98,22 @@ fn a_superuser_does_not_read_tables_of_users_whose_code_it_could_run() {
         let next = "run the doctor as a member of pg_monitor that has SELECT on the table";
         assert!(report.findings.iter().any(|finding| finding.next == next), "{:?}", report.findings);
     });
+}
+
+/// A server that describes a statement converts its constants, which can call functions of users.
+#[test]
+fn constants_in_statements_are_not_converted() {
+    let planted = spied(ITEMS).clients(12, async |_, client| {
+        loop {
+            let text = "with changed as (update item set parts = E'{1}' where id = 7 returning id) select id from changed";
+            client.batch_execute(text).await?;
+        }
+    });
+    planted.run("create domain part as int check (evil() = value); alter table item add parts part[]");
+    planted.examine(Situation::HotRow, |report| {
+        let statement = &report.statements[0];
+        assert_eq!(statement.verdict, "unknown", "{statement:?}");
+        assert!(statement.reason.contains("hotrow explain"), "{statement:?}");
+    });
+    must_not_be_spied_on(&planted);
 }

@@ -196,6 +196,21 @@ fn one_stuck_session() {
         });
 }
 
+/// The definition of the table's default cannot be read while the table is locked.
+#[test]
+fn a_table_that_is_locked() {
+    let planted = Planted::new("create table item (id int primary key, stock int not null default 0)");
+    planted.hold("begin; lock table item in access exclusive mode");
+    let planted = planted.clients(8, async |_, client| {
+        client.execute(UPDATE, &[&7]).await?;
+        Ok(())
+    });
+    planted.examine(Situation::StuckSession, |report| {
+        assert_eq!(report.statements[0].verdict, "unknown", "{:?}", report.statements[0]);
+        assert!(report.findings.iter().any(|it| it.text.contains("item")), "{:?}", report.findings);
+    });
+}
+
 #[test]
 fn a_missing_index() {
     let orders = "create table orders (id int primary key, customer int not null, amount int not null);

@@ -188,7 +188,7 @@ impl Planted {
         let count = async |text: &str| value(&self.administrator, text).await;
         self.runtime.block_on(async {
             let sessions = "select count(*) from pg_stat_activity where datname = current_database()
-                and application_name = 'hotrow doctor'";
+                and application_name like 'hotrow%'";
             until("the doctor's sessions have ended", async || count(sessions).await == "0").await;
             let calls = format!(
                 "select coalesce(sum(calls), 0) from pg_stat_user_functions where funcname = '{function}'"

@@ -37,6 +37,12 @@ pub enum Error {
         /// The server's SQLSTATE.
         code: String,
     },
+    /// The decision needs the server's description of a text that someone else has written, with a constant in it.
+    #[error(
+        "the statement contains a constant, and a server that describes the statement converts it, perhaps with a function of a \
+         user; check the statement with hotrow explain"
+    )]
+    Constant,
 }
 
 impl Error {
@@ -45,7 +51,7 @@ impl Error {
         match self {
             Self::Server(held::Error::Upstream(upstream::Error::Refused { code, .. }))
             | Self::Rejected { code, .. } => format!("the server refuses the statement ({code})"),
-            Self::Server(_) => self.to_string(),
+            Self::Server(_) | Self::Constant => self.to_string(),
         }
     }
 }
@@ -78,7 +84,7 @@ impl Explained {
 
 /// Explains a text that a client of the upstream URL's user and database sends.
 pub async fn explain(config: Config, sql: &str) -> Result<String, Error> {
-    let pool = open(config).await?;
+    let pool = open(config, &[]).await?;
     let mut normaliser = Normaliser::new();
     let shape = normaliser.run(sql);
     let literals: Vec<Literal<'_>> = shape.literals().collect();
@@ -99,15 +105,17 @@ pub async fn explain(config: Config, sql: &str) -> Result<String, Error> {
     Ok(text)
 }
 
-/// A pool of the upstream URL's user and database. It has no clients.
-async fn open(mut config: Config) -> Result<Arc<Pool>, Error> {
+/// A pool of the upstream URL's user and database, with these settings of the server. It has no clients.
+async fn open(mut config: Config, settings: &[(&str, &str)]) -> Result<Arc<Pool>, Error> {
     config.server_wait = Duration::ZERO; // a person waits for the answer: a server that is away is an error at once
     config.citus_lanes = true; // the explanation says that the setting is needed
-    let user = ("user".to_owned(), config.upstream.user.clone());
-    let database = ("database".to_owned(), config.upstream.database.clone());
+    let mut parameters = vec![("user", &*config.upstream.user), ("database", &*config.upstream.database)];
+    parameters.extend_from_slice(settings);
+    let parameters: Vec<_> =
+        parameters.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let held = Arc::new(HeldConnections::new(&config));
     let credential = config.upstream.credential();
-    let identity = Identity::new(config.routes.first().clone(), &[user, database]);
+    let identity = Identity::new(config.routes.first().clone(), &parameters);
     Ok(Pool::open(Arc::new(config), held, Arc::default(), identity, credential).await?)
 }
 
@@ -136,9 +144,9 @@ pub struct Ruling {
 }
 
 impl Judge {
-    /// Connects to the server of the configuration.
-    pub async fn open(config: Config) -> Result<Self, Error> {
-        Ok(Self(open(config).await?))
+    /// Connects to the server of the configuration. The session gets these settings of the server.
+    pub async fn open(config: Config, settings: &[(&str, &str)]) -> Result<Self, Error> {
+        Ok(Self(open(config, settings).await?))
     }
 
     /// Why no statement of the user can be packed.
@@ -146,12 +154,16 @@ impl Judge {
         self.0.context.unpackable()
     }
 
-    /// The decision about one shape of a statement, whose parameters have these types (0 if a type is not known).
+    /// The decision about one shape of a statement, whose parameters have these types (0 if a type is not known). No code of
+    /// the users who sent the statement or own its tables runs on the server.
     pub async fn rule(&self, shape: &str, types: &[u32]) -> Result<Ruling, Error> {
         let pool = &self.0;
         let analysis = classify::analyse(shape);
         let ruling = match &analysis {
             Analysis::Candidate(candidate) => {
+                if candidate.needs_description() && may_contain_constant(shape) {
+                    return Err(Error::Constant);
+                }
                 let facts = pool.facts(candidate).await?;
                 let types: Vec<u8> = types.iter().flat_map(|oid| oid.to_be_bytes()).collect();
                 let statement = pool.context.statements.extended(shape.as_bytes(), &types);
@@ -166,6 +178,15 @@ impl Judge {
         };
         Ok(ruling)
     }
+}
+
+/// Whether a text may contain a constant in quotes. The server converts it to the type of its place when it parses the text. If the
+/// type is a domain, or contains one, the conversion calls the functions in the domain's checks, with the rights of the session.
+/// Numbers and parameters are not converted before the statement runs.
+fn may_contain_constant(text: &str) -> bool {
+    let after_dollar = text.split('$').skip(1);
+    text.contains('\'')
+        || after_dollar.into_iter().any(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 impl Drop for Judge {
