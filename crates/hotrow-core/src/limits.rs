@@ -39,6 +39,9 @@ pub const POOLS_WITH_SETTINGS_PER_ROLE_MAX: usize = 25;
 /// Time that a pool without clients stays open. After that the gateway closes it.
 pub const POOL_IDLE_MS: u64 = 600_000;
 
+/// Time that a node of a cluster has for the answer about a statement, for which clients wait. Without an answer, the statement's
+/// units run through the coordinator.
+pub const NODE_ANSWER_MS: u64 = 2_000;
 /// Stack of a thread that analyses statements. The most deeply nested statement that is parsed needs at most 1 MiB of an optimised
 /// program, and 4 MiB if the parser is not optimised.
 pub const STACK_BYTES: usize = 8 << 20;

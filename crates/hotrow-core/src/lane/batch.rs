@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::{Failure, Unit};
+use super::Unit;
 use crate::key::Key;
 
 /// The transaction ID of a batch, as far as it is known.
@@ -15,6 +15,24 @@ pub enum Xid {
     NothingWritten,
     /// Its ID, which arrives after all replies and before the commit.
     Known(u64),
+}
+
+/// The cause of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// An error of the unit.
+    Error,
+    /// The commit failed, and the error can be that of a part of the transaction on another server, which may be committed.
+    Uncertain,
+    /// The unit waited for a lock that an outsider holds.
+    Blocked,
+    /// No unit failed. The catalogue may have changed since the statements were prepared, and they have to be
+    /// checked before the batch runs again.
+    Stale,
+    /// A statement exceeded the time limit for lanes.
+    TooSlow,
+    /// No unit failed. The server of the lane is a replica that may not show what the units have to see.
+    Behind,
 }
 
 /// The changes that a reply to a call shows.
@@ -94,6 +112,11 @@ impl<P> Batch<P> {
     /// changed on another server, about whose commit this one knows nothing.
     pub(super) fn may_have_written_elsewhere(&self) -> bool {
         self.xid == Xid::NothingWritten && self.changes > Changes::None
+    }
+
+    /// Its commit failed, and rows may have been changed on another server whose part is committed all the same.
+    pub(super) fn may_be_committed_elsewhere(&self, failure: Failure) -> bool {
+        failure == Failure::Uncertain && self.changes > Changes::None
     }
 
     /// Rows were changed, and not by the transaction of the lane's server.

@@ -82,6 +82,9 @@ impl<P> Lane<P> {
     }
 
     fn after_loss(&self, batch: &Batch<P>) -> AfterLoss {
+        if batch.failure.is_some_and(|failure| batch.may_be_committed_elsewhere(failure)) {
+            return AfterLoss::Unknown;
+        }
         if self.kind == LaneKind::Read || !batch.written || batch.failure.is_some() {
             // Reads change nothing. Without its Sync a batch cannot commit. After an error there is nothing
             // to commit.

@@ -24,7 +24,7 @@ mod view;
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
-pub use batch::{Batch, Changes, Times, Xid};
+pub use batch::{Batch, Changes, Failure, Times, Xid};
 use blocked::Blocked;
 use hold::Hold;
 use pace::Pace;
@@ -95,22 +95,6 @@ pub enum Event<P> {
     Pause,
     /// Continue after a pause.
     Resume,
-}
-
-/// The cause of a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// An error of the unit.
-    Error,
-    /// The unit waited for a lock that an outsider holds.
-    Blocked,
-    /// No unit failed. The catalogue may have changed since the statements were prepared, and they have to be
-    /// checked before the batch runs again.
-    Stale,
-    /// A statement exceeded the time limit for lanes.
-    TooSlow,
-    /// No unit failed. The server of the lane is a replica that may not show what the units have to see.
-    Behind,
 }
 
 /// The outcome of a transaction.
@@ -522,6 +506,10 @@ impl<P> Lane<P> {
             }
             // All statements had been answered. None of them took too long.
             None if failure == Failure::TooSlow => return self.rerun(batch, actions),
+            None if batch.may_be_committed_elsewhere(failure) => {
+                actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown));
+                return;
+            }
             None => {
                 let units = self.refuse_cancelled(batch.units, actions);
                 // Every statement succeeded and the commit failed, because of a deferred constraint. Each
@@ -547,7 +535,7 @@ impl<P> Lane<P> {
         self.returned.insert(session);
         let key = match failure {
             Failure::Blocked => Some(self.block(row.or_else(|| culprit.key_at_fault()), actions)),
-            Failure::Error | Failure::Stale | Failure::TooSlow | Failure::Behind => None,
+            Failure::Error | Failure::Uncertain | Failure::Stale | Failure::TooSlow | Failure::Behind => None,
         };
         let before = self.refuse_cancelled(before, actions);
         actions.extend(before.into_iter().map(|unit| Action::Alone(unit, None)));

@@ -273,11 +273,18 @@ impl Replies {
             return Ok(Some(ReplyEvent::CheckFailed(code)));
         }
         Ok(Some(ReplyEvent::Failed(match report.code {
+            code if self.is_at_commit && can_be_of_other_server(code) => Failure::Uncertain,
             b"55P03" | b"40P01" => Failure::Blocked,
             b"57014" => Failure::TooSlow,
             _ => Failure::Error,
         })))
     }
+}
+
+/// Whether an error at a COMMIT can be that of a part of the transaction on another server. Citus commits a part on one other
+/// node before its own transaction, and fails with XX000 if it does not get the answer, whether or not the part is committed.
+fn can_be_of_other_server(code: &[u8]) -> bool {
+    matches!(code, [b'0', b'8', ..] | [b'5', b'3' | b'7' | b'8', ..] | [b'X', b'X', ..])
 }
 
 /// Whether an error of a replica says nothing about the statement: it waited for the replay of the log, or was ended for it.

@@ -47,6 +47,8 @@ pub struct OpenNode {
 enum Refusal {
     /// It could not be asked.
     Server(Error),
+    /// It has not answered in time.
+    Silent,
     /// Its answer.
     Unfit(&'static str),
 }
@@ -155,10 +157,16 @@ impl Pool {
         // A pause waits for the answer, and closes the connection.
         let Some(_database_use) = self.database_state().try_enter() else { return };
         let age_max = self.config().catalogue_age;
-        let (watch, again) = match self.watch_at(id, statement, candidate).await {
+        let answer = self.watch_at(id, statement, candidate);
+        let answer = tokio::time::timeout(Duration::from_millis(limits::NODE_ANSWER_MS), answer).await;
+        let (watch, again) = match answer.unwrap_or(Err(Refusal::Silent)) {
             Ok(watch) => (Some(watch.map(Arc::new)), age_max / 2),
             Err(Refusal::Server(error)) => {
                 tracing::debug!(node = id, statement = statement.id, %error, "a node could not be asked");
+                (None, Duration::from_millis(limits::RECONNECT_MAX_MS))
+            }
+            Err(Refusal::Silent) => {
+                tracing::info!(node = id, statement = statement.id, "a node does not answer");
                 (None, Duration::from_millis(limits::RECONNECT_MAX_MS))
             }
             Err(Refusal::Unfit(why)) => {

@@ -8,6 +8,7 @@ mod faults;
 mod gain;
 mod nodes;
 mod same_as_direct;
+mod silent;
 
 use hotrow_postgres::Cluster;
 use hotrow_testkit::{Gateway, Original, OwnCluster, citus, config, connect, rows};

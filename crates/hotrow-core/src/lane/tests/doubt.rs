@@ -155,6 +155,31 @@ fn a_call_that_hides_its_changes_is_acknowledged_only_after_the_commit() {
 }
 
 #[test]
+fn a_commit_that_fails_because_of_another_server_may_have_changed_its_rows() {
+    for (changes, outcome) in [
+        ("hidden, xid none", "unknown 1a"),
+        ("changed, xid 7", "unknown 1a"),
+        ("answered, xid 7", "alone 1a"),
+    ] {
+        let begins = "submit 1a -> connect\n connected -> write 1a";
+        script(Write, &format!("{begins}\n written, {changes}, uncertain, ready -> {outcome}"));
+        let again = if outcome == "unknown 1a" { outcome } else { "write 1a" };
+        script(
+            Write,
+            &format!("{begins}\n written, {changes}, uncertain, lost -> connect\n connected -> {again}"),
+        );
+    }
+    script(
+        Write,
+        "
+        submit 1a                           -> connect
+        connected                           -> write 1a
+        written, hidden, xid none, error, ready -> alone 1a
+        ",
+    );
+}
+
+#[test]
 fn the_command_tag_shows_the_changes_of_a_statement_on_a_distributed_table() {
     for (tag, changes) in [
         ("UPDATE 1", Changes::Rows),

@@ -75,6 +75,7 @@ impl Interpreter {
             "xid" => self.step(Event::TransactionId(rest.parse().ok())),
             "behind" => self.step(Event::Failed(Failure::Behind)),
             "error" => self.step(Event::Failed(Failure::Error)),
+            "uncertain" => self.step(Event::Failed(Failure::Uncertain)),
             "too-slow" => self.step(Event::Failed(Failure::TooSlow)),
             "blocked" => self.step(Event::Failed(Failure::Blocked)),
             "ready" => self.step(Event::Ready),
