@@ -115,8 +115,8 @@ impl<P> Batch<P> {
     }
 
     /// Its commit failed, and rows may have been changed on another server whose part is committed all the same.
-    pub(super) fn may_be_committed_elsewhere(&self, failure: Failure) -> bool {
-        failure == Failure::Uncertain && self.changes > Changes::None
+    pub(super) fn may_be_committed_elsewhere(&self) -> bool {
+        self.failure == Some(Failure::Uncertain) && self.changes > Changes::None
     }
 
     /// Rows were changed, and not by the transaction of the lane's server.

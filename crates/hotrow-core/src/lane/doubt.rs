@@ -82,7 +82,7 @@ impl<P> Lane<P> {
     }
 
     fn after_loss(&self, batch: &Batch<P>) -> AfterLoss {
-        if batch.failure.is_some_and(|failure| batch.may_be_committed_elsewhere(failure)) {
+        if batch.may_be_committed_elsewhere() {
             return AfterLoss::Unknown;
         }
         if self.kind == LaneKind::Read || !batch.written || batch.failure.is_some() {

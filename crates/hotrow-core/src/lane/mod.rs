@@ -506,7 +506,7 @@ impl<P> Lane<P> {
             }
             // All statements had been answered. None of them took too long.
             None if failure == Failure::TooSlow => return self.rerun(batch, actions),
-            None if batch.may_be_committed_elsewhere(failure) => {
+            None if batch.may_be_committed_elsewhere() => {
                 actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown));
                 return;
             }

@@ -184,9 +184,8 @@ impl Judge {
 /// type is a domain, or contains one, the conversion calls the functions in the domain's checks, with the rights of the session.
 /// Numbers and parameters are not converted before the statement runs.
 fn may_contain_constant(text: &str) -> bool {
-    let after_dollar = text.split('$').skip(1);
-    text.contains('\'')
-        || after_dollar.into_iter().any(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+    let mut after_dollars = text.split('$').skip(1);
+    text.contains('\'') || after_dollars.any(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 impl Drop for Judge {

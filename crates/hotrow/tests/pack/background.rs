@@ -1,4 +1,5 @@
-//! The gateway's upkeep of the pack, in the background: a post that is fanned out in chunks arrives although no client fans it out.
+//! The gateway's upkeep of the pack, in the background: a post that is fanned out in chunks arrives although no client fans it
+//! out.
 
 use std::thread;
 use std::time::{Duration, Instant};
