@@ -80,9 +80,9 @@ pub const ROWS_PER_COMMIT_MAX: u16 = 128;
 /// Versions of one wide row that a commit can always have. With fewer versions, commits would cost more than
 /// pages.
 pub const ROWS_PER_COMMIT_MIN: u16 = 16;
-/// Waiting units that are always enough for a second batch after the one under way. While the server commits
-/// the first batch, as many units as the first batch has are enough too. With fewer units, batches would
-/// become smaller and smaller.
+/// Waiting units that are enough for a second batch after the one under way, unless commits take long. While the server
+/// commits the first batch, as many units as the first batch has are enough too. With fewer units, batches would become
+/// smaller and smaller.
 pub const SECOND_BATCH_UNITS_MIN: usize = 32;
 /// Time of a commit from which a lane holds its next batch back for the clients that it has just answered, for at most
 /// three quarters of that time. A shorter commit is hardly longer than the wait for the clients.

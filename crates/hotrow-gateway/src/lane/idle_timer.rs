@@ -19,9 +19,13 @@ impl IdleTimer {
         IdleTimer { since: Instant::now(), limit, timer: Box::pin(tokio::time::sleep(limit)) }
     }
 
-    /// Notes work: the idle time starts again.
-    pub fn restart(&mut self, now: Instant) {
+    /// Notes work: the idle time starts again, with a limit that may be another one since a reload.
+    pub fn restart(&mut self, now: Instant, limit: Duration) {
         self.since = now;
+        if self.limit != limit {
+            self.limit = limit;
+            self.timer.as_mut().reset((now + limit).into());
+        }
     }
 
     /// Waits until the timer expires. Cancel safe.

@@ -374,7 +374,7 @@ impl Task {
         let Some(upstream) = self.connection.upstream() else { return };
         let now = Instant::now();
         self.hold_timer.stop();
-        self.idle_timer.restart(now);
+        self.idle_timer.restart(now, self.context.config().held_idle);
         if self.core.under_way().len() == 1 {
             self.slow_timer.restart(now);
         }

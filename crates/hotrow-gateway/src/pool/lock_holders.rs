@@ -22,10 +22,15 @@ struct Answer {
 }
 
 impl LockHolders {
-    /// The rows of `blockers.sql` about backends of this pool that wait. Without an answer of the server there are none.
-    pub async fn of(&self, pool: &Pool, backends: impl Iterator<Item = &u32>) -> Arc<Rows> {
-        let patience = Duration::from_millis(limits::SHOWN_BLOCKERS_WAIT_MS);
-        let Ok(mut answers) = tokio::time::timeout(patience, self.0.lock()).await else {
+    /// The rows of `blockers.sql` about backends of this pool that wait. Without an answer of the server until `deadline`
+    /// there are none.
+    pub async fn of(
+        &self,
+        pool: &Pool,
+        backends: impl Iterator<Item = &u32>,
+        deadline: tokio::time::Instant,
+    ) -> Arc<Rows> {
+        let Ok(mut answers) = tokio::time::timeout_at(deadline, self.0.lock()).await else {
             return Arc::default();
         };
         let age = Duration::from_millis(limits::SHOWN_BLOCKERS_AGE_MS);
@@ -33,7 +38,7 @@ impl LockHolders {
         if let Some(answer) = answers.get(&pool.id) {
             return answer.rows.clone();
         }
-        let rows = match tokio::time::timeout(patience, ask(pool, backends)).await {
+        let rows = match tokio::time::timeout_at(deadline, ask(pool, backends)).await {
             Ok(Ok(rows)) => rows,
             Ok(Err(error)) => {
                 tracing::debug!(%error, "the server could not be asked who holds a row");

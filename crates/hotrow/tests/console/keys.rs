@@ -2,8 +2,9 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use hotrow_core::limits;
 use hotrow_testkit::{Gateway, config, connect, new_database, server, until, value};
 use tokio_postgres::Client;
 
@@ -124,6 +125,48 @@ async fn a_blocked_key_comes_first_with_the_backend_that_holds_its_row() {
         update.await.unwrap();
     }
     assert!(keys(&console).await.iter().all(|key| key["blockers"].is_empty() && key["parked"] == "0"));
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_holds_up_the_view_once_and_not_for_each_pool() {
+    let (stage, server) = Stage::alone("lanes = 1\nlane_lock_timeout_ms = 100\n").await;
+    let console = stage.console().await;
+    let mut clients = Vec::new();
+    for pool in 0..5 {
+        let client = connect(stage.gateway.config().options(format!("-c my.pool={pool}"))).await;
+        for _ in 0..3 {
+            client.simple_query(UPDATE).await.unwrap();
+        }
+        clients.push(client);
+    }
+    stage.direct.batch_execute("begin; update t set n = 1 where id = 1").await.unwrap();
+    let waiting: Vec<_> = clients
+        .into_iter()
+        .map(|client| tokio::spawn(async move { client.simple_query(UPDATE).await.unwrap() }))
+        .collect();
+    // The holder comes first. After it come four of the units: each waits for the units before it, and none for the last one.
+    until("a unit of each pool waits for the row", || async {
+        keys(&console).await[0]["blockers"]
+            .split("idle in transaction")
+            .map(|part| part.matches("pid ").count())
+            .eq([1, 4])
+    })
+    .await;
+    server.freeze().unwrap();
+    tokio::time::sleep(Duration::from_millis(limits::SHOWN_BLOCKERS_AGE_MS)).await; // the last answer is too old to be shown
+    let asked = Instant::now();
+    let shown = keys(&console).await;
+    assert_eq!((shown[0]["key"].as_str(), shown[0]["blockers"].as_str()), ("id = 1", ""));
+    assert!(
+        asked.elapsed() < Duration::from_millis(2 * limits::SHOWN_BLOCKERS_WAIT_MS),
+        "{:?}",
+        asked.elapsed()
+    );
+    server.thaw().unwrap();
+    stage.direct.batch_execute("rollback").await.unwrap();
+    for update in waiting {
+        update.await.unwrap();
+    }
 }
 
 #[tokio::test]

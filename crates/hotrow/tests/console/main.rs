@@ -19,7 +19,8 @@ mod words;
 
 use std::path::PathBuf;
 
-use hotrow_testkit::{Gateway, new_schema, patient, until, value};
+use hotrow_postgres::PrivateServer;
+use hotrow_testkit::{Gateway, config, connect, new_schema, patient, until, value};
 use nix::sys::signal::Signal;
 use tokio_postgres::Client;
 
@@ -44,6 +45,15 @@ impl Stage {
         Self::with(url, direct, schema, settings, options).await
     }
 
+    /// With its own server, for tests that count all server processes or stop them.
+    async fn alone(settings: &str) -> (Self, PrivateServer) {
+        let server = PrivateServer::builder().label("console").start().unwrap();
+        let url = format!("postgres://postgres@127.0.0.1:{}/postgres", server.port());
+        let direct = connect(&config(server.port())).await;
+        let stage = Self::with(&url, direct, "public".to_owned(), settings, &[]).await;
+        (stage, server)
+    }
+
     async fn with(url: &str, direct: Client, schema: String, settings: &str, options: &[&str]) -> Self {
         direct
             .batch_execute("create table t (id int primary key, n int); insert into t values (1, 0), (2, 0)")
@@ -59,7 +69,7 @@ impl Stage {
 
     /// An operator's connection to the console.
     async fn console(&self) -> Client {
-        hotrow_testkit::connect(self.gateway.config().dbname("hotrow")).await
+        connect(self.gateway.config().dbname("hotrow")).await
     }
 
     fn file(&self) -> PathBuf {
@@ -67,7 +77,7 @@ impl Stage {
     }
 
     async fn client(&self) -> Client {
-        hotrow_testkit::connect(&self.gateway.config_in(&self.schema)).await
+        connect(&self.gateway.config_in(&self.schema)).await
     }
 
     /// Replaces the settings file, and waits until the log reports that the gateway has read it. Returns the new part

@@ -3,7 +3,6 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use hotrow_postgres::PrivateServer;
 use hotrow_testkit::raw::{Raw, query, tags};
 use hotrow_testkit::{PATIENCE, config, connect, sqlstate, tool, until, value};
 use tokio_postgres::{Client, NoTls};
@@ -18,22 +17,13 @@ async fn backends(stage: &Stage) -> String {
     value(&stage.direct, sql).await
 }
 
-/// A stage with its own server, because the tests count all server processes.
-async fn alone(settings: &str) -> (Stage, PrivateServer) {
-    let server = PrivateServer::builder().label("pausing").start().unwrap();
-    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", server.port());
-    let direct = connect(&config(server.port())).await;
-    let stage = Stage::with(&url, direct, "public".to_owned(), settings, &[]).await;
-    (stage, server)
-}
-
 async fn mine(stage: &Stage) -> Client {
     connect(stage.gateway.config().application_name("mine")).await
 }
 
 #[tokio::test]
 async fn pause_waits_for_transactions_and_closes_every_connection() {
-    let (stage, _server) = alone("").await;
+    let (stage, _server) = Stage::alone("").await;
     let (console, busy, client) = (stage.console().await, mine(&stage).await, mine(&stage).await);
     assert_eq!(value(&client, UPDATE).await, "1");
     assert_eq!(value(&client, "select n from t where id = 1").await, "1");
@@ -64,7 +54,7 @@ async fn pause_waits_for_transactions_and_closes_every_connection() {
 
 #[tokio::test]
 async fn a_statement_that_waits_too_long_gets_an_error() {
-    let (stage, _server) = alone("server_wait_ms = 300\n").await;
+    let (stage, _server) = Stage::alone("server_wait_ms = 300\n").await;
     let (console, client) = (stage.console().await, mine(&stage).await);
     assert_eq!(value(&client, UPDATE).await, "1");
     console.simple_query("pause postgres").await.unwrap();
@@ -91,7 +81,7 @@ async fn a_statement_that_waits_too_long_gets_an_error() {
 
 #[tokio::test]
 async fn a_pause_ends_when_it_is_cancelled_or_its_client_disconnects() {
-    let (stage, _server) = alone("").await;
+    let (stage, _server) = Stage::alone("").await;
     let (busy, client) = (mine(&stage).await, mine(&stage).await);
     busy.batch_execute("begin; update t set n = 10 where id = 2").await.unwrap();
     for leaves in [false, true] {
@@ -123,7 +113,7 @@ async fn a_pause_ends_when_it_is_cancelled_or_its_client_disconnects() {
 
 #[tokio::test]
 async fn reconnect_replaces_lanes_and_idle_connections() {
-    let (stage, _server) = alone("").await;
+    let (stage, _server) = Stage::alone("").await;
     let (console, client) = (stage.console().await, mine(&stage).await);
     let lanes =
         "select string_agg(pid::text, ',') from pg_stat_activity where application_name like 'hotrow lane%'";
@@ -152,7 +142,7 @@ async fn reconnect_replaces_lanes_and_idle_connections() {
 /// The steps of an operator before a restart of the server: clients only notice a delay.
 #[tokio::test]
 async fn a_restart_under_load_between_pause_and_resume_costs_no_client_an_error() {
-    let (stage, server) = alone("server_wait_ms = 60000\nqueue_wait_ms = 60000\n").await;
+    let (stage, server) = Stage::alone("server_wait_ms = 60000\nqueue_wait_ms = 60000\n").await;
     let console = stage.console().await;
     let script = stage.folder.path().join("update.pgbench");
     std::fs::write(&script, "\\set id random(1, 2)\nupdate t set n = n + 1 where id = :id;\n").unwrap();
@@ -193,7 +183,7 @@ async fn a_restart_under_load_between_pause_and_resume_costs_no_client_an_error(
 
 #[tokio::test]
 async fn a_client_that_connects_during_a_pause_waits_for_its_end() {
-    let (stage, _server) = alone("").await;
+    let (stage, _server) = Stage::alone("").await;
     let console = stage.console().await;
     console.simple_query("pause").await.unwrap();
     let config = stage.gateway.config();

@@ -1,7 +1,7 @@
 //! SIGHUP: settings of the file apply at once, a file with a mistake changes nothing, and changes that need a restart
 //! are reported.
 
-use hotrow_testkit::{sqlstate, try_connect, value};
+use hotrow_testkit::{sqlstate, try_connect, until, value};
 
 use crate::Stage;
 
@@ -16,6 +16,25 @@ async fn reloaded_settings_apply_to_connected_clients() {
     stage.reload("").await;
     assert!(stage.packs(&client).await, "a setting that is removed has its default again");
     assert!(!client.is_closed());
+}
+
+#[tokio::test]
+async fn lanes_that_run_keep_their_connections_for_the_reloaded_time() {
+    let stage = Stage::new("lanes = 1\n", &[]).await;
+    let client = stage.client().await;
+    assert!(stage.packs(&client).await);
+    stage.reload("lanes = 1\nheld_idle_ms = 200\n").await;
+    assert!(stage.packs(&client).await);
+    let console = stage.console().await;
+    // No unit is waiting, so only the shorter time ends the connection before PATIENCE. Before, it took a minute.
+    until("the lane has closed its connection", async || {
+        let lanes = hotrow_testkit::rows(&console, "show lanes").await.unwrap();
+        lanes
+            .iter()
+            .map(|lane| format!("{lane:?}"))
+            .any(|lane| lane.contains("write") && lane.contains("closed"))
+    })
+    .await;
 }
 
 #[tokio::test]

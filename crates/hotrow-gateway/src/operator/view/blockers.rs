@@ -1,12 +1,14 @@
 //! The backends that hold rows for which units wait. Only the server knows them, so it is asked, with the log-in of the
 //! pool whose unit waits.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use hotrow_core::normalise;
+use hotrow_core::{limits, normalise};
 use serde::Serialize;
+use tokio::time::{Duration, Instant};
 
 use super::Values;
 use crate::pool::Pool;
@@ -28,7 +30,8 @@ pub struct Blocker {
 /// Number of characters of a query that are shown.
 const QUERY_CHARS_MAX: usize = 200;
 
-/// The blockers by session, of sessions whose units wait for locks. Without an answer of the server there are none.
+/// The blockers by session, of sessions whose units wait for locks. Those that the server has not told within
+/// `SHOWN_BLOCKERS_WAIT_MS`, for all pools together, are missing: a server that does not answer must not hold up the view.
 pub async fn find(
     shared: &Shared,
     sessions: Vec<(Arc<Pool>, u64)>,
@@ -47,8 +50,9 @@ pub async fn find(
             pools.entry(id).or_insert_with(|| (pool, HashMap::new())).1.insert(backend, session);
         }
     }
+    let deadline = Instant::now() + Duration::from_millis(limits::SHOWN_BLOCKERS_WAIT_MS);
     for (pool, backends) in pools.into_values() {
-        let rows = shared.directory.lock_holders.of(&pool, backends.keys()).await;
+        let rows = shared.directory.lock_holders.of(&pool, backends.keys(), deadline).await;
         for row in rows.iter() {
             let mut row = row.iter().cloned();
             let (waits, blocks) = (number(row.next()), number(row.next()));
@@ -58,6 +62,18 @@ pub async fn find(
         }
     }
     found
+}
+
+/// Each backend once. Those that wait for their clients come first, then the oldest transactions: units that wait for the same
+/// row hold up each other too, but are not the cause.
+pub fn once(mut blockers: Vec<Blocker>) -> Vec<Blocker> {
+    blockers.sort_by_key(|blocker| {
+        let is_active = blocker.state.as_deref() == Some("active");
+        (is_active, Reverse(blocker.transaction_seconds), blocker.pid)
+    });
+    let mut seen = HashSet::new();
+    blockers.retain(|blocker| seen.insert(blocker.pid));
+    blockers
 }
 
 fn number<T: std::str::FromStr>(value: Option<Option<String>>) -> Option<T> {

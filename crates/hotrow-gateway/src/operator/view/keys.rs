@@ -102,7 +102,7 @@ pub async fn keys(shared: &Shared, values: Values) -> Vec<HotKey> {
     let shown = sums.into_iter().map(|(place, sum)| {
         let sessions: Vec<u64> = sum.blocked.iter().map(|(_, session)| *session).collect();
         let blockers = sessions.iter().filter_map(|session| blockers.remove(session)).flatten().collect();
-        sum.shown(place, values, blockers)
+        sum.shown(place, values, blockers::once(blockers))
     });
     shown.collect()
 }
