@@ -42,6 +42,8 @@ pub const POOL_IDLE_MS: u64 = 600_000;
 /// Time that a node of a cluster has for the answer about a statement, for which clients wait. Without an answer, the statement's
 /// units run through the coordinator.
 pub const NODE_ANSWER_MS: u64 = 2_000;
+/// Time for which no client waits for a node that has not answered in that time.
+pub const NODE_SILENCE_MS: u64 = 10_000;
 /// Stack of a thread that analyses statements. The most deeply nested statement that is parsed needs at most 1 MiB of an optimised
 /// program, and 4 MiB if the parser is not optimised.
 pub const STACK_BYTES: usize = 8 << 20;

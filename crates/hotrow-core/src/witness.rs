@@ -183,8 +183,9 @@ pub enum XactStatus {
     InRecovery,
 }
 
-/// Whether a transaction that this server has rolled back has left nothing on other servers. The server ends the parts of a
-/// transaction with it, unless it crashes after they are committed.
+/// Whether a transaction that this server has rolled back has left nothing on other servers. No batch that changes rows there
+/// reaches its COMMIT: its check finds the table distributed, and a function that could do so unseen is not merged. If the
+/// server has crashed, this is not relied on.
 pub fn rolls_back_all(server: Option<&Server>, continuity: Continuity) -> bool {
     continuity == Continuity::SameLife || server.is_some_and(|server| !server.has_parts)
 }

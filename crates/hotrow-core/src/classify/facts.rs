@@ -74,6 +74,9 @@ pub struct MergeRule {
     pub wait_argument: Option<usize>,
     /// The client has permission to call both functions.
     pub callable: bool,
+    /// It is not a function of the schema pack, and the database has Citus: the function may change rows of other nodes.
+    #[serde(skip)]
+    pub may_change_other_nodes: bool,
     /// How a distributed schema pack divides its calls over several servers, if it does.
     #[serde(skip)]
     pub distribution: Option<Arc<Distribution>>,

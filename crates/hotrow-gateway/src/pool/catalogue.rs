@@ -224,8 +224,10 @@ async fn merge_rules(
     }
     let names = array(std::slice::from_ref(function));
     let rows = upstream.query_catalogue(include_str!("../../sql/merge_rules.sql"), &[&names]).await?;
+    let has_citus = rows.first().and_then(|row| row.get(1)?.as_deref()) != Some("f");
     let mut rules: Vec<MergeRule> = from_json(rows)?.unwrap_or_default();
     let of_pack = |rule: &&mut MergeRule| rule.schema == "hotrow";
+    rules.iter_mut().filter(|rule| !of_pack(rule)).for_each(|rule| rule.may_change_other_nodes = has_citus);
     if let Some(rule) = rules.iter_mut().find(of_pack)
         && pack::is_trusted(upstream, upstream_role, DISTRIBUTION_OF).await?
     {

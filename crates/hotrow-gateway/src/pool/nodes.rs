@@ -30,6 +30,8 @@ use crate::statements::{NodeRecord, Statement};
 pub struct Nodes {
     open: Lock<BTreeMap<i32, Arc<OpenNode>>>,
     questions: Lock<BTreeMap<i32, Arc<Questions>>>,
+    /// Since when nodes that were asked have not answered.
+    silent: Lock<BTreeMap<i32, Instant>>,
 }
 
 /// The connection on which a node is asked about statements, one at a time, if it is open.
@@ -99,6 +101,22 @@ impl Nodes {
     pub fn get(&self, id: i32) -> Option<Arc<OpenNode>> {
         self.open.lock().get(&id).cloned()
     }
+
+    /// Whether the node has not answered a short while ago, so that no client should wait for it now.
+    fn is_silent(&self, id: i32) -> bool {
+        let silence = Duration::from_millis(limits::NODE_SILENCE_MS);
+        self.silent.lock().get(&id).is_some_and(|since| since.elapsed() < silence)
+    }
+
+    /// Notes whether the node has answered.
+    fn note_answer(&self, id: i32, has_answered: bool) {
+        let mut silent = self.silent.lock();
+        if has_answered {
+            silent.remove(&id);
+        } else {
+            silent.insert(id, Instant::now());
+        }
+    }
 }
 
 impl Pool {
@@ -157,16 +175,14 @@ impl Pool {
         // A pause waits for the answer, and closes the connection.
         let Some(_database_use) = self.database_state().try_enter() else { return };
         let age_max = self.config().catalogue_age;
-        let answer = self.watch_at(id, statement, candidate);
-        let answer = tokio::time::timeout(Duration::from_millis(limits::NODE_ANSWER_MS), answer).await;
-        let (watch, again) = match answer.unwrap_or(Err(Refusal::Silent)) {
+        let (watch, again) = match self.watch_in_time(id, statement, candidate).await {
             Ok(watch) => (Some(watch.map(Arc::new)), age_max / 2),
             Err(Refusal::Server(error)) => {
                 tracing::debug!(node = id, statement = statement.id, %error, "a node could not be asked");
                 (None, Duration::from_millis(limits::RECONNECT_MAX_MS))
             }
             Err(Refusal::Silent) => {
-                tracing::info!(node = id, statement = statement.id, "a node does not answer");
+                tracing::debug!(node = id, statement = statement.id, "a node does not answer");
                 (None, Duration::from_millis(limits::RECONNECT_MAX_MS))
             }
             Err(Refusal::Unfit(why)) => {
@@ -188,6 +204,25 @@ impl Pool {
             again: now + again,
             valid: now + age_max,
         });
+    }
+
+    /// The answer of [`Pool::watch_at`], unless the node does not answer.
+    async fn watch_in_time(
+        self: &Arc<Self>,
+        id: i32,
+        statement: &Arc<Statement>,
+        candidate: &Candidate,
+    ) -> Result<Option<Watch>, Refusal> {
+        if self.nodes.is_silent(id) {
+            return Err(Refusal::Silent);
+        }
+        let answer = self.watch_at(id, statement, candidate);
+        let answer = tokio::time::timeout(Duration::from_millis(limits::NODE_ANSWER_MS), answer).await;
+        self.nodes.note_answer(id, answer.is_ok());
+        if answer.is_err() {
+            tracing::info!(node = id, "a node does not answer: its statements run through the coordinator");
+        }
+        answer.unwrap_or(Err(Refusal::Silent))
     }
 
     /// The table that the statement relies on at a node, if it can run there.

@@ -239,6 +239,12 @@ fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason>
         // A call that is not merged would wait in the lane.
         return Err(Reason::Unsupported("a call that can wait but cannot be merged"));
     }
+    if rule.may_change_other_nodes {
+        // A direct call commits on one node. A merged one would need a prepared transaction on each node of its keys, and the
+        // coordinator could not tell the outcome of the parts after a failure.
+        let why = "is not a function of the schema pack and may change rows of several nodes (the database has Citus)";
+        return Err(Reason::Distributed { table: format!("{}.{}", rule.schema, rule.name), why });
+    }
     if let Some(distribution) = &rule.distribution {
         check_distributed_call(rule, distribution, &key, merging.as_ref(), types)?;
     }

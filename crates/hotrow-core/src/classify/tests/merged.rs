@@ -39,6 +39,7 @@ fn rule(
         most_calls: 256,
         wait_argument: None,
         callable: true,
+        may_change_other_nodes: false,
         distribution: None,
     }
 }
@@ -188,6 +189,16 @@ fn calls_of_a_distributed_pack_whose_node_is_unknown_are_passed_through() {
     of_other_type.rules[0].parameters[1].type_oid = 16_400;
     let both = "select * from hotrow.increment($1, $2)";
     let decision = decided(both, &[TEXT.0, 16_400], &of_other_type);
+    assert!(matches!(decision, Decision::Pass { reason: Reason::Distributed { .. }, .. }), "{decision:?}");
+}
+
+#[test]
+fn calls_that_may_change_other_nodes_are_passed_through() {
+    let mut facts = facts();
+    let call = "select * from hotrow.increment($1)";
+    assert!(matches!(decided(call, &[TEXT.0], &facts), Decision::Packed(_)));
+    facts.rules.iter_mut().for_each(|rule| rule.may_change_other_nodes = true);
+    let decision = decided(call, &[TEXT.0], &facts);
     assert!(matches!(decision, Decision::Pass { reason: Reason::Distributed { .. }, .. }), "{decision:?}");
 }
 
