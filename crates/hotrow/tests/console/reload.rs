@@ -81,7 +81,7 @@ async fn a_file_with_a_mistake_changes_nothing_and_the_log_has_its_line() {
     }
     std::fs::remove_file(stage.file()).unwrap();
     stage.gateway.signal(nix::sys::signal::Signal::SIGHUP);
-    hotrow_testkit::until("the log reports that the file is gone", || async {
+    until("the log reports that the file is gone", || async {
         stage.gateway.log().contains("cannot read the configuration file")
     })
     .await;
