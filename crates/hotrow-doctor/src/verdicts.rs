@@ -9,10 +9,12 @@ use crate::recording::{RecordedVerdict, Recording};
 
 /// Statements that are judged: those with the most calls or samples.
 const JUDGED_MAX: usize = 200;
-/// Time after which no more statements are judged. Facts about tables that are locked are waited for in vain.
+/// Time after which no more statements are judged. Facts about tables that are locked are waited for in vain, and the server
+/// can take long to describe a statement.
 const TIME_MAX: Duration = Duration::from_secs(10);
 /// Settings of the session that asks. It keeps its search path, by which it finds the statements' tables.
-const SETTINGS: &[(&str, &str)] = &[("default_transaction_read_only", "on"), ("lock_timeout", "200")];
+const SETTINGS: &[(&str, &str)] =
+    &[("default_transaction_read_only", "on"), ("lock_timeout", "200"), ("statement_timeout", "2000")];
 
 /// Judges the statements with the most work. Without a connection, the recording says why there are no verdicts.
 pub async fn judge(url: &str, recording: &mut Recording) {

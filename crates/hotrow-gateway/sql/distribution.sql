@@ -7,13 +7,13 @@ select pg_catalog.json_build_object(
            'type_oid', coalesce(a.atttypid::pg_catalog.int8, 0),
            'is_deterministic', coalesce(l.collisdeterministic, true),
            -- The hash of 7: the gateway compares it with its own.
-           'probe', case a.atttypid
-                        when 'pg_catalog.int2'::pg_catalog.regtype then pg_catalog.hashint2(7::pg_catalog.int2)
-                        when 'pg_catalog.int4'::pg_catalog.regtype then pg_catalog.hashint4(7)
-                        when 'pg_catalog.int8'::pg_catalog.regtype then pg_catalog.hashint8(7)
-                        when 'pg_catalog.text'::pg_catalog.regtype then t.hash
-                        when 'pg_catalog.varchar'::pg_catalog.regtype then t.hash
-                        when 'pg_catalog.uuid'::pg_catalog.regtype
+           'probe', case
+                        when a.atttypid operator(pg_catalog.=) 'pg_catalog.int2'::pg_catalog.regtype then pg_catalog.hashint2(7::pg_catalog.int2)
+                        when a.atttypid operator(pg_catalog.=) 'pg_catalog.int4'::pg_catalog.regtype then pg_catalog.hashint4(7)
+                        when a.atttypid operator(pg_catalog.=) 'pg_catalog.int8'::pg_catalog.regtype then pg_catalog.hashint8(7)
+                        when a.atttypid operator(pg_catalog.=) 'pg_catalog.text'::pg_catalog.regtype then t.hash
+                        when a.atttypid operator(pg_catalog.=) 'pg_catalog.varchar'::pg_catalog.regtype then t.hash
+                        when a.atttypid operator(pg_catalog.=) 'pg_catalog.uuid'::pg_catalog.regtype
                             then pg_catalog.uuid_hash('00000000-0000-0000-0000-000000000007')
                     end,
            -- What the role may do with each column, and whether it may delete rows.

@@ -221,7 +221,7 @@ settings! {
     citus_lanes "HOTROW_CITUS_LANES": bool = false, "BOOL", "Whether statements on tables distributed by Citus run in lanes to the node that has the row; read docs/citus.md before you switch it on";
     pack "HOTROW_PACK": bool = true, "BOOL", "Whether statements are packed; if false, the gateway only pools connections";
     lanes "HOTROW_LANES": u64 = limits::LANES, "CONNECTIONS", "Lanes for writes of one user and database, and the same number for point reads; opened when needed";
-    lane_lock_timeout_ms "HOTROW_LANE_LOCK_TIMEOUT_MS": u64 = limits::LANE_LOCK_TIMEOUT_MS, "MS", "Longest wait in a lane for the lock of another transaction; after it, the statement leaves the lane";
+    lane_lock_timeout_ms "HOTROW_LANE_LOCK_TIMEOUT_MS": u64 = limits::LANE_LOCK_TIMEOUT_MS, "MS", "Longest wait in a lane for the lock of another transaction; after it, the statement leaves the lane. Keep it below the server's deadlock_timeout";
     clients_max "HOTROW_CLIENTS_MAX": u64 = limits::CLIENTS_MAX, "CLIENTS", "Most clients connected at once; further clients are rejected with 53300";
     held_connections_max "HOTROW_HELD_CONNECTIONS_MAX": u64 = limits::HELD_CONNECTIONS_MAX, "CONNECTIONS", "Most upstream connections for statements that are passed through; connections of lanes do not count";
     held_wait_ms "HOTROW_HELD_WAIT_MS": u64 = limits::HELD_WAIT_MS, "MS", "Longest wait of a session for such a connection; after it, the session gets 53300";

@@ -71,6 +71,33 @@ fn run(client: Client, sql: &str) -> JoinHandle<(Client, Result<(), tokio_postgr
     })
 }
 
+/// A handler in a trigger would take the lane's timeout for the client's, and a trigger can read any relation: neither runs in a lane.
+#[tokio::test]
+async fn triggers_that_catch_errors_or_read_relations_see_what_they_see_directly() {
+    let stage = Stage::new(&["--lanes", "1"]).await;
+    let made = format!(
+        "alter table t add st text;
+         create function patient() returns trigger language plpgsql as $$ begin
+           if new.id = 1 then new.st := {LONG}; end if; return new;
+         exception when query_canceled then new.st := 'gave up'; return new; end $$;
+         create trigger patient before update on t for each row execute function patient();
+         create function seen() returns text language sql volatile as
+           $$ select set_config('app.seen', coalesce(current_setting('app.seen', true), '') || '+', false) $$;
+         create view spy as select seen() as seen;
+         create table u (id int primary key, n int, st text); insert into u values (1, 0);
+         create function spies() returns trigger language plpgsql as $$ begin new.st := spy.seen from spy; return new; end $$;
+         create trigger spies before update on u for each row execute function spies();"
+    );
+    stage.direct.batch_execute(&made).await.unwrap();
+    for round in 1..=3 {
+        let client = stage.client().await;
+        let slow = value(&client, "update t set n = n + 1 where id = 1 returning st").await;
+        assert!(slow.parse::<u32>().is_ok(), "round {round}: {slow}");
+        let seen = value(&client, "update u set n = n + 1 where id = 1 returning st").await;
+        assert_eq!(seen, "+", "a setting of another client");
+    }
+}
+
 /// A statement of another client in the same lane is answered while an endless one runs. The endless one can be
 /// cancelled.
 async fn runs_beside(endless: &str, quick: &str) {

@@ -84,10 +84,11 @@ impl Judge<'_> {
     }
 }
 
-/// Words that an immutable function's source does not need, because they reach beyond its arguments.
+/// Words that an immutable function's source does not need, because they reach beyond its arguments. EXCEPTION could catch the
+/// timeouts of a lane.
 const REACHING_WORDS: &str = "
-    alter analyze call close cluster commit copy create cursor deallocate delete discard do drop execute explain fetch
-    from grant import insert into listen load lock merge move notify open operator perform prepare raise refresh reindex
+    alter analyze call close cluster commit copy create cursor deallocate delete discard do drop exception execute explain
+    fetch from grant import insert into listen load lock merge move notify open operator perform prepare raise refresh reindex
     reset revoke rollback savepoint security set show table temp temporary truncate unlisten update vacuum with
 ";
 
@@ -123,10 +124,17 @@ impl Judge<'_> {
         is_immutable
             && source.is_some_and(|source| {
                 source.mentions(REACHING_WORDS).is_none()
-                    && source.functions().iter().all(|called| self.is_plain(called))
+                    && self.functions(&source).iter().all(|called| self.is_plain(called))
                     && source.operators().iter().all(|name| self.namesakes(name, "operator").next().is_none())
                     && self.types(&source)
             })
+    }
+
+    /// All functions that a source calls.
+    pub(crate) fn functions(&self, source: &Source) -> Vec<FunctionName> {
+        let exists =
+            |function: &FunctionName| self.namesakes(&function.name, "function").any(|fact| fact.visible);
+        source.functions().into_iter().chain(source.perhaps_functions().filter(exists)).collect()
     }
 
     /// Whether a source names no type that runs code. A domain has checks and a default, a base type has

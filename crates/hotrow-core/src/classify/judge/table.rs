@@ -11,10 +11,10 @@ use crate::classify::read::candidate::{Candidate, Verb};
 use crate::classify::reason::Reason;
 use crate::classify::text::source::Source;
 
-/// Words with which a trigger function reaches beyond its row.
+/// Words with which a trigger function reaches beyond its row. EXCEPTION could catch the timeouts of a lane.
 const REACHING_WORDS: &str = "
     alter analyze call close cluster cmax cmin commit copy create ctid cursor deallocate delete discard do
-    drop execute explain fetch grant import insert listen load lock merge move notify open perform prepare
+    drop exception execute explain fetch grant import insert listen load lock merge move notify open perform prepare
     query raise refresh reindex reset revoke rollback savepoint security select set show table tableoid temp
     temporary truncate unlisten update vacuum values with xmax xmin operator
 ";
@@ -183,6 +183,9 @@ fn check_trigger(trigger: &Trigger, judge: &Judge<'_>) -> Result<(), Reason> {
     if let Some(word) = source.mentions(REACHING_WORDS) {
         return refuse(format!("uses {word}"));
     }
+    if source.reads_relation() {
+        return refuse("reads a relation".to_owned());
+    }
     let condition = match trigger.condition.as_deref().map(Source::read) {
         Some(None) => return refuse("has a condition that cannot be parsed".to_owned()),
         condition => condition.flatten(),
@@ -195,7 +198,7 @@ fn check_trigger(trigger: &Trigger, judge: &Judge<'_>) -> Result<(), Reason> {
     if sources.iter().any(|source| !judge.types(source)) {
         return refuse("uses a type that is not known to be harmless".to_owned());
     }
-    for function in sources.iter().flat_map(|source| source.functions()) {
+    for function in sources.iter().flat_map(|source| judge.functions(source)) {
         if let Err(reason) = judge.function(&function, false) {
             return refuse(format!("is not known to be harmless: {reason}"));
         }
@@ -219,7 +222,8 @@ fn check_trigger_moves(trigger: &Trigger, table: &TableFacts) -> Result<(), Reas
 /// The first function, operator or type in a text of the catalogue that is not known to be harmless.
 pub(crate) fn suspect(text: &str, judge: &Judge<'_>) -> Option<String> {
     let Some(source) = Source::read(text) else { return Some("an unreadable expression".to_owned()) };
-    let function = source.functions().into_iter().find(|function| judge.function(function, false).is_err());
+    let function =
+        judge.functions(&source).into_iter().find(|function| judge.function(function, false).is_err());
     let operator = || source.operators().into_iter().find(|name| !judge.operator(name));
     let of_user = || (!judge.types(&source)).then(|| "a user-defined type".to_owned());
     function.map(|function| function.to_string()).or_else(operator).or_else(of_user)

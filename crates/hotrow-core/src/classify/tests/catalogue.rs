@@ -174,6 +174,8 @@ fn triggers_must_be_proven_harmless() {
          end if;\n  return new;\nend;",
         "begin new.note = 'update'; return new; end",
         "declare n numeric(10, 2) := 1; begin n := round(n, 1); new.note := n::varchar(5); return new; end",
+        "begin if (new.stock is distinct from old.stock) then new.note := trim(both from (new.note)); end if; return new; end",
+        "begin if new.stock is not distinct from (old.stock) then new.note := extract(year from now()); end if; return new; end",
     ];
     for source in harmless {
         let verdict = with_table(UPDATE, |table| table.triggers.push(trigger(source)));
@@ -186,6 +188,14 @@ fn triggers_must_be_proven_harmless() {
         ("begin new.note := (select 1); return new; end", "uses select"),
         ("begin new.note := (table log); return new; end", "uses table"),
         ("begin raise notice 'x'; return new; end", "uses raise"),
+        ("begin new.stock := n from spy; return new; end", "reads a relation"),
+        ("begin new.stock := distinct from spy; return new; end", "reads a relation"),
+        ("begin new.stock := old.stock is distinct from n from spy; return new; end", "reads a relation"),
+        ("begin new.stock := trim(both from n) from spy; return new; end", "reads a relation"),
+        (
+            "begin new.stock := 1; exception when others then new.stock := 2; return new; end",
+            "uses exception",
+        ),
         ("begin new.note := my_audit(new.id); return new; end", "my_audit is not known"),
         ("begin new.note := pg_backend_pid(); return new; end", "depends on the connection"),
         ("begin new.note := current_setting('app.user'); return new; end", "reads the session's settings"),

@@ -126,6 +126,33 @@ fn functions_of_extensions() {
 }
 
 #[test]
+fn functions_whose_names_are_also_syntax() {
+    for name in
+        "by elseif elsif escape if ilike index is like return similar varbit varying while zone".split(' ')
+    {
+        let verdict = |exists: bool, visible: bool| {
+            let with_fact = |facts: &mut Facts| {
+                let fact = FunctionFact { visible, ..function("public", name, 'v') };
+                facts.functions.extend(exists.then_some(fact));
+            };
+            let in_default = verdict_with(INSERT, |facts| {
+                with_fact(facts);
+                facts.table.as_mut().unwrap().columns[4].default = Some(format!("{name}(1)"));
+            });
+            let in_trigger = verdict_with(UPDATE, |facts| {
+                with_fact(facts);
+                let source = format!("begin new.stock := {name}(1); return new; end");
+                facts.table.as_mut().unwrap().triggers.push(trigger(&source));
+            });
+            [in_default, in_trigger].map(|verdict| verdict.starts_with("pass"))
+        };
+        assert_eq!(verdict(true, true), [true; 2], "{name}");
+        assert_eq!(verdict(true, false), [false; 2], "{name} means no function here");
+        assert_eq!(verdict(false, true), [false; 2], "{name}");
+    }
+}
+
+#[test]
 fn operators_in_expressions_and_triggers_of_tables() {
     let operator =
         |volatility| FunctionFact { kind: "operator".into(), ..function("hidden", "##", volatility) };

@@ -7,12 +7,22 @@ use crate::classify::text::names::{FunctionName, words_of_constant};
 use crate::classify::text::tokens;
 use crate::classify::text::tokens::{folded, word};
 
-/// Words before a parenthesis that are not functions.
+/// Words before a parenthesis that are no functions, because PostgreSQL allows no function with such a name without quotes.
 const NOT_FUNCTIONS: &str = "
-    all and any array as between by case cast check collate distinct else elsif elseif escape from if ilike in index
-    into is like not on or precision return row similar some then to unique using when where while with zone
-    bit char character dec decimal float interval numeric time timestamp varbit varchar varying
+    all and any array as between case cast check collate distinct else from in into not on or precision row some then to
+    unique using when where with bit char character dec decimal float interval numeric time timestamp varchar
 ";
+
+/// Words before a parenthesis that are functions only if there are functions with these names.
+const PERHAPS_FUNCTIONS: &str =
+    "by elseif elsif escape if ilike index is like return similar varbit varying while zone";
+
+/// Functions with FROM between their arguments.
+const WITH_FROM: &str = "extract overlay substring trim";
+
+fn is_in(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| known == word)
+}
 
 /// A piece of source as tokens.
 pub(crate) struct Source {
@@ -28,11 +38,55 @@ impl Source {
     /// All functions that it calls: names before a parenthesis, and `(x).f`, which is `f(x)` if `x` has no
     /// field `f`.
     pub(crate) fn functions(&self) -> Vec<FunctionName> {
-        let mut functions: Vec<_> =
-            (0..self.tokens.len()).filter_map(|index| self.function_at(index)).collect();
+        let all = (0..self.tokens.len()).filter_map(|index| self.function_at(index));
+        let mut functions: Vec<_> = all.filter(|function| !self.is_perhaps(function)).collect();
         functions.sort();
         functions.dedup();
         functions
+    }
+
+    /// Words before a parenthesis that are syntax unless there is such a function.
+    pub(crate) fn perhaps_functions(&self) -> impl Iterator<Item = FunctionName> {
+        let all = (0..self.tokens.len()).filter_map(|index| self.function_at(index));
+        all.filter(|function| self.is_perhaps(function))
+    }
+
+    fn is_perhaps(&self, function: &FunctionName) -> bool {
+        function.schema.is_none() && is_in(PERHAPS_FUNCTIONS, &function.name)
+    }
+
+    /// Whether it reads a relation: it has a FROM that belongs neither to IS DISTINCT FROM nor to a function like `extract`.
+    pub(crate) fn reads_relation(&self) -> bool {
+        let is_from = |token: &Token| word(token).is_some_and(|word| word == "from");
+        self.tokens.iter().enumerate().any(|(place, token)| {
+            is_from(token) && !self.is_distinct_from(place) && !self.is_in_function_with_from(place)
+        })
+    }
+
+    fn is_distinct_from(&self, place: usize) -> bool {
+        let before = |places: usize| word(self.tokens.get(place.checked_sub(places)?)?);
+        let (one, two, three) = (before(1), before(2), before(3));
+        one.as_deref() == Some("distinct")
+            && (two.as_deref() == Some("is")
+                || two.as_deref() == Some("not") && three.as_deref() == Some("is"))
+    }
+
+    fn is_in_function_with_from(&self, place: usize) -> bool {
+        let mut closed = 0;
+        let opening = (0..place).rev().find(|place| match &self.tokens[*place] {
+            Token::RParen => {
+                closed += 1;
+                false
+            }
+            Token::LParen if closed == 0 => true,
+            Token::LParen => {
+                closed -= 1;
+                false
+            }
+            _ => false,
+        });
+        let name = opening.and_then(|place| word(self.tokens.get(place.checked_sub(1)?)?));
+        name.is_some_and(|name| is_in(WITH_FROM, &name))
     }
 
     fn function_at(&self, index: usize) -> Option<FunctionName> {
@@ -47,9 +101,7 @@ impl Source {
             return None;
         }
         let schema = if follows_dot { before(2).and_then(folded) } else { None };
-        let is_keyword = schema.is_none()
-            && word(token).is_some()
-            && NOT_FUNCTIONS.split_ascii_whitespace().any(|known| known == name);
+        let is_keyword = schema.is_none() && word(token).is_some() && is_in(NOT_FUNCTIONS, &name);
         (!is_keyword).then_some(FunctionName { schema, name })
     }
 
@@ -77,6 +129,6 @@ impl Source {
     /// The first of its words that is in `words`.
     pub(crate) fn mentions(&self, words: &str) -> Option<String> {
         let mut own = self.tokens.iter().filter_map(folded);
-        own.find(|own| words.split_ascii_whitespace().any(|known| known == own))
+        own.find(|own| is_in(words, own))
     }
 }
