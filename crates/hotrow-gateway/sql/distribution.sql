@@ -8,11 +8,16 @@ select pg_catalog.json_build_object(
            'is_deterministic', coalesce(l.collisdeterministic, true),
            -- The hash of 7: the gateway compares it with its own.
            'probe', case
-                        when a.atttypid operator(pg_catalog.=) 'pg_catalog.int2'::pg_catalog.regtype then pg_catalog.hashint2(7::pg_catalog.int2)
-                        when a.atttypid operator(pg_catalog.=) 'pg_catalog.int4'::pg_catalog.regtype then pg_catalog.hashint4(7)
-                        when a.atttypid operator(pg_catalog.=) 'pg_catalog.int8'::pg_catalog.regtype then pg_catalog.hashint8(7)
-                        when a.atttypid operator(pg_catalog.=) 'pg_catalog.text'::pg_catalog.regtype then t.hash
-                        when a.atttypid operator(pg_catalog.=) 'pg_catalog.varchar'::pg_catalog.regtype then t.hash
+                        when a.atttypid operator(pg_catalog.=) 'pg_catalog.int2'::pg_catalog.regtype
+                            then pg_catalog.hashint2(7::pg_catalog.int2)
+                        when a.atttypid operator(pg_catalog.=) 'pg_catalog.int4'::pg_catalog.regtype
+                            then pg_catalog.hashint4(7)
+                        when a.atttypid operator(pg_catalog.=) 'pg_catalog.int8'::pg_catalog.regtype
+                            then pg_catalog.hashint8(7)
+                        when a.atttypid operator(pg_catalog.=) 'pg_catalog.text'::pg_catalog.regtype
+                            then t.hash
+                        when a.atttypid operator(pg_catalog.=) 'pg_catalog.varchar'::pg_catalog.regtype
+                            then t.hash
                         when a.atttypid operator(pg_catalog.=) 'pg_catalog.uuid'::pg_catalog.regtype
                             then pg_catalog.uuid_hash('00000000-0000-0000-0000-000000000007')
                     end,

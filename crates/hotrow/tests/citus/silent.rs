@@ -1,5 +1,5 @@
-//! A worker that does not answer: it holds up no client of another worker for long, and a commit whose answer is lost there is
-//! not repeated.
+//! Workers that do not answer: they hold up no client of another worker for long, and no batch has a commit there whose answer can
+//! be lost.
 
 use std::time::{Duration, Instant};
 

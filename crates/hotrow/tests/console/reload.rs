@@ -26,7 +26,7 @@ async fn lanes_that_run_keep_their_connections_for_the_reloaded_time() {
     stage.reload("lanes = 1\nheld_idle_ms = 200\n").await;
     assert!(stage.packs(&client).await);
     let console = stage.console().await;
-    // No unit is waiting, so only the shorter time ends the connection before PATIENCE. Before, it took a minute.
+    // With the time of the start, a minute, the connection would stay open for longer than this waits.
     until("the lane has closed its connection", async || {
         let lanes = hotrow_testkit::rows(&console, "show lanes").await.unwrap();
         lanes

@@ -132,9 +132,7 @@ impl Judge<'_> {
 
     /// All functions that a source calls.
     pub(crate) fn functions(&self, source: &Source) -> Vec<FunctionName> {
-        let exists =
-            |function: &FunctionName| self.namesakes(&function.name, "function").any(|fact| fact.visible);
-        source.functions().into_iter().chain(source.perhaps_functions().filter(exists)).collect()
+        source.functions(|name| self.namesakes(name, "function").any(|fact| fact.visible))
     }
 
     /// Whether a source names no type that runs code. A domain has checks and a default, a base type has

@@ -204,6 +204,8 @@ fn triggers_must_be_proven_harmless() {
         ("begin new.note := 'unterminated; end", "cannot be parsed"),
         ("begin new.note := 'a' ||/* ' */ f() /* ' */; return new; end", "cannot be parsed"),
         ("begin new.stock := (new).price; return new; end", "price is not known"),
+        ("begin new.stock := (new).zone; return new; end", "zone is not known"),
+        ("begin new.stock := \"if\"(1); return new; end", "if is not known"),
         ("begin new.\"select\" := 1; return new; end", "uses select"),
     ] {
         let verdict = with_table(UPDATE, |table| table.triggers.push(trigger(source)));

@@ -36,60 +36,35 @@ impl Source {
     }
 
     /// All functions that it calls: names before a parenthesis, and `(x).f`, which is `f(x)` if `x` has no
-    /// field `f`.
-    pub(crate) fn functions(&self) -> Vec<FunctionName> {
-        let all = (0..self.tokens.len()).filter_map(|index| self.function_at(index));
-        let mut functions: Vec<_> = all.filter(|function| !self.is_perhaps(function)).collect();
+    /// field `f`. `exists` says whether a name that is also syntax can mean a function.
+    pub(crate) fn functions(&self, exists: impl Fn(&str) -> bool) -> Vec<FunctionName> {
+        let mut functions: Vec<_> =
+            (0..self.tokens.len()).filter_map(|index| self.function_at(index, &exists)).collect();
         functions.sort();
         functions.dedup();
         functions
     }
 
-    /// Words before a parenthesis that are syntax unless there is such a function.
-    pub(crate) fn perhaps_functions(&self) -> impl Iterator<Item = FunctionName> {
-        let all = (0..self.tokens.len()).filter_map(|index| self.function_at(index));
-        all.filter(|function| self.is_perhaps(function))
-    }
-
-    fn is_perhaps(&self, function: &FunctionName) -> bool {
-        function.schema.is_none() && is_in(PERHAPS_FUNCTIONS, &function.name)
-    }
-
     /// Whether it reads a relation: it has a FROM that belongs neither to IS DISTINCT FROM nor to a function like `extract`.
     pub(crate) fn reads_relation(&self) -> bool {
-        let is_from = |token: &Token| word(token).is_some_and(|word| word == "from");
-        self.tokens.iter().enumerate().any(|(place, token)| {
-            is_from(token) && !self.is_distinct_from(place) && !self.is_in_function_with_from(place)
-        })
-    }
-
-    fn is_distinct_from(&self, place: usize) -> bool {
-        let before = |places: usize| word(self.tokens.get(place.checked_sub(places)?)?);
-        let (one, two, three) = (before(1), before(2), before(3));
-        one.as_deref() == Some("distinct")
-            && (two.as_deref() == Some("is")
-                || two.as_deref() == Some("not") && three.as_deref() == Some("is"))
-    }
-
-    fn is_in_function_with_from(&self, place: usize) -> bool {
-        let mut closed = 0;
-        let opening = (0..place).rev().find(|place| match &self.tokens[*place] {
-            Token::RParen => {
-                closed += 1;
-                false
+        // For each open parenthesis, whether FROM separates the arguments in it.
+        let mut open = Vec::new();
+        for (place, token) in self.tokens.iter().enumerate() {
+            let before = |places: usize| word(self.tokens.get(place.checked_sub(places)?)?);
+            match token {
+                Token::LParen => open.push(before(1).is_some_and(|name| is_in(WITH_FROM, &name))),
+                Token::RParen => drop(open.pop()),
+                _ if word(token).as_deref() != Some("from") || open.last() == Some(&true) => {}
+                _ => match [before(3), before(2), before(1)].each_ref().map(Option::as_deref) {
+                    [_, Some("is"), Some("distinct")] | [Some("is"), Some("not"), Some("distinct")] => {}
+                    _ => return true,
+                },
             }
-            Token::LParen if closed == 0 => true,
-            Token::LParen => {
-                closed -= 1;
-                false
-            }
-            _ => false,
-        });
-        let name = opening.and_then(|place| word(self.tokens.get(place.checked_sub(1)?)?));
-        name.is_some_and(|name| is_in(WITH_FROM, &name))
+        }
+        false
     }
 
-    fn function_at(&self, index: usize) -> Option<FunctionName> {
+    fn function_at(&self, index: usize, exists: impl Fn(&str) -> bool) -> Option<FunctionName> {
         let token = &self.tokens[index];
         let name = folded(token)?;
         let before = |places: usize| self.tokens.get(index.checked_sub(places)?);
@@ -101,7 +76,8 @@ impl Source {
             return None;
         }
         let schema = if follows_dot { before(2).and_then(folded) } else { None };
-        let is_keyword = schema.is_none() && word(token).is_some() && is_in(NOT_FUNCTIONS, &name);
+        let is_syntax = || is_in(NOT_FUNCTIONS, &name) || is_in(PERHAPS_FUNCTIONS, &name) && !exists(&name);
+        let is_keyword = schema.is_none() && word(token).is_some() && is_syntax();
         (!is_keyword).then_some(FunctionName { schema, name })
     }
 
