@@ -254,6 +254,16 @@ pub const HOT_KEYS_WINDOW_MS: u64 = 10_000;
 pub const SHAPES_MAX: usize = 5_000;
 /// Bytes of the texts of remembered shapes. Beyond that the gateway forgets old ones.
 pub const SHAPES_BYTES_MAX: usize = 16 << 20;
+/// Time that a new statement waits for its verdict. Without a wait it is passed through, which is as fast as without the gateway,
+/// until the catalogue is asked. Calls of functions wait in any case, for as long as a connection may take.
+pub const VERDICT_WAIT_MS: u64 = 0;
+/// Facts of one kind about a database's catalogue that the gateway remembers for a pool, and for a short time twice as many.
+/// Beyond that it forgets old ones and asks again.
+pub const FACTS_MAX: usize = 10_000;
+/// Bytes of remembered facts of one kind, mostly of functions' sources.
+pub const FACTS_BYTES_MAX: usize = 8 << 20;
+/// Statements of a pool that wait until the catalogue is asked about them. One more is passed through and asked about later.
+pub const JUDGEMENTS_WAITING_MAX: usize = 1_000;
 /// Statements prepared on one upstream connection. The gateway closes the oldest for one more.
 pub const PREPARED_MAX: usize = 500;
 /// Tables that the batches of one lane are checked for. Beyond that the lane starts again with the tables of

@@ -45,7 +45,7 @@ namesake as (
            p.provolatile as volatility,
            p.prokind operator(pg_catalog.<>) 'f'::pg_catalog."char" or p.proretset or p.prosecdef or p.proconfig is not null
            -- The source does not show the code that is run by a default of an argument, a domain (also within a row),
-           -- the functions of a range type, or a cast. The names of roles and schemas are not followed.
+           -- the functions of a range type, or a cast. The names of objects in constants are not followed.
            or p.pronargdefaults operator(pg_catalog.>) 0::pg_catalog.int2
            or exists (
                select
@@ -58,7 +58,9 @@ namesake as (
                           pg_catalog.array_append(coalesce(p.proallargtypes, p.proargtypes::pg_catalog.oid[]), p.prorettype)
                       )
                   and (t.typtype operator(pg_catalog.=) 'd'::pg_catalog."char"
-                       or t.typname operator(pg_catalog.=) any ('{regrole,regnamespace}'::pg_catalog.name[])
+                       or t.typname operator(pg_catalog.=) any (
+                               '{regclass,regcollation,regconfig,regdictionary,regnamespace,regoper,regoperator,regproc,
+                                 regprocedure,regrole,regtype}'::pg_catalog.name[])
                        or t.oid operator(pg_catalog.>=) 16384::pg_catalog.oid
                           and (t.typtype operator(pg_catalog.=) any ('{r,m}'::pg_catalog."char"[])
                                or t.oid operator(pg_catalog.=) any (select w.type from wild w)
@@ -212,7 +214,9 @@ select coalesce(
         and d.objid operator(pg_catalog.=) s.object
         and d.deptype operator(pg_catalog.=) 'e'::pg_catalog."char"
   left join pg_catalog.pg_extension e on e.oid operator(pg_catalog.=) d.refobjid
- where n.nspname operator(pg_catalog.<>) 'pg_catalog'::pg_catalog.name
-    or s.kind operator(pg_catalog.=) any (
-           '{cast,setting,text search configuration,text search dictionary}'::pg_catalog.text[]
-       )
+ -- The visibility of an object is null if it was dropped after the query's snapshot was taken.
+ where s.visible is not null
+   and (n.nspname operator(pg_catalog.<>) 'pg_catalog'::pg_catalog.name
+        or s.kind operator(pg_catalog.=) any (
+               '{cast,setting,text search configuration,text search dictionary}'::pg_catalog.text[]
+           ))

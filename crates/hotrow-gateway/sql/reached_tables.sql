@@ -1,4 +1,5 @@
--- The tables and views outside the system's schemas that have one of these names, as one JSON array of quoted names.
+-- The tables and views outside the system's schemas that have one of these names, as one JSON array: the name, and the quoted name
+-- with the schema.
 -- Null if a cast with a user's function exists, because it could run wherever two types meet. Changes nothing.
 -- $1: the names that a statement mentions. Runs on PostgreSQL 14 and later, as any role.
 select case when not exists (
@@ -18,7 +19,11 @@ select case when not exists (
                    or l.lanname operator(pg_catalog.<>) all ('{c,internal}'::pg_catalog.name[]))
               and d.objid is null
        ) then (
-           select coalesce(pg_catalog.json_agg(pg_catalog.format('%I.%I', n.nspname, c.relname)), '[]')
+           select coalesce(
+                      pg_catalog.json_agg(
+                          pg_catalog.json_build_object(
+                              'name', c.relname, 'table', pg_catalog.format('%I.%I', n.nspname, c.relname))),
+                      '[]')
              from pg_catalog.pg_class c
              join pg_catalog.pg_namespace n on n.oid operator(pg_catalog.=) c.relnamespace
             where c.relname operator(pg_catalog.=) any ($1::pg_catalog.text[]::pg_catalog.name[])

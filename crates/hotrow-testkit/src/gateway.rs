@@ -74,6 +74,11 @@ impl Gateway {
             .args(["--listen", "127.0.0.1:0"].into_iter().filter(|_| !options.contains(&"--listen")))
             .args(["--metrics", &format!("127.0.0.1:{metrics}")])
             .args(options)
+            // Tests of what lanes do need no first run that is passed through. Its own tests set the default again.
+            .env(
+                "HOTROW_VERDICT_WAIT_MS",
+                std::env::var("HOTROW_VERDICT_WAIT_MS").unwrap_or_else(|_| "10000".to_owned()),
+            )
             .env("HOTROW_LOG", std::env::var("HOTROW_TEST_LOG").unwrap_or_else(|_| LOG.to_owned()))
             .env_remove("NO_COLOR") // a log to a pipe has no colours
             .stdin(Stdio::null())

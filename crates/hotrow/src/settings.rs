@@ -230,6 +230,7 @@ settings! {
     queue_wait_ms "HOTROW_QUEUE_WAIT_MS": u64 = limits::QUEUE_WAIT_MS, "MS", "Longest estimated wait in a lane; a statement that would wait longer is rejected immediately";
     drain_timeout_ms "HOTROW_DRAIN_TIMEOUT_MS": u64 = limits::DRAIN_TIMEOUT_MS, "MS", "Time that transactions under way have to finish when the gateway stops";
     catalogue_age_ms "HOTROW_CATALOGUE_AGE_MS": u64 = limits::CATALOGUE_AGE_MS, "MS", "Age at which cached facts about a table are read from the catalogue again";
+    verdict_wait_ms "HOTROW_VERDICT_WAIT_MS": u64 = limits::VERDICT_WAIT_MS, "MS", "Longest wait of a new statement until the catalogue is asked whether it can be packed; after it, it is passed through. 0: at once";
     message_bytes_max "HOTROW_MESSAGE_BYTES_MAX": u64 = limits::MESSAGE_BYTES_MAX, "BYTES", "Largest message that a client can send";
     hba_file "HOTROW_HBA_FILE": PathBuf = "(none)", "FILE", "Access file (pg_hba.conf format): which clients can connect, and how they authenticate; without it, only clients on this machine. Read again at SIGHUP";
     users_file "HOTROW_USERS_FILE": PathBuf = "(none)", "FILE", "Users with passwords or hashes, in the format of PgBouncer's userlist.txt. Read again at SIGHUP";
@@ -407,6 +408,15 @@ impl Settings {
             let milliseconds = number(name, value, default, 1..=86_400_000, "1 to 86,400,000 (a day)")?;
             *target = Duration::from_millis(milliseconds as u64);
         }
+        let verdict_wait = limits::VERDICT_WAIT_MS as usize;
+        let verdict_wait = number(
+            "verdict_wait_ms",
+            settings.verdict_wait_ms,
+            verdict_wait,
+            0..=60_000,
+            "0 to 60,000 (a minute)",
+        )?;
+        config.verdict_wait = Duration::from_millis(verdict_wait as u64);
         Ok(Resolved {
             config,
             metrics: settings.metrics,
@@ -524,9 +534,9 @@ mod tests {
     }
 
     #[test]
-    fn there_are_at_most_35_settings_and_each_has_a_unit() {
+    fn there_are_at_most_36_settings_and_each_has_a_unit() {
         let table = Settings::table();
-        assert!(table.len() <= 35);
+        assert!(table.len() <= 36);
         assert!(table.iter().all(|setting| !setting.unit.is_empty() && !setting.meaning.is_empty()));
         for (setting, variable) in table.iter().zip(Settings::variables()) {
             assert_eq!(variable, format!("HOTROW_{}", setting.name.to_uppercase()));

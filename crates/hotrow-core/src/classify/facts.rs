@@ -38,6 +38,15 @@ impl Facts {
     }
 }
 
+/// The server's refusal of a question about the catalogue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Its SQLSTATE.
+    pub code: String,
+    /// Its message.
+    pub message: String,
+}
+
 /// A merge rule: concurrent calls of a function can become one call of its batch twin.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash)]
 pub struct MergeRule {
@@ -310,4 +319,11 @@ pub struct FunctionFact {
     /// Its OID and the transaction that wrote its catalogue row.
     #[serde(default)]
     pub version: String,
+}
+
+impl FunctionFact {
+    /// Whether it concerns every statement, whatever names that contains: a setting, or a cast between built-in types.
+    pub(crate) fn is_unnamed(&self) -> bool {
+        matches!(self.kind.as_str(), "cast" | "setting")
+    }
 }

@@ -1,13 +1,14 @@
 //! Decides once per statement text whether the statement can be packed, with which key, and why. It uses no
 //! sockets and no clock.
 //!
-//! [`analyse`] reads the text. For a [`Candidate`], the gateway then queries [`Facts`] about its table
-//! (`table_facts.sql`) and about the names in [`names_to_look_up`] (`function_facts.sql`, `merge_rules.sql`).
+//! [`analyse`] reads the text. For a [`Candidate`], the [`Catalogue`] then has [`Facts`] about its table and its names, or says
+//! what the gateway has to ask the server (`table_facts.sql`, `function_facts.sql`, `merge_rules.sql`).
 //! [`decide`] makes the decision. A statement that is not proven packable is passed through with a
 //! [`Reason`]. Its possible effects on the session are its [`Effect`].
 //!
 //! | module | what lives there |
 //! |---|---|
+//! | `catalogue` | what is known of the catalogue, by object, and what has to be asked |
 //! | `effects` | effects of passed-through statements on their session |
 //! | `explain` | the text of `hotrow explain` about a statement |
 //! | `facts` | facts from the catalogue about tables and names |
@@ -18,6 +19,7 @@
 //! | `remedy` | forms that can be packed instead |
 //! | `text` | tokens, names and checks of SQL text that need no parser |
 
+mod catalogue;
 mod effects;
 mod explain;
 mod facts;
@@ -31,17 +33,17 @@ mod text;
 #[cfg(test)]
 mod tests;
 
+pub use catalogue::{Answers, Asked, Catalogue, Found, Lack, Questions};
 pub use effects::effect::Effect;
 pub use explain::explain;
 pub use facts::{
-    Column, Facts, FunctionFact, Index, MergeRule, Parameter, Referrer, ResultKind, TableFacts, Trigger,
-    TypeKind, View,
+    Column, Facts, FunctionFact, Index, MergeRule, Parameter, Referrer, Refusal, ResultKind, TableFacts,
+    Trigger, TypeKind, View,
 };
-pub use judge::decision::{Decision, Packing, moves_any_sequence, names_to_look_up};
+pub use judge::decision::{Decision, Packing};
 pub use judge::lock_statement::LockStatement;
 pub use judge::merging::{Element, ElementSource, Merging, Returns};
-pub use judge::namesakes::names_in_sources;
-pub use judge::reach::{Reach, reach};
+pub use judge::reach::{Proof, Reach, reach};
 pub use judge::watch::{Watch, end_of_batch};
 pub use judge::whole::decide;
 pub use read::analyse::analyse;

@@ -16,7 +16,8 @@ pub(super) enum Role {
     Ends,
     /// FETCH FIRST or NEXT. A number can follow, and a parenthesis makes it a function.
     Count,
-    /// A function whose arguments keep their types if a literal becomes a parameter of the literal's type.
+    /// A function whose arguments keep their types if a literal becomes a parameter of the literal's type: none of its parameters
+    /// is of type "any" or names an object.
     Typed,
     /// Any other word: a name, a type or a function.
     Other,
@@ -55,9 +56,11 @@ pub(super) fn role(word: &[u8]) -> Role {
         b"where" | b"from" | b"limit" | b"offset" | b"fetch" | b"having" | b"union" | b"except"
         | b"intersect" => Role::Frees,
         b"do" | b"set" => Role::Ends,
-        b"coalesce" | b"greatest" | b"least" | b"abs" | b"lower" | b"upper" | b"md5" | b"to_timestamp" => {
-            Role::Typed
-        }
+        b"coalesce" | b"greatest" | b"least" | b"nullif" | b"abs" | b"ceil" | b"floor" | b"round"
+        | b"trunc" | b"mod" | b"lower" | b"upper" | b"initcap" | b"md5" | b"length" | b"char_length"
+        | b"lpad" | b"rpad" | b"btrim" | b"ltrim" | b"rtrim" | b"repeat" | b"replace" | b"reverse"
+        | b"split_part" | b"strpos" | b"substr" | b"translate" | b"date_part" | b"date_trunc"
+        | b"to_char" | b"to_date" | b"to_number" | b"to_timestamp" => Role::Typed,
         _ => Role::Other,
     }
 }

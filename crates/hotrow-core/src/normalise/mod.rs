@@ -6,6 +6,7 @@
 //! own type (`int4`, `int8`, `numeric`, or unspecified for a plain string) resolves to the same types as the
 //! literal would. The text is read as PostgreSQL reads it under `standard_conforming_strings = on`.
 
+mod comments;
 mod lexeme;
 mod lexicon;
 mod literals;
@@ -20,6 +21,7 @@ use std::ops::Range;
 use scanner::Scanner;
 
 use crate::key::{Format, ParamValue};
+pub use comments::without_comments;
 pub use shown::without_values;
 
 /// The type of a plain string, which PostgreSQL leaves unspecified.

@@ -27,9 +27,12 @@ impl<E: Environment> Session<E> {
     /// If the bytes begin with a BEGIN, and everything up to the COMMIT is there and can be packed, sends it to
     /// a lane. Returns the number of its bytes, or 0.
     pub(super) fn block(&mut self, input: &[u8]) -> Result<usize, Stop<E>> {
-        // If the catalogue gave an error, the separate messages meet and report it again.
-        let has_failed = self.provided.no_verdict.is_some() || self.provided.no_connection.is_some();
-        if has_failed || !self.gather.is_empty() || self.skipping || !self.sends_to_lanes() {
+        // Without a connection, the separate messages meet and report this again.
+        if self.provided.no_connection.is_some()
+            || !self.gather.is_empty()
+            || self.skipping
+            || !self.sends_to_lanes()
+        {
             return Ok(0);
         }
         let mut offset = 0;
@@ -51,7 +54,7 @@ impl<E: Environment> Session<E> {
         self.expected.names.extend(unnamed);
         let plans = match plans {
             Ok(Some(plans)) => plans,
-            Ok(None) | Err(Stop::Refused(_)) => return Ok(0),
+            Ok(None) => return Ok(0),
             Err(stop) => return Err(stop),
         };
         let mut builder = UnitBuilder::new(&mut self.scratch);

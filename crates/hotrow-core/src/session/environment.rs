@@ -43,10 +43,10 @@ pub trait Environment: Sized {
     fn next_parse(&self) -> u64;
     /// The number of the last Parse of a client.
     fn last_parse(&self) -> u64;
-    /// The verdict about a statement, unless the catalogue has to be asked.
+    /// The verdict about a statement. If it is not known, the catalogue is asked in time for a later run.
     fn verdict(&self, statement: &StatementOf<Self>) -> Option<Verdict>;
-    /// The same. If it is not known, the catalogue is asked in time for the next run.
-    fn verdict_soon(&self, statement: &StatementOf<Self>) -> Option<Verdict>;
+    /// Whether a statement without a verdict waits for it.
+    fn waits_for_verdicts(&self) -> bool;
     /// A transaction at the server comes to this row. Returns its place, and the number of other transactions that work
     /// on the row.
     fn come_to(&self, row: Key, name: Box<KeyName>) -> (Self::Place, usize);
@@ -184,7 +184,7 @@ pub enum Need<E: Environment> {
     Connection,
     /// A place in a queue of transactions. If it is that of a row, with the row in words.
     Turn(Request, Option<Box<KeyName>>),
-    /// The verdict about this statement.
+    /// The verdict about this statement, which may be a call that waits or is merged.
     Verdict(StatementOf<E>),
     /// The statement of this text is long, and is to be classified on a thread of its own.
     Classified(LongText),
@@ -263,8 +263,6 @@ impl From<hotrow_wire::Error> for SessionEnd {
 pub(super) enum Stop<E: Environment> {
     /// It is handled again from its beginning when this is there.
     Need(Need<E>),
-    /// It needs something that is not there.
-    Refused(Problem),
     /// The session ends.
     End(SessionEnd),
 }

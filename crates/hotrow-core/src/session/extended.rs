@@ -28,7 +28,9 @@ impl<E: Environment> Session<E> {
     pub(super) fn sync(&mut self, frame: Frame<'_>, behind: &[u8]) -> Result<(), Stop<E>> {
         self.wait_for_blocks()?;
         let gather = std::mem::take(&mut self.gather);
-        let handled = self.run_unit(&gather, frame, behind);
+        // The wait for a connection may have been cancelled, and a verdict may be there by now.
+        let handled =
+            if self.provided.no_connection.is_none() { self.run_unit(&gather, frame) } else { Ok(false) };
         self.gather = gather;
         if handled? {
             self.gather.clear();
@@ -58,7 +60,7 @@ impl<E: Environment> Session<E> {
     }
 
     /// Answers a unit or sends it to a lane. False if it has to be passed through.
-    fn run_unit(&mut self, gather: &Gather, sync: Frame<'_>, behind: &[u8]) -> Result<bool, Stop<E>> {
+    fn run_unit(&mut self, gather: &Gather, sync: Frame<'_>) -> Result<bool, Stop<E>> {
         if self.depends_on_lanes(gather) {
             self.lanes_done()?;
         }
@@ -79,21 +81,11 @@ impl<E: Environment> Session<E> {
             }
             Gathered::Several(_) | Gathered::Other => return Ok(false),
         };
-        let plans = match self.plan_all(statements) {
-            Ok(Some(plans)) => plans,
-            Ok(None) => {
-                return match statements {
-                    [single] => self.begin_by(single),
-                    _ => Ok(false),
-                };
-            }
-            Err(Stop::Refused(problem)) => {
-                let (begins, _) = self.leave_open(gather.raw(), false);
-                end_if_begin_failed(begins, behind, &problem)?;
-                self.refuse_query(&problem);
-                return Ok(true);
-            }
-            Err(stop) => return Err(stop),
+        let Some(plans) = self.plan_all(statements)? else {
+            return match statements {
+                [single] => self.begin_by(single),
+                _ => Ok(false),
+            };
         };
         let changes = self.changes(statements.iter().zip(plans.iter().map(Plan::statement)))?;
         let raw = [gather.raw(), sync.bytes];
@@ -183,7 +175,7 @@ impl<E: Environment> Session<E> {
         for (single, statement) in statements {
             changes.extend(single.closes.0.iter().filter_map(closed));
             if let Some(parse) = &single.parse {
-                let named = self.newly_named(statement, statement.parameter_types());
+                let named = self.newly_named(statement, parse.text, statement.parameter_types());
                 changes.push((Bytes::copy_from_slice(parse.name), Some(named)));
                 if self.expected.names.len() + self.naming.len() >= limits::CLIENT_STATEMENTS_MAX {
                     return Err(too_many_statements().into());
@@ -194,14 +186,16 @@ impl<E: Environment> Session<E> {
         Ok(changes)
     }
 
-    /// The meaning of a name that the client gives to this statement now, if its parameters have these types.
+    /// The meaning of a name that the client gives to this statement now, with this text, if its parameters have these types.
     pub(super) fn newly_named(
         &self,
         statement: &StatementOf<E>,
+        text: &[u8],
         types: Option<Bytes>,
     ) -> Named<E::Statement> {
         Named {
             statement: statement.clone(),
+            text: statement.text_of(text),
             parsed: self.env.next_parse(),
             resolved: types.map(Resolved::new),
             only_here: self.reading() != Reading::AsPool && !statement.is_read_alike,

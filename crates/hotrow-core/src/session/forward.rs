@@ -241,6 +241,8 @@ impl<E: Environment> Session<E> {
             RunOutcome::SwitchedOff
         } else if !statement.has_credit() {
             RunOutcome::NoCredit
+        } else if statement.last_verdict().is_none() {
+            RunOutcome::Undecided
         } else {
             RunOutcome::LargerUnit
         }
@@ -250,7 +252,7 @@ impl<E: Environment> Session<E> {
         let statement = self.parsed_statement(&parse);
         self.before_settings(&statement)?;
         self.begin_here();
-        let named = self.newly_named(&statement, None);
+        let named = self.newly_named(&statement, parse.text, None);
         let (number, parsed) = (self.number(&named, &statement), named.parsed);
         self.left.read_here |= named.only_here;
         self.held().prepared_anew.remove(&statement.id);

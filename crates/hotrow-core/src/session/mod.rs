@@ -42,6 +42,7 @@ use hotrow_wire::backend::{Problem, Status};
 use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{Frame, split};
 
+pub use crate::classify::Proof;
 use alone::Alone;
 pub use answers::{Answers, Next};
 use begun::Begun;
@@ -61,8 +62,8 @@ pub use replies::put_ready;
 pub use simple::wrong_value;
 pub use state_left::StateLeft;
 pub use statement::{
-    Named, OWN_NAMES, OWN_STATEMENT, OutcomeOfSets, Pieces, Proof, Resolved, RunOutcome, Statement,
-    StatementInfo, Verdict, statement_name,
+    Named, OWN_NAMES, OWN_STATEMENT, OutcomeOfSets, Pieces, Resolved, RunOutcome, Statement, StatementInfo,
+    Verdict, statement_name,
 };
 pub use switches::SwitchValues;
 use switches::Switches;
@@ -150,8 +151,6 @@ pub type Parameters = Vec<(String, String)>;
 /// What a session was given for the message that it handles.
 struct Provided<E: Environment> {
     verdicts: Vec<(StatementOf<E>, Verdict)>,
-    /// Why there is no verdict.
-    no_verdict: Option<Problem>,
     /// Why there is no connection.
     no_connection: Option<Problem>,
     /// The replica for the message's read, or none.
@@ -169,7 +168,6 @@ impl<E: Environment> Default for Provided<E> {
     fn default() -> Self {
         Provided {
             verdicts: Vec::new(),
-            no_verdict: None,
             no_connection: None,
             replica: None,
             prepared: false,
@@ -229,7 +227,6 @@ impl<E: Environment> Session<E> {
             };
             match stop {
                 Stop::Need(need) => return Ok(need),
-                Stop::Refused(problem) => self.failed(SessionEnd::Problem(problem))?,
                 Stop::End(end) => self.failed(end)?,
             }
         }
@@ -339,11 +336,8 @@ impl<E: Environment> Session<E> {
     }
 
     /// The verdict about a statement.
-    pub fn decided(&mut self, statement: StatementOf<E>, verdict: Result<Verdict, Problem>) {
-        match verdict {
-            Ok(verdict) => self.provided.verdicts.push((statement, verdict)),
-            Err(problem) => self.provided.no_verdict = Some(problem),
-        }
+    pub fn decided(&mut self, statement: StatementOf<E>, verdict: Verdict) {
+        self.provided.verdicts.push((statement, verdict));
     }
 
     /// Asks for a connection. Returns the reason if there is none. With a connection the message is forwarded

@@ -100,7 +100,7 @@ impl<E: Environment> Session<E> {
         if !unnamed {
             self.make_room(number, &name);
         }
-        statement.put_parse(&name, self.output());
+        Parse { name: &name, text: &named.text, types: &statement.types }.put(self.output());
         self.expected.sent(Message::OwnParse(Some(preparation)));
         let holding = self.held();
         holding.prepared_anew.insert(statement.id);

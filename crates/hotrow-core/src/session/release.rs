@@ -340,7 +340,8 @@ impl<E: Environment> Session<E> {
         for named in self.expected.names.values_mut() {
             let statement = self.env.with_types(&named.statement, &named.statement.types);
             let resolved = named.resolved.as_ref().map(|resolved| Resolved::new(resolved.types.clone()));
-            *named = Named { statement, parsed: self.env.next_parse(), resolved, only_here: false };
+            let text = std::mem::take(&mut named.text);
+            *named = Named { statement, text, parsed: self.env.next_parse(), resolved, only_here: false };
         }
     }
 

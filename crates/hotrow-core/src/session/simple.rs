@@ -46,7 +46,6 @@ impl<E: Environment> Session<E> {
                     return self.submit(packed, changes);
                 }
                 Ok(None) => {}
-                Err(Stop::Refused(problem)) => return self.refuse_statement(&statement, &problem, behind),
                 Err(stop) => return Err(stop),
             }
         }

@@ -132,6 +132,8 @@ pub trait Statement: Prepared + Deref<Target = StatementInfo<Self>> + Sized {
 pub struct Named<S> {
     /// The statement.
     pub statement: Arc<S>,
+    /// The client's text, which the server gets: the statement's, and comments.
+    pub text: Bytes,
     /// The number of the client's Parse in the pool. A connection that parsed the statement earlier may have
     /// an older meaning of it.
     pub parsed: u64,
@@ -161,7 +163,12 @@ impl<S> Resolved<S> {
 
 impl<S> Clone for Named<S> {
     fn clone(&self) -> Self {
-        Named { statement: self.statement.clone(), resolved: self.resolved.clone(), ..*self }
+        Named {
+            statement: self.statement.clone(),
+            text: self.text.clone(),
+            resolved: self.resolved.clone(),
+            ..*self
+        }
     }
 }
 
@@ -174,20 +181,6 @@ pub enum Verdict {
     Pass,
     /// It is passed through, and locks a row until its transaction ends. It would be packed like this otherwise.
     Locks(Arc<Packing>),
-}
-
-/// The state that a statement is known to leave behind if it is passed through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Proof {
-    /// It leaves nothing but perhaps sequence values.
-    pub is_clean: bool,
-    /// It may move a sequence.
-    pub moves_sequence: bool,
-}
-
-impl Proof {
-    /// Nothing is known: it may leave any state.
-    pub const NONE: Self = Proof { is_clean: false, moves_sequence: true };
 }
 
 /// The outcome of one run of a statement.
@@ -209,6 +202,8 @@ pub enum RunOutcome {
     NoCredit,
     /// Passed through: another part of its unit is not packable.
     LargerUnit,
+    /// Passed through: the catalogue was being asked about it.
+    Undecided,
     /// Run alone: a lane gave it back, or no lane could take it.
     GivenBack,
     /// Failed in a lane.
@@ -258,6 +253,11 @@ impl<S> StatementInfo<S> {
         }
     }
 
+    /// A client's text of this statement, which can have comments. It is copied only if it has.
+    pub(super) fn text_of(&self, text: &[u8]) -> Bytes {
+        if self.text == text { self.text.clone() } else { Bytes::copy_from_slice(text) }
+    }
+
     /// Appends the Parse that prepares it with this name.
     pub fn put_parse(&self, name: &[u8], out: &mut BytesMut) {
         Parse { name, text: &self.text, types: &self.types }.put(out);
@@ -269,6 +269,11 @@ impl<S> StatementInfo<S> {
             Analysis::Pass(pass) => pass.leaves_open,
             _ => None,
         }
+    }
+
+    /// Whether it is one call of a function, which may have a merge rule.
+    pub fn is_call(&self) -> bool {
+        matches!(&self.analysis, Analysis::Candidate(candidate) if candidate.call.is_some())
     }
 
     /// The settings to which it gives values that depend on its text alone, if it does nothing else.

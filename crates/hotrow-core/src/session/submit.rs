@@ -54,16 +54,19 @@ impl<E: Environment> Session<E> {
         })
     }
 
-    /// The verdict about a statement.
+    /// The verdict about a statement. While the catalogue is asked about it, the statement is passed through, and does not wait. A
+    /// call waits for its verdict in any case: a merge rule may say that it can wait at the server for long.
     pub(super) fn verdict(&self, statement: &StatementOf<E>) -> Result<Verdict, Stop<E>> {
         let provided = &self.provided;
         if let Some((_, verdict)) = provided.verdicts.iter().find(|(of, _)| Arc::ptr_eq(of, statement)) {
             return Ok(verdict.clone());
         }
-        match (self.env.verdict(statement), &provided.no_verdict) {
-            (Some(verdict), _) => Ok(verdict),
-            (None, Some(problem)) => Err(Stop::Refused(problem.clone())),
-            (None, None) => Err(Stop::Need(Need::Verdict(statement.clone()))),
+        match self.env.verdict(statement) {
+            Some(verdict) => Ok(verdict),
+            None if statement.is_call() || self.env.waits_for_verdicts() => {
+                Err(Stop::Need(Need::Verdict(statement.clone())))
+            }
+            None => Ok(Verdict::Pass),
         }
     }
 

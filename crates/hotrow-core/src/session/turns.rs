@@ -70,12 +70,7 @@ impl<E: Environment> Session<E> {
         if !is_first || !has_turns || self.provided.no_connection.is_some() {
             return Ok(());
         }
-        let verdict = match self.verdict(statement) {
-            Ok(verdict) => Some(verdict),
-            Err(Stop::Refused(_)) => None, // without a verdict the server gets the statement
-            Err(stop) => return Err(stop),
-        };
-        match verdict.as_ref().and_then(|verdict| row_of(verdict, param)) {
+        match row_of(&self.verdict(statement)?, param) {
             Some((key, name)) if !self.places.has_row(key) => {
                 let request = Request { queue: QueueId::Row(key), alone: self.works_alone() };
                 Err(Stop::Need(Need::Turn(request, Some(name()))))
@@ -100,7 +95,7 @@ impl<E: Environment> Session<E> {
         statement: &StatementOf<E>,
         param: impl Fn(u16) -> Option<ParamValue<'p>>,
     ) {
-        let Some(verdict) = self.env.verdict_soon(statement) else { return };
+        let Some(verdict) = self.env.verdict(statement) else { return };
         let Some((key, name)) = row_of(&verdict, param).filter(|(key, _)| !self.places.has_row(*key)) else {
             return;
         };

@@ -246,6 +246,8 @@ pub struct Config {
     pub replica_wait: Duration,
     /// How long facts of the catalogue stay valid.
     pub catalogue_age: Duration,
+    /// How long a new statement waits for its verdict.
+    pub verdict_wait: Duration,
     /// Largest message of a client, in bytes.
     pub message_bytes_max: usize,
     /// The access file; without one, only this machine is trusted.
@@ -322,6 +324,7 @@ impl Config {
             replica_lag_max: Duration::from_millis(limits::REPLICA_LAG_MAX_MS),
             replica_wait: Duration::from_millis(limits::REPLICA_WAIT_MS),
             catalogue_age: Duration::from_millis(limits::CATALOGUE_AGE_MS),
+            verdict_wait: Duration::from_millis(limits::VERDICT_WAIT_MS),
             message_bytes_max: limits::MESSAGE_BYTES_MAX,
             hba_file: None,
             users_file: None,

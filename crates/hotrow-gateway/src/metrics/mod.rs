@@ -178,11 +178,13 @@ pub struct Metrics {
     /// Units and clients that were refused.
     pub refusals: Refusals,
     /// Statements run, by outcome.
-    pub outcomes: [Counter; 12],
+    pub outcomes: [Counter; 13],
     /// The numbers by database and user.
     pub traffic: TrafficByClients,
     /// Clients that failed to authenticate, or whose access the access file denies.
     pub log_ins_failed: Counter,
+    /// Rounds of questions to the catalogue about statements.
+    pub catalogue_questions: Counter,
     /// Units whose outcome is unknown.
     pub unknown: Counter,
     /// Batches committed.
@@ -258,9 +260,10 @@ impl Metrics {
             blocked: Counter::new(),
             too_slow: Counter::new(),
             refusals: Refusals::new(),
-            outcomes: [const { Counter::new() }; 12],
+            outcomes: [const { Counter::new() }; 13],
             traffic: TrafficByClients::new(),
             log_ins_failed: Counter::new(),
+            catalogue_questions: Counter::new(),
             unknown: Counter::new(),
             batches: Counter::new(),
             read_batches: Counter::new(),

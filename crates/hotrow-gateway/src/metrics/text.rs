@@ -5,13 +5,14 @@ use std::fmt::Write;
 use super::{Counter, Gauge, Histogram, Metrics, RefusalReason, RunOutcome, Traffic};
 
 /// Why statements were not packed: the columns of SHOW STATEMENTS.
-const NOT_PACKED: [(RunOutcome, &str); 10] = [
+const NOT_PACKED: [(RunOutcome, &str); 11] = [
     (RunOutcome::NotPackable, "not_packable"),
     (RunOutcome::OwnTransaction, "in_own_transaction"),
     (RunOutcome::Pinned, "session_pinned"),
     (RunOutcome::SwitchedOff, "switched_off"),
     (RunOutcome::NoCredit, "fails_too_often"),
     (RunOutcome::LargerUnit, "with_others"),
+    (RunOutcome::Undecided, "undecided"),
     (RunOutcome::GivenBack, "given_back_by_lane"),
     (RunOutcome::Failed, "failed_in_lane"),
     (RunOutcome::Blocked, "left_lane_for_lock"),
@@ -74,6 +75,11 @@ impl Metrics {
                 "log_ins_failed_total",
                 "Clients that failed to authenticate or were rejected by the access file.",
                 &self.log_ins_failed,
+            ),
+            (
+                "catalogue_questions_total",
+                "Rounds of questions to the catalogue about statements.",
+                &self.catalogue_questions,
             ),
             ("unknown_units_total", "Units whose outcome is unknown (08007).", &self.unknown),
             ("batches_total", "Batches committed.", &self.batches),

@@ -1,10 +1,11 @@
 //! The clients that the server cannot tell apart: one user, one database, one set of start-up settings. They share
 //! lanes, held connections and knowledge about statements.
 
-mod catalogue;
+mod asker;
 pub mod databases;
 pub mod directory;
 pub mod identity;
+mod judge;
 mod lanes;
 pub mod listener;
 mod lock_holders;
@@ -21,7 +22,7 @@ use std::time::Instant;
 use hotrow_auth::Credential;
 use hotrow_core::admission::{ServerSettings, ToldSettings};
 use hotrow_core::affinity::LaneId;
-use hotrow_core::classify::{self, Analysis, Candidate, Decision};
+use hotrow_core::classify::Analysis;
 use hotrow_core::lane::Unit;
 use hotrow_core::limits;
 use hotrow_core::session::{Statement as _, Verdict};
@@ -36,9 +37,9 @@ use crate::server::database::DatabaseState;
 use crate::server::held::{self, Beginning, HeldConnection, HeldConnections};
 use crate::server::login::Login;
 use crate::server::permits::Permit;
-use crate::server::upstream;
-use crate::statements::{CachedVerdict, Statement, VerdictRecord, WhyNot};
+use crate::statements::{CachedVerdict, Statement};
 use identity::Identity;
+use judge::Judge;
 use lanes::Lanes;
 use nodes::Nodes;
 use pools::UseCount;
@@ -68,7 +69,9 @@ pub struct Pool {
     unproven: Notify,
     /// Held while a connection is made as a check.
     logging_in: tokio::sync::Mutex<()>,
-    /// Its permit is held during a background query about a statement.
+    /// Makes verdicts about statements.
+    judge: Judge,
+    /// Its permit is held while a node is asked about a statement.
     asks_early: Arc<Semaphore>,
     clients: AtomicUsize,
     /// The number of its users.
@@ -139,6 +142,7 @@ impl Pool {
             logged_in,
             unproven: Notify::new(),
             logging_in: tokio::sync::Mutex::default(),
+            judge: Judge::default(),
             asks_early: Arc::new(Semaphore::new(1)),
             clients: AtomicUsize::new(0),
             uses: UseCount::default(),
@@ -146,6 +150,7 @@ impl Pool {
         });
         let tasks = vec![
             tokio::spawn(waiting::listen(pool.clone())).abort_handle(),
+            tokio::spawn(judge::run(pool.clone())).abort_handle(),
             tokio::spawn(log_ins::follow_log_ins(pool.clone())).abort_handle(),
             tokio::spawn(log_ins::follow_settings(pool.clone())).abort_handle(),
         ];
@@ -241,6 +246,7 @@ impl Pool {
     /// Closes its idle connections, also those on which nodes and the primary are asked.
     pub fn close_idle(&self) {
         self.held.close_idle(self.id);
+        self.judge.close();
         self.nodes.forget_questions();
         self.replicas.close_question();
     }
@@ -433,43 +439,6 @@ impl Pool {
         }
     }
 
-    /// The verdict for a statement, if the catalogue need not be queried for it now.
-    pub fn known_verdict(self: &Arc<Self>, statement: &Arc<Statement>) -> Option<Verdict> {
-        if !matches!(&statement.analysis, Analysis::Candidate(_)) {
-            return Some(Verdict::Pass);
-        }
-        let epoch = self.database_state().catalogue_epoch();
-        match statement.known(epoch, self.config().catalogue_age) {
-            CachedVerdict::Fresh(verdict) => Some(verdict),
-            CachedVerdict::Ageing(verdict) => {
-                statement.ask_again();
-                let (pool, statement) = (self.clone(), statement.clone());
-                tokio::spawn(async move {
-                    if let Analysis::Candidate(candidate) = &statement.analysis
-                        && let Err(error) = pool.ask_everywhere(&statement, candidate, epoch).await
-                    {
-                        tracing::debug!(%error, "the catalogue could not be asked again");
-                    }
-                });
-                Some(verdict)
-            }
-            CachedVerdict::Missing => None,
-        }
-    }
-
-    /// The same. If it has to be queried, this is done in time for the next run.
-    pub fn verdict_soon(self: &Arc<Self>, statement: &Arc<Statement>) -> Option<Verdict> {
-        let known = self.known_verdict(statement);
-        if known.is_none() {
-            self.ask_early(statement, |pool, statement| async move {
-                if let Err(error) = pool.verdict(&statement).await {
-                    tracing::debug!(%error, "the catalogue could not be queried about a statement");
-                }
-            });
-        }
-        known
-    }
-
     /// Asks about a statement, although no client waits for the answer: one question at a time, so that sessions which
     /// want a connection wait for one such question at most. If another one is under way, the statement's next run asks
     /// again.
@@ -487,78 +456,6 @@ impl Pool {
                 drop(permit);
             });
         }
-    }
-
-    /// The verdict for a statement. The catalogue is queried if necessary, once for all clients of the statement.
-    pub async fn verdict(self: &Arc<Self>, statement: &Arc<Statement>) -> Result<Verdict, held::Error> {
-        if let Some(verdict) = self.known_verdict(statement) {
-            return Ok(verdict);
-        }
-        let Analysis::Candidate(candidate) = &statement.analysis else { return Ok(Verdict::Pass) };
-        let epoch = self.database_state().catalogue_epoch();
-        let _one_at_a_time = statement.deciding.lock().await;
-        match statement.known(epoch, self.config().catalogue_age) {
-            CachedVerdict::Fresh(verdict) | CachedVerdict::Ageing(verdict) => Ok(verdict),
-            CachedVerdict::Missing => self.ask_everywhere(statement, candidate, epoch).await,
-        }
-    }
-
-    /// Asks the server, and the nodes where the statement has run.
-    async fn ask_everywhere(
-        self: &Arc<Self>,
-        statement: &Arc<Statement>,
-        candidate: &Candidate,
-        epoch: u64,
-    ) -> Result<Verdict, held::Error> {
-        let verdict = self.ask(statement, candidate, epoch).await?;
-        self.ask_nodes_again(statement, epoch).await;
-        Ok(verdict)
-    }
-
-    async fn ask(
-        &self,
-        statement: &Statement,
-        candidate: &Candidate,
-        epoch: u64,
-    ) -> Result<Verdict, held::Error> {
-        let (mut why_not, mut state) = (None, 0);
-        let verdict = match self.facts(candidate).await {
-            Ok(facts) if statement.is_of_another_state(facts.state()) => {
-                // A prepared statement keeps the types of its parameters. From now on the text is another statement.
-                self.context.statements.supersede(statement);
-                // The statement may have run in a lane under a definition that was not judged, and may have left state
-                // there.
-                if statement.packing().is_some() {
-                    self.ask_lanes(ToLane::Renew);
-                }
-                Verdict::Pass
-            }
-            Ok(facts) => {
-                state = facts.state();
-                match classify::decide(candidate, &facts, &self.known_types(statement, candidate).await?) {
-                    Decision::Packed(packing) => {
-                        self.describe(statement).await?;
-                        Verdict::Packed(Arc::new(packing))
-                    }
-                    Decision::Pass { reason, locks, .. } => {
-                        tracing::debug!(statement = statement.id, ?reason, "decided: passed through");
-                        why_not = Some(WhyNot::from(&reason));
-                        locks.map_or(Verdict::Pass, |packing| Verdict::Locks(packing.into()))
-                    }
-                }
-            }
-            // A role that cannot read the catalogue there (a schema without USAGE) gets the server's own error for its
-            // statement.
-            Err(held::Error::Upstream(upstream::Error::Refused { code, message, .. })) => {
-                tracing::debug!(code, message, "the catalogue could not be asked");
-                let reason = format!("the server refuses its role's query about it: {message}");
-                why_not = Some(WhyNot { reason, remedy: None });
-                Verdict::Pass
-            }
-            Err(error) => return Err(error),
-        };
-        statement.decide(VerdictRecord::now(verdict.clone(), why_not, state, epoch));
-        Ok(verdict)
     }
 }
 

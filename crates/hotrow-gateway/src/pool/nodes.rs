@@ -15,7 +15,7 @@ use hotrow_core::session::Statement as _;
 use tokio::task::JoinSet;
 
 use super::Pool;
-use super::catalogue;
+use super::asker::Asker;
 use super::lanes::Lanes;
 use super::log_ins;
 use crate::config::Config;
@@ -35,7 +35,7 @@ pub struct Nodes {
 }
 
 /// The connection on which a node is asked about statements, one at a time, if it is open.
-type Questions = tokio::sync::Mutex<Option<(Node, Upstream)>>;
+type Questions = tokio::sync::Mutex<Option<(Node, Asker)>>;
 
 /// A node with lanes. It keeps them when its address or its settings change, because sessions may have units there.
 #[derive(Debug)]
@@ -239,13 +239,13 @@ impl Pool {
         let config = Config::clone(&self.config()).at(address(node));
         let questions = self.nodes.questions.lock().entry(id).or_default().clone();
         let mut questions = questions.lock().await;
-        let mut upstream = match questions.take() {
-            Some((of, upstream)) if of == *node => upstream,
-            _ => self.connect_as_own(&config, true).await?,
+        let mut asker = match questions.take() {
+            Some((of, asker)) if of == *node => asker,
+            _ => Asker::connect(self, &config).await?,
         };
-        let facts = catalogue::facts(&mut upstream, candidate, &config).await?;
-        self.open_node(node, config, &mut upstream).await?;
-        *questions = Some((node.clone(), upstream));
+        let facts = asker.facts(candidate, &config).await?;
+        self.open_node(node, config, &mut asker.upstream).await?;
+        *questions = Some((node.clone(), asker));
         drop(questions);
         let types = statement.known_types(candidate);
         let Decision::Packed(there) = classify::decide(candidate, &facts, &types) else {

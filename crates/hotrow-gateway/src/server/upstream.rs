@@ -165,6 +165,24 @@ impl Upstream {
         self.query(text, values).await
     }
 
+    /// Runs a query that is prepared under this name, or is to be prepared, on a connection that no session uses. Returns its rows as
+    /// text.
+    pub async fn query_prepared(
+        &mut self,
+        name: &str,
+        text: Option<&str>,
+        values: &[&str],
+    ) -> Result<Rows, Error> {
+        let (name, out) = (name.as_bytes(), &mut self.output);
+        if let Some(text) = text {
+            frontend::ObjectName { statement: true, name }.put(frontend::tag::CLOSE, out); // an earlier one that failed
+            frontend::Parse { name, text: text.as_bytes(), types: &[] }.put(out);
+        }
+        frontend::put_bind_text(out, name, values.iter().map(|value| value.as_bytes()));
+        out.extend_from_slice(frontend::EXECUTE);
+        self.rows().await
+    }
+
     /// Prepares a statement in the place of an earlier one. False if the server refuses it.
     pub async fn prepare(&mut self, name: &[u8], text: &[u8], types: &[u8]) -> Result<bool, Error> {
         frontend::ObjectName { statement: true, name }.put(frontend::tag::CLOSE, &mut self.output);

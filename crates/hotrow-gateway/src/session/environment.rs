@@ -15,6 +15,7 @@ use hotrow_core::settings::Settings;
 use hotrow_wire::backend::Problem;
 
 use crate::lane::{Envelope, Mailbox, Packed, Returned};
+use crate::lock::Lock;
 use crate::metrics::{METRICS, microseconds};
 use crate::pool::Pool;
 use crate::pool::directory::Directory;
@@ -41,6 +42,8 @@ pub struct Environment {
     pub subscription: Option<Arc<Subscription>>,
     /// The server's settings that the client was told.
     pub told: ToldSettings,
+    /// A statement without a verdict, which is passed through for that reason.
+    pub undecided: Lock<Option<Arc<Statement>>>,
 }
 
 impl session::Environment for Environment {
@@ -75,11 +78,15 @@ impl session::Environment for Environment {
     }
 
     fn verdict(&self, statement: &Arc<Statement>) -> Option<Verdict> {
-        self.pool.known_verdict(statement)
+        let verdict = self.pool.known_verdict(statement);
+        if verdict.is_none() {
+            *self.undecided.lock() = Some(statement.clone());
+        }
+        verdict
     }
 
-    fn verdict_soon(&self, statement: &Arc<Statement>) -> Option<Verdict> {
-        self.pool.verdict_soon(statement)
+    fn waits_for_verdicts(&self) -> bool {
+        !self.pool.config().verdict_wait.is_zero()
     }
 
     fn come_to(&self, row: Key, name: Box<KeyName>) -> (RowPlace, usize) {
@@ -95,7 +102,7 @@ impl session::Environment for Environment {
     }
 
     fn successor(&self, statement: &Statement) -> Arc<Statement> {
-        self.pool.context.statements.successor(statement)
+        self.pool.successor(statement)
     }
 
     fn packs(&self) -> bool {

@@ -24,6 +24,7 @@ use hotrow_core::session::{self, Session, SessionEnd, Stage, SwitchValues, Wait}
 use hotrow_wire::backend::{self, Problem};
 
 use crate::lane::{Backlog, Mailbox, ToLane};
+use crate::lock::Lock;
 use crate::metrics::GaugeGuard;
 use crate::net::ReadHalf;
 use crate::net::budget::Reservation;
@@ -94,6 +95,7 @@ impl SessionTask {
             since: Instant::now(),
             subscription: None,
             told: start.told,
+            undecided: Lock::default(),
         };
         SessionTask {
             session: Session::new(environment, start.application_name, start.switches),

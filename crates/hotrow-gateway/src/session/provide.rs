@@ -89,14 +89,6 @@ impl SessionTask {
 
     async fn provide_verdict(&mut self, statement: Arc<Statement>) {
         let verdict = Box::pin(self.pool.verdict(&statement)).await;
-        let has_connections = !matches!(&verdict, Err(error) if error.is_wait());
-        let verdict = verdict.map_err(|error| no_connection(&error, false));
-        if let Err(problem) = &verdict {
-            self.read_now().await;
-            if !has_connections {
-                self.session.no_connection(problem.clone()); // the statement has waited for one long enough
-            }
-        }
         self.session.decided(statement, verdict);
     }
 
@@ -235,12 +227,17 @@ impl SessionTask {
     }
 
     async fn wait_for_connection(&mut self) {
+        let (pool, undecided) = (self.pool.clone(), self.session.env.undecided.lock().take());
         let taken = tokio::select! {
             biased;
             taken = self.pool.take(self.session.application_name()) => {
                 taken.map_err(|error| no_connection(&error, false))
             }
             () = self.control.cancelled_waiting() => Err(cancelled()),
+            // The statement is looked at again: a lane may run it without this connection.
+            () = pool.judged(undecided.as_ref()) => {
+                return if self.control.wait_over() { self.refuse_connection(cancelled()).await };
+            }
         };
         match taken {
             Ok(held) => self.acquired(held).await,

@@ -8,7 +8,7 @@ use crate::metrics::METRICS;
 
 /// One count for each outcome.
 #[derive(Debug, Default)]
-pub struct Counts([AtomicU64; 12]);
+pub struct Counts([AtomicU64; 13]);
 
 impl Counts {
     /// Adds one.
@@ -26,8 +26,8 @@ impl Counts {
 
     /// All runs that were passed through, except for those that a lane gave back.
     pub fn passed(&self) -> u64 {
-        use RunOutcome::{LargerUnit, NoCredit, NotPackable, OwnTransaction, Pinned, SwitchedOff};
-        [NotPackable, OwnTransaction, Pinned, SwitchedOff, NoCredit, LargerUnit]
+        use RunOutcome::{LargerUnit, NoCredit, NotPackable, OwnTransaction, Pinned, SwitchedOff, Undecided};
+        [NotPackable, OwnTransaction, Pinned, SwitchedOff, NoCredit, LargerUnit, Undecided]
             .map(|one| self.of(one))
             .iter()
             .sum()

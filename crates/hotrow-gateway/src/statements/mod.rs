@@ -6,6 +6,7 @@ pub mod counts;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -20,6 +21,7 @@ use hotrow_core::session::{
 };
 use hotrow_core::unit::Prepared;
 use hotrow_wire::split;
+use tokio::sync::Notify;
 
 use cache::{Generations, lookup};
 use counts::Counts;
@@ -30,17 +32,25 @@ use crate::lock::Lock;
 #[derive(Debug)]
 pub struct Statement {
     info: StatementInfo<Statement>,
+    /// Clients can give it names: it comes from a Parse message.
+    is_named: bool,
+    /// It takes the place of a statement that the server has described.
+    is_described_next: AtomicBool,
     /// The last verdict.
     decided: Lock<Option<VerdictRecord>>,
-    /// Held while a task queries the catalogue about it.
-    pub deciding: tokio::sync::Mutex<()>,
+    /// It waits until the catalogue is asked for a verdict, or for the proof below.
+    pub awaits_verdict: AtomicBool,
+    pub awaits_proof: AtomicBool,
+    /// The catalogue was asked for a verdict, with or without success.
+    pub judged: Notify,
     credit: AtomicI32,
     superseded: AtomicBool,
     proof: Lock<Option<(Proof, u64, Instant)>>,
     /// What is known of it on the nodes of a distributed database.
     nodes: Lock<Vec<NodeRecord>>,
-    /// The types of its parameters and its columns, as the server described them when the verdict was made.
-    pub description: OnceLock<Bytes>,
+    /// The types of its parameters and its columns, as the server described them when the verdict was made. None if the server
+    /// cannot describe it.
+    pub description: OnceLock<Option<Bytes>>,
     /// How often the primary runs it before it may run on a replica again.
     off_replicas: AtomicU32,
     /// What it does to the settings of the pool's sessions, if it has nothing but SETs and that is known.
@@ -58,15 +68,14 @@ pub struct VerdictRecord {
     /// The state of the catalogue at that time.
     state: u64,
     epoch: u64,
+    /// When the oldest fact was asked for that it relies on.
     at: Instant,
-    /// Whether a task is deciding again.
-    is_asked_again: bool,
 }
 
 impl VerdictRecord {
-    /// A verdict made now, in this epoch of the catalogue.
-    pub fn now(verdict: Verdict, why_not: Option<WhyNot>, state: u64, epoch: u64) -> Self {
-        VerdictRecord { verdict, why_not, state, epoch, at: Instant::now(), is_asked_again: false }
+    /// A verdict from facts that were asked at this time, in this epoch of the catalogue.
+    pub fn new(verdict: Verdict, why_not: Option<WhyNot>, state: u64, (epoch, at): (u64, Instant)) -> Self {
+        VerdictRecord { verdict, why_not, state, epoch, at }
     }
 }
 
@@ -197,11 +206,14 @@ impl session::Statement for Statement {
     }
 
     fn is_described_as(&self, other: &Statement) -> bool {
-        self.description.get().is_some_and(|own| other.description.get() == Some(own))
+        let described = |statement: &Statement| statement.description.get().cloned().flatten();
+        described(self).is_some_and(|own| described(other) == Some(own))
     }
 
     fn parameter_types(&self) -> Option<Bytes> {
-        let description = self.description.get()?;
+        let Some(Some(description)) = self.description.get() else {
+            return self.is_typed.then(|| self.types.clone());
+        };
         let frame = split(description, |_| usize::MAX).ok().flatten()?;
         frame.body().get(2..).map(|types| description.slice_ref(types))
     }
@@ -223,8 +235,12 @@ impl Statement {
     fn new(info: StatementInfo<Statement>) -> Self {
         Statement {
             info,
+            is_named: false,
+            is_described_next: AtomicBool::new(false),
             decided: Lock::new(None),
-            deciding: tokio::sync::Mutex::new(()),
+            awaits_verdict: AtomicBool::new(false),
+            awaits_proof: AtomicBool::new(false),
+            judged: Notify::new(),
             credit: AtomicI32::new(CREDIT_MAX),
             superseded: AtomicBool::new(false),
             proof: Lock::new(None),
@@ -238,7 +254,7 @@ impl Statement {
 
     /// The statement of a Parse message.
     fn extended(info: StatementInfo<Statement>) -> Self {
-        let statement = Statement::new(info);
+        let statement = Statement { is_named: true, ..Statement::new(info) };
         if statement.types.chunks_exact(4).any(|oid| oid >= &FIRST_USER_OID.to_be_bytes()[..]) {
             statement.exclude(); // the text does not show the code of a user's type
         }
@@ -265,7 +281,7 @@ impl Statement {
                 let age = now.saturating_duration_since(decided.at);
                 if age >= age_max {
                     CachedVerdict::Missing
-                } else if age >= age_max / 2 && !decided.is_asked_again {
+                } else if age >= age_max / 2 {
                     CachedVerdict::Ageing(decided.verdict.clone())
                 } else {
                     CachedVerdict::Fresh(decided.verdict.clone())
@@ -339,19 +355,31 @@ impl Statement {
         }
     }
 
-    /// The state that it is known to leave behind, and whether the catalogue should be queried about it.
-    pub fn proof(&self, epoch: u64, age_max: Duration) -> (Proof, bool) {
-        match *self.proof.lock() {
-            Some((proof, of, at)) if of == epoch && at.elapsed() < age_max => {
-                (proof, at.elapsed() >= age_max / 2)
-            }
-            _ => (Proof::NONE, true),
-        }
+    /// The state that it is known to leave behind in this epoch of the catalogue, and the age of what that relies on.
+    pub fn proof(&self, epoch: u64) -> Option<(Proof, Duration)> {
+        let proof = *self.proof.lock();
+        proof.filter(|(_, of, _)| *of == epoch).map(|(proof, _, at)| (proof, at.elapsed()))
     }
 
-    /// Notes the catalogue's facts about the state that it leaves behind.
-    pub fn prove(&self, proof: Proof, epoch: u64) {
-        *self.proof.lock() = Some((proof, epoch, Instant::now()));
+    /// Notes the state that it leaves behind, according to facts that were asked at this time.
+    pub fn prove(&self, proof: Proof, (epoch, at): (u64, Instant)) {
+        *self.proof.lock() = Some((proof, epoch, at));
+    }
+
+    /// Whether a verdict needs the server's description, which is not there: clients name the statement, and rely on the types of
+    /// its parameters.
+    pub fn lacks_types(&self) -> bool {
+        self.is_named && !self.is_typed && self.description.get().is_none()
+    }
+
+    /// It takes the place of a statement that the server has described: the next verdict needs its description.
+    pub fn must_be_described(&self) {
+        self.is_described_next.store(true, Relaxed);
+    }
+
+    /// Whether the next verdict needs its description.
+    pub fn is_described_next(&self) -> bool {
+        self.is_described_next.load(Relaxed)
     }
 
     /// Whether its verdict belongs to another state of the catalogue.
@@ -363,13 +391,6 @@ impl Statement {
     /// Notes a verdict.
     pub fn decide(&self, decided: VerdictRecord) {
         *self.decided.lock() = Some(decided);
-    }
-
-    /// Notes that the catalogue is being queried again.
-    pub fn ask_again(&self) {
-        if let Some(decided) = &mut *self.decided.lock() {
-            decided.is_asked_again = true;
-        }
     }
 
     /// Notes a failure that made its batch run again.
@@ -458,11 +479,12 @@ impl Statements {
 
     /// Whether the statement of a Parse message is cached.
     pub fn knows_extended(&self, text: &[u8], types: &[u8]) -> bool {
-        self.extended.lock().get(&extended_key(text, types)).is_some()
+        self.extended.lock().get(&extended_key(&shape_of(text), types)).is_some()
     }
 
-    /// The statement of a Parse message. Text that is not UTF-8 is not analysed.
+    /// The statement of a Parse message. Comments are no part of it. Text that is not UTF-8 is not analysed.
     pub fn extended(&self, text: &[u8], types: &[u8]) -> Arc<Statement> {
+        let text = &*shape_of(text);
         lookup(&self.extended, &extended_key(text, types), || {
             let analysis = classify::analyse(str::from_utf8(text).unwrap_or("\u{fffd}"));
             let info = info(Bytes::copy_from_slice(text), Bytes::copy_from_slice(types), analysis);
@@ -524,6 +546,14 @@ impl Statements {
 /// The facts about a new statement.
 fn info(text: Bytes, types: Bytes, analysis: Analysis) -> StatementInfo<Statement> {
     StatementInfo::new(IDS.fetch_add(1, Relaxed), text, types, analysis)
+}
+
+/// The text of a Parse message without comments.
+fn shape_of(text: &[u8]) -> Cow<'_, [u8]> {
+    match str::from_utf8(text).map(normalise::without_comments) {
+        Ok(Cow::Owned(shape)) => Cow::Owned(shape.into_bytes()),
+        _ => Cow::Borrowed(text),
+    }
 }
 
 fn extended_key(text: &[u8], types: &[u8]) -> Vec<u8> {

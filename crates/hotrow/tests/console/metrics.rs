@@ -1,5 +1,7 @@
 //! Metrics by database, user, way and reason, the data behind a page, and the log's lines about the server and refusals.
 
+use std::time::Duration;
+
 use hotrow_gateway::config::{Config, UpstreamConfig};
 use hotrow_gateway::view::Values;
 use hotrow_gateway::{Gateway, Sockets};
@@ -151,7 +153,8 @@ async fn the_data_of_a_page_are_serialisable_and_hide_values_unless_they_are_all
         .await
         .unwrap();
     let upstream: UpstreamConfig = hotrow_testkit::server().url().parse().unwrap();
-    let config = Config::new(upstream, vec!["127.0.0.1:0".parse().unwrap()]);
+    let mut config = Config::new(upstream, vec!["127.0.0.1:0".parse().unwrap()]);
+    config.verdict_wait = Duration::from_secs(10);
     let gateway = Gateway::start(config, &mut Sockets::inherited().unwrap()).await.unwrap();
     let inside = gateway.internal_clients();
     let hotrow_gateway::Address::Tcp(_, port) = gateway.addresses()[0].clone() else { panic!("TCP") };

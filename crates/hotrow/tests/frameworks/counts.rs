@@ -25,13 +25,14 @@ pub struct Shape {
 }
 
 /// The console's columns of runs that were not packed.
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 11] = [
     "passed_not_packable",
     "passed_in_own_transaction",
     "passed_session_pinned",
     "passed_switched_off",
     "passed_fails_too_often",
     "passed_with_others",
+    "passed_undecided",
     "given_back_by_lane",
     "failed_in_lane",
     "left_lane_for_lock",

@@ -114,7 +114,7 @@ impl Packing {
 
 /// Names of functions, operators, types, collations and constants in one part of a statement. The decision needs to know the objects
 /// outside `pg_catalog` with these names.
-pub fn names_to_look_up(candidate: &Candidate, table: Option<&TableFacts>) -> Vec<String> {
+pub(crate) fn names_to_look_up(candidate: &Candidate, table: Option<&TableFacts>) -> Vec<String> {
     let own =
         candidate.functions.iter().filter(|name| !name.is_builtin_for_sure()).map(|name| name.name.clone());
     let mut names: Vec<String> = own
@@ -224,7 +224,7 @@ fn check_exact(
 
 /// Whether it advances a sequence that the table's defaults do not show: the statement names one, or a
 /// trigger uses one. It then matters whether any sequence has a cache.
-pub fn moves_any_sequence(candidate: &Candidate, table: Option<&TableFacts>) -> bool {
+pub(crate) fn moves_any_sequence(candidate: &Candidate, table: Option<&TableFacts>) -> bool {
     candidate.names_sequence()
         || candidate.verb != Verb::Select
             && table.is_some_and(|table| table::triggers_move_sequence(candidate, table))

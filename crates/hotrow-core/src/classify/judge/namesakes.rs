@@ -155,7 +155,7 @@ impl Judge<'_> {
 }
 
 /// The names in the sources of user-defined functions and casts, for a second catalogue query.
-pub fn names_in_sources(facts: &[FunctionFact]) -> Vec<String> {
+pub(crate) fn names_in_sources(facts: &[FunctionFact]) -> Vec<String> {
     let sources = facts
         .iter()
         .filter(|fact| fact.extension.is_none() || fact.kind == "cast")

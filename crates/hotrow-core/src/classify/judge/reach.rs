@@ -25,6 +25,20 @@ const PLAIN_COMMANDS: &str = "
     checkpoint lock close
 ";
 
+/// The state that a statement is known to leave behind if it is passed through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// It leaves nothing but perhaps sequence values.
+    pub is_clean: bool,
+    /// It may move a sequence.
+    pub moves_sequence: bool,
+}
+
+impl Proof {
+    /// Nothing is known: it may leave any state.
+    pub const NONE: Self = Proof { is_clean: false, moves_sequence: true };
+}
+
 /// The objects that a statement can reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {

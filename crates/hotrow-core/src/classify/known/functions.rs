@@ -45,6 +45,14 @@ pub(crate) fn behaviour(name: &str) -> Behaviour {
     BEHAVIOURS.get(name).copied().unwrap_or(Behaviour::Unknown)
 }
 
+/// Whether a function of `pg_catalog` has a parameter that names an object, such as a sequence or a text search configuration. Of a
+/// function that is not known, this is not known either.
+pub(crate) fn takes_names(name: &str) -> bool {
+    const NAMES: &str = "to_tsvector to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery ts_headline \
+                         array_to_tsvector json_to_tsvector jsonb_to_tsvector";
+    behaviour(name) != Behaviour::Packable || NAMES.split_ascii_whitespace().any(|known| known == name)
+}
+
 /// Functions of well-known extensions that behave like PostgreSQL's own.
 pub(crate) fn is_known_extension_function(extension: &str, name: &str) -> bool {
     const PGCRYPTO: &str = "armor crypt dearmor digest gen_random_bytes gen_random_uuid gen_salt hmac";

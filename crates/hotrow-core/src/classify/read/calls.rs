@@ -3,10 +3,16 @@
 
 use sqlparser::ast::{Function, FunctionArg, FunctionArgExpr, FunctionArguments};
 
-use crate::classify::known::functions::is_keyword_function;
+use crate::classify::known::functions::{is_keyword_function, takes_names};
 use crate::classify::read::expression::References;
 use crate::classify::reason::Reason;
 use crate::classify::text::names::FunctionName;
+
+/// Whether the server can read a constant argument of this function as the name of an object, when it analyses the statement. A
+/// user's function with the name of PostgreSQL's own that does so is not packed (`function_facts.sql`).
+fn reads_names(function: &FunctionName) -> bool {
+    !matches!(function.schema.as_deref(), None | Some("pg_catalog")) || takes_names(&function.name)
+}
 
 impl References {
     /// Walks one call.
@@ -25,6 +31,7 @@ impl References {
             return Err(Reason::Unsupported("an aggregate"));
         }
         let name = FunctionName::new(name)?;
+        let reads_names = reads_names(&name);
         if matches!(args, FunctionArguments::None) && is_keyword_function(&name.name) {
             self.syntax(&name.name);
         } else {
@@ -40,20 +47,25 @@ impl References {
                 if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {
                     return Err(Reason::Unsupported("an aggregate"));
                 }
-                list.args.iter().try_for_each(|arg| self.argument(arg))
+                list.args.iter().try_for_each(|arg| self.argument(arg, reads_names))
             }
         }
     }
 
-    fn argument(&mut self, arg: &FunctionArg) -> Result<(), Reason> {
+    /// `reads_names` is whether a constant can be the name of an object.
+    fn argument(&mut self, arg: &FunctionArg, reads_names: bool) -> Result<(), Reason> {
         match arg {
             FunctionArg::Named { arg: FunctionArgExpr::Expr(expr), .. }
             | FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
-                self.constant(expr);
+                if reads_names {
+                    self.constant(expr);
+                }
                 self.expression(expr)
             }
             FunctionArg::ExprNamed { name, arg: FunctionArgExpr::Expr(expr), .. } => {
-                self.constant(expr);
+                if reads_names {
+                    self.constant(expr);
+                }
                 self.expressions([name, expr])
             }
             _ => Err(Reason::Unsupported("an aggregate")),

@@ -3,6 +3,7 @@
 
 use super::catalogue::{INSERT, SELECT, UPDATE, trigger};
 use super::*;
+use crate::classify::judge::decision::names_to_look_up;
 
 fn function(schema: &str, name: &str, volatility: char) -> FunctionFact {
     FunctionFact {
@@ -290,7 +291,10 @@ fn names_to_look_up_are_complete() {
         ["=", "English", "english", "to_tsvector"]
     );
     assert_eq!(names("select $1 || 'x' collate shop.\"De\"", |_| {}), ["De", "||"]);
-    assert_eq!(names(&format!("select lower('{}')", "x".repeat(1001)), |_| {}), ["lower"]);
+    assert_eq!(names(&format!("select nextval('{}')", "x".repeat(1001)), |_| {}), ["nextval"]);
+    // PostgreSQL's own functions whose arguments are values.
+    assert_eq!(names("select lower('x'), pg_catalog.lower('y'), lpad('z', 1)", |_| {}), ["lower", "lpad"]);
+    assert_eq!(names("select shop.lower('x'), slug('y')", |_| {}), ["lower", "slug", "x", "y"]);
     let table = |table: &mut TableFacts| {
         table.expressions.push("CHECK (valid(note))".to_owned());
         table.triggers.push(trigger("begin new.note := slug(new.note); return new; end"));

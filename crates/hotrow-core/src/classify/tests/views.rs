@@ -1,6 +1,7 @@
 //! Tests of statements on views: as which statement on the table they are judged, and which views are passed through.
 
 use super::*;
+use crate::classify::judge::decision::names_to_look_up;
 
 /// `v`: `inv` with other names, an order of its own, a computed column and a condition.
 const DEFINITION: &str = " SELECT inv.sku AS article,

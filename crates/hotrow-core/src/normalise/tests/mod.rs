@@ -130,7 +130,7 @@ fn typed_literals_stay() {
 fn literals_in_a_type_or_a_function_stay() {
     for sql in [
         "select a::varchar(10), b::numeric(10,2), cast(c as numeric(10, 2))",
-        "select concat('a', 5), date_trunc('day', t), f((1), 'x')",
+        "select concat('a', 5), make_date('day', t), f((1), 'x')",
         "select count(*) filter (where a = 1)",
         "select nextval('s'), \"f\"(1), first(2)",
         "select pg_catalog.nextval('s'), a::public.geometry(Point, 4326), a.b.c(1), \"a\".b(1)",

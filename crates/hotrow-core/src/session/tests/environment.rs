@@ -357,13 +357,17 @@ impl Environment for SimEnvironment {
 
     fn verdict(&self, statement: &Arc<SimStatement>) -> Option<Verdict> {
         match &statement.analysis {
-            Analysis::Candidate(_) => statement.last_verdict(),
+            // The first run of every eighth statement is passed through, while the catalogue is asked.
+            Analysis::Candidate(_) => statement.last_verdict().or_else(|| {
+                let verdict = statement.decide();
+                (statement.id % 8 > 0).then_some(verdict)
+            }),
             _ => Some(Verdict::Pass),
         }
     }
 
-    fn verdict_soon(&self, statement: &Arc<SimStatement>) -> Option<Verdict> {
-        self.verdict(statement)
+    fn waits_for_verdicts(&self) -> bool {
+        false
     }
 
     fn come_to(&self, row: Key, _: Box<KeyName>) -> (SimPlace, usize) {

@@ -364,7 +364,7 @@ impl World {
                 Need::Turn(request, _) => self.need_turn(number, request),
                 Need::Verdict(statement) => {
                     let verdict = statement.decide();
-                    client.session.decided(statement, Ok(verdict));
+                    client.session.decided(statement, verdict);
                 }
                 Need::Classified(_) => {}
                 need @ Need::Notifications => {

@@ -21,6 +21,7 @@ pub const COLUMNS: &[Column<ShownStatement>] = &[
     ("passed_switched_off", |shown| text(shown.passed_switched_off)),
     ("passed_fails_too_often", |shown| text(shown.passed_fails_too_often)),
     ("passed_with_others", |shown| text(shown.passed_with_others)),
+    ("passed_undecided", |shown| text(shown.passed_undecided)),
     ("given_back_by_lane", |shown| text(shown.given_back_by_lane)),
     ("failed_in_lane", |shown| text(shown.failed_in_lane)),
     ("left_lane_for_lock", |shown| text(shown.left_lane_for_lock)),

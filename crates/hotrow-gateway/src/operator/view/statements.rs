@@ -34,7 +34,7 @@ pub struct ShownStatement {
     pub packed: u64,
     /// Committed as part of a merged call.
     pub merged: u64,
-    /// Passed through: the sum of the next six.
+    /// Passed through: the sum of the next seven.
     pub passed: u64,
     /// Of a statement that can never be packed.
     pub passed_not_packable: u64,
@@ -48,6 +48,8 @@ pub struct ShownStatement {
     pub passed_fails_too_often: u64,
     /// Sent together with something that cannot be packed.
     pub passed_with_others: u64,
+    /// While the catalogue was asked about the statement.
+    pub passed_undecided: u64,
     /// Run alone after a lane returned them.
     pub given_back_by_lane: u64,
     /// Returned by a lane because of an error of their own.
@@ -94,6 +96,7 @@ impl ShownStatement {
             passed_switched_off: count(RunOutcome::SwitchedOff),
             passed_fails_too_often: count(RunOutcome::NoCredit),
             passed_with_others: count(RunOutcome::LargerUnit),
+            passed_undecided: count(RunOutcome::Undecided),
             given_back_by_lane: count(RunOutcome::GivenBack),
             failed_in_lane: count(RunOutcome::Failed),
             left_lane_for_lock: count(RunOutcome::Blocked),

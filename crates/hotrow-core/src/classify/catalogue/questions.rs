@@ -1,0 +1,82 @@
+//! Questions to the catalogue and their answers.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+use crate::classify::Refusal;
+use crate::classify::facts::{FunctionFact, MergeRule, TableFacts};
+
+/// The objects about which the catalogue has to be asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Questions {
+    /// Tables, as `to_regclass` takes their names.
+    pub tables: BTreeSet<String>,
+    /// Names of functions, operators, types and other objects. An empty name asks for what has no name.
+    pub objects: BTreeSet<String>,
+    /// Names of functions that may have merge rules.
+    pub rules: BTreeSet<String>,
+    /// Names that tables of any schema can have.
+    pub namesakes: BTreeSet<String>,
+    /// Whether a sequence has a cache.
+    pub cached_sequences: bool,
+}
+
+impl Questions {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        *self == Questions::default()
+    }
+
+    /// Adds other ones.
+    pub fn add(&mut self, others: Questions) {
+        self.tables.extend(others.tables);
+        self.objects.extend(others.objects);
+        self.rules.extend(others.rules);
+        self.namesakes.extend(others.namesakes);
+        self.cached_sequences |= others.cached_sequences;
+    }
+}
+
+/// Why there are no facts about a statement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lack {
+    /// Questions that have to be asked.
+    pub questions: Questions,
+    /// The server's refusal of a question that was asked. No further question is needed then.
+    pub refusal: Option<Refusal>,
+}
+
+impl Lack {
+    pub(super) fn is_none(&self) -> bool {
+        self.questions.is_empty() && self.refusal.is_none()
+    }
+}
+
+/// A table with one of the names that were asked for.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub struct Namesake {
+    /// Its name.
+    pub name: String,
+    /// Its name with its schema, quoted.
+    pub table: String,
+}
+
+/// The answers to questions. Each can be a refusal.
+#[derive(Debug, Default)]
+pub struct Answers {
+    /// Tables by name. None: there is no table with the name.
+    pub tables: Vec<(String, Result<Option<TableFacts>, Refusal>)>,
+    /// The names of objects that were asked for.
+    pub names: Vec<String>,
+    /// The objects with these names.
+    pub objects: Option<Result<Vec<FunctionFact>, Refusal>>,
+    /// Merge rules by the function's name.
+    pub rules: Vec<(String, Result<Vec<MergeRule>, Refusal>)>,
+    /// The names of tables that were asked for.
+    pub namesakes_of: Vec<String>,
+    /// The tables with these names. None if a user's cast can run anywhere.
+    pub namesakes: Option<Result<Option<Vec<Namesake>>, Refusal>>,
+    /// Whether a sequence has a cache.
+    pub cached_sequences: Option<Result<bool, Refusal>>,
+}

@@ -1,0 +1,435 @@
+//! Verdicts about a pool's statements. A verdict follows from facts about objects of the catalogue (`hotrow_core::classify`). If facts
+//! are missing or old, one task asks the server, for all statements that wait, on a connection of its own. No client waits for that
+//! but those whose call may be merged.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use hotrow_core::classify::{
+    self, Analysis, Answers, Asked, Candidate, Catalogue, Decision, Facts, Lack, Questions,
+};
+use hotrow_core::limits;
+use hotrow_core::session::{Proof, Statement as _, Verdict};
+use tokio::sync::Notify;
+
+use super::Pool;
+use super::asker::Asker;
+use crate::config::Config;
+use crate::lane::ToLane;
+use crate::lock::Lock;
+use crate::metrics::METRICS;
+use crate::server::database::DatabaseUse;
+use crate::server::held;
+use crate::server::upstream::Error;
+use crate::statements::{CachedVerdict, Statement, VerdictRecord, WhyNot};
+
+/// Rounds of questions about a statement. A fact can lead to the next question: a table to its triggers, a function to the
+/// functions that it calls. More rounds are needed only if the catalogue changes meanwhile.
+const ROUNDS_MAX: usize = 8;
+
+/// What a pool knows of its catalogue, and the statements that wait for more.
+#[derive(Debug)]
+pub(super) struct Judge {
+    /// Facts are as old as the time since then.
+    start: Instant,
+    known: Lock<Catalogue>,
+    wanted: Lock<Vec<Wanted>>,
+    wake: Notify,
+    /// The connection for questions while nothing is asked, with the generation of the database's connections.
+    asker: Lock<Option<(u64, Asker)>>,
+}
+
+/// Something that is to be found out about a statement.
+#[derive(Debug)]
+enum Wanted {
+    Verdict(Arc<Statement>),
+    Proof(Arc<Statement>),
+}
+
+/// What has to be asked before a verdict.
+enum Missing {
+    Facts(Questions),
+    Description,
+}
+
+impl Default for Judge {
+    fn default() -> Self {
+        Judge {
+            start: Instant::now(),
+            known: Lock::default(),
+            wanted: Lock::default(),
+            wake: Notify::new(),
+            asker: Lock::default(),
+        }
+    }
+}
+
+impl Judge {
+    /// Closes the connection for questions.
+    pub(super) fn close(&self) {
+        drop(self.asker.lock().take());
+    }
+
+    /// Now, in this epoch.
+    fn now(&self, epoch: u64) -> Asked {
+        Asked { epoch, at: self.start.elapsed() }
+    }
+
+    /// Puts something on the list of what is to be found out, once. False if the list is full.
+    fn want(&self, is_awaited: &AtomicBool, wanted: Wanted) -> bool {
+        if is_awaited.swap(true, SeqCst) {
+            return true;
+        }
+        let mut list = self.wanted.lock();
+        if list.len() >= limits::JUDGEMENTS_WAITING_MAX {
+            is_awaited.store(false, SeqCst);
+            return false;
+        }
+        list.push(wanted);
+        drop(list);
+        self.wake.notify_one();
+        true
+    }
+
+    /// The next things to be found out. None after this time without any, if the connection is open.
+    async fn next(&self, idle: Duration) -> Option<Vec<Wanted>> {
+        loop {
+            let wanted = std::mem::take(&mut *self.wanted.lock());
+            if !wanted.is_empty() {
+                return Some(wanted);
+            }
+            if self.asker.lock().is_none() {
+                self.wake.notified().await;
+            } else if tokio::time::timeout(idle, self.wake.notified()).await.is_err() {
+                return None;
+            }
+        }
+    }
+}
+
+impl Wanted {
+    /// The question was asked, with or without success.
+    fn done(&self) {
+        match self {
+            Wanted::Verdict(statement) => {
+                statement.awaits_verdict.store(false, SeqCst);
+                statement.judged.notify_waiters();
+            }
+            Wanted::Proof(statement) => statement.awaits_proof.store(false, SeqCst),
+        }
+    }
+}
+
+/// The facts that count, if they may have this age now.
+fn since(now: Asked, age_max: Duration) -> Asked {
+    Asked { at: now.at.saturating_sub(age_max), ..now }
+}
+
+/// Finds out what is wanted, as long as the pool is open.
+pub(super) async fn run(pool: Arc<Pool>) {
+    loop {
+        let Some(wanted) = pool.judge.next(pool.config().catalogue_age).await else {
+            pool.judge.close();
+            continue;
+        };
+        let patience = Duration::from_millis(limits::CONNECT_TIMEOUT_MS);
+        let failure = match tokio::time::timeout(patience, pool.find_out(&wanted)).await {
+            Ok(found) => found.err().map(|error| error.to_string()),
+            Err(_) => Some("the server does not answer".to_owned()),
+        };
+        wanted.iter().for_each(Wanted::done);
+        if let Some(error) = failure {
+            tracing::debug!(error, "the catalogue could not be asked");
+            // What is wanted meanwhile is passed through.
+            tokio::time::sleep(Duration::from_millis(limits::RECONNECT_MAX_MS)).await;
+        }
+    }
+}
+
+impl Pool {
+    /// The verdict about a statement, if there are facts for it. Otherwise the server is asked in time for a later run.
+    pub fn known_verdict(&self, statement: &Arc<Statement>) -> Option<Verdict> {
+        let Analysis::Candidate(candidate) = &statement.analysis else { return Some(Verdict::Pass) };
+        let epoch = self.catalogue_epoch();
+        let age_max = self.config().catalogue_age;
+        let known = match statement.known(epoch, age_max) {
+            CachedVerdict::Fresh(verdict) => return Some(verdict),
+            CachedVerdict::Ageing(verdict) => Some(verdict),
+            CachedVerdict::Missing => {
+                match self.decide(statement, candidate, since(self.judge.now(epoch), age_max)) {
+                    Ok(verdict) => return Some(verdict),
+                    Err(_) => None,
+                }
+            }
+        };
+        self.want_verdict(statement);
+        known
+    }
+
+    /// A verdict is wanted. False if too many are.
+    fn want_verdict(&self, statement: &Arc<Statement>) -> bool {
+        self.judge.want(&statement.awaits_verdict, Wanted::Verdict(statement.clone()))
+    }
+
+    /// The verdict about a statement. If the server has to be asked, this takes as long as it needs, but not too long.
+    pub async fn verdict(&self, statement: &Arc<Statement>) -> Verdict {
+        if self.known_verdict(statement).is_none() && self.want_verdict(statement) {
+            let of_call = Duration::from_millis(limits::CONNECT_TIMEOUT_MS);
+            let patience = if statement.is_call() { of_call } else { self.config().verdict_wait };
+            let _ = tokio::time::timeout(patience, self.judged(Some(statement))).await;
+        }
+        self.known_verdict(statement).unwrap_or(Verdict::Pass)
+    }
+
+    /// Returns when there is a verdict about a statement that has none, or the catalogue could not be asked.
+    pub async fn judged(&self, statement: Option<&Arc<Statement>>) {
+        let Some(statement) = statement else { return std::future::pending().await };
+        let judged = statement.judged.notified();
+        let mut judged = std::pin::pin!(judged);
+        judged.as_mut().enable(); // before the look, so no verdict is missed
+        match self.known_verdict(statement) {
+            Some(_) => {}
+            None if self.want_verdict(statement) => judged.await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The statement that a superseded one is now. If the server has described the earlier one, it is asked to describe this one.
+    pub fn successor(&self, statement: &Statement) -> Arc<Statement> {
+        let successor = self.context.statements.successor(statement);
+        if statement.description.get().is_some() && successor.description.get().is_none() {
+            successor.must_be_described();
+            self.want_verdict(&successor);
+        }
+        successor
+    }
+
+    /// The state that a statement which is passed through is known to leave behind. If this is unknown, the catalogue
+    /// is asked in time for a later run.
+    pub fn proof(&self, statement: &Arc<Statement>) -> Proof {
+        if statement.is_plain {
+            return Proof { is_clean: true, moves_sequence: false };
+        }
+        if let Some(packing) = statement.packing() {
+            return Proof { is_clean: true, moves_sequence: packing.touches_sequence };
+        }
+        let epoch = self.catalogue_epoch();
+        let age_max = self.config().catalogue_age;
+        let known = statement.proof(epoch).filter(|(_, age)| *age < age_max);
+        if let Some((proof, age)) = known
+            && age < age_max / 2
+        {
+            return proof;
+        }
+        match known {
+            Some((proof, _)) => {
+                self.judge.want(&statement.awaits_proof, Wanted::Proof(statement.clone()));
+                proof
+            }
+            None => self.prove(statement, since(self.judge.now(epoch), age_max)).unwrap_or_else(|_| {
+                self.judge.want(&statement.awaits_proof, Wanted::Proof(statement.clone()));
+                Proof::NONE
+            }),
+        }
+    }
+
+    /// Finds out what a statement leaves behind, from facts that count since then.
+    fn prove(&self, statement: &Statement, since: Asked) -> Result<Proof, Missing> {
+        let (proof, asked) = match str::from_utf8(&statement.text).ok().and_then(classify::reach) {
+            None => (Proof::NONE, self.judge.start.elapsed()),
+            Some(reach) => match self.judge.known.lock().proof(&reach, since) {
+                Ok(found) => (found.value, found.asked),
+                Err(Lack { refusal: Some(_), .. }) => (Proof::NONE, self.judge.start.elapsed()),
+                Err(lack) => return Err(Missing::Facts(lack.questions)),
+            },
+        };
+        statement.prove(proof, (since.epoch, self.judge.start + asked));
+        Ok(proof)
+    }
+
+    /// Decides about a statement from facts that count since then.
+    fn decide(
+        &self,
+        statement: &Arc<Statement>,
+        candidate: &Candidate,
+        since: Asked,
+    ) -> Result<Verdict, Missing> {
+        let found = match self.judge.known.lock().facts(candidate, since) {
+            Ok(found) => found,
+            // A role that cannot read the catalogue there (a schema without USAGE) gets the server's own error for its statement.
+            Err(Lack { refusal: Some(refusal), .. }) => {
+                let reason = format!("the server refuses its role's query about it: {}", refusal.message);
+                let (why_not, asked) = (Some(WhyNot { reason, remedy: None }), (since.epoch, Instant::now()));
+                statement.decide(VerdictRecord::new(Verdict::Pass, why_not, 0, asked));
+                return Ok(Verdict::Pass);
+            }
+            Err(lack) => return Err(Missing::Facts(lack.questions)),
+        };
+        let (mut state, mut why_not) = (found.value.state(), None);
+        let verdict = if statement.is_of_another_state(state) {
+            // A prepared statement keeps the types of its parameters. From now on the text is another statement.
+            self.context.statements.supersede(statement);
+            // The statement may have run in a lane under a definition that was not judged, and may have left state there.
+            if statement.packing().is_some() {
+                self.ask_lanes(ToLane::Renew);
+            }
+            state = 0;
+            Verdict::Pass
+        } else {
+            self.rule(statement, candidate, &found.value, &mut why_not)?
+        };
+        let asked = (since.epoch, self.judge.start + found.asked);
+        statement.decide(VerdictRecord::new(verdict.clone(), why_not, state, asked));
+        Ok(verdict)
+    }
+
+    fn rule(
+        &self,
+        statement: &Statement,
+        candidate: &Candidate,
+        facts: &Facts,
+        why_not: &mut Option<WhyNot>,
+    ) -> Result<Verdict, Missing> {
+        let description = statement.description.get();
+        if description.is_none() && (candidate.needs_description() || statement.is_described_next()) {
+            return Err(Missing::Description);
+        }
+        match classify::decide(candidate, facts, &statement.known_types(candidate)) {
+            Decision::Packed(_) if statement.lacks_types() => Err(Missing::Description),
+            Decision::Packed(_) if description.is_some_and(Option::is_none) => {
+                let reason = "the server cannot prepare it with the types of its parameters".to_owned();
+                *why_not = Some(WhyNot { reason, remedy: None });
+                Ok(Verdict::Pass)
+            }
+            Decision::Packed(packing) => Ok(Verdict::Packed(Arc::new(packing))),
+            Decision::Pass { reason, locks, .. } => {
+                tracing::debug!(statement = statement.id, ?reason, "decided: passed through");
+                *why_not = Some(WhyNot::from(&reason));
+                Ok(locks.map_or(Verdict::Pass, |packing| Verdict::Locks(packing.into())))
+            }
+        }
+    }
+
+    /// Finds out what is wanted. Asks for everything that is missing or ages.
+    async fn find_out(self: &Arc<Self>, wanted: &[Wanted]) -> Result<(), held::Error> {
+        let config = self.config().clone();
+        for _ in 0..ROUNDS_MAX {
+            let now = self.judge.now(self.catalogue_epoch());
+            let (questions, undescribed) = self.missing(wanted, since(now, config.catalogue_age / 2));
+            if questions.is_empty() && undescribed.is_empty() {
+                break;
+            }
+            METRICS.catalogue_questions.inc();
+            let answers = self.ask(&questions, &undescribed, &config).await?;
+            self.judge.known.lock().put(answers, now);
+        }
+        for one in wanted {
+            if let Wanted::Verdict(statement) = one
+                && !statement.nodes().is_empty()
+            {
+                let (pool, statement) = (self.clone(), statement.clone());
+                tokio::spawn(async move {
+                    let epoch = pool.catalogue_epoch();
+                    pool.ask_nodes_again(&statement, epoch).await;
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out what the known facts say. Returns the questions about the rest, and the statements that have to be described.
+    fn missing(&self, wanted: &[Wanted], since: Asked) -> (Questions, Vec<Arc<Statement>>) {
+        let (mut questions, mut undescribed) = (Questions::default(), Vec::new());
+        for one in wanted {
+            let (Wanted::Verdict(statement) | Wanted::Proof(statement)) = one;
+            match self.find(one, since) {
+                Ok(()) => {}
+                Err(Missing::Facts(missing)) => questions.add(missing),
+                Err(Missing::Description) => undescribed.push(statement.clone()),
+            }
+        }
+        (questions, undescribed)
+    }
+
+    fn find(&self, wanted: &Wanted, since: Asked) -> Result<(), Missing> {
+        match wanted {
+            Wanted::Proof(statement) => self.prove(statement, since).map(drop),
+            Wanted::Verdict(statement) => match &statement.analysis {
+                Analysis::Candidate(candidate) => match self.decide(statement, candidate, since)? {
+                    Verdict::Packed(_) => Ok(()),
+                    Verdict::Pass | Verdict::Locks(_) => self.prove(statement, since).map(drop),
+                },
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// Asks on the connection for questions. If that was lost while it was not used, another one is opened.
+    async fn ask(
+        &self,
+        questions: &Questions,
+        undescribed: &[Arc<Statement>],
+        config: &Config,
+    ) -> Result<Answers, held::Error> {
+        let mut asking = self.begin_asking(config).await?;
+        let mut answers = asking.asker.learn(questions, undescribed, config).await;
+        if asking.is_kept && answers.as_ref().is_err_and(Error::is_retryable) {
+            asking = self.begin_asking(config).await?;
+            answers = asking.asker.learn(questions, undescribed, config).await;
+        }
+        let answers = answers?;
+        self.end_asking(asking);
+        Ok(answers)
+    }
+
+    /// Takes the connection for questions, or opens one.
+    async fn begin_asking(&self, config: &Config) -> Result<Asking, held::Error> {
+        let Some(database_use) = self.database_state().try_enter() else { return Err(held::Error::Paused) };
+        let kept = self.judge.asker.lock().take();
+        Ok(match kept.filter(|(generation, _)| database_use.may_reuse(*generation)) {
+            Some((generation, asker)) => Asking { asker, generation, is_kept: true, database_use },
+            None => {
+                let asker = Asker::connect(self, config).await?;
+                Asking { asker, generation: database_use.generation(), is_kept: false, database_use }
+            }
+        })
+    }
+
+    fn end_asking(&self, asking: Asking) {
+        if asking.database_use.may_reuse(asking.generation) {
+            *self.judge.asker.lock() = Some((asking.generation, asking.asker));
+        }
+    }
+
+    /// The catalogue's facts about a candidate, asked now.
+    pub async fn facts(&self, candidate: &Candidate) -> Result<Facts, held::Error> {
+        let config = self.config().clone();
+        let mut asking = self.begin_asking(&config).await?;
+        let facts = asking.asker.facts(candidate, &config).await?;
+        self.end_asking(asking);
+        Ok(facts)
+    }
+
+    /// The types of a statement's parameters, as far as the decision about it needs them.
+    pub async fn known_types(
+        &self,
+        statement: &Arc<Statement>,
+        candidate: &Candidate,
+    ) -> Result<Vec<u32>, held::Error> {
+        if candidate.needs_description() && statement.description.get().is_none() {
+            let config = self.config().clone();
+            self.ask(&Questions::default(), std::slice::from_ref(statement), &config).await?;
+        }
+        Ok(statement.known_types(candidate))
+    }
+}
+
+/// The connection for questions while it is used. A pause waits for its end.
+struct Asking {
+    asker: Asker,
+    generation: u64,
+    /// It was open before, and may be lost.
+    is_kept: bool,
+    database_use: DatabaseUse,
+}
