@@ -114,7 +114,7 @@ impl Wanted {
         match self {
             Wanted::Verdict(statement) => {
                 statement.awaits_verdict.store(false, SeqCst);
-                statement.judged.notify_waiters();
+                statement.was_judged.notify_waiters();
             }
             Wanted::Proof(statement) => statement.awaits_proof.store(false, SeqCst),
         }
@@ -177,22 +177,9 @@ impl Pool {
         if self.known_verdict(statement).is_none() && self.want_verdict(statement) {
             let of_call = Duration::from_millis(limits::CONNECT_TIMEOUT_MS);
             let patience = if statement.is_call() { of_call } else { self.config().verdict_wait };
-            let _ = tokio::time::timeout(patience, self.judged(Some(statement))).await;
+            let _ = tokio::time::timeout(patience, statement.judged()).await;
         }
         self.known_verdict(statement).unwrap_or(Verdict::Pass)
-    }
-
-    /// Returns when there is a verdict about a statement that has none, or the catalogue could not be asked.
-    pub async fn judged(&self, statement: Option<&Arc<Statement>>) {
-        let Some(statement) = statement else { return std::future::pending().await };
-        let judged = statement.judged.notified();
-        let mut judged = std::pin::pin!(judged);
-        judged.as_mut().enable(); // before the look, so no verdict is missed
-        match self.known_verdict(statement) {
-            Some(_) => {}
-            None if self.want_verdict(statement) => judged.await,
-            None => std::future::pending().await,
-        }
     }
 
     /// The statement that a superseded one is now. If the server has described the earlier one, it is asked to describe this one.

@@ -1,6 +1,7 @@
 //! Provides what the session needs before it can go on.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use hotrow_core::key::KeyName;
@@ -227,7 +228,14 @@ impl SessionTask {
     }
 
     async fn wait_for_connection(&mut self) {
-        let (pool, undecided) = (self.pool.clone(), self.session.env.undecided.lock().take());
+        let undecided = self.session.env.undecided.lock().take();
+        let undecided = undecided.filter(|statement| statement.awaits_verdict.load(SeqCst)); // else it is an earlier one
+        let judged = async {
+            match &undecided {
+                Some(statement) => statement.judged().await,
+                None => std::future::pending().await,
+            }
+        };
         let taken = tokio::select! {
             biased;
             taken = self.pool.take(self.session.application_name()) => {
@@ -235,7 +243,7 @@ impl SessionTask {
             }
             () = self.control.cancelled_waiting() => Err(cancelled()),
             // The statement is looked at again: a lane may run it without this connection.
-            () = pool.judged(undecided.as_ref()) => {
+            () = judged => {
                 return if self.control.wait_over() { self.refuse_connection(cancelled()).await };
             }
         };

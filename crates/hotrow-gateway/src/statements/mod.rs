@@ -8,7 +8,10 @@ mod tests;
 
 use std::borrow::Cow;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicU32, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -42,7 +45,7 @@ pub struct Statement {
     pub awaits_verdict: AtomicBool,
     pub awaits_proof: AtomicBool,
     /// The catalogue was asked for a verdict, with or without success.
-    pub judged: Notify,
+    pub was_judged: Notify,
     credit: AtomicI32,
     superseded: AtomicBool,
     proof: Lock<Option<(Proof, u64, Instant)>>,
@@ -240,7 +243,7 @@ impl Statement {
             decided: Lock::new(None),
             awaits_verdict: AtomicBool::new(false),
             awaits_proof: AtomicBool::new(false),
-            judged: Notify::new(),
+            was_judged: Notify::new(),
             credit: AtomicI32::new(CREDIT_MAX),
             superseded: AtomicBool::new(false),
             proof: Lock::new(None),
@@ -370,6 +373,16 @@ impl Statement {
     /// its parameters.
     pub fn lacks_types(&self) -> bool {
         self.is_named && !self.is_typed && self.description.get().is_none()
+    }
+
+    /// Returns when it no longer waits for a verdict.
+    pub async fn judged(&self) {
+        let judged = self.was_judged.notified();
+        let mut judged = std::pin::pin!(judged);
+        judged.as_mut().enable(); // before the look, so the end is not missed
+        if self.awaits_verdict.load(SeqCst) {
+            judged.await;
+        }
     }
 
     /// It takes the place of a statement that the server has described: the next verdict needs its description.
