@@ -47,7 +47,9 @@ pub use judge::reach::{Proof, Reach, reach};
 pub use judge::watch::{Watch, end_of_batch};
 pub use judge::whole::decide;
 pub use read::analyse::analyse;
-pub use read::analysis::{Analysis, Boundary, Pass, Step, Switch, SwitchChange, Transaction};
+pub use read::analysis::{
+    Alters, Analysis, Boundary, Pass, Step, Switch, SwitchChange, Transaction, differ_in_tables_only,
+};
 pub use read::candidate::{
     Argument, ArgumentValue, Call, Candidate, Common, Conflict, Equality, InsertParts, Item, Operand, Output,
     Part, Reading, ResultColumn, Verb,

@@ -7,6 +7,7 @@ use hotrow_wire::backend::Problem;
 
 use super::{Answers, Proof, Statement, TakesOver, Verdict};
 use crate::affinity::LaneId;
+use crate::classify::Alters;
 use crate::expect::PreparedStatements;
 use crate::key::{Key, KeyName};
 use crate::normalise::Shape;
@@ -68,8 +69,8 @@ pub trait Environment: Sized {
     fn packs(&self) -> bool;
     /// Whether the server has reported that it is a primary.
     fn is_primary(&self) -> bool;
-    /// The catalogue may have changed.
-    fn catalogue_changed(&self);
+    /// The catalogue may have changed in this way.
+    fn catalogue_changed(&self, alters: Alters);
     /// The connections to databases that no client uses are closed, because they would be in the way of the statement that the
     /// server gets next.
     fn leave_unused_databases(&self);

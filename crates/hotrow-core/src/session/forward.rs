@@ -60,7 +60,6 @@ impl<E: Environment> Session<E> {
                 (holding.unproven, holding.may_unlock) = (true, true);
                 holding.held.set_moved_sequence();
                 holding.ran = Ran::Other;
-                self.changes_catalogue = true;
                 self.output().extend_from_slice(frame.bytes);
                 self.expected.sent(Message::FunctionCall);
             }
@@ -202,7 +201,7 @@ impl<E: Environment> Session<E> {
             holding.held.set_moved_sequence();
         }
         if let Analysis::Pass(pass) = &statement.analysis {
-            self.changes_catalogue |= pass.ddl;
+            self.alters = self.alters.max(pass.alters);
             if pass.of_database {
                 self.env.leave_unused_databases();
             }

@@ -72,7 +72,7 @@ use turns::Places;
 pub use waiting_call::{CallEnd, CallEvent, CallTimer, cancelled};
 
 use crate::affinity::LaneId;
-use crate::classify::Effect;
+use crate::classify::{Alters, Effect};
 use crate::expect::Expected;
 use crate::lane::LaneKind;
 use crate::limits;
@@ -125,8 +125,8 @@ pub struct Session<E: Environment> {
     listening: Listening,
     /// The unit that runs on a connection of its own, before all later ones.
     alone: Option<Alone<E::Envelope>>,
-    /// A statement ran that can change the catalogue, in a transaction whose end is not known yet.
-    changes_catalogue: bool,
+    /// What the statements of a transaction whose end is not known yet can change in the catalogue.
+    alters: Alters,
     /// The client's own settings `hotrow.pack` and `hotrow.reads`.
     switches: Switches,
     reads: Reads,
@@ -199,7 +199,7 @@ impl<E: Environment> Session<E> {
             sequences: Sequences::Untouched,
             listening: Listening::default(),
             alone: None,
-            changes_catalogue: false,
+            alters: Alters::Nothing,
             switches: Switches::new(at_start),
             reads: Reads::default(),
             lane: None,

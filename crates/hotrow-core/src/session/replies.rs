@@ -6,6 +6,7 @@ use hotrow_wire::{Frame, HEADER_BYTES, frontend, put_frame, split};
 
 use super::ran::Ran;
 use super::{Connection, Environment, OWN_NAMES, Resolved, Session, SessionEnd, statement_name};
+use crate::classify::Alters;
 use crate::expect::Reply;
 use crate::limits;
 use crate::settings::Reading;
@@ -191,9 +192,11 @@ impl<E: Environment> Session<E> {
             return Ok(Passing::Swallowed);
         }
         // Earlier facts of the catalogue are dropped before the client learns that its change is complete.
-        if self.changes_catalogue && matches!(frame.tag, tag::COMMAND_COMPLETE | tag::READY) {
-            self.env.catalogue_changed();
-            self.changes_catalogue = frame.tag != tag::READY || self.held().status != Status::Idle;
+        if self.alters > Alters::Nothing && matches!(frame.tag, tag::COMMAND_COMPLETE | tag::READY) {
+            self.env.catalogue_changed(self.alters);
+            if frame.tag == tag::READY && self.held().status == Status::Idle {
+                self.alters = Alters::Nothing;
+            }
         }
         if frame.tag == tag::READY
             && let Some(passing) = self.end_unit(lost_name)

@@ -25,6 +25,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use hotrow_core::classify::Alters;
 use hotrow_core::lane::{Action, Batch, Event, Failure, Lane, LaneKind, Refusal, Times, Unit};
 use hotrow_core::session::{RunOutcome, Statement as _};
 use hotrow_wire::backend::Problem;
@@ -310,7 +311,7 @@ impl Task {
                             lane = self.index,
                             "a table has changed: its statements are judged again"
                         );
-                        self.context.database.catalogue_changed();
+                        self.context.database.catalogue_changed(Alters::Anything);
                         // A rollback does not undo locks and settings of a new trigger.
                         self.renew();
                         Failure::Error

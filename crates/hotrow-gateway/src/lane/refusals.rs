@@ -1,5 +1,6 @@
 //! Errors of the gateway for units that a lane refuses: their texts, metrics and log lines.
 
+use hotrow_core::classify::Alters;
 use hotrow_core::lane::{Refusal, Unit};
 use hotrow_wire::backend::Problem;
 
@@ -27,7 +28,7 @@ impl Task {
                      set citus_lanes = false until the placement of the shards is understood"
                 );
                 // The statements are judged again, with the placement as it is now.
-                self.context.database.catalogue_changed();
+                self.context.database.catalogue_changed(Alters::Anything);
             }
             _ => METRICS.refusals.add(reason(refusal), units as u64),
         }

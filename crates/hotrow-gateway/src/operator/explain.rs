@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotrow_core::classify::{self, Analysis, Boundary, Decision, Pass, Piece, Reason};
+use hotrow_core::classify::{self, Alters, Analysis, Boundary, Decision, Pass, Piece, Reason};
 use hotrow_core::key::KeySource;
 use hotrow_core::lane::LaneKind;
 use hotrow_core::limits;
@@ -235,7 +235,7 @@ impl Ruling {
 
 /// Whether later statements of the text may depend on its result, which the server does not know yet.
 fn changes_catalogue(statement: &Explained) -> bool {
-    matches!(&statement.analysis, Analysis::Pass(pass) if pass.ddl)
+    matches!(&statement.analysis, Analysis::Pass(pass) if pass.alters > Alters::Nothing)
 }
 
 /// Several statements that could not be taken apart: the server parses one at a time.

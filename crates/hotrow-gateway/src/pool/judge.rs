@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use hotrow_core::classify::{
     self, Analysis, Answers, Asked, Candidate, Catalogue, Decision, Facts, Lack, Questions,
 };
+use hotrow_core::lane::LaneKind;
 use hotrow_core::limits;
 use hotrow_core::session::{Proof, Statement as _, Verdict};
 use tokio::sync::Notify;
@@ -159,7 +160,10 @@ impl Pool {
             CachedVerdict::Missing => {
                 match self.decide(statement, candidate, since(self.judge.now(epoch), age_max)) {
                     Ok(verdict) => return Some(verdict),
-                    Err(_) => None,
+                    // It is right to pass a statement through, also if the reason is gone.
+                    Err(_) => statement.last_verdict().filter(|last| {
+                        !matches!(last, Verdict::Packed(_)) && self.config().verdict_wait.is_zero()
+                    }),
                 }
             }
         };
@@ -267,7 +271,11 @@ impl Pool {
             self.rule(statement, candidate, &found.value, &mut why_not)?
         };
         let asked = (since.epoch, self.judge.start + found.asked);
-        statement.decide(VerdictRecord::new(verdict.clone(), why_not, state, asked));
+        let is_checked = self.config().verdict_wait.is_zero()
+            && matches!(&verdict, Verdict::Packed(packing) if packing.kind == LaneKind::Write && !packing.touches_sequence)
+            && candidate.relies_on_tables_only(&found.value);
+        let record = VerdictRecord::new(verdict.clone(), why_not, state, asked);
+        statement.decide(record.checked(is_checked));
         Ok(verdict)
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hotrow_core::admission::{self, ServerSettings};
+use hotrow_core::classify::{Alters, differ_in_tables_only};
 use hotrow_core::limits;
 
 use crate::pool::Pool;
@@ -62,7 +63,8 @@ impl Pool {
     /// No connection is made during a pause. Connections that are made later show whether the user can log in.
     fn is_due(&self) -> bool {
         let (at, epoch) = self.last_log_in();
-        admission::is_due(at.elapsed(), epoch != self.catalogue_epoch()) && !self.database_state().is_paused()
+        admission::is_due(at.elapsed(), !differ_in_tables_only(epoch, self.catalogue_epoch()))
+            && !self.database_state().is_paused()
     }
 
     fn last_log_in(&self) -> (Instant, u64) {
@@ -93,7 +95,7 @@ impl Pool {
                 self.context.stop_packing();
             }
             self.database_state().retire_connections();
-            self.catalogue_changed();
+            self.catalogue_changed(Alters::Anything);
             self.close_idle();
             // New units wait for the lanes' new connections.
             drop(self.renew());

@@ -22,7 +22,7 @@ use std::time::Instant;
 use hotrow_auth::Credential;
 use hotrow_core::admission::{ServerSettings, ToldSettings};
 use hotrow_core::affinity::LaneId;
-use hotrow_core::classify::Analysis;
+use hotrow_core::classify::{Alters, Analysis};
 use hotrow_core::lane::Unit;
 use hotrow_core::limits;
 use hotrow_core::session::{Statement as _, Verdict};
@@ -203,7 +203,7 @@ impl Pool {
         self.nodes.all().iter().for_each(|node| node.set_config(&config));
         self.replicas.set_config(&config);
         self.context.set_config(config);
-        self.catalogue_changed();
+        self.catalogue_changed(Alters::Anything);
     }
 
     /// The server's settings when it was last asked.
@@ -413,8 +413,8 @@ impl Pool {
     }
 
     /// The catalogue of the database may have changed: no pool of the database uses earlier facts any more.
-    pub fn catalogue_changed(&self) {
-        self.database_state().catalogue_changed();
+    pub fn catalogue_changed(&self, alters: Alters) {
+        self.database_state().catalogue_changed(alters);
     }
 
     /// The epoch of the catalogue: how often it may have changed.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
+use hotrow_core::classify::Alters;
 use tokio::sync::Notify;
 
 use crate::server::rows::Rows;
@@ -61,9 +62,9 @@ impl DatabaseState {
         self.generation.fetch_add(1, SeqCst);
     }
 
-    /// Notes that the catalogue may have changed.
-    pub fn catalogue_changed(&self) {
-        self.catalogue.fetch_add(1, SeqCst);
+    /// Notes that the catalogue may have changed in this way.
+    pub fn catalogue_changed(&self, alters: Alters) {
+        self.catalogue.fetch_add(alters.step(), SeqCst);
     }
 
     /// The epoch of the catalogue: how often it may have changed.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use hotrow_core::admission::ToldSettings;
 use hotrow_core::affinity::LaneId;
+use hotrow_core::classify::Alters;
 use hotrow_core::expect::PreparedStatements;
 use hotrow_core::key::{Key, KeyName};
 use hotrow_core::normalise::Shape;
@@ -133,8 +134,8 @@ impl session::Environment for Environment {
         self.directory.leave_unused_databases();
     }
 
-    fn catalogue_changed(&self) {
-        self.pool.catalogue_changed();
+    fn catalogue_changed(&self, alters: Alters) {
+        self.pool.catalogue_changed(alters);
     }
 
     fn envelope(&self, unit: Packed) -> Envelope {

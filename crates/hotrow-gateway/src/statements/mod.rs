@@ -16,7 +16,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use hotrow_core::classify::{self, Analysis, Candidate, LockStatement, Merging, Pass, Reason, Watch};
+use hotrow_core::classify::{
+    self, Analysis, Candidate, LockStatement, Merging, Pass, Reason, Watch, differ_in_tables_only,
+};
 use hotrow_core::limits;
 use hotrow_core::normalise::{self, Shape};
 use hotrow_core::session::{
@@ -73,12 +75,20 @@ pub struct VerdictRecord {
     epoch: u64,
     /// When the oldest fact was asked for that it relies on.
     at: Instant,
+    /// It relies on nothing but its tables, and each batch checks these.
+    is_checked: bool,
 }
 
 impl VerdictRecord {
     /// A verdict from facts that were asked at this time, in this epoch of the catalogue.
     pub fn new(verdict: Verdict, why_not: Option<WhyNot>, state: u64, (epoch, at): (u64, Instant)) -> Self {
-        VerdictRecord { verdict, why_not, state, epoch, at }
+        VerdictRecord { verdict, why_not, state, epoch, at, is_checked: false }
+    }
+
+    /// The same if its batches check everything that it relies on.
+    #[must_use]
+    pub fn checked(self, is_checked: bool) -> Self {
+        VerdictRecord { is_checked, ..self }
     }
 }
 
@@ -280,6 +290,15 @@ impl Statement {
     /// The same for a caller that knows the time.
     pub fn known_at(&self, now: Instant, epoch: u64, age_max: Duration) -> CachedVerdict {
         match &*self.decided.lock() {
+            // The batch that runs it next checks its tables, and a batch under another definition is rolled back.
+            Some(decided)
+                if decided.is_checked
+                    && decided.epoch != epoch
+                    && differ_in_tables_only(decided.epoch, epoch)
+                    && now.saturating_duration_since(decided.at) < age_max =>
+            {
+                CachedVerdict::Ageing(decided.verdict.clone())
+            }
             Some(decided) if decided.epoch == epoch => {
                 let age = now.saturating_duration_since(decided.at);
                 if age >= age_max {

@@ -7,7 +7,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use crate::classify::effects::side_effects::{SideEffects, side_effects, starts_query};
-use crate::classify::read::analysis::{Analysis, Pass, Step};
+use crate::classify::read::analysis::{Alters, Analysis, Pass, Step};
 use crate::classify::read::candidate::Candidate;
 use crate::classify::read::{commands, common, insert, point};
 use crate::classify::reason::Reason;
@@ -54,7 +54,7 @@ fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
         if starts_query(tokens) {
             let SideEffects { effect, creates } = side_effects(tokens);
             union.effect = union.effect.union(effect);
-            union.ddl |= creates;
+            union.alters = union.alters.max(created(creates));
             has_others = true;
             continue;
         }
@@ -71,7 +71,7 @@ fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
                 }
                 union.steps.extend(pass.steps);
                 union.effect = union.effect.union(pass.effect);
-                union.ddl |= pass.ddl;
+                union.alters = union.alters.max(pass.alters);
                 union.leaves_open = pass.leaves_open.or(union.leaves_open);
                 has_others |= pass.sets.is_empty();
                 union.sets.extend(pass.sets);
@@ -123,7 +123,13 @@ fn calls_settings(tokens: &[Token], function: &str) -> Analysis {
 fn pass(tokens: &[Token], reason: Reason) -> Analysis {
     let SideEffects { effect, creates } = side_effects(tokens);
     let unclear = matches!(reason, Reason::NotUnderstood(_));
-    Analysis::Pass(Pass { effect, ddl: creates || unclear, ..Pass::harmless(reason) })
+    let alters = if unclear { Alters::Anything } else { created(creates) };
+    Analysis::Pass(Pass { effect, alters, ..Pass::harmless(reason) })
+}
+
+/// What a query changes in the catalogue if it creates a table, by INTO.
+fn created(creates: bool) -> Alters {
+    if creates { Alters::Tables } else { Alters::Nothing }
 }
 
 fn candidate(tokens: &[Token]) -> Result<Candidate, Reason> {

@@ -113,6 +113,37 @@ impl Step {
     }
 }
 
+/// What a command can change in the catalogue, as far as it concerns the statements of other sessions. The code that a query calls
+/// does not count.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Alters {
+    /// Nothing on which verdicts depend: objects of its own session, privileges that the server checks each time, rows.
+    #[default]
+    Nothing,
+    /// Tables, and what belongs to them: indexes, triggers, policies, views. Each batch checks its tables.
+    Tables,
+    /// Anything.
+    Anything,
+}
+
+impl Alters {
+    /// The step of the catalogue's epoch. The upper half of an epoch counts changes of anything.
+    pub fn step(self) -> u64 {
+        match self {
+            Alters::Nothing => 0,
+            Alters::Tables => 1,
+            Alters::Anything => ANYTHING,
+        }
+    }
+}
+
+const ANYTHING: u64 = 1 << 32;
+
+/// Whether nothing but tables can have changed between these epochs of the catalogue.
+pub fn differ_in_tables_only(one: u64, other: u64) -> bool {
+    one / ANYTHING == other / ANYTHING
+}
+
 /// A statement that is passed through.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pass {
@@ -123,8 +154,8 @@ pub struct Pass {
     /// The effects that it removes if it succeeds outside a transaction block. They are removed before
     /// `effect` is applied.
     pub clears: Effect,
-    /// It can change the catalogue. Cached facts of the catalogue must be dropped.
-    pub ddl: bool,
+    /// What it can change in the catalogue.
+    pub alters: Alters,
     /// CREATE, ALTER or DROP DATABASE. The server may refuse it while other sessions use the database.
     pub of_database: bool,
     /// It begins or commits a transaction of the kind that lanes run.
@@ -191,7 +222,7 @@ impl Pass {
             reason,
             effect: Effect::NONE,
             clears: Effect::NONE,
-            ddl: false,
+            alters: Alters::Nothing,
             of_database: false,
             boundary: None,
             transaction: None,
@@ -203,7 +234,7 @@ impl Pass {
     }
 
     pub(crate) fn unknown(reason: Reason) -> Self {
-        Self { effect: Effect::UNKNOWN, ddl: true, ..Self::harmless(reason) }
+        Self { effect: Effect::UNKNOWN, alters: Alters::Anything, ..Self::harmless(reason) }
     }
 }
 

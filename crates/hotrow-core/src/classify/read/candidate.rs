@@ -2,7 +2,7 @@
 //! `decision`.
 
 use crate::classify::effects::effect::Effect;
-use crate::classify::facts::{Column, TableFacts};
+use crate::classify::facts::{Column, Facts, TableFacts};
 use crate::classify::known::functions;
 use crate::classify::text::names::{FunctionName, TableName};
 
@@ -184,6 +184,19 @@ impl Candidate {
         let arguments = self.call.iter().flat_map(|call| &call.arguments);
         let is_computed = |argument: &Argument| matches!(argument.value, ArgumentValue::Computed(_));
         !self.with.is_empty() || arguments.into_iter().any(is_computed)
+    }
+
+    /// Whether the verdict follows from the table that each part names, and from objects of other kinds that no change of a table can
+    /// bring in: no name in it can mean a new table's type or a sequence.
+    pub fn relies_on_tables_only(&self, facts: &Facts) -> bool {
+        let parts = self.parts().zip(facts.with.iter().chain([facts]));
+        parts.into_iter().all(|(part, facts)| {
+            let is_plain = |table: &TableFacts| {
+                table.views.is_empty() && table.triggers.is_empty() && table.expressions.is_empty()
+            };
+            let names_no_type = part.casts.is_empty() && part.objects.is_empty();
+            names_no_type && part.call.is_none() && facts.table.as_ref().is_some_and(is_plain)
+        })
     }
 
     /// It uses a value of a sequence that it names.

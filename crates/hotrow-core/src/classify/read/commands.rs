@@ -5,8 +5,9 @@ use sqlparser::tokenizer::Token;
 
 use crate::classify::effects::effect::Effect;
 use crate::classify::effects::side_effects::effect_of_query;
+use crate::classify::read::alters::{alters, of_block};
 use crate::classify::read::analysis::{
-    Analysis, Boundary, Pass, Step, Transaction, clears, leaves, resets_all,
+    Alters, Analysis, Boundary, Pass, Step, Transaction, clears, leaves, resets_all,
 };
 use crate::classify::read::settings::{reset, set, show};
 use crate::classify::reason::Reason;
@@ -59,11 +60,19 @@ pub(crate) fn command(tokens: &[Token]) -> Analysis {
         "copy" => Analysis::Pass(copy(cursor)),
         "explain" => Analysis::Pass(explain(cursor)),
         "create" => Analysis::Pass(create(cursor)),
-        "alter" | "drop" | "grant" | "revoke" | "comment" | "security" | "reassign" | "import"
-        | "truncate" | "refresh" | "cluster" | "reindex" => Analysis::Pass(ddl(name, cursor)),
+        "alter" | "drop" | "grant" | "revoke" | "security" | "reassign" | "import" => {
+            Analysis::Pass(ddl(name, &word, cursor))
+        }
+        "comment" | "truncate" | "refresh" | "cluster" | "reindex" => {
+            let effect = mentions_temporary(cursor);
+            Analysis::Pass(Pass { effect, ..Pass::harmless(Reason::Utility(name)) })
+        }
         "vacuum" | "analyze" | "analyse" | "checkpoint" | "lock" => {
             Analysis::Pass(Pass::harmless(Reason::Utility(name)))
         }
+        // It runs a query that was prepared in SQL, and such a query changes no definition.
+        "execute" => Analysis::Pass(Pass { alters: Alters::Nothing, ..Pass::unknown(Reason::Utility(name)) }),
+        "do" => Analysis::Pass(Pass { alters: of_block(cursor), ..Pass::unknown(Reason::Utility(name)) }),
         _ => Analysis::Pass(Pass::unknown(Reason::Utility(name))),
     }
 }
@@ -288,7 +297,7 @@ fn create(mut cursor: Cursor<'_>) -> Pass {
     let temporary = kind.take(&["temp", "temporary"]);
     kind.take(&["unlogged", "materialized", "recursive"]);
     let runs_a_query = kind.take(&["table"]) || cursor.mentions(&["materialized"]);
-    let mut pass = ddl("CREATE".to_owned(), cursor);
+    let mut pass = ddl("CREATE".to_owned(), "create", cursor);
     pass.effect.temporary |= temporary;
     if runs_a_query && cursor.skip_to(&["as"]) {
         cursor.advance();
@@ -299,11 +308,11 @@ fn create(mut cursor: Cursor<'_>) -> Pass {
     pass
 }
 
-fn ddl(name: String, cursor: Cursor<'_>) -> Pass {
+fn ddl(name: String, word: &str, cursor: Cursor<'_>) -> Pass {
     let of_database = cursor.peek_word().as_deref() == Some("database");
     Pass {
         effect: mentions_temporary(cursor),
-        ddl: true,
+        alters: alters(word, cursor),
         of_database,
         ..Pass::harmless(Reason::Utility(name))
     }

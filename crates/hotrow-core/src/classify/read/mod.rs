@@ -1,6 +1,7 @@
 //! Reads the text of a statement: a candidate for packing, a command, or a statement that is passed through
 //! with a reason. It does not query the catalogue.
 
+pub(crate) mod alters;
 pub(crate) mod analyse;
 pub(crate) mod analysis;
 pub(crate) mod builder;

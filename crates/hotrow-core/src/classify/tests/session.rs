@@ -223,33 +223,71 @@ fn effects_that_statements_remove() {
 }
 
 #[test]
-fn statements_that_can_change_the_catalogue() {
+fn what_a_statement_can_change_in_the_catalogue() {
+    for sql in [
+        "create function f() returns int language sql return 1",
+        "create schema s",
+        "create type e as enum ('a')",
+        "alter role u set search_path = s",
+        "drop table t cascade",
+        "drop function f",
+        "grant usage on schema s to u",
+        "grant execute on function f to u",
+        "grant all on all functions in schema s to u",
+        "grant parent to u",
+        "revoke all on procedure p from u",
+        "do $$ begin execute 'drop table t'; end $$",
+        "do $$ begin create table t (a int); end $$",
+        "do $$ begin end $$ language plpython3u",
+        "do language plpython3u $$ pass $$",
+        "do 'unreadable',",
+        "call p()",
+        "not a statement",
+        "select 1; drop function f",
+    ] {
+        assert_eq!(pass(sql).alters, Alters::Anything, "{sql}");
+    }
     for sql in [
         "create table t (a int)",
+        "create unlogged table t (a int)",
         "alter table t add b int",
-        "drop table t",
-        "grant select on t to u",
-        "create index concurrently i on t (a)",
-        "comment on table t is 'x'",
-        "truncate t",
-        "do $$ begin end $$",
+        "drop table if exists t",
+        "create unique index concurrently i on t (a)",
+        "create or replace view v as select 1",
+        "create materialized view v as select 1",
+        "create trigger g before update on t execute function f()",
+        "drop policy p on t",
+        "create temp table t () inherits (u)",
+        "create temp view v as select 1",
         "select * into x from t",
-        "not a statement",
-        "select 1; drop table t",
+        "truncate t; drop table t",
     ] {
-        assert!(pass(sql).ddl, "{sql}");
+        assert_eq!(pass(sql).alters, Alters::Tables, "{sql}");
     }
     for sql in [
         "begin",
         "set a = 1",
         "select * from t",
         "select * from t for no key update of t",
-        "select * from t for key share",
         "copy t from stdin",
         "vacuum t",
         "explain select 1",
+        "create temp table t (a int) on commit drop",
+        "create local temporary table t as select 1",
+        "truncate t",
+        "comment on table t is 'x'",
+        "grant select on t to u",
+        "grant select (a), update on table t to u",
+        "revoke all on all tables in schema s from u",
+        "grant connect on database d to u",
+        "reindex table t",
+        "refresh materialized view v",
+        "execute p(1)",
+        "do $$ begin perform 1; end $$",
+        "do $$ declare a int; begin select 1 into a; update t set b = a; end $$ language plpgsql",
+        "do language plpgsql $$ begin null; end $$",
     ] {
-        assert!(!pass(sql).ddl, "{sql}");
+        assert_eq!(pass(sql).alters, Alters::Nothing, "{sql}");
     }
 }
 

@@ -417,7 +417,7 @@ impl Environment for SimEnvironment {
         true
     }
 
-    fn catalogue_changed(&self) {
+    fn catalogue_changed(&self, _: classify::Alters) {
         for statement in self.shared.statements.borrow().values() {
             *statement.verdict.lock().unwrap() = None;
         }
