@@ -1,7 +1,6 @@
 //! Provides what the session needs before it can go on.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use hotrow_core::key::KeyName;
@@ -229,7 +228,7 @@ impl SessionTask {
 
     async fn wait_for_connection(&mut self) {
         let undecided = self.session.env.undecided.lock().take();
-        let undecided = undecided.filter(|statement| statement.awaits_verdict.load(SeqCst)); // else it is an earlier one
+        // If it was judged meanwhile, or is the statement of an earlier message, `judged` returns at once, and only this time.
         let judged = async {
             match &undecided {
                 Some(statement) => statement.judged().await,
@@ -238,14 +237,14 @@ impl SessionTask {
         };
         let taken = tokio::select! {
             biased;
-            taken = self.pool.take(self.session.application_name()) => {
-                taken.map_err(|error| no_connection(&error, false))
-            }
-            () = self.control.cancelled_waiting() => Err(cancelled()),
             // The statement is looked at again: a lane may run it without this connection.
             () = judged => {
                 return if self.control.wait_over() { self.refuse_connection(cancelled()).await };
             }
+            taken = self.pool.take(self.session.application_name()) => {
+                taken.map_err(|error| no_connection(&error, false))
+            }
+            () = self.control.cancelled_waiting() => Err(cancelled()),
         };
         match taken {
             Ok(held) => self.acquired(held).await,

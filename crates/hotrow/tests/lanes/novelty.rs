@@ -1,0 +1,171 @@
+//! Statements whose texts are new all the time, and commands of other clients that change nothing for them. Here a statement does not
+//! wait for its verdict, as by default.
+
+use hotrow_testkit::raw::{self, Raw, tags};
+use hotrow_testkit::{Gateway, connect, new_schema, until, value};
+use tokio_postgres::Client;
+
+const NO_WAIT: [&str; 2] = ["--verdict-wait-ms", "0"];
+
+/// A gateway, a client of it in a schema with a table, and a direct client there.
+struct Stage {
+    gateway: Gateway,
+    schema: String,
+    client: Client,
+    direct: Client,
+}
+
+impl Stage {
+    async fn new(options: &[&str]) -> Self {
+        let (schema, direct) = new_schema().await;
+        direct
+            .batch_execute(
+                "create table t (id int primary key, n int, note text); insert into t values (1, 0, '')",
+            )
+            .await
+            .unwrap();
+        let gateway = Gateway::start(&[&NO_WAIT, options].concat());
+        let client = connect(&gateway.config_in(&schema)).await;
+        Stage { gateway, schema, client, direct }
+    }
+
+    async fn raw(&self) -> Raw {
+        let path = format!("-c search_path={}", self.schema);
+        Raw::log_in(
+            self.gateway.port(),
+            &[("user", "postgres"), ("database", "postgres"), ("options", &path)],
+        )
+        .await
+    }
+
+    /// Runs a statement until it is packed.
+    async fn warm_up(&self, sql: &str) {
+        let packed = self.gateway.metric("packed_units_total");
+        until("the statement is packed", || async {
+            self.client.simple_query(sql).await.unwrap();
+            self.gateway.metric("packed_units_total") > packed
+        })
+        .await;
+    }
+
+    fn questions(&self) -> u64 {
+        self.gateway.metric("catalogue_questions_total")
+    }
+}
+
+/// An extended query of one statement.
+fn extended(text: &str, values: &[Option<&str>]) -> Vec<u8> {
+    [raw::parse("", text), raw::bind("", "", values), raw::execute("", 0), raw::sync()].concat()
+}
+
+#[tokio::test]
+async fn a_comment_of_its_own_in_each_statement_is_not_part_of_the_statement() {
+    let stage = Stage::new(&[]).await;
+    let mut client = stage.raw().await;
+    let update = "update t set n = n + 1 where id = $1";
+    while stage.gateway.metric("packed_units_total") < 5 {
+        client.send(&extended(update, &[Some("1")])).await;
+        assert_eq!(tags(&client.until_ready(1).await), "12CZ");
+    }
+    let before = (stage.questions(), stage.gateway.metric("packed_units_total"));
+    for number in 0..200 {
+        client.send(&extended(&format!("/* {number} */ {update} -- trace {number}"), &[Some("1")])).await;
+        assert_eq!(tags(&client.until_ready(1).await), "12CZ");
+    }
+    assert_eq!(stage.gateway.metric("packed_units_total"), before.1 + 200);
+    // The facts may have aged meanwhile.
+    assert!(stage.questions() <= before.0 + 20, "{} of {}", stage.questions(), before.0);
+}
+
+#[tokio::test]
+async fn the_server_gets_the_comments_of_a_statement_that_is_passed_through() {
+    let stage = Stage::new(&[]).await;
+    let mut client = stage.raw().await;
+    for comment in ["one", "two"] {
+        let text = format!(
+            "select count(*) from pg_stat_activity where query like '%trace=' || $1 || '%' /* trace={comment} */"
+        );
+        client.send(&extended(&text, &[Some(comment)])).await;
+        let answer = client.until_ready(1).await;
+        assert_eq!(answer[2].values()[0].as_deref(), Some(&b"1"[..]), "{comment}");
+    }
+}
+
+#[tokio::test]
+async fn constants_in_functions_and_types_ask_nothing_anew() {
+    let stage = Stage::new(&[]).await;
+    let shapes: [fn(u32) -> String; 4] = [
+        |n| format!("update t set note = nullif('a{n}', '') where id = 1"),
+        |n| format!("update t set note = (now() + interval '{n} seconds')::text where id = 1"),
+        |n| format!("update t set note = concat_ws('-', 'b{n}', format('%s', 'c{n}')) where id = 1"),
+        |n| format!("update t set note = substring('d{n}', 1, {n}) where id = 1"),
+    ];
+    for shape in shapes {
+        stage.warm_up(&shape(1_000)).await;
+        let before = (stage.questions(), stage.gateway.metric("packed_units_total"));
+        for number in 1..=100 {
+            stage.client.simple_query(&shape(number)).await.unwrap();
+        }
+        let packed = stage.gateway.metric("packed_units_total") - before.1;
+        assert!(packed >= 90, "{packed} of 100 are packed: {}", shape(1));
+        assert!(stage.questions() <= before.0 + 20, "{}: {}", shape(1), stage.questions() - before.0);
+    }
+    let note = value(&stage.direct, "select note from t where id = 1").await;
+    assert_eq!(note, "d100");
+}
+
+#[tokio::test]
+async fn commands_that_change_nothing_for_a_statement_are_not_followed_by_questions() {
+    const UPDATE: &str = "update t set n = n + 1 where id = 1";
+    let stage = Stage::new(&["--catalogue-age-ms", "600000"]).await;
+    let other = connect(&stage.gateway.config_in(&stage.schema)).await;
+    stage.warm_up(UPDATE).await;
+    stage.direct.batch_execute("create table other (a int)").await.unwrap();
+    // The first run of each command may ask what state it leaves.
+    let commands = [
+        "begin; create temp table x (a int) on commit drop; commit",
+        "do $$ begin perform 1; end $$",
+        "truncate other",
+        "comment on table other is 'x'",
+        "grant select on other to public",
+        "analyze other",
+    ];
+    for round in 0..20 {
+        let before = (stage.questions(), stage.gateway.metric("packed_units_total"));
+        for command in commands {
+            other.batch_execute(command).await.unwrap();
+            stage.client.simple_query(UPDATE).await.unwrap();
+        }
+        let packed = stage.gateway.metric("packed_units_total") - before.1;
+        assert_eq!(packed, commands.len() as u64, "in round {round}");
+        assert!(round == 0 || stage.questions() == before.0, "questions in round {round}");
+    }
+    // A command that can change what a name means.
+    let before = stage.questions();
+    other.batch_execute("create function harmless() returns int language sql as 'select 1'").await.unwrap();
+    stage.warm_up(UPDATE).await;
+    assert!(stage.questions() > before);
+}
+
+#[tokio::test]
+async fn a_statement_is_packed_although_other_clients_have_all_connections() {
+    const UPDATE: &str = "update t set n = n + 1 where id = 1";
+    let stage =
+        Stage::new(&["--held-connections-max", "2", "--held-wait-ms", "600000", "--catalogue-age-ms", "50"])
+            .await;
+    let mut holders = Vec::new();
+    for _ in 0..2 {
+        let holder = connect(&stage.gateway.config_in(&stage.schema)).await;
+        holder.batch_execute("begin; select 1").await.unwrap();
+        holders.push(holder);
+    }
+    // The first run needs a connection, until there is a verdict. Later verdicts age and are made again.
+    for _ in 0..20 {
+        stage.client.simple_query(UPDATE).await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await; // the age of facts is a time
+    }
+    assert_eq!(value(&stage.direct, "select n from t where id = 1").await, "20");
+    assert_eq!(stage.gateway.metric("packed_units_total"), 20);
+    holders[0].batch_execute("rollback").await.unwrap();
+    drop(holders);
+}
