@@ -357,6 +357,11 @@ pub const MARK_WAIT_MS: u64 = 100;
 /// The same time if a commit is in doubt. The backend notices the lost connection only after it has run
 /// everything that it received.
 pub const MARK_IN_DOUBT_WAIT_MS: u64 = 1_000;
+/// Bound of the transaction IDs of one connection, for recognising the values that it can have set its mark to.
+pub const MARK_ID_MAX: u64 = 1 << 48;
+/// IDs from that of a commit in doubt to that of the batch that followed it on the same connection. If other
+/// transactions took more IDs in between, the mark does not prove the commit.
+pub const MARK_IDS_AHEAD_MAX: u64 = 1 << 20;
 /// Transaction IDs that the gateway checks if a batch's ID did not arrive. With more candidates the outcome
 /// is unknown.
 pub const DOUBT_IDS_MAX: u64 = 1_000;

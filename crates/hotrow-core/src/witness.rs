@@ -17,19 +17,38 @@
 //!   the new life. If no ID in this range is committed, the batch is not committed either, regardless of the
 //!   number of lives in between.
 //!
-//! A mark closes the gap. It is a sequence that one connection of one lane writes: each batch sets it to the
-//! transaction's ID after all its other writes. A sequence is not rolled back, and recovery keeps its record
-//! if and only if it keeps the log up to there. A later connection gets the same mark only after the earlier
-//! connection's backend has ended. Therefore:
+//! A mark closes the gap. It is a sequence in which one connection of one lane records its batches: each batch sets
+//! it to the connection's secret number plus the transaction's ID, after all its other writes and before its
+//! commit. A later connection gets the same mark only after the earlier connection's backend has ended on the
+//! server that it asks. A sequence is not rolled back, and recovery keeps its record if and only if it keeps the
+//! log up to there. Whether a value proves anything depends on which values a mark can have at that time, and on
+//! who has set them:
 //!
-//! - A mark at or above an ID proves that the ID was logged before a crash. No later life has assigned it
-//!   again, and its status is the batch's status.
-//! - If the mark still equals the last known ID, a batch whose ID did not arrive ended before its commit, or
-//!   its commit was not logged. It was rolled back.
+//! - The connection itself: its start value when it took the mark, then one value per batch, in increasing order.
+//!   If a server shows such a value, its history contains the log of the connection's server up to the record of
+//!   that value. It does not matter whether it is the same server after crashes, a promoted standby, or one
+//!   that was restored from a physical copy: all of them replay that log.
+//! - Another connection of this gateway or of another one, in any cluster, before or after: it has another secret
+//!   number. Dumps and restored databases have only such values, and so do marks that an old gateway has set to bare
+//!   transaction IDs.
+//! - Any other role that can set the sequence, for example with a script that resets all sequences: it does not
+//!   know the secret number, which is sent only as a parameter and cannot be read from the sequence, because the
+//!   pack's marks reject nextval. The value can be below or above all IDs, and hit the 2^20 values that would prove
+//!   something by accident only: there are 2^61 secret numbers.
 //!
-//! A mark below an ID that the lane knows proves nothing. The client's role may have reset it, for example
-//! with a script that resets all sequences.
+//! What is left is a copy of one of the connection's own values that is read before the crash and set again
+//! after it. Only a dump that is taken and restored into the same cluster while the commit is in doubt would do this.
+//!
+//! From a value of the connection itself follows:
+//!
+//! - If it belongs to an ID at or above that of a batch, that ID was assigned in the history that the server
+//!   shows, before the value's record. No later life has assigned it again, and its status is the batch's status.
+//! - If it is the value before the batch, the batch's own value is not in that history, and neither is its
+//!   commit, which follows it. The backend has ended, so the batch does not commit later. It was rolled back.
+//!
+//! Any other value proves nothing: it can have replaced every value that the connection has set.
 
+use std::fmt;
 use std::ops::Range;
 
 use crate::lane::{Doubt, Outcome};
@@ -51,13 +70,49 @@ pub struct Server {
 }
 
 /// A lane's mark when a connection took it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Mark {
     /// Its sequence and the number of its owner. If two connections have the same name, the backend of the
     /// first had ended before the second took the mark, and no other backend had it in between.
     pub name: String,
-    /// The ID of the last batch that set it, 0 if none did.
-    pub at: u64,
+    /// The secret number of the connection. A batch sets the mark to this number plus its transaction's ID.
+    pub base: u64,
+    /// The value that the connection found, 0 if none was set.
+    pub found: u64,
+    /// The value before the connection's first batch. No other connection and no script can set it.
+    pub start: u64,
+}
+
+impl Mark {
+    /// The mark that a connection has just taken. `earlier` is the mark of the lane's connection before. Its last
+    /// value stays, because a third connection may need it for a commit that is in doubt. Every other value is
+    /// replaced by one of this connection's own.
+    pub fn taken(name: String, found: u64, base: u64, earlier: Option<&Mark>) -> Self {
+        let is_earlier = |earlier: &Mark| earlier.name == name && earlier.can_have_set(found);
+        let start = if earlier.is_some_and(is_earlier) { found } else { base };
+        Mark { name, base, found, start }
+    }
+
+    /// A secret number from 64 random bits. The sum with an ID is a valid value of a sequence, and above all bare IDs.
+    pub fn base(random: u64) -> u64 {
+        random >> 3 | 1 << 61
+    }
+
+    /// The sequence, as `regclass` reads it.
+    pub fn sequence(&self) -> &str {
+        self.name.split_once('/').map_or(&*self.name, |(sequence, _)| sequence)
+    }
+
+    fn can_have_set(&self, value: u64) -> bool {
+        value == self.start || (self.base..self.base + limits::MARK_ID_MAX).contains(&value)
+    }
+}
+
+/// Without the secret number, and without values from which it could be computed.
+impl fmt::Debug for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mark").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// The log when the connection first looked at it.
@@ -123,12 +178,19 @@ fn first_id_since(before: &Server, now: &Server) -> Option<u64> {
     now.first_id.filter(|_| before.checkpoint < now.checkpoint)
 }
 
-/// Whether a transaction in doubt has set its lane's mark. `None` if this cannot be decided.
+/// Whether a transaction in doubt has set its lane's mark in the history that the server shows. `None` if this cannot be
+/// decided. The proof is at the beginning of this file.
 fn is_marked(doubt: Doubt, before: Option<&Server>, now: Option<&Server>) -> Option<bool> {
     let (before, now) = (before?.mark.as_ref()?, now?.mark.as_ref()?);
     let is_marked = match doubt {
-        Doubt::Id(id) => (now.at >= id).then_some(true),
-        Doubt::IdAfter(last) => (now.at == last.unwrap_or_default().max(before.at)).then_some(false),
+        Doubt::Id(id) => {
+            // The batch's own value, or that of a batch that followed it on the same connection.
+            let own = before.base + id;
+            (own..=own + limits::MARK_IDS_AHEAD_MAX).contains(&now.found).then_some(true)
+        }
+        Doubt::IdAfter(last) => {
+            (now.found == last.map_or(before.start, |last| before.base + last)).then_some(false)
+        }
     };
     is_marked.filter(|_| before.name == now.name)
 }

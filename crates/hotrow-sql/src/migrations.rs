@@ -23,7 +23,8 @@ macro_rules! migrations {
     };
 }
 
-/// All migrations, in order, with their contents. The number 26 is not used again, because a database can have recorded it.
+/// All migrations, in order, with their contents. The numbers 26 and 28 are not used again, because a database can have
+/// recorded them.
 pub const MIGRATIONS: &[Migration] = migrations! {
     1 "base" "0001_settings"; // settings, and checks of arguments
     2 "base" "0002_requests"; // request IDs and their recorded answers
@@ -51,10 +52,10 @@ pub const MIGRATIONS: &[Migration] = migrations! {
     24 "feeds" "0024_post"; // post, fan_out
     25 "feeds" "0025_feed_keeping"; // trim_feeds: deletes old entries and posts
     27 "base" "0027_keep"; // the upkeep of the whole pack as one call, keep
-    28 "base" "0028_marks"; // the marks of lanes: open_mark, take_mark
     29 "counters" "0029_list_counters"; // list_counters
     30 "sales" "0030_list_sales"; // list_sales
     31 "feeds" "0031_feed_stats"; // feed_stats
+    32 "base" "0032_marks"; // the marks of lanes: open_mark, claim_mark
 };
 
 /// Runs before the first migration, each time.

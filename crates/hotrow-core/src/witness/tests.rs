@@ -103,44 +103,101 @@ fn a_batch_without_an_id_is_searched_between_its_connections_last_id_and_the_new
     assert_eq!(question(Doubt::IdAfter(Some(80)), None, crashed(90)), Question::Nothing(Outcome::Unknown));
 }
 
-fn with_mark(server: Server, name: &str, at: u64) -> Server {
-    Server { mark: Some(Mark { name: name.to_owned(), at }), ..server }
+const BASE: u64 = 1 << 61 | 4_711;
+const OTHER_BASE: u64 = 1 << 61 | 77_000_000;
+
+/// A server whose mark had the value `found` when a connection with this secret number took it.
+fn with_mark(server: Server, name: &str, base: u64, found: u64, start: u64) -> Server {
+    Server { mark: Some(Mark { name: name.to_owned(), base, found, start }), ..server }
+}
+
+/// The server that got the transaction: its connection has set the mark to its own secret number.
+fn marked() -> Server {
+    with_mark(with_log("1", 500, None, 70), "m", BASE, 0, BASE)
 }
 
 #[test]
 fn a_mark_proves_which_ids_were_logged() {
-    let before = with_mark(with_log("1", 500, None, 70), "m", 60);
-    let crashed = |name, at| with_mark(with_log("2", 600, Some(90), 91), name, at);
+    let before = marked();
+    let crashed = |name, found| with_mark(with_log("2", 600, Some(90), 91), name, OTHER_BASE, found, found);
     let continuity = |doubt, now: &Server| Continuity::for_doubt(doubt, Some(&before), Some(now));
     let unmarked = Continuity::SameCluster { first_id: Some(90) };
-    for (doubt, at, expected) in [
-        // The client's role may have reset it.
-        (Doubt::Id(80), 79, unmarked),
-        (Doubt::Id(80), 80, Continuity::Logged),
-        (Doubt::Id(80), 85, Continuity::Logged),
-        (Doubt::IdAfter(Some(80)), 80, Continuity::NotLogged),
+    for (doubt, found, expected) in [
+        (Doubt::Id(80), BASE + 79, unmarked),
+        (Doubt::Id(80), BASE + 80, Continuity::Logged),
+        (Doubt::Id(80), BASE + 85, Continuity::Logged),
+        (Doubt::Id(80), BASE + 80 + limits::MARK_IDS_AHEAD_MAX, Continuity::Logged),
+        (Doubt::Id(80), BASE + 81 + limits::MARK_IDS_AHEAD_MAX, unmarked),
+        (Doubt::IdAfter(Some(80)), BASE + 80, Continuity::NotLogged),
         // It can be the batch's own ID, or the ID of the next batch.
-        (Doubt::IdAfter(Some(80)), 81, unmarked),
-        (Doubt::IdAfter(Some(80)), 1, unmarked),
-        (Doubt::IdAfter(None), 60, Continuity::NotLogged),
-        (Doubt::IdAfter(None), 61, unmarked),
+        (Doubt::IdAfter(Some(80)), BASE + 81, unmarked),
+        (Doubt::IdAfter(Some(80)), BASE, unmarked),
+        (Doubt::IdAfter(None), BASE, Continuity::NotLogged),
+        (Doubt::IdAfter(None), BASE + 1, unmarked),
     ] {
-        assert_eq!(continuity(doubt, &crashed("m", at)), expected, "{doubt:?}, {at}");
-        assert_eq!(continuity(doubt, &crashed("other", at)), unmarked, "{doubt:?}, {at}");
-        let none = Server { mark: None, ..crashed("m", at) };
-        assert_eq!(continuity(doubt, &none), unmarked, "{doubt:?}, {at}");
+        assert_eq!(continuity(doubt, &crashed("m", found)), expected, "{doubt:?}, {found}");
+        assert_eq!(continuity(doubt, &crashed("other", found)), unmarked, "{doubt:?}, {found}");
+        let none = Server { mark: None, ..crashed("m", found) };
+        assert_eq!(continuity(doubt, &none), unmarked, "{doubt:?}, {found}");
     }
     // A standby was promoted.
-    let now = with_mark(server("2", Some("c")), "m", 60);
-    assert_eq!(continuity(Doubt::IdAfter(None), &now), Continuity::NotLogged);
-    assert_eq!(continuity(Doubt::Id(80), &now), SAME_CLUSTER);
-    assert_eq!(continuity(Doubt::Id(60), &now), Continuity::Logged);
+    let promoted = |found| with_mark(server("2", Some("c")), "m", OTHER_BASE, found, found);
+    assert_eq!(continuity(Doubt::IdAfter(None), &promoted(BASE)), Continuity::NotLogged);
+    assert_eq!(continuity(Doubt::Id(80), &promoted(BASE)), SAME_CLUSTER);
+    assert_eq!(continuity(Doubt::Id(60), &promoted(BASE + 60)), Continuity::Logged);
     // The same life has its whole state in memory. The status of a known ID is enough, and an unknown ID can
     // only be the marked one.
-    assert_eq!(continuity(Doubt::Id(80), &before), Continuity::SameLife);
-    assert_eq!(continuity(Doubt::IdAfter(None), &before), Continuity::NotLogged);
-    assert_eq!(continuity(Doubt::IdAfter(None), &with_mark(before.clone(), "m", 61)), Continuity::SameLife);
-    assert_eq!(continuity(Doubt::Id(80), &with_mark(server("2", Some("d")), "m", 99)), Continuity::None);
+    let same_life = |found| with_mark(before.clone(), "m", OTHER_BASE, found, found);
+    assert_eq!(continuity(Doubt::Id(80), &same_life(BASE)), Continuity::SameLife);
+    assert_eq!(continuity(Doubt::IdAfter(None), &same_life(BASE)), Continuity::NotLogged);
+    assert_eq!(continuity(Doubt::IdAfter(None), &same_life(BASE + 61)), Continuity::SameLife);
+    let elsewhere = with_mark(server("2", Some("d")), "m", OTHER_BASE, BASE + 99, BASE + 99);
+    assert_eq!(continuity(Doubt::Id(80), &elsewhere), Continuity::None);
+}
+
+/// The values that a restored dump, another connection, an old gateway or a script can bring, for a batch with or
+/// without an ID: bare IDs below, at and above it, values of another connection, and the ends of the range.
+#[test]
+fn a_value_that_the_connection_has_not_set_proves_nothing() {
+    let before = marked();
+    let unmarked = Continuity::SameCluster { first_id: Some(90) };
+    let others = [OTHER_BASE, OTHER_BASE + 79, OTHER_BASE + 80, OTHER_BASE + 85];
+    let bare =
+        [0, 1, 60, 79, 80, 81, 85, 90, 5_000, 1 << 32, (1 << 61) - 1, 1 << 62, i64::MAX as u64, u64::MAX];
+    for found in bare.into_iter().chain(others) {
+        let now = with_mark(with_log("2", 600, Some(90), 91), "m", OTHER_BASE, found, OTHER_BASE);
+        for doubt in [Doubt::Id(80), Doubt::IdAfter(Some(80)), Doubt::IdAfter(None)] {
+            let continuity = Continuity::for_doubt(doubt, Some(&before), Some(&now));
+            assert_eq!(continuity, unmarked, "{doubt:?}, {found}");
+        }
+    }
+}
+
+#[test]
+fn a_connection_keeps_its_predecessors_value_and_replaces_every_other() {
+    let first = Mark::taken("m/1".to_owned(), 5_000, BASE, None);
+    assert_eq!((first.start, first.sequence()), (BASE, "m"));
+    let start = |found, earlier: &Mark| Mark::taken("m/1".to_owned(), found, OTHER_BASE, Some(earlier)).start;
+    // The earlier connection has set it, or has sent no batch.
+    assert_eq!((start(BASE + 80, &first), start(BASE, &first)), (BASE + 80, BASE));
+    let second = Mark { base: OTHER_BASE, found: BASE + 80, start: BASE + 80, ..first.clone() };
+    assert_eq!((start(BASE + 80, &second), start(OTHER_BASE + 85, &second)), (BASE + 80, OTHER_BASE + 85));
+    // Dumps, scripts, old gateways and other marks.
+    for found in [0, 1, 80, 5_000, BASE - 1, BASE + limits::MARK_ID_MAX] {
+        assert_eq!(start(found, &first), OTHER_BASE, "{found}");
+    }
+    let of_another = Mark { name: "m/2".to_owned(), ..first };
+    assert_eq!(start(BASE + 80, &of_another), OTHER_BASE);
+}
+
+#[test]
+fn a_secret_number_leaves_room_for_ids_and_is_not_printed() {
+    for random in [0, 1 << 32, u64::MAX] {
+        let base = Mark::base(random);
+        assert!((1 << 61..1 << 62).contains(&base) && base + limits::MARK_ID_MAX < i64::MAX as u64);
+    }
+    let printed = format!("{:?}", marked());
+    assert!(printed.contains("\"m\"") && !printed.contains(&BASE.to_string()), "{printed}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use hotrow_core::classify::{self, Watch};
 use hotrow_core::lane::{Batch, LaneKind};
 use hotrow_core::limits;
+use hotrow_core::witness::Mark;
 use hotrow_wire::backend;
 use hotrow_wire::frontend::{self, ObjectName, Parse, Value, tag};
 
@@ -19,8 +20,9 @@ use super::message::{Envelope, Run};
 const END: &[u8] = b"hotrow_end_of_batch";
 /// The name of the statement that compares a table's fingerprint.
 const FINGERPRINT: &[u8] = b"hotrow_table_fingerprint";
-/// The types of the last statement's parameters: the time of its analysis (`timestamptz`), and the shards (`int8[]`).
-const TYPES: [u8; 8] = [0, 0, 0x04, 0xa0, 0, 0, 0x03, 0xf8];
+/// The types of the last statement's parameters: the time of its analysis (`timestamptz`), the connection's number
+/// (`int8`), and the shards (`int8[]`).
+const TYPES: [u8; 12] = [0, 0, 0x04, 0xa0, 0, 0, 0, 0x14, 0, 0, 0x03, 0xf8];
 /// The error of both statements if the catalogue has changed.
 const DIVISION_BY_ZERO: &[u8] = b"22012";
 const NO_STATEMENT: &[u8] = b"26000";
@@ -40,7 +42,7 @@ pub struct CatalogueCheck {
     /// either.
     analysed: Option<Bytes>,
     /// The mark that the last statement sets.
-    mark: Option<String>,
+    mark: Option<Mark>,
     /// Whether batches use distributed tables.
     is_distributed: bool,
 }
@@ -99,7 +101,7 @@ pub enum CheckFailure {
 
 impl CatalogueCheck {
     /// For a new connection, which has this mark.
-    pub fn with_mark(mark: Option<String>) -> Self {
+    pub fn with_mark(mark: Option<Mark>) -> Self {
         CatalogueCheck { mark, ..CatalogueCheck::default() }
     }
 
@@ -127,11 +129,10 @@ impl CatalogueCheck {
         if is_new {
             self.analysed = None;
             self.prepared = Some(self.generation);
-            let end =
-                classify::end_of_batch(self.watches.values(), self.mark.as_deref(), self.is_distributed);
+            let mark = self.mark.as_ref().map(Mark::sequence);
+            let end = classify::end_of_batch(self.watches.values(), mark, self.is_distributed);
             let fingerprint = include_str!("../../sql/table_fingerprint.sql");
-            let types = if self.is_distributed { &TYPES[..] } else { &TYPES[..4] };
-            for (name, text, types) in [(FINGERPRINT, fingerprint, &[][..]), (END, &end, types)] {
+            for (name, text, types) in [(FINGERPRINT, fingerprint, &[][..]), (END, &end, &TYPES[..])] {
                 ObjectName { statement: true, name }.put(tag::CLOSE, out);
                 Parse { name, text: text.as_bytes(), types }.put(out);
             }
@@ -147,10 +148,10 @@ impl CatalogueCheck {
         }
         // The ID as text, the time of analysis in the server's own format.
         let analysed = Value { binary: true, bytes: self.analysed.as_deref() };
+        let base = self.mark.as_ref().map(|mark| mark.base.to_be_bytes());
+        let base = Value { binary: true, bytes: base.as_ref().map(|bytes| &bytes[..]) };
         let changed = Value { binary: false, bytes: Some(shards.unwrap_or("{}").as_bytes()) };
-        let values = [analysed, changed];
-        let values = if self.is_distributed { &values[..] } else { &values[..1] };
-        frontend::put_bind_values(out, END, values, &[0, 1, 0, 0]);
+        frontend::put_bind_values(out, END, &[analysed, base, changed], &[0, 1, 0, 0]);
         out.extend_from_slice(frontend::EXECUTE);
         (
             BatchEnd {

@@ -12,9 +12,9 @@ use hotrow_core::limits;
 use hotrow_core::witness::{self, Continuity, Log, Mark, Question, Server, XactStatus};
 
 use super::context::{LaneContext, LaneReplica, OWN};
+use super::marks;
 use super::writer::Writer;
 use crate::metrics::{GaugeGuard, METRICS};
-use crate::server::pack::{self, OPEN_MARK};
 use crate::server::replica;
 use crate::server::upstream::{Error, Rows, Upstream};
 
@@ -91,12 +91,10 @@ impl LaneConnection {
         }
     }
 
-    /// The sequence that is the mark of the connection that is up.
-    pub fn mark(&self) -> Option<String> {
+    /// The mark of the connection that is up.
+    pub fn mark(&self) -> Option<Mark> {
         match &self.state {
-            State::Up { server: Some(Server { mark: Some(mark), .. }), .. } => {
-                mark.name.split_once('/').map(|(sequence, _)| sequence.to_owned())
-            }
+            State::Up { server: Some(server), .. } => server.mark.clone(),
             _ => None,
         }
     }
@@ -123,7 +121,7 @@ impl LaneConnection {
     /// Begins to make a connection. It waits longer if a commit is in doubt.
     pub fn connect(&mut self, in_doubt: bool) {
         self.without_since.get_or_insert_with(Instant::now);
-        let mark = self.server.as_ref().and_then(|server| server.mark.as_ref()).map(|mark| mark.name.clone());
+        let mark = self.server.as_ref().and_then(|server| server.mark.clone());
         let connecting = make(self.context.clone(), self.kind, self.index, self.pause, in_doubt, mark);
         let longest = Duration::from_millis(limits::RECONNECT_MAX_MS);
         self.pause = (self.pause * 2).clamp(Duration::from_millis(limits::RECONNECT_MIN_MS), longest);
@@ -247,7 +245,7 @@ async fn make(
     index: usize,
     pause: Duration,
     in_doubt: bool,
-    mark: Option<String>,
+    earlier: Option<Mark>,
 ) -> Result<(Upstream, Option<Server>), Error> {
     tokio::time::sleep(pause).await;
     let name = match kind {
@@ -277,7 +275,7 @@ async fn make(
         LaneKind::Read => None,
     };
     if let Some(server) = &mut server {
-        server.mark = find_mark(&mut upstream, &context, mark, in_doubt).await?;
+        server.mark = marks::find(&mut upstream, &context, earlier, in_doubt).await?;
     }
     let timeout = context.statement_timeout().as_millis().to_string();
     let rows = upstream.query(include_str!("../../sql/lane_settings.sql"), &[&timeout]).await?;
@@ -291,87 +289,10 @@ async fn make(
 /// The identity of this server.
 async fn identify(upstream: &mut Upstream) -> Result<Option<Server>, Error> {
     let life = first(upstream.query(include_str!("../../sql/server_life.sql"), &[]).await?);
-    let cluster = if_allowed(upstream, include_str!("../../sql/cluster.sql"), &[]).await?.and_then(first);
-    let log = if_allowed(upstream, include_str!("../../sql/log_position.sql"), &[]).await?.and_then(log);
+    let cluster =
+        upstream.query_if_allowed(include_str!("../../sql/cluster.sql"), &[]).await?.and_then(first);
+    let log = upstream.query_if_allowed(include_str!("../../sql/log_position.sql"), &[]).await?.and_then(log);
     Ok(life.map(|life| Server { life, cluster, log, mark: None, has_parts: true }))
-}
-
-/// The mark of an earlier connection if possible, else a new one. None if the schema pack is missing or the role cannot
-/// use it.
-async fn find_mark(
-    upstream: &mut Upstream,
-    context: &LaneContext,
-    known: Option<String>,
-    in_doubt: bool,
-) -> Result<Option<Mark>, Error> {
-    if !pack::is_trusted(upstream, &context.config().upstream.user, OPEN_MARK).await? {
-        return Ok(None);
-    }
-    if let Some(name) = known
-        && let Some(mark) = take_mark(upstream, &name, in_doubt).await?
-    {
-        return Ok(Some(mark));
-    }
-    match new_mark(context).await {
-        Some(name) => take_mark(upstream, &name, true).await,
-        None => Ok(None),
-    }
-}
-
-/// Takes the mark of an earlier connection, or a new one, as soon as no other backend has it. A backend ends a moment
-/// after its connection is closed. The wait is longer if a commit is in doubt.
-async fn take_mark(upstream: &mut Upstream, name: &str, in_doubt: bool) -> Result<Option<Mark>, Error> {
-    let patience = if in_doubt { limits::MARK_IN_DOUBT_WAIT_MS } else { limits::MARK_WAIT_MS };
-    let deadline = Instant::now() + Duration::from_millis(patience);
-    loop {
-        let rows = if_allowed(upstream, include_str!("../../sql/take_mark.sql"), &[name]).await?;
-        let Some(row) = rows.and_then(|rows| rows.into_iter().next()) else { return Ok(None) };
-        if let Some(Some(at)) = row.first() {
-            return Ok(at.parse().ok().map(|at| Mark { name: name.to_owned(), at }));
-        }
-        if Instant::now() >= deadline {
-            return Ok(None);
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
-
-/// Makes a new mark, on a connection that is closed afterwards: event triggers run there, and their left-over state
-/// must not stay on the lane.
-async fn new_mark(context: &LaneContext) -> Option<String> {
-    let config = context.config().clone();
-    let mut parameters = context.parameters.clone();
-    parameters.push(("application_name".to_owned(), "hotrow mark".to_owned()));
-    let made = async {
-        let mut maker = Upstream::connect(&config.upstream, &parameters, &context.login, true).await?;
-        maker.query(include_str!("../../sql/open_mark.sql"), &[]).await
-    };
-    match made.await {
-        Ok(rows) => first(rows).filter(|name| is_mark(name)),
-        Err(error) => {
-            tracing::debug!(%error, "no mark: a crash of the server can leave commits in doubt");
-            None
-        }
-    }
-}
-
-/// Whether this is the name of a mark. The gateway must never set another sequence of this role.
-fn is_mark(name: &str) -> bool {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let numbers = name.strip_prefix("hotrow.mark_").and_then(|numbers| numbers.split_once('/'));
-    numbers.is_some_and(|(key, generation)| is_number(key) && is_number(generation))
-}
-
-/// The rows of a query, or none if the role is not allowed to run it.
-async fn if_allowed(upstream: &mut Upstream, sql: &str, values: &[&str]) -> Result<Option<Rows>, Error> {
-    match upstream.query(sql, values).await {
-        Ok(rows) => Ok(Some(rows)),
-        Err(Error::Refused { message, .. }) => {
-            tracing::debug!(message, "the role cannot read all facts that help to resolve commits in doubt");
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
 }
 
 /// Asks for the outcome of a transaction until it is known.

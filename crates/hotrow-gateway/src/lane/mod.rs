@@ -10,6 +10,7 @@ mod hot_keys;
 mod idle_timer;
 mod inbox;
 mod mailbox;
+mod marks;
 mod merged;
 mod message;
 mod pausing;

@@ -11,6 +11,7 @@ use hotrow_core::lane::{Batch, LaneKind, Unit};
 use hotrow_core::replica::{Floor, Position};
 use hotrow_core::session::statement_name;
 use hotrow_core::unit::merged;
+use hotrow_core::witness::Mark;
 use hotrow_wire::frontend::{self, ObjectName, Parse, Value, tag};
 
 use super::catalogue_check::{BatchEnd, CatalogueCheck, shards};
@@ -72,7 +73,7 @@ impl SentBytes {
 
 impl Writer {
     /// For a new connection, or none: nothing was put on it.
-    pub fn reset(&mut self, mark: Option<String>, needs_block: bool) {
+    pub fn reset(&mut self, mark: Option<Mark>, needs_block: bool) {
         *self = Writer { catalogue_check: CatalogueCheck::with_mark(mark), needs_block, ..Writer::default() };
     }
 

@@ -20,8 +20,8 @@ pub type PackFunction = [&'static str; 2];
 pub const KEEP: PackFunction = ["keep", ""];
 /// `hotrow.list_queues(text, int4)`
 pub const LIST_QUEUES: PackFunction = ["list_queues", "25 23"];
-/// `hotrow.open_mark()`
-pub const OPEN_MARK: PackFunction = ["open_mark", ""];
+/// `hotrow.claim_mark(text)`, which only a pack with the present form of marks has
+pub const CLAIM_MARK: PackFunction = ["claim_mark", "25"];
 /// `hotrow.merge_rules(text[])`
 pub const MERGE_RULES: PackFunction = ["merge_rules", "1009"];
 /// `hotrow.distribution_of(text)`, which only a distributed pack has

@@ -183,6 +183,21 @@ impl Upstream {
         self.rows().await
     }
 
+    /// The rows of a query about commits in doubt. None if the role is not allowed to run it.
+    pub async fn query_if_allowed(&mut self, text: &str, values: &[&str]) -> Result<Option<Rows>, Error> {
+        match self.query(text, values).await {
+            Ok(rows) => Ok(Some(rows)),
+            Err(Error::Refused { message, .. }) => {
+                tracing::debug!(
+                    message,
+                    "the role cannot read all facts that help to resolve commits in doubt"
+                );
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Prepares a statement in the place of an earlier one. False if the server refuses it.
     pub async fn prepare(&mut self, name: &[u8], text: &[u8], types: &[u8]) -> Result<bool, Error> {
         frontend::ObjectName { statement: true, name }.put(frontend::tag::CLOSE, &mut self.output);

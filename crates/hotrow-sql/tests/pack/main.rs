@@ -13,6 +13,7 @@ mod golden;
 mod install;
 mod locks;
 mod log;
+mod marks;
 mod plans;
 mod queue_limits;
 mod queue_plans;

@@ -1,9 +1,9 @@
 //! A primary that fails and a standby that is promoted: units wait, and outcomes of commits in doubt are not guessed.
 
 use hotrow_postgres::PrivateServer;
-use hotrow_testkit::Gateway;
 use hotrow_testkit::line::{Answer, Line};
 use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
+use hotrow_testkit::{Gateway, migrate};
 
 use crate::checker::{check, settle};
 use crate::load::{Load, SELL};
@@ -55,10 +55,13 @@ fn a_failover_under_load_loses_no_acknowledged_unit() {
 
 /// A sale that is committed on the primary and whose confirmation is lost with the primary. Returns the client's
 /// answer, the number sold on the promoted standby, and the gateway.
-fn sale_in_doubt(replicated: bool) -> (Answer, String, Gateway) {
+fn sale_in_doubt(replicated: bool, has_pack: bool) -> (Answer, String, Gateway) {
     let primary = PrivateServer::builder().label("primary").start().unwrap();
     let standby = primary.standby().unwrap();
     prepare(primary.port(), "doubt");
+    if has_pack {
+        migrate(&primary.url());
+    }
     let proxy = Proxy::start(primary.port());
     let gateway = Gateway::in_front_of(&hosts(proxy.port(), standby.port()), &["--server-wait-ms", "20000"]);
     let mut client = Line::connect(gateway.port(), "doubt").unwrap().unwrap();
@@ -86,7 +89,7 @@ fn sale_in_doubt(replicated: bool) -> (Answer, String, Gateway) {
 
 #[test]
 fn a_commit_that_a_promoted_standby_has_is_reported_as_unknown() {
-    let (answer, sold, gateway) = sale_in_doubt(true);
+    let (answer, sold, gateway) = sale_in_doubt(true, false);
     let report = answer.error().expect("the ID may belong to another transaction by now");
     assert_eq!((report.code.as_str(), sold.as_str()), ("08007", "2"));
     logged(&gateway, "continuity=SameCluster");
@@ -94,10 +97,18 @@ fn a_commit_that_a_promoted_standby_has_is_reported_as_unknown() {
 
 #[test]
 fn a_unit_whose_commit_never_reached_the_promoted_standby_is_run_again() {
-    let (answer, sold, gateway) = sale_in_doubt(false);
+    let (answer, sold, gateway) = sale_in_doubt(false, false);
     assert_eq!(answer.rows(), [[Some("2".to_owned())]], "{}", gateway.log());
     assert_eq!(sold, "2");
     logged(&gateway, "outcome=Aborted");
+}
+
+#[test]
+fn a_commit_that_a_promoted_standby_has_is_answered_if_the_lane_has_a_mark() {
+    let (answer, sold, gateway) = sale_in_doubt(true, true);
+    assert_eq!(answer.rows(), [[Some("2".to_owned())]], "{}", gateway.log());
+    assert_eq!(sold, "2");
+    logged(&gateway, "continuity=Logged");
 }
 
 fn caught_up(primary: &PrivateServer, standby: &PrivateServer) {

@@ -50,8 +50,13 @@ fn a_batch_without_an_id_is_run_again_if_no_committed_id_can_be_its_own() {
 
 /// A sale whose transaction was lost in a crash after its ID had arrived. Another transaction has committed under its
 /// ID since, and the server has crashed `more_crashes` more times before the gateway can ask. Returns the client's
-/// answer, the number sold and the gateway.
-fn lost_sale(more_crashes: usize) -> (Answer, String, Gateway) {
+/// answer, the number sold and the gateway. `before` runs before the gateway starts, and `in_doubt` before each sale that
+/// is to be lost.
+pub fn lost_sale(
+    more_crashes: usize,
+    before: impl FnOnce(&PrivateServer),
+    in_doubt: impl Fn(&PrivateServer),
+) -> (Answer, String, Gateway) {
     let server = PrivateServer::builder()
         .label("lost-id")
         .setting("commit_delay", "100000") // microseconds between a commit and its flush
@@ -59,11 +64,16 @@ fn lost_sale(more_crashes: usize) -> (Answer, String, Gateway) {
         .start()
         .unwrap();
     prepare(server.port(), "lost_id");
+    before(&server);
     let proxy = Proxy::start(server.port());
     let gateway = Gateway::in_front_of(&proxy.url(), &["--server-wait-ms", "20000"]);
     let mut client = Line::connect(gateway.port(), "lost_id").unwrap().unwrap();
     for _ in 0..ROUNDS {
-        let sold = number(&client.query(SELL));
+        // The lane has its connection, and the sale is its first batch that writes, in the first round.
+        assert_eq!(client.query("update inv set sold = sold where id = 99").error(), None);
+        let mut direct = Line::connect(server.port(), "lost_id").unwrap().unwrap();
+        let sold = number(&direct.query("select sold from inv"));
+        in_doubt(&server);
         let cuts = proxy.cuts();
         proxy.for_new(|| Some(CUT));
         proxy.arm(Fault { way: Way::ToGateway, after: After::TransactionId, how: How::Cut });
@@ -99,7 +109,7 @@ pub fn number(answer: &Answer) -> i64 {
 
 #[test]
 fn a_lost_transaction_whose_id_was_reused_is_run_again() {
-    let (answer, sold, gateway) = lost_sale(0);
+    let (answer, sold, gateway) = lost_sale(0, |_| (), |_| ());
     assert_eq!(answer.error(), None, "{}", gateway.log());
     assert_eq!(sold, "1 more", "{}", gateway.log());
     logged(&gateway, "outcome=Aborted");
@@ -108,7 +118,7 @@ fn a_lost_transaction_whose_id_was_reused_is_run_again() {
 /// The ID is below the first one since the last restart, and committed by another transaction between the two restarts.
 #[test]
 fn a_lost_transaction_whose_id_was_reused_before_the_last_restart_is_not_taken_for_committed() {
-    let (answer, sold, gateway) = lost_sale(1);
+    let (answer, sold, gateway) = lost_sale(1, |_| (), |_| ());
     let report = answer.error().unwrap_or_else(|| panic!("{}", gateway.log()));
     assert_eq!((report.code.as_str(), sold.as_str()), ("08007", "0 more"), "{}", gateway.log());
 }

@@ -7,7 +7,7 @@ use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
 use hotrow_testkit::{Gateway, migrate};
 
 use crate::load::SELL;
-use crate::lost_ids::{CUT, logged, number, until};
+use crate::lost_ids::{CUT, logged, lost_sale, number, until};
 use crate::prepare;
 
 /// A server with the pack, a gateway that reaches it through a proxy, and a client that has sold one item.
@@ -93,6 +93,51 @@ fn no_unit_runs_twice_after_a_mark_was_set_back() {
     assert_eq!(stage.client.answer().error().map(|report| report.code.clone()).as_deref(), Some("08007"));
     let mut direct = Line::connect(stage.server.port(), "set_back").unwrap().unwrap();
     assert_eq!(number(&direct.query("select sold from inv")), 2);
+}
+
+/// A dump brings the marks of its cluster, with values that are above all transaction IDs of this one. The next
+/// connection of the role gets such a mark if it is old enough.
+#[test]
+fn a_lost_commit_is_not_taken_for_logged_because_of_a_restored_mark() {
+    let restored = |server: &PrivateServer| {
+        migrate(&server.url());
+        let mark = "insert into hotrow.mark (key, role, generation, unused_since)
+                values (7, 'postgres', 3, now() - interval '1 hour');
+            create sequence hotrow.mark_7; select setval('hotrow.mark_7', 1000000); checkpoint";
+        server.query(mark).unwrap();
+    };
+    let is_used = |server: &PrivateServer| {
+        let used = "select generation from hotrow.mark";
+        assert_eq!(server.query(used).unwrap(), [[Some("4".to_owned())]], "the lane has another mark");
+    };
+    let (answer, sold, gateway) = lost_sale(1, restored, is_used);
+    let report = answer.error().unwrap_or_else(|| panic!("{}", gateway.log()));
+    assert_eq!((report.code.as_str(), sold.as_str()), ("08007", "0 more"), "{}", gateway.log());
+}
+
+#[test]
+fn a_lost_commit_is_not_taken_for_logged_because_a_mark_was_set_forward() {
+    let set_forward = |server: &PrivateServer| {
+        let marks = "select setval(oid::regclass, 1000000) from pg_class where relkind = 'S' and relname like 'mark\\_%'";
+        assert_eq!(server.query(marks).unwrap().len(), 1);
+    };
+    let (answer, sold, gateway) = lost_sale(1, |server| migrate(&server.url()), set_forward);
+    let report = answer.error().unwrap_or_else(|| panic!("{}", gateway.log()));
+    assert_eq!((report.code.as_str(), sold.as_str()), ("08007", "0 more"), "{}", gateway.log());
+}
+
+/// The first form of marks held bare transaction IDs, and such a pack may serve gateways that rely on this.
+#[test]
+fn a_pack_with_the_first_form_of_marks_is_used_without_marks() {
+    let server = PrivateServer::builder().label("first_form").start().unwrap();
+    prepare(server.port(), "first_form");
+    migrate(&server.url());
+    server.query("alter function hotrow.claim_mark(text) rename to take_mark").unwrap();
+    let gateway = Gateway::in_front_of(&server.url(), &[]);
+    let mut client = Line::connect(gateway.port(), "first_form").unwrap().unwrap();
+    assert_eq!(number(&client.query(SELL)), 1, "{}", gateway.log());
+    assert!(gateway.metric("packed_units_total") > 0);
+    assert_eq!(server.query("select from hotrow.mark").unwrap().len(), 0);
 }
 
 /// An event trigger, for example one that records all DDL, runs where a mark is created and not on the lane.

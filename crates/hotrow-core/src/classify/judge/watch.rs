@@ -46,9 +46,10 @@ impl Watch {
 /// or a name means another table, the statement divides by zero and the batch is rolled back.
 ///
 /// The ID arrives before the commit begins. After a lost connection, the gateway can ask the server about it.
-/// The lane's mark, if there is one, is set to the ID.
+/// The lane's mark, if there is one, is set to the ID plus `$2`, the secret number of the lane's connection. The number is
+/// a parameter because the server shows the text of statements to other sessions of the same role.
 ///
-/// If the statements use distributed tables, `$2` is the array of the shards that the batch has changed. The batch is also
+/// If the statements use distributed tables, `$3` is the array of the shards that the batch has changed. The batch is also
 /// rolled back if one of them is on another node by now: the transaction would not end where the ID belongs. Citus locks
 /// the shards' placements until the commit, so none of them moves after this statement.
 pub fn end_of_batch<'w>(
@@ -62,7 +63,8 @@ pub fn end_of_batch<'w>(
         Some(mark) => {
             let mark = mark.replace('\'', "''");
             format!(
-                "pg_catalog.setval('{mark}'::pg_catalog.regclass, {id}::pg_catalog.text::pg_catalog.int8)"
+                "pg_catalog.setval('{mark}'::pg_catalog.regclass, \
+                 {id}::pg_catalog.text::pg_catalog.int8 operator(pg_catalog.+) $2) operator(pg_catalog.-) $2"
             )
         }
         None => id.to_owned(),
@@ -96,11 +98,11 @@ pub fn end_of_batch<'w>(
     )
 }
 
-/// Whether this node has all shards of `$2`.
+/// Whether this node has all shards of `$3`.
 const PLACEMENTS: &str = " and (select pg_catalog.count(*) from pg_catalog.pg_dist_placement p \
     join pg_catalog.pg_dist_local_group g on g.groupid operator(pg_catalog.=) p.groupid \
-    where p.shardid operator(pg_catalog.=) any ($2) and p.shardstate operator(pg_catalog.=) 1) \
-    operator(pg_catalog.=) pg_catalog.cardinality($2)";
+    where p.shardid operator(pg_catalog.=) any ($3) and p.shardstate operator(pg_catalog.=) 1) \
+    operator(pg_catalog.=) pg_catalog.cardinality($3)";
 
 #[cfg(test)]
 mod tests {
@@ -123,6 +125,19 @@ mod tests {
              and pg_catalog.to_regclass('\"a\".\"b\"') operator(pg_catalog.=) '16500'::pg_catalog.regclass \
              then 1 else 0 end, case when false then false or s.f() is null or s.g() is null \
              or '16501'::pg_catalog.regclass is null or '16502'::pg_catalog.regclass is null end"
+        );
+    }
+
+    #[test]
+    fn the_text_of_a_batchs_end_has_the_mark_and_not_the_connections_number() {
+        let end = end_of_batch([].iter(), Some("hotrow.mark_7"), false);
+        assert!(
+            end.starts_with(
+                "select pg_catalog.setval('hotrow.mark_7'::pg_catalog.regclass, \
+                 pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text::pg_catalog.int8 operator(pg_catalog.+) $2) \
+                 operator(pg_catalog.-) $2, "
+            ),
+            "{end}"
         );
     }
 }

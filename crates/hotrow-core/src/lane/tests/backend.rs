@@ -44,14 +44,14 @@ pub struct Backend {
     skipping: bool,
     pub client_gone: bool,
     pub dead: bool,
-    /// The mark that the batches on this connection set.
-    pub mark: Option<usize>,
+    /// The mark that the batches on this connection set, and the connection's secret number.
+    pub mark: Option<(usize, u64)>,
     /// The rows are on another server, which has the transaction's ID. This one has none.
     pub hides_ids: bool,
 }
 
 impl Backend {
-    pub fn new(mark: Option<usize>, hides_ids: bool) -> Self {
+    pub fn new(mark: Option<(usize, u64)>, hides_ids: bool) -> Self {
         Backend { mark, hides_ids, ..Backend::default() }
     }
 
@@ -92,8 +92,8 @@ impl Backend {
             }
             Some(Frame::AskXid) => {
                 let xid = self.txn.filter(|_| !self.hides_ids).and_then(|txn| server.id(txn));
-                if let (Some(mark), Some(id)) = (self.mark, xid) {
-                    server.set_mark(mark, id);
+                if let (Some((mark, base)), Some(id)) = (self.mark, xid) {
+                    server.set_mark(mark, base + id);
                 }
                 self.output.push_back(Message::Xid(xid));
             }

@@ -21,6 +21,8 @@ struct Crashes {
     lives: usize,
     /// The server had finished everything that it received, and its messages about that are lost.
     unheard: bool,
+    /// After each crash an outsider sets all marks to this value, computed from the number of assigned IDs.
+    outsider: Option<fn(u64) -> u64>,
 }
 
 impl Faults for Crashes {
@@ -33,6 +35,9 @@ impl Faults for Crashes {
         }
         for _ in 0..self.lives {
             faults::crash(world, self.ids_left);
+            if let Some(value) = self.outsider {
+                world.server.set_all_marks(value);
+            }
             (0..self.strangers).for_each(|_| world.server.change(row(9), 1));
         }
     }
@@ -48,12 +53,24 @@ fn lose_answers(world: &mut World) {
     }
 }
 
+/// The lanes' marks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marks {
+    exist: bool,
+    /// Without secret numbers.
+    bare: bool,
+    outsider: Option<fn(u64) -> u64>,
+}
+
+const NO_MARKS: Marks = Marks { exist: false, bare: false, outsider: None };
+const MARKS: Marks = Marks { exist: true, ..NO_MARKS };
+
 /// Crashes at every step: the observed events, or the first crash that led to an error.
-fn at_every_step(rules: TrustRules, marks: bool) -> Result<Tally, String> {
+fn at_every_step(rules: TrustRules, marks: Marks) -> Result<Tally, String> {
     let take = Add { row: row(1), n: -1 };
     let world = || {
         let mut world = small(&[&[take, take], &[take], &[Add { row: row(2), n: 1 }; 3]]);
-        (world.rules, world.marks) = (rules, marks);
+        (world.rules, world.marks, world.bare_marks) = (rules, marks.exist, marks.bare);
         world
     };
     let mut tally = Tally::default();
@@ -67,7 +84,8 @@ fn at_every_step(rules: TrustRules, marks: bool) -> Result<Tally, String> {
             let (step, kind) = (number / 54, number % 54);
             let unheard = kind % 2 == 1;
             let (ids_left, strangers, lives) = (kind as u64 / 18, kind / 6 % 3, 1 + kind / 2 % 3);
-            let mut crashes = Crashes { step, ids_left, strangers, lives, unheard };
+            let outsider = marks.outsider;
+            let mut crashes = Crashes { step, ids_left, strangers, lives, unheard, outsider };
             let mut world = world();
             let wrong = schedule::run_and_check(&mut world, schedule.clone(), &mut crashes);
             if !wrong.is_empty() {
@@ -81,7 +99,7 @@ fn at_every_step(rules: TrustRules, marks: bool) -> Result<Tally, String> {
 
 #[test]
 fn a_crash_at_any_step_causes_no_wrong_answer() {
-    let tally = at_every_step(TrustRules::default(), false).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let tally = at_every_step(TrustRules::default(), NO_MARKS).unwrap_or_else(|wrong| panic!("{wrong}"));
     tally.require(&[
         "again: lost in a crash",
         "again: no id, none committed",
@@ -94,7 +112,7 @@ fn a_crash_at_any_step_causes_no_wrong_answer() {
 /// only if a later life has assigned its ID again and has committed.
 #[test]
 fn with_a_mark_a_logged_commit_is_never_in_doubt() {
-    let tally = at_every_step(TrustRules::default(), true).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let tally = at_every_step(TrustRules::default(), MARKS).unwrap_or_else(|wrong| panic!("{wrong}"));
     tally.require(&[
         "again: lost in a crash",
         "again: no id, none committed",
@@ -102,6 +120,27 @@ fn with_a_mark_a_logged_commit_is_never_in_doubt() {
         "Refused(OutcomeUnknown): no id, crashed",
         "Refused(OutcomeUnknown): asked, crashed",
     ]);
+}
+
+/// Values that a script, a dump or an old gateway can bring: bare IDs below, at and above those of the workload.
+const OUTSIDERS: [fn(u64) -> u64; 4] = [|_| 0, |_| 1, |ids| ids, |ids| ids + 1_000];
+
+#[test]
+fn a_mark_that_an_outsider_has_set_causes_no_wrong_answer() {
+    for outsider in OUTSIDERS {
+        let marks = Marks { outsider: Some(outsider), ..MARKS };
+        let tally = at_every_step(TrustRules::default(), marks).unwrap_or_else(|wrong| panic!("{wrong}"));
+        tally.require(&["again: lost in a crash", "Refused(OutcomeUnknown): asked, crashed"]);
+    }
+}
+
+#[test]
+fn a_mark_without_a_secret_number_is_detected() {
+    let is_wrong = |outsider: &fn(u64) -> u64| {
+        let marks = Marks { bare: true, outsider: Some(*outsider), ..MARKS };
+        at_every_step(TrustRules::default(), marks).is_err()
+    };
+    assert!(OUTSIDERS.iter().any(is_wrong), "bare IDs are trusted although outsiders set them");
 }
 
 #[test]
@@ -113,7 +152,7 @@ fn trusting_more_is_detected() {
             _ => believe(id, status, continuity),
         };
     assert!(
-        at_every_step(TrustRules { id: committed, ..right }, false).is_err(),
+        at_every_step(TrustRules { id: committed, ..right }, NO_MARKS).is_err(),
         "committed is trusted after a crash"
     );
     // This is wrong only if the server crashed twice and assigned the ID in between.
@@ -125,9 +164,9 @@ fn trusting_more_is_detected() {
             _ => believe(id, status, continuity),
         };
     assert!(
-        at_every_step(TrustRules { id: below, ..right }, false).is_err(),
+        at_every_step(TrustRules { id: below, ..right }, NO_MARKS).is_err(),
         "committed is trusted below the first ID"
     );
     let careless = TrustRules { none_committed: |_| Outcome::Aborted, ..right };
-    assert!(at_every_step(careless, false).is_err(), "a missing id is taken for a missing commit");
+    assert!(at_every_step(careless, NO_MARKS).is_err(), "a missing id is taken for a missing commit");
 }

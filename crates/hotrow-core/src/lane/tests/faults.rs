@@ -8,6 +8,7 @@ use super::wire::Wire;
 use super::world::World;
 use crate::key::Key;
 use crate::lane::{Outcome, Xid};
+use crate::witness::Mark;
 
 /// Decides before each step whether a fault happens.
 pub trait Faults {
@@ -182,7 +183,7 @@ impl Seeded {
             15 => world.cancel(session),
             16.. => world.slow(lane),
             3 => crash(world, self.rng.u64(..3)),
-            4 => world.cancel(session),
+            4 => self.set_marks(world),
             5 => world.leave(session),
             6..8 => lock(world, Lock::Row(row)),
             8 => lock(world, Lock::Table(row.table)),
@@ -192,6 +193,14 @@ impl Seeded {
             }
             _ => world.server.change(row, self.rng.i64(-2..3)),
         }
+    }
+
+    /// An outsider sets all marks to a bare ID, or to a value of another gateway's connection.
+    fn set_marks(&mut self, world: &mut World) {
+        let (random, ahead) = (self.rng.u64(..), self.rng.u64(..8));
+        let is_bare = self.rng.bool();
+        let base = if is_bare { 0 } else { Mark::base(random) };
+        world.server.set_all_marks(|ids| base + (ids + ahead).saturating_sub(4));
     }
 }
 

@@ -56,7 +56,7 @@ struct Transaction {
 /// One value of a mark in the log.
 #[derive(Clone, Copy, Debug)]
 struct Marked {
-    at: u64,
+    value: u64,
     /// The number of IDs that were assigned by then.
     ids: u64,
     /// The log is durable up to here.
@@ -114,21 +114,39 @@ impl Server {
         }
     }
 
-    /// Sets a mark to an ID. A rollback does not undo this.
-    pub fn set_mark(&mut self, mark: usize, at: u64) {
+    /// Sets a mark. A rollback does not undo this.
+    pub fn set_mark(&mut self, mark: usize, value: u64) {
         let ids = self.ids;
-        self.marks.entry(mark).or_default().push(Marked { at, ids, is_durable: false });
+        self.marks.entry(mark).or_default().push(Marked { value, ids, is_durable: false });
     }
 
-    /// The facts that a new connection reads about the server and its mark.
-    pub fn identity(&self, mark: Option<usize>) -> Identity {
+    /// A new connection sets its mark, and waits until the log has the value.
+    pub fn stamp(&mut self, mark: usize, value: u64) {
+        self.set_mark(mark, value);
+        self.flush();
+    }
+
+    /// An outsider sets all marks, for example a script or a dump that is restored. `value` gets the number of IDs that
+    /// were assigned.
+    pub fn set_all_marks(&mut self, value: impl Fn(u64) -> u64) {
+        let value = value(self.ids);
+        for mark in self.marks.keys().copied().collect::<Vec<_>>() {
+            self.stamp(mark, value);
+        }
+    }
+
+    /// The value of a mark.
+    pub fn mark(&self, mark: usize) -> u64 {
+        self.marks.get(&mark).and_then(|marks| marks.last()).map_or(0, |marked| marked.value)
+    }
+
+    /// The facts that a new connection reads about the server.
+    pub fn identity(&self, mark: Option<Mark>) -> Identity {
         let log = Log {
             checkpoint: self.crashes,
             first_id: (!self.checkpointed).then_some(self.first_ids + 1),
             next_id: self.ids + 1,
         };
-        let at = |mark| self.marks.get(&mark).and_then(|marks| marks.last()).map_or(0, |marked| marked.at);
-        let mark = mark.map(|mark| Mark { name: mark.to_string(), at: at(mark) });
         let (life, cluster) = (self.crashes.to_string(), Some("c".to_owned()));
         Identity { life, cluster, log: Some(log), mark, has_parts: false }
     }

@@ -12,7 +12,7 @@ use super::sessions::{Session, State};
 use super::wire::Wire;
 use crate::affinity::Affinity;
 use crate::lane::{Event, Failure, LaneKind, Outcome, Unit};
-use crate::witness::{Continuity, Question, XactStatus, believe, believe_none_committed};
+use crate::witness::{Continuity, Mark, Question, XactStatus, believe, believe_none_committed};
 
 /// One step of one actor. The number identifies a session, a lane or a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +67,8 @@ pub struct World {
     pub rules: TrustRules,
     /// Lanes have marks.
     pub marks: bool,
+    /// Connections set their marks to bare IDs, without a secret number. This is wrong.
+    pub bare_marks: bool,
     /// The rows are on another server than the one that the lanes are connected to, as on a node that no longer has the
     /// shard. The server that the lanes ask then has no transaction ID for changes.
     pub elsewhere: bool,
@@ -163,13 +165,15 @@ impl World {
             Move::TimeOut(backend) => self.backends[backend].give_up(&mut self.server, Failure::Blocked),
             Move::Deliver(lane) => self.deliver(lane),
             Move::Connect(lane) => {
-                let mark = self.mark(lane);
+                let number = self.mark(lane);
+                let mark = number.map(|number| self.take_mark(lane, number));
                 let wire = &mut self.wires[lane];
                 wire.wanted = false;
                 wire.marked_by = Some(self.backends.len());
                 wire.backend = Some(self.backends.len());
+                self.backends
+                    .push(Backend::new(number.zip(mark.as_ref().map(|mark| mark.base)), self.elsewhere));
                 wire.now = Some(self.server.identity(mark));
-                self.backends.push(Backend::new(mark, self.elsewhere));
                 self.step(lane, Event::Connected);
             }
             Move::HoldOver(lane) => {
@@ -188,8 +192,23 @@ impl World {
     fn mark(&self, lane: usize) -> Option<usize> {
         let wire = &self.wires[lane];
         let last = wire.marked_by.map(|backend| &self.backends[backend]).filter(|backend| backend.dead);
-        let mark = last.and_then(|backend| backend.mark).unwrap_or(self.backends.len());
+        let mark = last.and_then(|backend| backend.mark).map_or(self.backends.len(), |(mark, _)| mark);
         (self.marks && wire.kind == LaneKind::Write).then_some(mark)
+    }
+
+    /// A new connection of a lane takes this mark.
+    fn take_mark(&mut self, lane: usize, number: usize) -> Mark {
+        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15; // makes different numbers of all numbers
+        let base = match self.bare_marks {
+            true => 0,
+            false => Mark::base((self.backends.len() as u64 + 1).wrapping_mul(SPREAD)),
+        };
+        let earlier = self.wires[lane].before.as_ref().and_then(|server| server.mark.as_ref());
+        let mark = Mark::taken(number.to_string(), self.server.mark(number), base, earlier);
+        if mark.start != mark.found {
+            self.server.stamp(number, mark.start);
+        }
+        mark
     }
 
     /// The outcome for a lane that asks. `None` if it has to wait.

@@ -1,0 +1,97 @@
+//! The mark of a lane's connection: found again or opened, taken, and set to a value of this connection.
+//! `hotrow_core::witness` says what a mark proves.
+
+use std::time::{Duration, Instant};
+
+use hotrow_core::limits;
+use hotrow_core::witness::Mark;
+
+use super::context::LaneContext;
+use crate::server::pack::{self, CLAIM_MARK};
+use crate::server::upstream::{Error, Upstream};
+
+/// The mark of the lane's earlier connection if possible, else a new one. None if the role cannot use the marks of the
+/// schema pack, or if the pack has none of the present form.
+pub async fn find(
+    upstream: &mut Upstream,
+    context: &LaneContext,
+    earlier: Option<Mark>,
+    in_doubt: bool,
+) -> Result<Option<Mark>, Error> {
+    if !pack::is_trusted(upstream, &context.config().upstream.user, CLAIM_MARK).await? {
+        return Ok(None);
+    }
+    let mut found = None;
+    if let Some(earlier) = &earlier {
+        found = claim(upstream, &earlier.name, in_doubt).await?.map(|found| (earlier.name.clone(), found));
+    }
+    if found.is_none()
+        && let Some(name) = open(context).await
+    {
+        found = claim(upstream, &name, true).await?.map(|found| (name, found));
+        if found.is_none() {
+            tracing::info!(
+                "a lane's new mark was not available: a crash of the server can leave commits in doubt"
+            );
+        }
+    }
+    let (Some((name, found)), Some(base)) = (found, secret_number()) else { return Ok(None) };
+    let mark = Mark::taken(name, found, base, earlier.as_ref());
+    if mark.start == mark.found {
+        return Ok(Some(mark));
+    }
+    let values = [mark.sequence(), &mark.start.to_string()];
+    let set = upstream.query_if_allowed(include_str!("../../sql/set_mark.sql"), &values).await?;
+    Ok(set.map(|_| mark))
+}
+
+/// The number that makes a connection's values its own. None if the system has no random numbers.
+fn secret_number() -> Option<u64> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).ok()?;
+    Some(Mark::base(u64::from_ne_bytes(random)))
+}
+
+/// Takes a mark as soon as no other backend has it, and returns its value. A backend ends a moment after its connection is
+/// closed. The wait is longer if a commit is in doubt.
+async fn claim(upstream: &mut Upstream, name: &str, in_doubt: bool) -> Result<Option<u64>, Error> {
+    let patience = if in_doubt { limits::MARK_IN_DOUBT_WAIT_MS } else { limits::MARK_WAIT_MS };
+    let deadline = Instant::now() + Duration::from_millis(patience);
+    loop {
+        let rows = upstream.query_if_allowed(include_str!("../../sql/claim_mark.sql"), &[name]).await?;
+        let Some(row) = rows.and_then(|rows| rows.into_iter().next()) else { return Ok(None) };
+        if let Some(Some(value)) = row.first() {
+            return Ok(value.parse().ok());
+        }
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Opens a mark, on a connection that is closed afterwards: event triggers run there, and their left-over state
+/// must not stay on the lane.
+async fn open(context: &LaneContext) -> Option<String> {
+    let config = context.config().clone();
+    let mut parameters = context.parameters.clone();
+    parameters.push(("application_name".to_owned(), "hotrow mark".to_owned()));
+    let opened = async {
+        let mut opener = Upstream::connect(&config.upstream, &parameters, &context.login, true).await?;
+        opener.query(include_str!("../../sql/open_mark.sql"), &[]).await
+    };
+    match opened.await {
+        Ok(rows) => rows.into_iter().next()?.into_iter().next()?.filter(|name| is_mark(name)),
+        Err(error) => {
+            tracing::debug!(%error, "no mark: a crash of the server can leave commits in doubt");
+            None
+        }
+    }
+}
+
+/// Whether this is the name of a mark. The gateway must never set another sequence of this role.
+fn is_mark(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let numbers = name.strip_prefix("hotrow.mark_").and_then(|numbers| numbers.split_once('/'));
+    numbers.is_some_and(|(key, generation)| is_number(key) && is_number(generation))
+}
