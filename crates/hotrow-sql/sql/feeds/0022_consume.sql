@@ -34,6 +34,21 @@ begin
 end
 $$;
 
+-- Returns the number before the first entry of an inbox after floor. The entries in between are gone: writers deleted them while
+-- setting.inbox_length was smaller than now. Writers keep at least 64 entries, so the last 64 need no search.
+create function hotrow.gone_to(user_id bigint, floor bigint, last bigint) returns bigint
+language plpgsql stable as $$
+#variable_conflict use_column
+begin
+    if last - floor < 64 then
+        return floor;
+    end if;
+    return least(last, coalesce((
+        select e.number - 1 from hotrow.inbox_entry e where e.user_id = gone_to.user_id and e.number > gone_to.floor
+        order by e.number limit 1), last));
+end
+$$;
+
 -- Locks readers in the order of their users, and returns the read state and the newest entry of each. For a user without an
 -- inbox, last is 0, and no row is made.
 create function hotrow.lock_readers(
@@ -45,6 +60,7 @@ declare
     fresh bigint[];
     pulling bigint[];
     settled record;
+    gone bigint;
 begin
     users := array(select distinct u.user_id from unnest(lock_readers.user_id) u (user_id) order by 1);
     for attempt in 1 .. 2 loop
@@ -70,8 +86,9 @@ begin
         perform hotrow.pull_posts(pulling);
     end loop;
     for i in 1 .. cardinality(users) loop
-        if read_to[i] < last[i] - kept then
-            select s.read_to, s.taken into settled from hotrow.advance(last[i] - kept, taken[i]) s;
+        gone := hotrow.gone_to(users[i], greatest(read_to[i], last[i] - kept), last[i]);
+        if read_to[i] < gone then
+            select s.read_to, s.taken into settled from hotrow.advance(gone, taken[i]) s;
             read_to[i] := settled.read_to;
             taken[i] := settled.taken;
         end if;
@@ -316,7 +333,8 @@ begin
         if found and isempty(reader.taken) and not reader.pulls then
             -- The usual call does not build arrays: the server opens one partition of each table.
             last := (select i.last from hotrow.inbox i where i.user_id = consume.user_id);
-            first := greatest(reader.read_to, last - (select s.inbox_length from hotrow.setting s where s.one));
+            first := hotrow.gone_to(consume.user_id,
+                greatest(reader.read_to, last - (select s.inbox_length from hotrow.setting s where s.one)), last);
             upto := least(last, first + max);
             if upto > first then
                 update hotrow.reader r set read_to = upto where r.user_id = consume.user_id;
@@ -351,7 +369,7 @@ begin
 end
 $$;
 
--- Returns how many messages of an inbox are not consumed. Counts no rows. Stable: everything it reads is from one snapshot.
+-- Returns how many messages of an inbox are not consumed. Counts no rows, and looks for the first one at most. Stable: everything it reads is from one snapshot.
 create function hotrow.unread(user_id bigint) returns bigint
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
@@ -374,8 +392,9 @@ begin
             where a.author = any (array[l.author]) and a.pulled_from is not null) a
         where l.user_id = unread.user_id;
     end if;
+    reader.read_to := hotrow.gone_to(unread.user_id, greatest(reader.read_to, last + coming - kept, 0), last);
     select s.read_to, s.taken into reader.read_to, reader.taken
-    from hotrow.advance(greatest(reader.read_to, last + coming - kept, 0), coalesce(reader.taken, '{}')) s;
+    from hotrow.advance(reader.read_to, coalesce(reader.taken, '{}')) s;
     return last + coming - reader.read_to
         - (select coalesce(sum(upper(u) - lower(u)), 0) from unnest(reader.taken) u);
 end

@@ -30,6 +30,39 @@ fn a_message_that_is_not_old_stays_although_an_older_one_came_after_it() {
     assert_eq!(contents(&session, 1), ["next"]);
 }
 
+/// Writers delete entries beyond `inbox_length`. If it is raised later, these entries do not count as unread.
+#[test]
+fn a_longer_inbox_does_not_count_messages_that_were_deleted_while_it_was_shorter() {
+    let (_database, session) = check("follow(2, 9) -> followed");
+    session.run(
+        "update hotrow.setting set inbox_length = 64;
+        select count(hotrow.push(1, 9, n::text)) from generate_series(1, 300) n;
+        select * from hotrow.push_batch(array_fill(2, array[300]), array_fill(9, array[300]), array_fill('m'::text, array[300]))",
+    );
+    check_in(&session, "unread(1) -> 64\nunread(2) -> 64");
+    session.run("update hotrow.setting set inbox_length = 1000");
+    for user in [1, 2] {
+        // The last deletion was at entry 256.
+        let kept = session.value(&format!("select count(*) from hotrow.inbox_entry where user_id = {user}"));
+        assert_eq!(kept, "108");
+        assert_eq!(session.value(&format!("select hotrow.unread({user})")), kept);
+        assert_eq!(session.value(&format!("select count(*) from hotrow.peek({user}, 1000)")), kept);
+        let newest = format!("select count(*) from hotrow.consume({user}, 8, 'newest')");
+        assert_eq!(session.value(&newest), "8");
+        let first = format!("select count(*) from hotrow.consume({user}, 20)");
+        assert_eq!(session.value(&first), "20");
+        assert_eq!(session.value(&format!("select hotrow.unread({user})")), "80");
+        assert_eq!(session.value(&format!("select hotrow.mark_read_up_to({user}, 300)")), "80");
+    }
+    // A shorter inbox takes effect at once, and what is not deleted yet comes back with a longer one.
+    session.run("select count(hotrow.push(1, 9, n::text)) from generate_series(301, 400) n");
+    session.run("update hotrow.setting set inbox_length = 64");
+    check_in(&session, "unread(1) -> 64");
+    session.run("update hotrow.setting set inbox_length = 1000");
+    check_in(&session, "unread(1) -> 100");
+    assert_eq!(session.value("select count(*) from hotrow.consume(1, 1000)"), "100");
+}
+
 #[test]
 fn trimming_of_posts_stops_at_the_first_recent_post() {
     let (_database, session) =

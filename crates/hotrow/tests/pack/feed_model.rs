@@ -341,7 +341,7 @@ const FAULTS: [Fault; 19] = [
     ("first_numbers", "upper(part) - size, upper(part)", "lower(part), lower(part) + size"),
     ("advance", "lower(part) = read_to + 1", "lower(part) >= read_to + 1"),
     ("entries", "order by e.number desc", "order by e.number"),
-    ("lock_readers", "read_to[i] < last[i] - kept", "false"),
+    ("lock_readers", "greatest(read_to[i], last[i] - kept)", "read_to[i]"),
     ("pull_posts", "a.pulled_from - 1", "a.pulled_from - 2"),
     ("pull_posts", "a.last_post > l.pulled_to", "a.last_post > l.pulled_to + 1"),
     ("unread", "last + coming - kept", "last - kept"),
