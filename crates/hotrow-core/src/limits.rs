@@ -192,6 +192,16 @@ pub const HTTP_GROUP_REQUESTS_MAX: usize = 1_000;
 pub const HTTP_BODY_BYTES_MAX: usize = 64 << 10;
 /// Bytes of the body of an HTTP request with many orders. A larger body gets status 413.
 pub const HTTP_BATCH_BYTES_MAX: usize = 1 << 20;
+/// Bytes of the answers of one HTTP connection that its client has not read, with those of calls under way. A request over
+/// the bound waits for [`HTTP_SEND_TIMEOUT_MS`] before it is executed, and then gets status 503.
+pub const HTTP_CONNECTION_ANSWER_BYTES_MAX: usize = 64 << 20;
+/// The same for the answers of all HTTP connections.
+pub const HTTP_ANSWER_BYTES_MAX: usize = 512 << 20;
+/// Rows of an answer over HTTP.
+pub const HTTP_ROWS_MAX: usize = 1_000;
+/// Bytes that a row of an answer over HTTP is expected to have before it arrives, apart from texts and documents of
+/// clients. A client can send [`HTTP_BODY_BYTES_MAX`] of them.
+pub const HTTP_ROW_BYTES: usize = 1 << 10;
 /// HTTP requests with many orders at one time. One more gets status 503.
 pub const HTTP_BATCHES_MAX: usize = 100;
 /// HTTP requests that wait for an order, each on a session of its own. One more gets status 503.
@@ -401,7 +411,10 @@ const _: () = {
     ); // the gateway's own error is more precise than a timeout
     // A client that waits for an answer is idle.
     assert!(
-        HTTP_SEND_TIMEOUT_MS + HTTP_WAIT_SECONDS_MAX as u64 * 1_000 + HTTP_ANSWER_TIMEOUT_MS < HTTP_IDLE_MS
-    );
+        2 * HTTP_SEND_TIMEOUT_MS + HTTP_WAIT_SECONDS_MAX as u64 * 1_000 + HTTP_ANSWER_TIMEOUT_MS
+            < HTTP_IDLE_MS
+    ); // it waits for room first
+    assert!(HTTP_ROWS_MAX * HTTP_BODY_BYTES_MAX <= HTTP_CONNECTION_ANSWER_BYTES_MAX);
+    assert!(HTTP_CONNECTION_ANSWER_BYTES_MAX <= HTTP_ANSWER_BYTES_MAX);
     assert!(HTTP_WAITS_MAX < WAITING_CALLS_MAX && HTTP_WAIT_SESSIONS_KEPT <= HTTP_WAITS_MAX);
 };

@@ -10,29 +10,30 @@ use tokio_postgres::Row;
 
 use crate::columns::Fields;
 use crate::problem::Problem;
+use crate::room::Held;
 
 /// The answer to a call.
 pub type Answered = Result<Answer, Problem>;
 
-/// An answer of 200.
+/// An answer of 200, with the room that it takes.
 pub enum Answer {
     /// A row, as an object.
-    Row(Row),
+    Row(Row, Held),
     /// Rows, as an array under a name.
-    Rows(&'static str, Vec<Row>),
+    Rows(&'static str, Vec<Row>, Held),
 }
 
 impl IntoResponse for Answer {
     fn into_response(self) -> Response {
-        let body = match &self {
-            Answer::Row(row) => serde_json::to_vec(&Fields(row)),
-            Answer::Rows(name, rows) => {
+        let (body, held) = match self {
+            Answer::Row(row, held) => (serde_json::to_vec(&Fields(&row)), held),
+            Answer::Rows(name, rows, held) => {
                 let rows: Vec<_> = rows.iter().map(Fields).collect();
-                serde_json::to_vec(&BTreeMap::from([(name, rows)]))
+                (serde_json::to_vec(&BTreeMap::from([(name, rows)])), held)
             }
         };
         match body {
-            Ok(body) => json(body),
+            Ok(body) => json(held.into_bytes(body)),
             Err(error) => Problem::internal(&error).into_response(),
         }
     }

@@ -2,15 +2,18 @@
 //! areas decide the calls.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::error::Error;
 use std::future::{Future, pending};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use hotrow_core::limits;
 use tokio::net::UnixStream;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, watch};
@@ -21,6 +24,7 @@ use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 use crate::answer::{Answer, Answered};
 use crate::columns;
 use crate::problem::Problem;
+use crate::room::{self, Room};
 use crate::sqlstate;
 
 /// Makes a new client of the gateway.
@@ -131,11 +135,62 @@ pub struct Clients {
     /// A query about functions, for the check whether the API can serve.
     pub(crate) missing_functions: &'static str,
     room: Arc<Semaphore>,
+    /// The room for answers that clients have not read.
+    pub(crate) answers: Arc<Semaphore>,
     stop: watch::Receiver<()>,
 }
 
-/// All sessions, as the router passes them to the function of a route.
-pub type Sessions = State<Arc<Clients>>;
+/// All sessions and the room for the answer, as the router passes them to the function of a route.
+pub struct Sessions {
+    clients: Arc<Clients>,
+    pub(crate) room: Room,
+}
+
+impl FromRequestParts<Arc<Clients>> for Sessions {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, clients: &Arc<Clients>) -> Result<Self, Infallible> {
+        let connection = parts.extensions.get().cloned().unwrap_or_default();
+        Ok(Sessions { clients: clients.clone(), room: Room::new(&connection, &clients.answers) })
+    }
+}
+
+impl Deref for Sessions {
+    type Target = Arc<Clients>;
+
+    fn deref(&self) -> &Arc<Clients> {
+        &self.clients
+    }
+}
+
+impl Sessions {
+    /// The row of a call that returns one row or none. The answer is expected to have this number of bytes.
+    pub async fn row(
+        &self,
+        call: Call,
+        key: Key,
+        values: Vec<Value>,
+        bytes: usize,
+    ) -> Result<Option<Answer>, Problem> {
+        let held = self.room.reserve(bytes).await?;
+        let (mut rows, held) = self.rows_with(held, call, key, values).await?;
+        Ok(rows.pop().map(|row| Answer::Row(row, held)))
+    }
+
+    /// The rows of a call, under a name. The answer is expected to have this number of bytes.
+    pub async fn list(
+        &self,
+        name: &'static str,
+        call: Call,
+        key: Key,
+        values: Vec<Value>,
+        bytes: usize,
+    ) -> Answered {
+        let held = self.room.reserve(bytes).await?;
+        let (rows, held) = self.rows_with(held, call, key, values).await?;
+        Ok(Answer::Rows(name, rows, held))
+    }
+}
 
 /// The permits that a call holds while it is under way.
 pub type Permits = (OwnedSemaphorePermit, OwnedSemaphorePermit);
@@ -189,22 +244,35 @@ impl Clients {
             pack_trusted,
             missing_functions,
             room,
+            answers: room::of_all_connections(),
             stop,
         }
     }
 
-    /// Returns the rows of a call. The call runs to its end even if its client has gone, and is counted until then.
+    /// Returns the rows of a call.
     pub async fn rows(
         self: &Arc<Self>,
         call: Call,
         key: Key,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, Problem> {
+        self.rows_with((), call, key, values).await.map(|(rows, ())| rows)
+    }
+
+    /// Returns the rows of a call, with the room for them. The call runs to its end even if its client has gone, and is
+    /// counted and has its room until then.
+    async fn rows_with<R: Send + 'static>(
+        self: &Arc<Self>,
+        room: R,
+        call: Call,
+        key: Key,
+        values: Vec<Value>,
+    ) -> Result<(Vec<Row>, R), Problem> {
         let permits = self.admit_to(call, key)?;
         let clients = self.clone();
         let answer = tokio::spawn(async move {
             let _permits = permits;
-            clients.share(call, key, values).await
+            clients.share(call, key, values).await.map(|rows| (rows, room))
         });
         // The call was sent by then, or was given up.
         let limit = Duration::from_millis(limits::HTTP_SEND_TIMEOUT_MS + limits::HTTP_ANSWER_TIMEOUT_MS);
@@ -376,9 +444,9 @@ impl Slot {
 }
 
 /// Returns the row of a call that always returns one row.
-pub async fn one(clients: &Arc<Clients>, call: Call, key: Key, values: Vec<Value>) -> Answered {
-    let row = clients.rows(call, key, values).await?.pop();
-    row.map(Answer::Row).ok_or_else(|| Problem::internal(&format_args!("no row came from {}", call.sql)))
+pub async fn one(sessions: &Sessions, call: Call, key: Key, values: Vec<Value>) -> Answered {
+    let answer = sessions.row(call, key, values, limits::HTTP_ROW_BYTES).await?;
+    answer.ok_or_else(|| Problem::internal(&format_args!("no row came from {}", call.sql)))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::time::Instant;
 
 use crate::bounds::Bounds;
+use crate::room::ConnectionRoom;
 
 /// The requests of one connection.
 #[derive(Debug)]
@@ -81,12 +82,13 @@ impl Drop for UnderWay {
 pub struct Watched {
     router: Router,
     activity: Arc<Activity>,
+    room: ConnectionRoom,
 }
 
 impl Watched {
     /// Records requests to these routes in `activity`.
     pub fn new(router: Router, activity: Arc<Activity>) -> Self {
-        Watched { router, activity }
+        Watched { router, activity, room: ConnectionRoom::default() }
     }
 }
 
@@ -95,7 +97,8 @@ impl Service<Request<Incoming>> for Watched {
     type Error = std::convert::Infallible;
     type Future = std::pin::Pin<Box<dyn Future<Output = Result<Response, Self::Error>> + Send>>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.room.clone());
         let under_way = self.activity.begin();
         let answer = TowerToHyperService::new(self.router.clone()).call(request);
         Box::pin(async move {

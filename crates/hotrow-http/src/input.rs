@@ -94,9 +94,15 @@ pub struct Page {
 }
 
 impl Page {
+    /// The most rows of the page.
+    pub fn max(&self) -> i32 {
+        self.max.unwrap_or(100)
+    }
+
     /// The parameters of the call that lists.
     pub fn values(self) -> Vec<Value> {
-        values![self.after.map_or_else(String::new, |Text(after)| after), self.max.unwrap_or(100)]
+        let max = self.max();
+        values![self.after.map_or_else(String::new, |Text(after)| after), max]
     }
 }
 

@@ -9,7 +9,7 @@
 //! | the call | the area's folder: `counters`, `sales` (and `sales/reservations`), `feeds`, `queues` (and `queues/orders`, `queues/takes`, `queues/receipts`) |
 //! | its input | `input`: names, bodies, idempotency keys; `seconds`, `time`, `document`: values in it |
 //! | to the database | `clients`: sessions of the gateway that requests share; the statements are in `sql/` |
-//! | the answer | `answer` for rows, `columns` for their values, `problem` for all others, `sqlstate` for errors of the server |
+//! | the answer | `room`: memory for it; `answer` for rows, `columns` for their values, `problem` for all others, `sqlstate` for errors of the server |
 //!
 //! `page` is the operations page, for people. Its data are the calls of the API, and the stream `GET /live`: `live` keeps the
 //! streams, `live/sampler` makes one event a second for all of them, and `live/history` computes rates. `metrics` has an address
@@ -35,6 +35,7 @@ mod openapi;
 mod page;
 mod problem;
 mod queues;
+mod room;
 mod routes;
 mod sales;
 mod seconds;

@@ -116,6 +116,13 @@ impl Problem {
         Self::new(Kind::Busy, "too many requests are under way", hint)
     }
 
+    /// Answers that were not read take all room.
+    pub fn unread() -> Self {
+        let hint = "Nothing was executed. Read the answers that have arrived on the connection, and repeat the request \
+                    after the time in Retry-After. A smaller max needs less room.";
+        Self::new(Kind::Busy, "answers that were not read take up the memory for answers", hint)
+    }
+
     /// A bug. The log has the error, and the answer does not.
     pub fn internal(error: &dyn std::fmt::Display) -> Self {
         tracing::error!(%error, "an HTTP request failed");

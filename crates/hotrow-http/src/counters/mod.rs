@@ -1,11 +1,13 @@
 //! `/v1/counters`: creates, reads, increments and drains counters.
 
 use axum::http::Method;
+use hotrow_core::limits;
 use serde::Deserialize;
 
-use crate::answer::{Answer, Answered};
+use crate::answer::Answered;
 use crate::clients::{Call, Effect, Key, Sessions, one, values};
 use crate::input::{IdempotencyKey, Input, Keyed, Name, Page, Query};
+use crate::room;
 use crate::routes::Routes;
 
 const CREATE: Call =
@@ -76,5 +78,6 @@ pub async fn drain(clients: Sessions, Name(counter): Name, IdempotencyKey(key): 
 
 /// `GET /v1/counters`
 pub async fn list(clients: Sessions, Query(page): Query<Page>) -> Answered {
-    Ok(Answer::Rows("counters", clients.rows(LIST, Key::of("counters"), page.values()).await?))
+    let bytes = room::rows(page.max(), limits::HTTP_ROW_BYTES);
+    clients.list("counters", LIST, Key::of("counters"), page.values(), bytes).await
 }

@@ -1,11 +1,13 @@
 //! `/v1/users`: followers, posts, and inboxes.
 
 use axum::http::Method;
+use hotrow_core::limits;
 use serde::Deserialize;
 
-use crate::answer::{Answer, Answered};
+use crate::answer::Answered;
 use crate::clients::{Call, Effect, Key, Sessions, Value, one, values};
 use crate::input::{Input, Keyed, Query, Text, User};
+use crate::room;
 use crate::routes::Routes;
 use crate::time::Time;
 
@@ -101,12 +103,12 @@ pub struct Page {
 }
 
 impl Read {
+    fn max(&self) -> i32 {
+        self.max.unwrap_or(20)
+    }
+
     fn values(self, user: i64) -> Vec<Value> {
-        values![
-            user,
-            self.max.unwrap_or(20),
-            self.sort.map_or_else(|| "oldest".to_owned(), |Text(sort)| sort)
-        ]
+        values![user, self.max(), self.sort.map_or_else(|| "oldest".to_owned(), |Text(sort)| sort)]
     }
 }
 
@@ -140,7 +142,7 @@ pub async fn push(clients: Sessions, User(user): User, Keyed(key, push): Keyed<P
 
 /// `POST /v1/users/{user}/inbox/consume`
 pub async fn consume(clients: Sessions, User(user): User, Input(read): Input<Read>) -> Answered {
-    messages(clients, CONSUME, user, read.values(user)).await
+    messages(clients, CONSUME, user, read.max(), read.values(user)).await
 }
 
 /// `GET /v1/users/{user}/inbox/unread`
@@ -150,7 +152,7 @@ pub async fn unread(clients: Sessions, User(user): User) -> Answered {
 
 /// `GET /v1/users/{user}/inbox/next`
 pub async fn peek(clients: Sessions, User(user): User, Query(read): Query<Read>) -> Answered {
-    messages(clients, PEEK, user, read.values(user)).await
+    messages(clients, PEEK, user, read.max(), read.values(user)).await
 }
 
 /// `POST /v1/users/{user}/inbox/read`
@@ -160,11 +162,13 @@ pub async fn mark_read(clients: Sessions, User(user): User, Input(mark): Input<M
 
 /// `GET /v1/users/{user}/inbox`
 pub async fn past(clients: Sessions, User(user): User, Query(page): Query<Page>) -> Answered {
-    messages(clients, PAST, user, values![user, page.before, page.max.unwrap_or(20)]).await
+    let max = page.max.unwrap_or(20);
+    messages(clients, PAST, user, max, values![user, page.before, max]).await
 }
 
-async fn messages(clients: Sessions, call: Call, user: i64, values: Vec<Value>) -> Answered {
-    Ok(Answer::Rows("messages", clients.rows(call, Key::of(&user), values).await?))
+async fn messages(clients: Sessions, call: Call, user: i64, max: i32, values: Vec<Value>) -> Answered {
+    let bytes = room::rows(max, limits::HTTP_BODY_BYTES_MAX);
+    clients.list("messages", call, Key::of(&user), values, bytes).await
 }
 
 /// `GET /v1/feeds`

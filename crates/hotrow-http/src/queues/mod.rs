@@ -6,12 +6,14 @@ mod receipts;
 pub mod takes;
 
 use axum::http::Method;
+use hotrow_core::limits;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::answer::{Answer, Answered};
+use crate::answer::Answered;
 use crate::clients::{Call, Effect, Key, Sessions, one, values};
 use crate::input::{Input, Name, Page, Query, Text};
+use crate::room;
 use crate::routes::Routes;
 use crate::seconds::Pause;
 
@@ -89,7 +91,8 @@ pub async fn stats(clients: Sessions, Name(queue): Name) -> Answered {
 
 /// `GET /v1/queues`
 pub async fn list(clients: Sessions, Query(page): Query<Page>) -> Answered {
-    Ok(Answer::Rows("queues", clients.rows(LIST, Key::of("queues"), page.values()).await?))
+    let bytes = room::rows(page.max(), limits::HTTP_ROW_BYTES);
+    clients.list("queues", LIST, Key::of("queues"), page.values(), bytes).await
 }
 
 /// `DELETE /v1/queues/{queue}`

@@ -13,11 +13,12 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_postgres::types::Json;
 use uuid::Uuid;
 
-use crate::answer::{Answer, Answered};
+use crate::answer::Answered;
 use crate::clients::{Call, Clients, Effect, Key, Sessions, one, values};
 use crate::document::Document;
 use crate::input::{Input, Name, OrderId, Query, Text, Within};
 use crate::problem::{Kind, Problem};
+use crate::room;
 use crate::time::Time;
 
 const ENQUEUE: Call = Call { sql: include_str!("../../sql/queues/enqueue.sql"), effect: Effect::Merged };
@@ -122,25 +123,29 @@ pub async fn enqueue_all(
         let detail = format!("there are {} orders", orders.len());
         return Err(Problem::new(Kind::BadRequest, detail, "Send 1 to 1000 orders in one request."));
     }
+    let bytes = orders.len() * limits::HTTP_ROW_BYTES;
     let orders = to_raw_value(&orders).map_err(|error| Problem::internal(&error))?;
     // A call that is too large for a lane must not share a session with calls that fit one.
     let is_small = orders.get().len() + MESSAGES_BYTES <= limits::UNIT_BYTES_MAX;
     let call = Call { effect: if is_small { Effect::Merged } else { Effect::Writes }, ..ENQUEUE_ALL };
     let (key, values) = (key(&queue), values![queue, Json(orders)]);
-    Ok(Answer::Rows("orders", clients.rows(call, key, values).await?))
+    clients.list("orders", call, key, values, bytes).await
 }
 
 /// `GET /v1/queues/{queue}/orders`
 pub async fn list(clients: Sessions, Name(queue): Name, Query(page): Query<Page>) -> Answered {
     let state = page.state.map_or_else(|| "waiting".to_owned(), |Text(state)| state);
     let key = Key::of(&queue);
-    let values = values![queue, state, page.after.unwrap_or(0), page.max.unwrap_or(100)];
-    Ok(Answer::Rows("orders", clients.rows(LIST, key, values).await?))
+    let max = page.max.unwrap_or(100);
+    let values = values![queue, state, page.after.unwrap_or(0), max];
+    clients.list("orders", LIST, key, values, room::rows(max, limits::HTTP_BODY_BYTES_MAX)).await
 }
 
 /// `GET /v1/queues/{queue}/orders/{order_id}`
 pub async fn find(clients: Sessions, OrderId { queue, order_id }: OrderId) -> Answered {
-    let row = clients.rows(FIND, Key::of(&queue), values![queue, order_id]).await?.pop();
+    // The payload and the result.
+    let bytes = 2 * limits::HTTP_BODY_BYTES_MAX;
+    let answer = clients.row(FIND, Key::of(&queue), values![queue, order_id], bytes).await?;
     let hint = "It was never enqueued, or is older than the queue's retention.";
-    row.map(Answer::Row).ok_or_else(|| Problem::new(Kind::NotFound, "no such order is in the queue", hint))
+    answer.ok_or_else(|| Problem::new(Kind::NotFound, "no such order is in the queue", hint))
 }

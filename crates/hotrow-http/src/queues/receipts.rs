@@ -1,11 +1,12 @@
 //! `/v1/queues/{queue}/receipts`: completes, fails, releases and extends orders that were taken.
 
 use bytes::BytesMut;
+use hotrow_core::limits;
 use serde::Deserialize;
 use std::error::Error;
 use tokio_postgres::types::{self, IsNull, ToSql, Type, WrongType, to_sql_checked};
 
-use crate::answer::{Answer, Answered};
+use crate::answer::Answered;
 use crate::clients::{Call, Effect, Key, Sessions, one, values};
 use crate::document::Document;
 use crate::input::{Input, Name, Receipt, Text};
@@ -92,9 +93,10 @@ pub async fn complete_all(clients: Sessions, Name(queue): Name, Input(done): Inp
         let detail = "receipts are not 1 to 1000 numbers of 0 or more";
         return Err(Problem::new(Kind::BadRequest, detail, "Use the receipts that came with the orders."));
     }
+    let bytes = receipts.len() * limits::HTTP_ROW_BYTES;
     let (key, result) = (Key::of(&queue), done.result.map(|Document(json)| json));
     let values = values![queue, Receipts(receipts), done.status.unwrap_or(0), result];
-    Ok(Answer::Rows("receipts", clients.rows(COMPLETE_ALL, key, values).await?))
+    clients.list("receipts", COMPLETE_ALL, key, values, bytes).await
 }
 
 /// `POST /v1/queues/{queue}/receipts/{receipt}/fail`

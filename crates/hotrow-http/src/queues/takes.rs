@@ -13,6 +13,7 @@ use crate::answer::{Answer, Answered};
 use crate::clients::{Call, Clients, Effect, Key, Sessions, Value, values};
 use crate::input::{Input, Name, Within};
 use crate::problem::{Kind, Problem};
+use crate::room::{self, Held};
 use crate::seconds::{Lease, Wait};
 use crate::sqlstate;
 
@@ -43,7 +44,11 @@ pub async fn take(clients: Sessions, Name(queue): Name, Input(take): Input<Take>
     let max = take.max.map_or(1, |Within(max)| max);
     let wait = take.wait.filter(|wait| !wait.duration().is_zero());
     let values = values![queue.clone(), max, lease, wait];
-    Ok(Answer::Rows("orders", clients.0.take(queue, values, wait.map(Wait::duration)).await?))
+    // A call that waits is expected to find one order. Otherwise those of few workers would keep all room.
+    let most = if wait.is_some() { 1 } else { max };
+    let held = clients.room.reserve(room::rows(most, limits::HTTP_BODY_BYTES_MAX)).await?;
+    let taken = Arc::clone(&clients).take(queue, values, wait.map(Wait::duration), held).await?;
+    Ok(Answer::Rows("orders", taken.0, taken.1))
 }
 
 impl Clients {
@@ -52,7 +57,8 @@ impl Clients {
         queue: String,
         values: Vec<Value>,
         wait: Option<Duration>,
-    ) -> Result<Vec<Row>, Problem> {
+        held: Held,
+    ) -> Result<(Vec<Row>, Held), Problem> {
         let key = Key::of(&queue);
         let permits = match wait {
             Some(_) => self.admit(&self.waits.room)?,
@@ -74,7 +80,7 @@ impl Clients {
                 }
                 None => self.share(TAKE, key, values).await,
             };
-            if let Err(Ok(unread)) = asker.send(rows) {
+            if let Err(Ok((unread, _held))) = asker.send(rows.map(|rows| (rows, held))) {
                 self.give_back(queue, key, &unread).await;
             }
         });

@@ -4,12 +4,14 @@
 mod reservations;
 
 use axum::http::Method;
+use hotrow_core::limits;
 use serde::Deserialize;
 
-use crate::answer::{Answer, Answered};
+use crate::answer::Answered;
 use crate::clients::{Call, Effect, Key, Sessions, one, values};
 use crate::input::{Input, Keyed, Name, Page, Query};
 use crate::problem::{Kind, Problem};
+use crate::room;
 use crate::routes::Routes;
 use crate::sales::reservations::Quantity;
 use crate::seconds::Hold;
@@ -70,9 +72,9 @@ pub async fn create(clients: Sessions, Name(item): Name, Input(new): Input<NewSa
 
 /// `GET /v1/sales/{item}`
 pub async fn read(clients: Sessions, Name(item): Name) -> Answered {
-    let row = clients.rows(READ, Key::of(&item), values![item]).await?.pop();
+    let answer = clients.row(READ, Key::of(&item), values![item], limits::HTTP_ROW_BYTES).await?;
     let hint = "Open a sale with PUT on this path.";
-    row.map(Answer::Row).ok_or_else(|| Problem::new(Kind::NotFound, "no such item is on sale", hint))
+    answer.ok_or_else(|| Problem::new(Kind::NotFound, "no such item is on sale", hint))
 }
 
 /// `POST /v1/sales/{item}/reservations`
@@ -88,5 +90,6 @@ pub async fn restock(clients: Sessions, Name(item): Name, Keyed(key, restock): K
 
 /// `GET /v1/sales`
 pub async fn list(clients: Sessions, Query(page): Query<Page>) -> Answered {
-    Ok(Answer::Rows("sales", clients.rows(LIST, Key::of("sales"), page.values()).await?))
+    let bytes = room::rows(page.max(), limits::HTTP_ROW_BYTES);
+    clients.list("sales", LIST, Key::of("sales"), page.values(), bytes).await
 }

@@ -91,6 +91,21 @@ impl Http2 {
         Http2 { port, sender }
     }
 
+    /// Connects as a client that reads no bodies.
+    pub async fn connect_without_reading(port: u16) -> Self {
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        let (sender, connection) =
+            builder.initial_stream_window_size(0).handshake(stream(port).await).await.unwrap();
+        tokio::spawn(connection);
+        Http2 { port, sender }
+    }
+
+    /// The head of the reply to a GET request. The server drops the body if this is dropped.
+    pub async fn head(&self, path: &str) -> Response<Incoming> {
+        let request = request(self.port, "GET", path, &[], "");
+        self.sender.clone().send_request(request).await.unwrap()
+    }
+
     /// One POST request on the connection.
     pub async fn post(&self, path: &str, body: &str) -> Reply {
         let headers = [("content-type", "application/json")];

@@ -111,6 +111,28 @@ async fn requests_over_the_queue_limit_are_told_when_to_retry() {
     assert_eq!(api.ok("POST", path, body).await["value"], carried_out + 1);
 }
 
+/// A client that reads no answers takes a bounded part of the gateway's memory, however many requests it sends.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_a_client_does_not_read_hold_up_its_next_requests() {
+    let api = Api::start(&[]).await;
+    let direct = connect(&config(hotrow_testkit::server().port())).await;
+    let push = "select count(hotrow.push(7001, 1, repeat('x', 30000))) from generate_series(1, 100)";
+    direct.batch_execute(push).await.unwrap();
+    let hoarder = Http2::connect_without_reading(api.port).await;
+    let path = "/v1/users/7001/inbox?max=1000";
+    let replies = join_all((0..20).map(|_| hoarder.head(path))).await;
+    let answered = replies.iter().filter(|reply| reply.status() == 200).count();
+    // The answer that is not read, and the room that the next one could need, are more than a connection can have.
+    assert_eq!(answered, 1, "{replies:?}");
+    let busy = replies.iter().filter(|reply| reply.status() == 503 && reply.headers()["retry-after"] == "1");
+    assert_eq!(busy.count(), 19, "{replies:?}");
+    // Small answers and other connections have room.
+    assert_eq!(hoarder.head("/v1/users/7001/inbox/unread").await.status(), 200);
+    assert_eq!(api.ok("GET", path, "").await["messages"].as_array().unwrap().len(), 100);
+    drop(replies);
+    assert_eq!(hoarder.head(path).await.status(), 200);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_lets_requests_finish() {
     let mut api = Api::start(&[]).await;
