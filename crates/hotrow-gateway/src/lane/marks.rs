@@ -81,7 +81,15 @@ async fn open(context: &LaneContext) -> Option<String> {
         opener.query(include_str!("../../sql/open_mark.sql"), &[]).await
     };
     match opened.await {
-        Ok(rows) => rows.into_iter().next()?.into_iter().next()?.filter(|name| is_mark(name)),
+        Ok(rows) => {
+            let name = rows.into_iter().flatten().flatten().next().filter(|name| is_mark(name));
+            if name.is_none() {
+                tracing::info!(
+                    "a lane has no mark: its role has as many as it can have, or is not the role that logged in"
+                );
+            }
+            name
+        }
         Err(error) => {
             tracing::debug!(%error, "no mark: a crash of the server can leave commits in doubt");
             None
