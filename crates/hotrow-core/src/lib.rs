@@ -17,6 +17,7 @@
 //! | `limits` | every bound |
 //! | `normalise` | the shape of a statement: its text with parameters for literals |
 //! | `notifications` | the sessions that share one listening connection |
+//! | `primary` | which host may serve as the primary, by timelines |
 //! | `replica` | which replica a session reads from, and what it must have replayed |
 //! | `reports` | when the log reports something that happens often |
 //! | `row_queue` | the transactions that work on the same rows |
@@ -40,6 +41,7 @@ pub mod latencies;
 pub mod limits;
 pub mod normalise;
 pub mod notifications;
+pub mod primary;
 pub mod replica;
 pub mod reports;
 pub mod row_queue;

@@ -326,6 +326,13 @@ pub const SECRET_AGE_MS: u64 = 5_000;
 pub const LOG_IN_AGE_MS: u64 = 1_000;
 /// Time to open a connection to the server. After that the attempt fails.
 pub const CONNECT_TIMEOUT_MS: u64 = 5_000;
+/// Time that the first connection waits for the answers of the other hosts, when one host has answered. A host that answers
+/// later is not compared.
+pub const COMPARE_HOSTS_MS: u64 = 1_000;
+/// Time between two looks for a second host that accepts writes.
+pub const RIVALS_MS: u64 = 15_000;
+/// Bytes of the names and timelines of the servers that a gateway hands over. Servers beyond that are left out.
+pub const HANDED_OVER_BYTES_MAX: usize = 100_000;
 /// Time without an acknowledgement from the server's machine. After that the connection is lost: a machine
 /// without power sends no reset.
 pub const SERVER_SILENT_MS: u64 = 16_000;

@@ -50,6 +50,11 @@ pub struct Back {
 }
 
 impl Outage {
+    /// Since when the server cannot be reached, if it cannot.
+    pub fn since(&self) -> Option<u64> {
+        self.lost.as_ref().map(|lost| lost.since)
+    }
+
     /// An attempt to connect has failed. Returns since when the server cannot be reached, if that is to be reported.
     pub fn failed(&mut self, now: u64) -> Option<u64> {
         let lost = self.lost.get_or_insert(Lost { since: now, attempts: 0, is_reported: false });
@@ -91,10 +96,10 @@ mod tests {
     fn a_loss_and_a_return_are_reported_once() {
         let mut server = Outage::default();
         assert_eq!(server.served(0), None, "it was never lost");
-        assert_eq!(server.failed(10), Some(10));
+        assert_eq!((server.failed(10), server.since()), (Some(10), Some(10)));
         assert_eq!((server.failed(20), server.failed(10 + 7 * LOG_EVERY_MS)), (None, None));
         assert_eq!(server.served(10 + 8 * LOG_EVERY_MS), Some(Back { after: 8 * LOG_EVERY_MS, attempts: 3 }));
-        assert_eq!(server.served(10 + 8 * LOG_EVERY_MS), None);
+        assert_eq!((server.served(10 + 8 * LOG_EVERY_MS), server.since()), (None, None));
     }
 
     #[test]

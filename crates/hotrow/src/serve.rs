@@ -99,7 +99,8 @@ async fn serve(
     let patience = resolved.config.drain_timeout;
     let mut upstream = resolved.config.upstream.clone();
     resolved.config.routes.first_name().clone_into(&mut upstream.database); // where HTTP's requests go
-    let gateway = Gateway::start(resolved.config.clone(), &mut sockets).await?;
+    let served = successor::inherited_served();
+    let gateway = Gateway::start(resolved.config.clone(), &mut sockets, &served).await?;
     let http = match resolved.http.take() {
         Some(http) => Some(HttpServer::start(http, &gateway, &upstream, patience, &mut sockets).await?),
         None => None,
@@ -128,7 +129,7 @@ async fn serve(
                 Signal::HandOver if successor.is_some() => tracing::warn!("a successor is already starting"),
                 Signal::HandOver => {
                     let sockets = inheritable_sockets(metrics.as_ref(), &gateway, http.as_ref());
-                    match sockets.and_then(|sockets| Successor::start(&program, sockets)) {
+                    match sockets.and_then(|sockets| Successor::start(&program, sockets, &gateway.served())) {
                         Ok(started) => {
                             tracing::info!(pid = started.pid(), "a successor was started");
                             successor = Some(started);

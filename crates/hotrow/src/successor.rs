@@ -17,6 +17,9 @@ use tokio::time::Instant;
 
 /// The process that ends when this one serves.
 const PREDECESSOR: &str = "HOTROW_PREDECESSOR";
+/// The hosts that have served this process's predecessor. An earlier version of the program, to which an operator goes back,
+/// would refuse an unknown variable that begins with `HOTROW_`.
+const SERVED: &str = "SERVED_BEFORE_HOTROW";
 /// The first inherited descriptor, by the protocol of systemd.
 const FIRST: usize = 3;
 
@@ -28,7 +31,7 @@ pub struct Successor {
 
 impl Successor {
     /// Starts the program at this path, which may be a newer version than this process.
-    pub fn start(program: &Path, sockets: Vec<InheritedSocket>) -> io::Result<Self> {
+    pub fn start(program: &Path, sockets: Vec<InheritedSocket>, served: &str) -> io::Result<Self> {
         if std::process::id() == 1 {
             return Err(io::Error::other(
                 "this is process 1 of a container, and the container ends with it: start a second container instead",
@@ -41,6 +44,7 @@ impl Successor {
             .env("LISTEN_FDS", sockets.len().to_string())
             .env("LISTEN_FDNAMES", names.join(":"))
             .env_remove("LISTEN_PID")
+            .env(SERVED, served)
             .env(PREDECESSOR, std::process::id().to_string());
         let descriptors: Vec<OwnedFd> = sockets.into_iter().map(|socket| socket.socket).collect();
         let mapping = |(index, parent_fd)| FdMapping { parent_fd, child_fd: (FIRST + index) as i32 };
@@ -71,11 +75,20 @@ impl Successor {
     }
 }
 
+/// The hosts that have served the gateway that started this process, if there is one.
+pub fn inherited_served() -> String {
+    predecessor().and_then(|_| std::env::var(SERVED).ok()).unwrap_or_default()
+}
+
 /// Tells the gateway that started this process, if there is one, to stop. Returns its process id.
 pub fn relieve_predecessor() -> Option<u32> {
+    let parent = predecessor()?;
+    kill(parent, Signal::SIGTERM).is_ok().then(|| parent.as_raw().unsigned_abs())
+}
+
+fn predecessor() -> Option<Pid> {
     let predecessor: i32 = std::env::var(PREDECESSOR).ok()?.parse().ok()?;
     // After it has ended, another process may have its id, but then it is not our parent.
     let parent = getppid();
-    (parent == Pid::from_raw(predecessor) && kill(parent, Signal::SIGTERM).is_ok())
-        .then(|| parent.as_raw().unsigned_abs())
+    (parent == Pid::from_raw(predecessor)).then_some(parent)
 }

@@ -1,7 +1,8 @@
 //! The gateway's configuration: resolved once by the program, passed as a value.
 
 pub mod conninfo;
-mod hosts;
+mod handed_over;
+pub mod hosts;
 mod pool_table;
 pub mod routes;
 
@@ -35,6 +36,8 @@ pub struct UpstreamConfig {
     pub tls: Option<tls::Client>,
     /// Whether a log-in is bound to the server's certificate.
     pub channel_binding: ChannelBinding,
+    /// Longest time to open a connection to one host.
+    pub connect_timeout: Duration,
 }
 
 /// Why an upstream URL can't be used.
@@ -137,6 +140,7 @@ impl FromStr for UpstreamConfig {
             password: config.get_password().map(|password| Password::new(password.to_vec())),
             tls,
             channel_binding: config.get_channel_binding(),
+            connect_timeout: Duration::from_millis(limits::CONNECT_TIMEOUT_MS),
         })
     }
 }

@@ -312,6 +312,11 @@ impl Routes {
         found
     }
 
+    /// All servers.
+    pub fn servers(&self) -> impl Iterator<Item = &Arc<Server>> {
+        self.servers.iter()
+    }
+
     /// Whether this server is still one of them.
     pub fn has_server(&self, id: u64) -> bool {
         self.servers.iter().any(|server| server.id == id)

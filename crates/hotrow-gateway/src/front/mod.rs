@@ -2,6 +2,7 @@
 
 mod handshake;
 mod opening;
+mod rivals;
 pub mod sockets;
 mod start_up;
 mod upkeep;
@@ -63,8 +64,10 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Listens on all addresses and serves clients in the background.
-    pub async fn start(config: Config, sockets: &mut Sockets) -> Result<Self, StartError> {
+    /// Listens on all addresses and serves clients in the background. `served` is what the previous gateway has handed over, if
+    /// there was one.
+    pub async fn start(config: Config, sockets: &mut Sockets, served: &str) -> Result<Self, StartError> {
+        config.routes.take_over(served);
         let shared = Arc::new(Shared::new(config)?);
         let (mut addresses, mut listening) = (Vec::new(), Vec::new());
         for listen in &shared.config().listen {
@@ -77,6 +80,7 @@ impl Gateway {
         let listening = listening.into_iter().map(accept).collect();
         tokio::spawn(close_unused(shared.clone()));
         tokio::spawn(upkeep::run(shared.clone()));
+        tokio::spawn(rivals::run(shared.clone()));
         Ok(Gateway { shared, addresses, listening })
     }
 
@@ -114,6 +118,11 @@ impl Gateway {
     /// The listening sockets, for the gateway that takes over.
     pub fn inheritable_sockets(&self) -> io::Result<Vec<InheritedSocket>> {
         self.listening.iter().map(|(socket, _)| socket.inheritable()).collect()
+    }
+
+    /// The hosts that have served, for the gateway that takes over.
+    pub fn served(&self) -> String {
+        self.shared.config().routes.hand_over()
     }
 
     /// Stops the gateway. New clients are rejected. Connected clients leave when their units are answered. False if

@@ -172,6 +172,7 @@ impl Task {
             self.hold_timer.stop();
             self.core.step(Event::HoldOver, &mut self.actions);
         }
+        self.leave_old_primary();
         let mut messages = std::mem::take(&mut self.messages);
         self.inbox.take(&mut messages);
         self.core.set_queue_wait(self.context.config().queue_wait);

@@ -53,6 +53,15 @@ impl Task {
         self.core.step(Event::Pause, &mut self.actions);
     }
 
+    /// Renews the connection if it leads to a primary that another one has left behind.
+    pub(super) fn leave_old_primary(&mut self) {
+        if !self.pausing.renews
+            && self.connection.upstream().is_some_and(|upstream| upstream.is_left_behind())
+        {
+            self.renew();
+        }
+    }
+
     /// Renews the connection if a batch has run a statement of the time before a definition changed.
     pub(super) fn close_outdated(&mut self) {
         if std::mem::take(&mut self.runs_outdated) {

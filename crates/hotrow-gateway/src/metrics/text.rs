@@ -110,6 +110,11 @@ impl Metrics {
             ("queued_units", "Units that wait in the queues of lanes.", &self.queued),
             ("parked_units", "Units behind one that waits for a lock of another session.", &self.parked),
             ("row_waits", "Transactions that wait for others that work on the same row.", &self.row_waits),
+            (
+                "rival_primaries",
+                "Hosts that accept writes for a cluster besides the host that serves.",
+                &self.rival_primaries,
+            ),
             ("waiting_calls", "Calls that found nothing and wait.", &self.waiting_calls),
             (
                 "listening_clients",

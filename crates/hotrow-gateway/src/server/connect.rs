@@ -1,56 +1,74 @@
-//! Makes a connection to the server: tries the hosts in turn, with TLS and the log-in. Sends cancel requests, each on a
-//! connection of its own.
+//! Makes a connection to the server: tries the hosts in turn, with TLS and the log-in, or compares them if none has served yet.
+//! Sends cancel requests, each on a connection of its own.
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hotrow_core::expect::PreparedStatements;
 use hotrow_core::limits;
+use hotrow_core::primary::{self, Answer, Comparison};
+use hotrow_core::replica::History;
 use hotrow_wire::backend::{self, tag};
 use hotrow_wire::startup;
+use tokio::time::Instant;
 
 use crate::config;
+use crate::config::hosts::TimelineUse;
 use crate::net::tls::client::Secured;
 use crate::net::{self, Address};
 use crate::server::login::Login;
 use crate::server::upstream::{Error, Upstream, refused};
 
+/// An attempt to connect to one of the hosts.
+#[derive(Clone, Copy)]
+struct Attempt<'a> {
+    server: &'a config::UpstreamConfig,
+    parameters: &'a [(String, String)],
+    login: &'a Login,
+    /// Standbys are refused.
+    primary: bool,
+}
+
+type Connected = Result<(Upstream, Answer), Error>;
+type Connecting<'a> = Pin<Box<dyn Future<Output = Connected> + Send + 'a>>;
+
 impl Upstream {
-    /// Connects and logs in with these start-up parameters, to the first reachable host. It must be a primary if the
-    /// configuration or the caller requires one.
+    /// Connects and logs in with these start-up parameters, to the first reachable host that no other one has left behind. It
+    /// must be a primary if the configuration or the caller requires one.
     pub async fn connect(
         server: &config::UpstreamConfig,
         parameters: &[(String, String)],
         login: &Login,
         primary: bool,
     ) -> Result<Self, Error> {
-        let limit = std::time::Duration::from_millis(limits::CONNECT_TIMEOUT_MS);
-        let mut failed = None;
-        for address in server.hosts.in_turn() {
-            let log_in = Self::log_in(server, address, parameters, login, primary || server.hosts.read_write);
-            match tokio::time::timeout(limit, log_in).await {
-                Ok(Ok(upstream)) => {
-                    server.hosts.served(address);
-                    return Ok(upstream);
+        let attempt = Attempt { server, parameters, login, primary: primary || server.hosts.read_write };
+        let connected = match server.hosts.are_new() {
+            true => attempt.best().await,
+            false => attempt.in_turn().await,
+        };
+        match connected {
+            Ok((mut upstream, history)) => {
+                upstream.timeline = server.hosts.served(&upstream.address, history.as_ref());
+                Ok(upstream)
+            }
+            Err(error) => {
+                if error.is_retryable() {
+                    server.hosts.failed(&error);
                 }
-                Ok(Err(error)) if !error.is_retryable() => return Err(error),
-                Ok(Err(error)) => failed = Some(error),
-                Err(_) => failed = Some(Error::Timeout { address: address.clone() }),
+                Err(error)
             }
         }
-        let failed = failed.expect("there is at least one host");
-        server.hosts.failed(&failed);
-        Err(failed)
     }
 
     async fn log_in(
-        server: &config::UpstreamConfig,
+        Attempt { server, parameters, login, primary }: Attempt<'_>,
         address: &Address,
-        parameters: &[(String, String)],
-        login: &Login,
-        primary: bool,
-    ) -> Result<Self, Error> {
+    ) -> Connected {
         let (read, write, end_point) = open(server, address).await?;
         let mut upstream = Upstream {
             read,
@@ -64,6 +82,7 @@ impl Upstream {
             secret: Bytes::new(),
             address: Arc::new(address.clone()),
             end_point,
+            timeline: TimelineUse::default(),
             counted: login.count(),
         };
         let pairs = parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -71,10 +90,25 @@ impl Upstream {
         upstream.flush().await?;
         login.authenticate(&mut upstream, server.channel_binding).await?;
         upstream.read_until_ready().await?;
-        if primary && upstream.is_standby().await? {
+        let asks = primary || server.hosts.have_timelines;
+        let accepts_writes = asks && !upstream.is_standby().await?;
+        if primary && !accepts_writes {
             return Err(Error::Standby { address: address.clone() });
         }
-        Ok(upstream)
+        let history = match accepts_writes && server.hosts.have_timelines {
+            true => upstream.history().await?,
+            false => None,
+        };
+        Ok((upstream, Answer { accepts_writes, history }))
+    }
+
+    /// The history of a primary, if the role may ask for it.
+    async fn history(&mut self) -> Result<Option<History>, Error> {
+        let rows = self.query_if_allowed(include_str!("../../sql/history.sql"), &[]).await?;
+        let Some(row) = rows.and_then(|rows| rows.into_iter().next()) else { return Ok(None) };
+        let [cluster, timeline] = <[Option<String>; 2]>::try_from(row).unwrap_or_default();
+        let timeline = timeline.and_then(|timeline| timeline.parse().ok());
+        Ok(cluster.zip(timeline).map(|(cluster, timeline)| History { cluster, timeline }))
     }
 
     /// Whether the server is in recovery. Servers report this at log-in; a proxy in between may not pass it on.
@@ -110,6 +144,126 @@ impl Upstream {
     }
 }
 
+impl Attempt<'_> {
+    /// Connects to a host, and refuses it if its timeline is over.
+    async fn host(self, address: &Address) -> Connected {
+        match tokio::time::timeout(self.server.connect_timeout, Upstream::log_in(self, address)).await {
+            Ok(connected) => {
+                let (upstream, answer) = connected?;
+                match (self.server.hosts.left_behind(answer.history.as_ref()), &answer.history) {
+                    (Some(served), Some(History { timeline, .. })) => {
+                        Err(Error::OldPrimary { address: address.clone(), timeline: *timeline, served })
+                    }
+                    _ => Ok((upstream, answer)),
+                }
+            }
+            Err(_) => Err(Error::Timeout { address: address.clone(), limit: self.server.connect_timeout }),
+        }
+    }
+
+    /// The first host that serves: the one that served last, then the others as they were named.
+    async fn in_turn(self) -> Result<(Upstream, Option<History>), Error> {
+        let mut failed = None;
+        for address in self.server.hosts.in_turn() {
+            match self.host(address).await {
+                Ok((upstream, answer)) => return Ok((upstream, answer.history)),
+                Err(error) if !error.is_retryable() => return Err(error),
+                Err(error) => failed = Some(more_telling(failed, error)),
+            }
+        }
+        Err(failed.expect("there is at least one host"))
+    }
+
+    /// The first host that no other one has left behind. All are asked at the same time.
+    async fn best(self) -> Result<(Upstream, Option<History>), Error> {
+        let hosts = self.server.hosts.all();
+        let (answers, errors) = self.ask_all(hosts).await;
+        let compared: Vec<_> =
+            answers.iter().map(|it| it.as_ref().map(|(_, answer)| answer.clone())).collect();
+        let Comparison { serves, rivals } = primary::compare(&compared);
+        let chosen = serves.and_then(|serves| answers.into_iter().nth(serves)?);
+        let Some((upstream, answer)) = chosen else {
+            return Err(errors
+                .into_iter()
+                .reduce(|one, other| more_telling(Some(one), other))
+                .unwrap_or_else(|| Error::Timeout {
+                    address: hosts[0].clone(),
+                    limit: self.server.connect_timeout,
+                }));
+        };
+        let rivals = rivals.into_iter().map(|index| hosts[index].clone());
+        let rivals = rivals.filter(|address| *address != *upstream.address).collect();
+        self.server.hosts.set_rivals(&upstream.address, rivals);
+        Ok((upstream, answer.history))
+    }
+
+    /// Asks all hosts, and waits only for a moment for those that answer later than the first one.
+    async fn ask_all(self, hosts: &[Address]) -> (Vec<Option<(Upstream, Answer)>>, Vec<Error>) {
+        let mut pending: Vec<(usize, Connecting<'_>)> = Vec::new();
+        for (index, address) in hosts.iter().enumerate() {
+            pending.push((index, Box::pin(self.host(address))));
+        }
+        let (mut answers, mut errors) = (Vec::new(), Vec::new());
+        answers.resize_with(hosts.len(), || None);
+        let mut deadline = None;
+        while !pending.is_empty() {
+            let next = poll_fn(|context| {
+                for place in 0..pending.len() {
+                    if let Poll::Ready(connected) = pending[place].1.as_mut().poll(context) {
+                        let (index, _) = pending.swap_remove(place);
+                        return Poll::Ready((index, connected));
+                    }
+                }
+                Poll::Pending
+            });
+            let (index, connected) = match deadline {
+                None => next.await,
+                Some(deadline) => match tokio::time::timeout_at(deadline, next).await {
+                    Ok(next) => next,
+                    Err(_) => break,
+                },
+            };
+            match connected {
+                Ok(connected) => {
+                    answers[index] = Some(connected);
+                    let moment = Duration::from_millis(limits::COMPARE_HOSTS_MS);
+                    deadline.get_or_insert_with(|| Instant::now() + moment);
+                }
+                Err(error) => errors.push(error),
+            }
+        }
+        (answers, errors)
+    }
+}
+
+/// The error to report if no host serves. That a standby is a standby is no news.
+fn more_telling(earlier: Option<Error>, later: Error) -> Error {
+    let weight = |error: &Error| match error {
+        Error::Standby { .. } => 0,
+        error if error.is_retryable() => 1,
+        _ => 2,
+    };
+    match earlier {
+        Some(earlier) if weight(&earlier) > weight(&later) => earlier,
+        _ => later,
+    }
+}
+
+/// The history of another host of the server, if that accepts writes and this user may ask.
+pub async fn history_of(
+    server: &config::UpstreamConfig,
+    address: &Address,
+    parameters: &[(String, String)],
+    login: &Login,
+) -> Result<Option<History>, Error> {
+    let attempt = Attempt { server, parameters, login, primary: false };
+    let connecting = tokio::time::timeout(server.connect_timeout, Upstream::log_in(attempt, address));
+    match connecting.await {
+        Ok(connected) => Ok(connected?.1.history),
+        Err(_) => Err(Error::Timeout { address: address.clone(), limit: server.connect_timeout }),
+    }
+}
+
 /// A new connection, under TLS if both sides agree, without any message sent.
 pub async fn open(server: &config::UpstreamConfig, address: &Address) -> Result<Secured, Error> {
     let connect =
@@ -134,10 +288,10 @@ pub async fn cancel(
     process_id: u32,
     secret: &[u8],
 ) -> Result<(), Error> {
-    let limit = std::time::Duration::from_millis(limits::CONNECT_TIMEOUT_MS);
+    let limit = server.connect_timeout;
     match tokio::time::timeout(limit, send_cancel(server, address, process_id, secret)).await {
         Ok(sent) => sent,
-        Err(_) => Err(Error::Timeout { address: address.clone() }),
+        Err(_) => Err(Error::Timeout { address: address.clone(), limit }),
     }
 }
 

@@ -286,6 +286,7 @@ impl HeldConnections {
             // Otherwise the server has closed the connection, or sent an unexpected message.
             if (open.has_discarded() || open.is_discarding || open.upstream.is_quiet())
                 && permits.database_use.may_reuse(open.generation)
+                && !open.upstream.is_left_behind()
             {
                 return Some(open);
             }
@@ -318,7 +319,8 @@ impl HeldConnections {
         open.upstream.notifications.clear();
         let Some(permits) = open.permits.take() else { return };
         let keeps = std::mem::take(&mut open.moved_sequence) | std::mem::take(&mut open.listens);
-        if permits.database_use.may_reuse(open.generation) && (!keeps || open.begin_discard()) {
+        let may_reuse = permits.database_use.may_reuse(open.generation) && !open.upstream.is_left_behind();
+        if may_reuse && (!keeps || open.begin_discard()) {
             self.put_idle(open.pool, open);
         }
     }

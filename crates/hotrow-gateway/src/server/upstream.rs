@@ -6,6 +6,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use hotrow_core::expect::PreparedStatements;
@@ -16,6 +17,7 @@ use hotrow_wire::backend::{self, Report, tag};
 use hotrow_wire::{frontend, split};
 use tokio::io::{AsyncRead, ReadBuf};
 
+use crate::config::hosts::TimelineUse;
 use crate::net::tls::client::ConnectError;
 use crate::net::{Address, ReadHalf, WriteHalf};
 
@@ -73,10 +75,24 @@ pub enum Error {
     #[error("the server broke the protocol: {0}")]
     Protocol(String),
     /// The server did not answer in time.
-    #[error("{address} did not answer within {} ms", limits::CONNECT_TIMEOUT_MS)]
+    #[error("{address} did not answer within {} ms", .limit.as_millis())]
     Timeout {
         /// The host.
         address: Address,
+        /// The time that it had.
+        limit: Duration,
+    },
+    /// The primary is on an earlier timeline than the one that has served.
+    #[error(
+        "{address} is an old primary: it is on timeline {timeline}, and timeline {served} of the same cluster has served; make it a standby of the new primary, or, if the cluster was restored from a backup, restart the gateway"
+    )]
+    OldPrimary {
+        /// The host.
+        address: Address,
+        /// Its timeline.
+        timeline: u32,
+        /// The timeline that has served.
+        served: u32,
     },
     /// The server is in recovery, and a primary is required.
     #[error("{address} is a standby, and a primary is needed; check the hosts of the upstream URL")]
@@ -90,7 +106,9 @@ impl Error {
     /// Whether another host, or a retry, may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Error::Io { .. } | Error::Timeout { .. } | Error::Standby { .. } => true,
+            Error::Io { .. } | Error::Timeout { .. } | Error::Standby { .. } | Error::OldPrimary { .. } => {
+                true
+            }
             Error::Tls { error, .. } => error.is_retryable(),
             // The server starts or stops.
             Error::Refused { code, .. } => matches!(code.as_str(), "57P01" | "57P02" | "57P03"),
@@ -138,6 +156,8 @@ pub struct Upstream {
     pub address: Arc<Address>,
     /// The hash of the server's certificate that a log-in can be bound to.
     pub end_point: Option<Bytes>,
+    /// Its timeline.
+    pub(super) timeline: TimelineUse,
     /// Counts the connection for its log-in.
     pub(super) counted: Arc<()>,
 }
@@ -157,6 +177,26 @@ impl Upstream {
     pub async fn query(&mut self, text: &str, values: &[&str]) -> Result<Rows, Error> {
         self.put_statement(text, values);
         self.rows().await
+    }
+
+    /// The rows of a query, or none if the role is not allowed to run it.
+    pub async fn query_if_allowed(&mut self, text: &str, values: &[&str]) -> Result<Option<Rows>, Error> {
+        match self.query(text, values).await {
+            Ok(rows) => Ok(Some(rows)),
+            Err(Error::Refused { message, .. }) => {
+                tracing::debug!(
+                    message,
+                    "the role cannot ask the server for all facts that the gateway uses"
+                );
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether a primary on a higher timeline has served since the connection was made.
+    pub fn is_left_behind(&self) -> bool {
+        self.timeline.is_over()
     }
 
     /// The same, whatever the settings of the client are.

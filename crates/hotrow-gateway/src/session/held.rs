@@ -36,6 +36,13 @@ impl SessionTask {
         }
     }
 
+    /// Whether the connection leads to a primary that another one has left behind, and no statement runs there. No more
+    /// statements must, because what they write will be lost.
+    pub(super) fn holds_left_behind(&mut self) -> bool {
+        let is_left_behind = |held: &mut HeldConnection| held.upstream.is_left_behind();
+        self.session.connection().is_some_and(is_left_behind) && !self.session.held_state().0
+    }
+
     async fn wait_held(&mut self, unread: usize, client: bool) -> Woken {
         let (active, status, pack, left) = self.session.held_state();
         let Some(held) = self.session.connection() else { return Woken::Other };

@@ -156,6 +156,9 @@ impl SessionTask {
         if self.control.is_killed() {
             return Err(SessionEnd::Problem(killed()));
         }
+        if self.holds_left_behind() {
+            return self.session.server_gone();
+        }
         match self.step() {
             Ok(Need::Event) => self.wait_for_event().await,
             Ok(need) => self.provide(need).await,

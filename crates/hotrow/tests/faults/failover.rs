@@ -11,7 +11,7 @@ use crate::lost_ids::logged;
 use crate::{CLIENTS, CRASH, prepare, summary};
 
 /// libpq's connection string of two hosts, of which the primary is wanted.
-fn hosts(first: u16, second: u16) -> String {
+pub fn hosts(first: u16, second: u16) -> String {
     format!(
         "host=127.0.0.1,127.0.0.1 port={first},{second} user=postgres dbname=postgres target_session_attrs=read-write sslmode=disable"
     )
@@ -111,7 +111,7 @@ fn a_commit_that_a_promoted_standby_has_is_answered_if_the_lane_has_a_mark() {
     logged(&gateway, "continuity=Logged");
 }
 
-fn caught_up(primary: &PrivateServer, standby: &PrivateServer) {
+pub fn caught_up(primary: &PrivateServer, standby: &PrivateServer) {
     let end = primary.query("select pg_current_wal_flush_lsn()").unwrap()[0][0].clone().unwrap();
     wait(standby, &format!("select pg_last_wal_replay_lsn() >= '{end}'"), "t");
 }

@@ -20,6 +20,7 @@ mod load;
 mod lost_ids;
 mod marathon;
 mod marks;
+mod old_primary;
 mod pauses;
 mod restart;
 

@@ -190,6 +190,9 @@ async fn replace(
     match timeout(Duration::from_millis(limits::MARKER_WAIT_MS), switch).await {
         Ok(switched) => switched.map(|()| new),
         // The new server is another one.
-        Err(_) => Err(upstream::Error::Timeout { address: (*new.address).clone() }),
+        Err(_) => Err(upstream::Error::Timeout {
+            address: (*new.address).clone(),
+            limit: Duration::from_millis(limits::MARKER_WAIT_MS),
+        }),
     }
 }
