@@ -6,6 +6,9 @@
 pub const IDENTIFIER_BYTES_MAX: usize = 63;
 /// Clients connected at one time. The gateway rejects one more with SQLSTATE 53300.
 pub const CLIENTS_MAX: usize = 10_000;
+/// Clients that have connected and wait until the gateway accepts them, for each socket. The system allows fewer if
+/// `net.core.somaxconn` is smaller. Beyond that a client connects a second or more later.
+pub const LISTEN_BACKLOG: u32 = 4_096;
 /// Upstream connections that sessions hold at one time, in addition to the lanes. A session that needs one
 /// more waits.
 pub const HELD_CONNECTIONS_MAX: usize = 80;

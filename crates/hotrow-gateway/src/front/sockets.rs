@@ -9,8 +9,10 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener as StdUnix;
 use std::path::{Path, PathBuf};
 
+use hotrow_core::limits;
 use listenfd::ListenFd;
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use socket2::SockRef;
+use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixSocket, UnixStream};
 
 use crate::net::Address;
 
@@ -78,16 +80,21 @@ impl Sockets {
             |address: &SocketAddr| *address == wanted || (wanted.port() == 0 && address.ip() == wanted.ip());
         let received = self.take(|socket| matches!(socket, Socket::Tcp(_, address) if fits(address)));
         if let Some(ReceivedSocket { socket: Socket::Tcp(socket, _), kept }) = received {
+            lengthen(&socket, kept)?;
             socket.set_nonblocking(true)?;
             return Ok(Listener { socket: TcpListener::from_std(socket)?, kept });
         }
-        Ok(Listener { socket: TcpListener::bind(wanted).await?, kept: false })
+        let socket = if wanted.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_reuseaddr(true)?;
+        socket.bind(wanted)?;
+        Ok(Listener { socket: socket.listen(limits::LISTEN_BACKLOG)?, kept: false })
     }
 
     /// A Unix socket with this path, received or bound now.
     pub async fn unix(&mut self, path: &Path) -> io::Result<Listener<UnixListener>> {
         let received = self.take(|socket| matches!(socket, Socket::Unix(_, other) if other == path));
         if let Some(ReceivedSocket { socket: Socket::Unix(socket, _), kept }) = received {
+            lengthen(&socket, kept)?;
             socket.set_nonblocking(true)?;
             return Ok(Listener { socket: UnixListener::from_std(socket)?, kept });
         }
@@ -97,7 +104,9 @@ impl Sockets {
         if is_socket && UnixStream::connect(path).await.is_err() {
             let _ = std::fs::remove_file(path);
         }
-        let socket = UnixListener::bind(path)?;
+        let socket = UnixSocket::new_stream()?;
+        socket.bind(path)?;
+        let socket = socket.listen(limits::LISTEN_BACKLOG)?;
         // The mode does not depend on the umask: the access file decides which clients can connect, as at the server's
         // own socket.
         std::fs::set_permissions(path, Permissions::from_mode(0o777))?;
@@ -132,6 +141,15 @@ impl<L: AsFd> Listener<L> {
     }
 }
 
+/// A previous gateway of an earlier version has bound its socket with a shorter queue. The service manager's settings say how
+/// long the queue of its own socket is.
+fn lengthen(socket: &impl AsFd, kept: bool) -> io::Result<()> {
+    match kept {
+        true => Ok(()),
+        false => SockRef::from(socket).listen(limits::LISTEN_BACKLOG.cast_signed()),
+    }
+}
+
 fn take(given: &mut ListenFd, index: usize) -> io::Result<Option<Socket>> {
     if let Ok(Some(socket)) = given.take_tcp_listener(index) {
         let address = socket.local_addr()?;
@@ -148,6 +166,8 @@ fn take(given: &mut ListenFd, index: usize) -> io::Result<Option<Socket>> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::net::TcpStream;
+
     use super::*;
 
     fn given(sockets: impl IntoIterator<Item = Socket>) -> Sockets {
@@ -175,5 +195,34 @@ mod tests {
         assert_eq!(any.socket.local_addr().unwrap(), left);
         assert_eq!(sockets.unused().count(), 0);
         assert!(sockets.tcp(address).await.is_err(), "the address is in use");
+    }
+    /// More connects than fit the queue of the standard library's sockets.
+    const BURST: usize = 200;
+
+    #[tokio::test]
+    async fn a_burst_of_connects_waits_in_the_sockets_queue() {
+        let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+        if most.trim().parse().is_ok_and(|most: usize| most < BURST) {
+            return; // the system allows no longer queue
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let old = StdTcp::bind("127.0.0.1:0").unwrap();
+        let inherited = old.local_addr().unwrap();
+        let mut sockets =
+            Sockets { inherited: vec![ReceivedSocket { socket: Socket::Tcp(old, inherited), kept: false }] };
+        let _old = sockets.tcp(inherited).await.unwrap();
+        let new = sockets.tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = new.socket.local_addr().unwrap();
+        let _unix = sockets.unix(&path).await.unwrap();
+        let mut clients = Vec::new();
+        for number in 1..=BURST {
+            let connect = async {
+                let tcp = (TcpStream::connect(inherited).await?, TcpStream::connect(address).await?);
+                io::Result::Ok((tcp, UnixStream::connect(&path).await?))
+            };
+            let connected = tokio::time::timeout(std::time::Duration::from_secs(60), connect).await;
+            clients.push(connected.unwrap_or_else(|_| panic!("connect {number} waits")).unwrap());
+        }
     }
 }
