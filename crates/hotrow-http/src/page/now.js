@@ -55,10 +55,17 @@ function onlyOwn(state) {
 }
 
 export function headline(state) {
-  if (state.units === 0) return "No traffic at this moment";
+  if (state.units === 0) return standstill(state);
   if (state.saved < 0.5) return `${rate(state.units)} units per second`;
   const batches = state.packed - state.saved;
   return `${rate(state.units)} units per second, ${ratio(state.packed / Math.max(batches, 1e-9))} writes in each commit`;
+}
+
+// Nothing was answered in the last second.
+function standstill(state) {
+  if (state.server_problem) return "PostgreSQL does not answer";
+  const waiting = state.applications.reduce((sum, one) => sum + one.active + one.waiting, 0);
+  return waiting ? `No answers at this moment, ${plural(waiting, "client")} waiting` : "No traffic at this moment";
 }
 
 function subline(state) {

@@ -6,7 +6,7 @@ mod state;
 use std::pin::Pin;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hotrow_gateway::config::UpstreamConfig;
+use hotrow_gateway::config::{Hosts, UpstreamConfig};
 use hotrow_gateway::view::Values;
 use hotrow_gateway::{Address, InternalClients};
 use hotrow_http::{Counters, Source, State};
@@ -19,6 +19,7 @@ pub struct LiveState {
     gateway: InternalClients,
     values: Values,
     server: ServerSampler,
+    hosts: Hosts,
     about: Map<String, Value>,
 }
 
@@ -42,7 +43,7 @@ impl LiveState {
             "shows_values": values == Values::Shown,
         });
         let Value::Object(about) = about else { unreachable!("the value above is an object") };
-        LiveState { gateway, values, server: ServerSampler::new(url), about }
+        LiveState { gateway, values, server: ServerSampler::new(url), hosts: upstream.hosts.clone(), about }
     }
 }
 
@@ -68,7 +69,7 @@ impl Source for LiveState {
     fn state(&self) -> Pin<Box<dyn Future<Output = State> + Send + '_>> {
         Box::pin(async {
             let view = self.gateway.view(self.values).await;
-            let server = self.server.latest();
+            let server = self.server.latest(self.hosts.lost_for());
             let flushes_per_second = server.flushes_per_second();
             let mut fields = state::fields(view);
             fields.insert("server".to_owned(), json!(server.now));

@@ -44,6 +44,15 @@ pub struct Problem {
     text: String,
 }
 
+impl Problem {
+    /// The problem, of which the gateway itself has known for this long.
+    fn known_for(mut self, gateway: Option<Duration>) -> Self {
+        let since = gateway.map(|gateway| seconds_since_1970(SystemTime::now() - gateway));
+        self.since = since.map_or(self.since, |since| since.min(self.since));
+        self
+    }
+}
+
 impl Latest {
     /// Flushes of the log, unless the numbers are old.
     pub fn flushes_per_second(&self) -> Option<f64> {
@@ -58,13 +67,15 @@ impl ServerSampler {
         ServerSampler { url, shared: Arc::default() }
     }
 
-    /// The last numbers. Starts the sampling if it does not run.
-    pub fn latest(&self) -> Latest {
+    /// The last numbers. Starts the sampling if it does not run. `lost_for` says for how long the gateway has not reached the
+    /// server.
+    pub fn latest(&self, lost_for: Option<Duration>) -> Latest {
         let mut shared = lock(&self.shared);
         if shared.asked.replace(Instant::now()).is_none() {
             tokio::spawn(sample(self.url.clone(), self.shared.clone()));
         }
-        shared.latest.clone()
+        let Latest { now, problem } = shared.latest.clone();
+        Latest { now, problem: problem.map(|problem| problem.known_for(lost_for)) }
     }
 }
 

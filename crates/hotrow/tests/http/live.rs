@@ -1,7 +1,10 @@
 //! `GET /live`, the stream of the operations page: who gets it, how many do, and what it contains.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use hotrow_core::limits;
-use hotrow_testkit::{connect, until, value};
+use hotrow_postgres::PrivateServer;
+use hotrow_testkit::{Gateway, connect, try_connect, until, value};
 use serde_json::Value;
 
 use crate::Api;
@@ -59,6 +62,29 @@ async fn a_stream_begins_with_the_history_and_has_the_state_each_second() {
     let points = next(&mut late, "history").await;
     let sum: f64 = points.as_array().unwrap().iter().map(|point| point["units"].as_f64().unwrap()).sum();
     assert!(sum >= 1.0, "the history has the units of the past seconds: {points}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_begins_when_the_gateway_has_noticed_it() {
+    let seconds = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let server = PrivateServer::builder().label("outage").start().unwrap();
+    let gateway = Gateway::in_front_of(&server.url(), &["--http", "127.0.0.1:0", "--server-wait-ms", "200"]);
+    value(&connect(&gateway.config()).await, "select 1").await;
+    server.stop().unwrap();
+    until("the gateway has noticed", || async {
+        let _ = try_connect(&gateway.config()).await; // the first one may be admitted without a connection
+        gateway.log().contains("the server is unreachable")
+    })
+    .await;
+    let noticed = seconds();
+    until("another second", || async { seconds() > noticed + 1 }).await;
+    let mut stream = Events::open(gateway.http_port(), "/live", &[]).await;
+    let since = loop {
+        if let Some(since) = next(&mut stream, "state").await["server_problem"]["since"].as_u64() {
+            break since;
+        }
+    };
+    assert!(since <= noticed, "{since} is when the page was opened, and the gateway knew at {noticed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
