@@ -329,6 +329,8 @@ pub const SECRET_AGE_MS: u64 = 5_000;
 pub const LOG_IN_AGE_MS: u64 = 1_000;
 /// Time to open a connection to the server. After that the attempt fails.
 pub const CONNECT_TIMEOUT_MS: u64 = 5_000;
+/// Longest such time that a server's URL can set, in seconds.
+pub const CONNECT_TIMEOUT_SECONDS_MAX: u64 = 600;
 /// Time that the first connection waits for the answers of the other hosts, when one host has answered. A host that answers
 /// later is not compared.
 pub const COMPARE_HOSTS_MS: u64 = 1_000;

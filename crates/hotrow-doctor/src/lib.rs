@@ -45,7 +45,7 @@ pub use watch::{ServerNow, Watch};
 
 /// Checks the server's URL, without a connection.
 pub fn check(args: &Args) -> Result<(), Error> {
-    args.upstream.parse::<UpstreamConfig>()?;
+    UpstreamConfig::for_command(&args.upstream)?;
     Ok(())
 }
 

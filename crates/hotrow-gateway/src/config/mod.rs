@@ -3,6 +3,7 @@
 pub mod conninfo;
 mod handed_over;
 pub mod hosts;
+mod parameters;
 mod pool_table;
 pub mod routes;
 
@@ -72,6 +73,23 @@ pub enum UpstreamError {
         "load_balance_hosts=random can't be used: the gateway's hosts are one primary and its standbys, tried in order"
     )]
     LoadBalance,
+    /// It has a parameter that would have no effect.
+    #[error("the parameter {name} can't be used in a server's URL: {instead}")]
+    Parameter {
+        /// The parameter.
+        name: String,
+        /// What to do instead.
+        instead: &'static str,
+    },
+    /// It limits the attempts to connect to no time, or not at all.
+    #[error(
+        "connect_timeout={0} can't be used: write 1 to {max} seconds",
+        max = limits::CONNECT_TIMEOUT_SECONDS_MAX
+    )]
+    ConnectTimeout(String),
+    /// It has two addresses for each host.
+    #[error("host and hostaddr can't be used together: write the addresses as host, or leave hostaddr out")]
+    TwoAddresses,
     /// It asks for a standby.
     #[error("target_session_attrs=read-only can't be used: the gateway writes; use any or read-write")]
     ReadOnly,
@@ -103,6 +121,35 @@ impl UpstreamConfig {
         }
     }
 
+    /// The same for a command that has a connection of its own: the driver knows more parameters.
+    pub fn for_command(text: &str) -> Result<Self, UpstreamError> {
+        if let Some(other) = other_scheme(text) {
+            return Err(UpstreamError::Scheme(other));
+        }
+        let (rest, timeout) = conninfo::split(text, &[parameters::CONNECT_TIMEOUT]);
+        let (rest, parameters) = conninfo::split(&rest, &tls::client::TLS_PARAMETERS);
+        let config = tokio_postgres::Config::from_str(&rest).map_err(|error| {
+            UpstreamError::Syntax(
+                std::error::Error::source(&error).map_or(error.to_string(), ToString::to_string),
+            )
+        })?;
+        if !config.get_hosts().is_empty() && !config.get_hostaddrs().is_empty() {
+            return Err(UpstreamError::TwoAddresses);
+        }
+        let hosts = Hosts::new(&config)?;
+        let tls = tls::Client::load(&parameters, hosts.in_turn())?;
+        let user = config.get_user().map_or_else(current_user, str::to_owned);
+        Ok(UpstreamConfig {
+            hosts,
+            database: config.get_dbname().unwrap_or(&user).to_owned(),
+            user,
+            password: config.get_password().map(|password| Password::new(password.to_vec())),
+            tls,
+            channel_binding: config.get_channel_binding(),
+            connect_timeout: parameters::connect_timeout(&timeout)?,
+        })
+    }
+
     /// Takes over the certificates that `newer` has read, if it names the same.
     fn renew(&mut self, newer: &Self) {
         if let Some(tls) = &mut self.tls {
@@ -121,27 +168,10 @@ impl FromStr for UpstreamConfig {
 
     /// Parses the URL and reads the certificates that it names.
     fn from_str(text: &str) -> Result<Self, UpstreamError> {
-        if let Some(other) = other_scheme(text) {
-            return Err(UpstreamError::Scheme(other));
-        }
-        let (rest, parameters) = conninfo::split(text, &tls::client::TLS_PARAMETERS);
-        let config = tokio_postgres::Config::from_str(&rest).map_err(|error| {
-            UpstreamError::Syntax(
-                std::error::Error::source(&error).map_or(error.to_string(), ToString::to_string),
-            )
-        })?;
-        let hosts = Hosts::new(&config)?;
-        let tls = tls::Client::load(&parameters, hosts.in_turn())?;
-        let user = config.get_user().map_or_else(current_user, str::to_owned);
-        Ok(UpstreamConfig {
-            hosts,
-            database: config.get_dbname().unwrap_or(&user).to_owned(),
-            user,
-            password: config.get_password().map(|password| Password::new(password.to_vec())),
-            tls,
-            channel_binding: config.get_channel_binding(),
-            connect_timeout: Duration::from_millis(limits::CONNECT_TIMEOUT_MS),
-        })
+        let names: Vec<&str> = parameters::names().collect();
+        let (rest, found) = conninfo::split(text, &names);
+        parameters::check(&found)?;
+        UpstreamConfig::for_command(&rest)
     }
 }
 
@@ -362,6 +392,35 @@ mod tests {
         assert_eq!(socket.hosts.to_string(), "/run/postgresql/.s.PGSQL.5432");
         assert_eq!(socket.database, "ann");
         assert!("mysql://x".parse::<UpstreamConfig>().is_err());
+    }
+
+    #[test]
+    fn parameters_without_effect_are_refused() {
+        let parsed = |text: &str| text.parse::<UpstreamConfig>();
+        for (text, word) in [
+            ("postgres://a/x?options=-c%20work_mem%3D7MB", "ALTER ROLE"),
+            ("host=a options='-c work_mem=7MB'", "ALTER ROLE"),
+            ("postgres://a/x?application_name=gate", "application_name"),
+            ("host=a keepalives_idle=5", "16 s"),
+            ("host=a sslsni=0", "sslmode"),
+            ("host=a service=shop", "host="),
+            ("host=a gssencmode=require", "passwords"),
+            ("host=a connect_timeout=0", "1 to"),
+            ("host=a connect_timeout=soon", "seconds"),
+            ("host=a hostaddr=10.0.0.1", "hostaddr"),
+        ] {
+            let error = parsed(text).unwrap_err().to_string();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+        for text in
+            ["host=a gssencmode=disable sslcompression=0", "postgres://a/x?keepalives=1", "hostaddr=10.0.0.1"]
+        {
+            assert!(parsed(text).is_ok(), "{text}");
+        }
+        assert!(
+            UpstreamConfig::for_command("host=a options='-c work_mem=7MB' application_name=gate").is_ok()
+        );
+        assert_eq!(parsed("host=a connect_timeout=2").unwrap().connect_timeout, Duration::from_secs(2));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub enum Error {
 /// Connects to the server of this URL: the first reachable host, or the first primary if one is required. If the
 /// connection is lost, the query under way reports the error.
 pub async fn connect(url: &str) -> Result<Client, Error> {
-    let server: config::UpstreamConfig = url.parse()?;
+    let server = config::UpstreamConfig::for_command(url)?;
     let (rest, _) = conninfo::split(url, &tls::client::TLS_PARAMETERS);
     let mut config: Config = rest.parse()?;
     config.user(&server.user).dbname(&server.database);
@@ -44,7 +44,12 @@ pub async fn connect(url: &str) -> Result<Client, Error> {
     config.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
     let mut failed = None;
     for address in server.hosts.in_turn() {
-        let (read, write, end_point) = match connect::open(&server, address).await {
+        let limit = server.connect_timeout;
+        let opened = match tokio::time::timeout(limit, connect::open(&server, address)).await {
+            Ok(opened) => opened,
+            Err(_) => Err(upstream::Error::Timeout { address: address.clone(), limit }),
+        };
+        let (read, write, end_point) = match opened {
             Ok(opened) => opened,
             Err(error) if error.is_retryable() => {
                 failed = Some(error);
