@@ -9,7 +9,7 @@ use crate::limits;
 
 /// SQLSTATE of a log-in that the server refuses because the server, the role or the database has reached its
 /// connection limit.
-const TOO_MANY_CONNECTIONS: &str = "53300";
+pub const TOO_MANY_CONNECTIONS: &str = "53300";
 /// Settings whose values differ between connections to one server, and between the servers of a failover.
 const OF_ONE_CONNECTION: [&str; 2] = ["application_name", "in_hot_standby"];
 

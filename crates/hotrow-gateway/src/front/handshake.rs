@@ -24,6 +24,7 @@ use crate::operator::console::{self, Operator};
 use crate::pool::directory::NoPool;
 use crate::pool::pools::{Full, PoolUse};
 use crate::server::held;
+use crate::server::problems::reason;
 use crate::server::upstream;
 use crate::session::problems::stopping;
 use crate::session::{SessionTask, Start};
@@ -149,9 +150,9 @@ async fn open(
             METRICS.refusals.add(RefusalReason::TooManyPools, 1);
             Refused::Problem(no_room(&full, &role))
         }
-        NoPool::Error(held::Error::Upstream(upstream::Error::Refused { code, message, frame })) => {
-            tracing::warn!(code, reason = message, "the server refused the gateway's log-in for a client");
-            Refused::Frame(frame)
+        NoPool::Error(held::Error::Upstream(error @ upstream::Error::Refused { .. })) => {
+            METRICS.refusals.add_because(reason(&error), 1, &error);
+            Refused::Frame(error.into_frame())
         }
         NoPool::Error(error) => Refused::Problem(crate::session::problems::log_in_problem(&error)),
     };

@@ -60,7 +60,7 @@ async fn round_of_server(shared: Arc<Shared>, reports: Reports, databases: Vec<(
             Ok(queues) => *report = Report { has_failed: false, queues: queues.or(report.queues) },
             Err(error) => {
                 METRICS.upkeep_failures.inc();
-                if report.has_failed || error.is_retryable() {
+                if report.has_failed || error.is_retryable() || error.is_full() {
                     tracing::debug!(%error, database = name, "no upkeep of the schema pack");
                 } else {
                     tracing::warn!(%error, database = name, "the schema pack's upkeep failed; it will be retried");

@@ -51,6 +51,8 @@ pub struct LaneConnection {
     pause: Duration,
     /// The number of the connection, if it is one to a replica.
     number: u64,
+    /// Why there is no connection, and when that was found.
+    failure: Option<(Error, Instant)>,
 }
 
 type Connecting = Pin<Box<dyn Future<Output = Result<(Upstream, Option<Server>), Error>> + Send>>;
@@ -58,9 +60,21 @@ type Resolving = Pin<Box<dyn Future<Output = (Result<Upstream, Error>, Outcome)>
 
 enum State {
     Down,
-    Connecting { connecting: Connecting, in_doubt: bool },
-    Up { upstream: Box<Upstream>, server: Option<Server>, _gauge: GaugeGuard },
-    Resolving { resolving: Resolving, server: Option<Server> },
+    Connecting {
+        connecting: Connecting,
+        in_doubt: bool,
+    },
+    /// The server would refuse the connection.
+    Full,
+    Up {
+        upstream: Box<Upstream>,
+        server: Option<Server>,
+        _gauge: GaugeGuard,
+    },
+    Resolving {
+        resolving: Resolving,
+        server: Option<Server>,
+    },
 }
 
 impl LaneConnection {
@@ -75,7 +89,19 @@ impl LaneConnection {
             without_since: None,
             pause: Duration::ZERO,
             number: 0,
+            failure: None,
         }
+    }
+
+    /// Why there is no connection.
+    pub fn failure(&self) -> Option<&Error> {
+        self.failure.as_ref().map(|(error, _)| error)
+    }
+
+    /// Whether the server has just refused one more connection.
+    fn is_known_full(&self) -> bool {
+        let recent = Duration::from_millis(limits::RECONNECT_MAX_MS);
+        self.failure.as_ref().is_some_and(|(error, at)| error.is_full() && at.elapsed() < recent)
     }
 
     /// The number of the connection, if it is one to a replica.
@@ -108,7 +134,7 @@ impl LaneConnection {
     pub fn forget_mark(&mut self) {
         let current = match &mut self.state {
             State::Up { server, .. } | State::Resolving { server, .. } => server.as_mut(),
-            State::Down | State::Connecting { .. } => None,
+            State::Down | State::Full | State::Connecting { .. } => None,
         };
         self.server.iter_mut().chain(current).for_each(|server| server.mark = None);
     }
@@ -121,6 +147,10 @@ impl LaneConnection {
     /// Begins to make a connection. It waits longer if a commit is in doubt.
     pub fn connect(&mut self, in_doubt: bool) {
         self.without_since.get_or_insert_with(Instant::now);
+        if self.is_known_full() && !in_doubt {
+            self.state = State::Full;
+            return;
+        }
         let mark = self.server.as_ref().and_then(|server| server.mark.clone());
         let connecting = make(self.context.clone(), self.kind, self.index, self.pause, in_doubt, mark);
         let longest = Duration::from_millis(limits::RECONNECT_MAX_MS);
@@ -157,6 +187,10 @@ impl LaneConnection {
     pub async fn progress(&mut self, writer: &mut Writer) -> Progress {
         match &mut self.state {
             State::Down => std::future::pending().await,
+            State::Full => {
+                self.state = State::Down;
+                Progress::ConnectFailed { give_up: true }
+            }
             State::Connecting { connecting, in_doubt } => match connecting.await {
                 Ok((upstream, server)) => {
                     self.up(upstream, server);
@@ -169,17 +203,19 @@ impl LaneConnection {
                         self.context.config().server_wait
                     };
                     let waited = self.without_since.map_or(Duration::ZERO, |since| since.elapsed());
-                    // The primary can run what waits for a replica.
-                    let give_up = waited > patience || self.context.replica.is_some();
+                    // Sessions wait for connections that are there, and the primary can run what waits for a replica.
+                    let others_run_it = error.is_full() && !*in_doubt || self.context.replica.is_some();
+                    let give_up = waited > patience || others_run_it;
                     // The loss of the server is reported once for all lanes.
                     if let Some(LaneReplica { replicas, index }) = &self.context.replica {
                         tracing::debug!(%error, lane = self.index, replica = index, "no connection for a lane to a replica");
                         replicas.ask_soon(*index, true);
-                    } else if give_up {
+                    } else if give_up && !error.is_full() {
                         tracing::warn!(%error, lane = self.index, "no connection for a lane: its clients get an error");
                     } else {
                         tracing::debug!(%error, lane = self.index, "no connection for a lane: retrying");
                     }
+                    self.failure = Some((error, Instant::now()));
                     self.state = State::Down;
                     if give_up {
                         self.without_since = None;
@@ -215,6 +251,7 @@ impl LaneConnection {
     fn up(&mut self, upstream: Upstream, server: Option<Server>) {
         self.without_since = None;
         self.pause = Duration::ZERO;
+        self.failure = None;
         if self.context.replica.is_some() {
             self.number = replica::number_connection();
         }

@@ -48,6 +48,7 @@ use crate::lane::slow::SlowTimer;
 use crate::lane::snapshot::LaneTotals;
 use crate::lane::writer::Writer;
 use crate::metrics::{METRICS, microseconds};
+use crate::server::upstream::Error;
 
 /// Runs a lane until its task is aborted.
 pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox: Reader) {
@@ -356,6 +357,12 @@ impl Task {
                     if self.context.replica.is_some() && refusal != Refusal::Cancelled =>
                 {
                     units.into_iter().for_each(|unit| self.return_unit(unit, Returned::Resubmit));
+                }
+                Action::Refuse(units, Refusal::NotSent)
+                    if self.connection.failure().is_some_and(Error::is_full) =>
+                {
+                    let alone = |unit| self.return_unit(unit, |packed| Returned::RunAlone(packed, None));
+                    units.into_iter().for_each(alone);
                 }
                 Action::Refuse(units, refusal) => self.refuse(units, refusal),
                 Action::Resolve(doubt) => self.connection.resolve(doubt),

@@ -6,7 +6,8 @@ use hotrow_wire::backend::Problem;
 
 use super::message::Envelope;
 use super::{Task, paused};
-use crate::metrics::{self, METRICS};
+use crate::metrics::{METRICS, RefusalReason};
+use crate::server::problems;
 
 impl Task {
     fn report_refused(&self, units: usize, refusal: Refusal) {
@@ -30,12 +31,33 @@ impl Task {
                 // The statements are judged again, with the placement as it is now.
                 self.context.database.catalogue_changed(Alters::Anything);
             }
-            _ => METRICS.refusals.add(reason(refusal), units as u64),
+            Refusal::NotSent => match self.connection.failure() {
+                Some(error) => METRICS.refusals.add_because(problems::reason(error), units as u64, error),
+                None => METRICS.refusals.add(RefusalReason::NoServer, units as u64),
+            },
+            Refusal::QueueFull => METRICS.refusals.add(RefusalReason::QueueFull, units as u64),
+            Refusal::Paused => METRICS.refusals.add(RefusalReason::Paused, units as u64),
+            Refusal::Cancelled => METRICS.refusals.add(RefusalReason::Cancelled, units as u64),
+        }
+    }
+
+    /// The error for the clients of units that this lane refuses.
+    fn problem(&self, refusal: Refusal) -> Problem {
+        match (refusal, self.connection.failure()) {
+            (Refusal::NotSent, Some(error)) if !error.is_retryable() => {
+                let (code, message, hint) = problems::no_server(
+                    error,
+                    "the statement was not executed",
+                    "It is safe to send the statement again.",
+                );
+                Problem::error(code, message, hint)
+            }
+            _ => problem(refusal),
         }
     }
 
     pub(super) fn refuse(&mut self, units: Vec<Unit<Envelope>>, refusal: Refusal) {
-        let problem = problem(refusal);
+        let problem = self.problem(refusal);
         self.report_refused(units.len(), refusal);
         self.context.release(self.kind, self.index, units.iter());
         for unit in units {
@@ -43,18 +65,6 @@ impl Task {
                 self.touched.push(unit.payload.mailbox);
             }
         }
-    }
-}
-
-/// The metric's reason.
-fn reason(refusal: Refusal) -> metrics::RefusalReason {
-    match refusal {
-        Refusal::NotSent | Refusal::OutcomeUnknown | Refusal::WrittenElsewhere => {
-            metrics::RefusalReason::NoServer
-        }
-        Refusal::QueueFull => metrics::RefusalReason::QueueFull,
-        Refusal::Paused => metrics::RefusalReason::Paused,
-        Refusal::Cancelled => metrics::RefusalReason::Cancelled,
     }
 }
 

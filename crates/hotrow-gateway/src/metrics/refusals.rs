@@ -1,5 +1,6 @@
 //! Refused clients and units by reason. Each kind of refusal is logged, at most once in an interval.
 
+use std::fmt::Display;
 use std::time::Instant;
 
 use hotrow_core::reports::Repeated;
@@ -18,8 +19,14 @@ pub enum RefusalReason {
     NoFreeConnection,
     /// A lane's queue is full or too slow.
     QueueFull,
-    /// The server cannot be reached, or gives no connection.
+    /// The server cannot be reached.
     NoServer,
+    /// The server, the role or the database has reached its limit of connections.
+    ServerFull,
+    /// The gateway cannot log in at the server as the client's user.
+    NoCredentials,
+    /// The server gives no connection for another reason.
+    ServerRefuses,
     /// An operator has paused the database.
     Paused,
     /// The client has cancelled the unit.
@@ -32,12 +39,15 @@ pub enum RefusalReason {
 
 impl RefusalReason {
     /// All reasons.
-    pub const ALL: [RefusalReason; 9] = [
+    pub const ALL: [RefusalReason; 12] = [
         RefusalReason::TooManyClients,
         RefusalReason::TooManyPools,
         RefusalReason::NoFreeConnection,
         RefusalReason::QueueFull,
         RefusalReason::NoServer,
+        RefusalReason::ServerFull,
+        RefusalReason::NoCredentials,
+        RefusalReason::ServerRefuses,
         RefusalReason::Paused,
         RefusalReason::Cancelled,
         RefusalReason::SlowReader,
@@ -52,6 +62,9 @@ impl RefusalReason {
             RefusalReason::NoFreeConnection => "no_free_connection",
             RefusalReason::QueueFull => "queue_full",
             RefusalReason::NoServer => "no_server",
+            RefusalReason::ServerFull => "server_full",
+            RefusalReason::NoCredentials => "no_credentials",
+            RefusalReason::ServerRefuses => "server_refuses",
             RefusalReason::Paused => "paused",
             RefusalReason::Cancelled => "cancelled",
             RefusalReason::SlowReader => "slow_reader",
@@ -71,15 +84,26 @@ impl Refusals {
 
     /// Counts refusals, and logs them unless the last line about this reason is recent.
     pub fn add(&self, reason: RefusalReason, count: u64) {
+        if let Some(count) = self.count(reason, count) {
+            tracing::warn!(reason = reason.label(), count, "clients or statements were refused");
+        }
+    }
+
+    /// The same, with the cause of the last one.
+    pub fn add_because(&self, reason: RefusalReason, count: u64, error: &dyn Display) {
+        if let Some(count) = self.count(reason, count) {
+            tracing::warn!(reason = reason.label(), count, %error, "clients or statements were refused");
+        }
+    }
+
+    /// Counts refusals. Returns the number to log.
+    fn count(&self, reason: RefusalReason, count: u64) -> Option<u64> {
         let (counter, log) = &self.0[reason as usize];
         counter.add(count);
         if reason == RefusalReason::Cancelled {
-            return; // the client has asked for it
+            return None; // the client has asked for it
         }
-        let count = log.lock().note(count, milliseconds_since_start(Instant::now()));
-        if let Some(count) = count {
-            tracing::warn!(reason = reason.label(), count, "clients or statements were refused");
-        }
+        log.lock().note(count, milliseconds_since_start(Instant::now()))
     }
 
     /// The number of refusals for this reason.

@@ -11,6 +11,7 @@ use hotrow_core::notifications;
 use hotrow_core::settings::Settings;
 use hotrow_core::untrusted::literal;
 use hotrow_wire::frontend;
+use tokio::sync::Notify;
 
 use crate::config::{self, Config, PoolTable};
 use crate::lock::Lock;
@@ -30,6 +31,10 @@ pub struct HeldConnections {
     /// Permits for short work if the server runs on this machine.
     turns: Permits,
     idle: Lock<Idle>,
+    /// Each open connection that sessions can use has a clone.
+    open: Arc<()>,
+    /// A connection was given back, or closed.
+    given_back: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +64,8 @@ pub struct OpenConnection {
     permits: Option<UsePermits>,
     /// Its user's permit of a `[[pool]]` table with a limit.
     pub table_permit: Option<Permit>,
+    /// Counts it among the open connections of its server.
+    is_one_of: Option<Arc<()>>,
     _gauge: GaugeGuard,
 }
 
@@ -130,7 +137,10 @@ pub enum Error {
 impl Error {
     /// Whether the caller has waited for a connection in vain.
     pub fn is_wait(&self) -> bool {
-        !matches!(self, Error::Upstream(upstream::Error::Refused { .. }))
+        match self {
+            Error::Upstream(error) => error.is_full() || !matches!(error, upstream::Error::Refused { .. }),
+            _ => true,
+        }
     }
 }
 
@@ -142,6 +152,8 @@ impl HeldConnections {
             table_permits: Lock::default(),
             turns: Permits::new((limits::HELD_TURNS_PER_CORE * cores()).min(limits::HELD_TURNS_MAX)),
             idle: Lock::default(),
+            open: Arc::default(),
+            given_back: Notify::new(),
         }
     }
 
@@ -162,15 +174,50 @@ impl HeldConnections {
         application_name: &str,
     ) -> Result<HeldConnection, Error> {
         let permits = self.acquire_permits(config, database).await?;
-        while let Some(mut open) = self.take_idle(pool, application_name, &permits) {
-            if open.finish_discard().await.is_ok() && open.rename(application_name).await.is_ok() {
-                return Ok(open.into_held(pool, permits));
+        let deadline = Instant::now() + config.held_wait;
+        let mut pause = Duration::from_millis(limits::RECONNECT_MIN_MS);
+        loop {
+            while let Some(mut open) = self.take_idle(pool, application_name, &permits) {
+                if open.finish_discard().await.is_ok() && open.rename(application_name).await.is_ok() {
+                    return Ok(open.into_held(pool, permits));
+                }
+            }
+            self.make_room();
+            match OpenConnection::connect(config, beginning, permits.database_use.generation()).await {
+                Ok(mut open) => {
+                    open.rename(application_name).await?;
+                    open.is_one_of = Some(self.open.clone());
+                    return Ok(open.into_held(pool, permits));
+                }
+                Err(error) if error.is_full() && self.has_open() && Instant::now() + pause < deadline => {
+                    self.wait_for_room(pool, pause).await;
+                    pause = (pause * 2).min(Duration::from_millis(limits::RECONNECT_MAX_MS));
+                }
+                Err(error) => return Err(error.into()),
             }
         }
-        self.make_room();
-        let mut open = OpenConnection::connect(config, beginning, permits.database_use.generation()).await?;
-        open.rename(application_name).await?;
-        Ok(open.into_held(pool, permits))
+    }
+
+    /// Whether the gateway has a connection of its own that can become free.
+    fn has_open(&self) -> bool {
+        Arc::strong_count(&self.open) > 1
+    }
+
+    /// The server gives no further connection. Waits until one is given back, or for this long: others may leave the server too.
+    /// A connection of another pool that is not in use makes room.
+    async fn wait_for_room(&self, pool: u64, pause: Duration) {
+        self.close_idle_of_others(pool);
+        let _ = tokio::time::timeout(pause, self.given_back.notified()).await;
+    }
+
+    fn close_idle_of_others(&self, pool: u64) {
+        let mut idle = self.idle.lock();
+        let mut others =
+            idle.pools.iter_mut().filter(|(other, connections)| **other != pool && !connections.is_empty());
+        if let Some((_, connections)) = others.next() {
+            connections.remove(0);
+            idle.count -= 1;
+        }
     }
 
     /// The same if it needs no waiting, or only a turn that the caller has waited for.
@@ -323,6 +370,7 @@ impl HeldConnections {
         if may_reuse && (!keeps || open.begin_discard()) {
             self.put_idle(open.pool, open);
         }
+        self.given_back.notify_one();
     }
 
     /// The process IDs of the backends of this pool's idle connections.
@@ -406,6 +454,7 @@ impl OpenConnection {
             generation,
             permits: None,
             table_permit: None,
+            is_one_of: None,
             _gauge: METRICS.held_connections.enter(),
         }))
     }

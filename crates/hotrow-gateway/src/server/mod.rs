@@ -7,6 +7,7 @@ pub mod held;
 pub mod login;
 pub mod pack;
 pub mod permits;
+pub mod problems;
 pub mod replica;
 pub mod rows;
 pub mod upstream;

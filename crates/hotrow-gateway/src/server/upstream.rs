@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
+use hotrow_core::admission;
 use hotrow_core::expect::PreparedStatements;
 use hotrow_core::limits;
 use hotrow_core::session::OWN_STATEMENT;
@@ -103,6 +104,19 @@ pub enum Error {
 }
 
 impl Error {
+    /// The server's ErrorResponse, empty if the error is not the server's.
+    pub fn into_frame(self) -> Bytes {
+        match self {
+            Error::Refused { frame, .. } => frame,
+            _ => Bytes::new(),
+        }
+    }
+
+    /// Whether the server, the role or the database has reached its limit of connections. A connection that is closed makes room.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Error::Refused { code, .. } if code == admission::TOO_MANY_CONNECTIONS)
+    }
+
     /// Whether another host, or a retry, may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -221,21 +235,6 @@ impl Upstream {
         frontend::put_bind_text(out, name, values.iter().map(|value| value.as_bytes()));
         out.extend_from_slice(frontend::EXECUTE);
         self.rows().await
-    }
-
-    /// The rows of a query about commits in doubt. None if the role is not allowed to run it.
-    pub async fn query_if_allowed(&mut self, text: &str, values: &[&str]) -> Result<Option<Rows>, Error> {
-        match self.query(text, values).await {
-            Ok(rows) => Ok(Some(rows)),
-            Err(Error::Refused { message, .. }) => {
-                tracing::debug!(
-                    message,
-                    "the role cannot read all facts that help to resolve commits in doubt"
-                );
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
     }
 
     /// Prepares a statement in the place of an earlier one. False if the server refuses it.

@@ -3,7 +3,8 @@
 use hotrow_wire::backend::Problem;
 
 use crate::metrics::{METRICS, RefusalReason};
-use crate::server::{held, upstream};
+use crate::server::held;
+use crate::server::problems::{no_server, reason};
 
 /// The error for a client that gets no connection.
 pub fn no_connection(error: &held::Error, fatal: bool) -> Problem {
@@ -16,49 +17,33 @@ pub fn log_in_problem(error: &held::Error) -> Problem {
 }
 
 fn because(error: &held::Error, fatal: bool, outcome: &str, retry: &str) -> Problem {
-    METRICS.refusals.add(refusal(error), 1);
-    let retry_later = format!("{retry} server_wait_ms limits how long clients wait for the server.");
+    METRICS.refusals.add_because(refusal(error), 1, error);
     let (code, message, hint) = match error {
         held::Error::AllInUse(_) => (
             "53300",
             error.to_string(),
-            "All connections that sessions may hold are in use. End transactions sooner, or raise held_connections_max or held_wait_ms.",
+            "All connections that sessions may hold are in use. End transactions sooner, or raise held_connections_max or held_wait_ms.".to_owned(),
         ),
         held::Error::TableConnectionsInUse(..) => (
             "53300",
             error.to_string(),
-            "End transactions sooner, or raise held_connections_max or held_wait_ms in the [[pool]] table.",
+            "End transactions sooner, or raise held_connections_max or held_wait_ms in the [[pool]] table.".to_owned(),
         ),
-        held::Error::NoLogIn(_) => ("57P03", error.to_string(), "Connect again, or raise server_wait_ms."),
-        held::Error::Paused => return Problem { fatal, ..crate::lane::paused(outcome, retry) },
-        held::Error::Upstream(upstream::Error::Io { .. } | upstream::Error::Timeout { .. }) => {
-            ("57P03", format!("the server can't be reached: {error}; {outcome}"), &*retry_later)
+        held::Error::NoLogIn(_) => {
+            ("57P03", error.to_string(), "Connect again, or raise server_wait_ms.".to_owned())
         }
-        held::Error::Upstream(upstream::Error::NoPassword(_) | upstream::Error::OtherVerifier(_)) => (
-            "28000",
-            format!("the gateway can't log in at the server for this client: {error}"),
-            "Change users_file or auth_query in the gateway's settings, then reload.",
-        ),
-        held::Error::Upstream(cause) => (
-            "57P03",
-            format!("the server gave no connection: {error}; {outcome}"),
-            // A refusal by the server, such as too many connections, may be over at the next attempt.
-            match cause.is_retryable() || matches!(cause, upstream::Error::Refused { .. }) {
-                true => retry,
-                false => {
-                    "Retrying does not help until the settings of the gateway or of the server are changed."
-                }
-            },
-        ),
+        held::Error::Paused => return Problem { fatal, ..crate::lane::paused(outcome, retry) },
+        held::Error::Upstream(error) => no_server(error, outcome, retry),
     };
-    Problem { fatal, code, message, hint: hint.to_owned() }
+    Problem { fatal, code, message, hint }
 }
 
 fn refusal(error: &held::Error) -> RefusalReason {
     match error {
         held::Error::AllInUse(_) | held::Error::TableConnectionsInUse(..) => RefusalReason::NoFreeConnection,
         held::Error::Paused => RefusalReason::Paused,
-        held::Error::NoLogIn(_) | held::Error::Upstream(_) => RefusalReason::NoServer,
+        held::Error::NoLogIn(_) => RefusalReason::NoServer,
+        held::Error::Upstream(error) => reason(error),
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod clients;
+mod full_server;
 mod limits;
 mod messages;
 mod start_up;
