@@ -155,7 +155,7 @@ async fn the_data_of_a_page_are_serialisable_and_hide_values_unless_they_are_all
     let upstream: UpstreamConfig = hotrow_testkit::server().url().parse().unwrap();
     let mut config = Config::new(upstream, vec!["127.0.0.1:0".parse().unwrap()]);
     config.verdict_wait = Duration::from_secs(10);
-    let gateway = Gateway::start(config, &mut Sockets::inherited().unwrap()).await.unwrap();
+    let gateway = Gateway::start(config, &mut Sockets::inherited().unwrap(), "").await.unwrap();
     let inside = gateway.internal_clients();
     let hotrow_gateway::Address::Tcp(_, port) = gateway.addresses()[0].clone() else { panic!("TCP") };
     let client = connect(&hotrow_testkit::config_in(port, &schema)).await;
