@@ -52,15 +52,22 @@ impl ServerSettings {
         self.answer != now.answer || self.contradicts(&now.parameters)
     }
 
+    /// A setting that is a time. None if it is 0, which turns it off, or unknown.
+    fn time(&self, index: usize) -> Option<Duration> {
+        let value = self.answer.as_ref()?.get(index)?.as_ref()?;
+        value.parse().ok().filter(|value| *value > 0).map(Duration::from_millis)
+    }
+
+    /// Whether the server ends a statement whose client has gone.
+    pub fn ends_statements_of_gone_clients(&self) -> bool {
+        self.time(8).is_some()
+    }
+
     /// How long transactions wait in the gateway for a row.
     pub fn row_patience(&self) -> RowPatience {
-        let milliseconds = |index: usize| {
-            let value = self.answer.as_ref()?.get(index)?.as_ref()?;
-            value.parse().ok().filter(|value| *value > 0).map(Duration::from_millis)
-        };
-        let timeouts = [milliseconds(3), milliseconds(4)].into_iter().flatten();
+        let timeouts = [self.time(3), self.time(4)].into_iter().flatten();
         RowPatience {
-            without_end: milliseconds(7).unwrap_or(Duration::from_secs(1)),
+            without_end: self.time(7).unwrap_or(Duration::from_secs(1)),
             longest: timeouts.min().map_or(Duration::from_secs(3600), |timeout| timeout / 10),
         }
     }

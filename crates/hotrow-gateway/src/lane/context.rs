@@ -58,6 +58,8 @@ pub struct LaneContext {
     config: ArcSwap<Config>,
     /// The server's settings when it was last asked.
     server: ArcSwap<ServerSettings>,
+    /// Whether the server ends the statements of clients that have gone.
+    ends_work_of_gone_clients: AtomicBool,
     packs: AtomicBool,
     writes: Lock<Affinity>,
     reads: Lock<Affinity>,
@@ -85,6 +87,7 @@ impl LaneContext {
             traffic,
             settings_changed: Notify::new(),
             config: ArcSwap::new(config),
+            ends_work_of_gone_clients: AtomicBool::new(server.ends_statements_of_gone_clients()),
             server: ArcSwap::from_pointee(server),
             packs: AtomicBool::new(false),
             writes: Lock::new(Affinity::new(lanes)),
@@ -120,8 +123,14 @@ impl LaneContext {
         self.server.load()
     }
 
+    /// Whether the server ends the statements of clients that have gone.
+    pub fn ends_work_of_gone_clients(&self) -> bool {
+        self.ends_work_of_gone_clients.load(Relaxed)
+    }
+
     /// Notes the server's settings.
     pub fn set_server(&self, server: ServerSettings) {
+        self.ends_work_of_gone_clients.store(server.ends_statements_of_gone_clients(), Relaxed);
         self.server.store(Arc::new(server));
     }
 

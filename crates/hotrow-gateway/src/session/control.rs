@@ -149,6 +149,12 @@ impl Control {
         });
     }
 
+    /// The client has gone: what it waits for is cancelled.
+    pub fn client_left(self: &Arc<Self>) {
+        let control = self.clone();
+        tokio::spawn(async move { control.cancel().await });
+    }
+
     async fn cancel(&self) {
         let _sending = self.sending.lock().await;
         let target = self.request(false);

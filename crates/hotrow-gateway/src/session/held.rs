@@ -7,6 +7,7 @@ use hotrow_core::limits;
 use hotrow_core::session::SessionEnd;
 
 use super::SessionTask;
+use super::gone::hung_up;
 use crate::net::{ReadHalf, WriteHalf};
 use crate::server::held::HeldConnection;
 use crate::server::upstream::Upstream;
@@ -15,6 +16,8 @@ use crate::server::upstream::Upstream;
 enum Woken {
     Server(io::Result<usize>),
     Client(io::Result<usize>),
+    /// The client has gone.
+    Gone,
     Other,
 }
 
@@ -24,6 +27,7 @@ impl SessionTask {
         match self.wait_held(unread, true).await {
             Woken::Server(count) => self.relay(&count),
             Woken::Client(count) => self.received(&count),
+            Woken::Gone => self.received(&Ok(0)),
             Woken::Other => Ok(()),
         }
     }
@@ -32,6 +36,7 @@ impl SessionTask {
     pub(super) async fn relay_alone(&mut self, unread: usize) -> Result<(), SessionEnd> {
         match self.wait_held(unread, false).await {
             Woken::Server(count) => self.relay(&count),
+            Woken::Gone => self.received(&Ok(0)),
             Woken::Client(_) | Woken::Other => Ok(()),
         }
     }
@@ -45,6 +50,7 @@ impl SessionTask {
 
     async fn wait_held(&mut self, unread: usize, client: bool) -> Woken {
         let (active, status, pack, left) = self.session.held_state();
+        let ends_work = active && self.ends_work();
         let Some(held) = self.session.connection() else { return Woken::Other };
         self.control.activity.set_held(active, status, pack, left);
         let was_full = is_full(held);
@@ -56,10 +62,11 @@ impl SessionTask {
         }
         let Upstream { read, write, input, output, .. } = &mut held.upstream;
         let (read, write): (&mut ReadHalf, &WriteHalf) = (read, write);
+        let reads = client && !full;
         tokio::select! {
             biased;
             count = read.fill(input), if unread < limits::UNREAD_BYTES_MAX => Woken::Server(count),
-            count = self.read.fill(&mut self.input), if client && !full => Woken::Client(count),
+            woken = from_client(&mut self.read, &mut self.input, reads), if reads || ends_work => woken,
             _ = write.writable(), if !output.is_empty() => Woken::Other,
             _ = self.mailbox.write.writable(), if unread > 0 => Woken::Other,
             () = self.mailbox.task_notify.notified() => Woken::Other,
@@ -112,6 +119,15 @@ impl SessionTask {
         }
         Ok(())
     }
+}
+
+/// The client's next bytes, or its end if it is not read.
+async fn from_client(read: &mut ReadHalf, input: &mut BytesMut, reads: bool) -> Woken {
+    if reads {
+        return Woken::Client(read.fill(input).await);
+    }
+    hung_up(read, input).await;
+    Woken::Gone
 }
 
 /// Whether so much output waits for the server that the client has to wait too.

@@ -5,6 +5,7 @@ pub mod activity;
 mod classify;
 pub mod control;
 mod environment;
+mod gone;
 mod held;
 mod notifications;
 pub mod problems;
@@ -53,6 +54,8 @@ pub struct SessionTask {
     /// Counts the session as one whose settings have no pool.
     own_settings: Option<GaugeGuard>,
     stop: Arc<Stop>,
+    /// The client has gone, and what it waited for was cancelled.
+    is_gone: bool,
 }
 
 /// A session's place in its pool.
@@ -108,6 +111,7 @@ impl SessionTask {
             budget: Reservation::default(),
             own_settings: None,
             stop: start.stop,
+            is_gone: false,
         }
     }
 
@@ -237,8 +241,11 @@ impl SessionTask {
                 self.report_settings();
                 Ok(())
             }
-            Ok(0) => self.session.client_closed(),
-            Err(_) => Err(SessionEnd::Client),
+            Ok(0) if !self.ends_work() => self.session.client_closed(),
+            Ok(0) | Err(_) => {
+                self.gone();
+                Err(SessionEnd::Client)
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use hotrow_core::session::{SessionEnd, ToBePrepared, WaitsFor, cancelled};
 use hotrow_wire::backend::Problem;
 use tokio::sync::oneshot;
 
+use super::gone::hung_up;
 use super::{Need, SessionTask};
 use crate::lane::{Envelope, Returned, Unblock};
 use crate::metrics::{METRICS, Traffic, microseconds};
@@ -143,10 +144,15 @@ impl SessionTask {
     async fn wait_for_row(&mut self, waiting: RowWait) -> Result<RowPlace, Problem> {
         self.control.waits(WaitsFor::Row);
         let patience = self.pool.server_settings().row_patience();
+        let ends_work = self.ends_work();
         let place = tokio::select! {
             biased;
             place = waiting.place(patience) => Ok(place),
             () = self.control.cancelled_waiting() => Err(cancelled()),
+            () = hung_up(&mut self.read, &mut self.input), if ends_work => {
+                self.is_gone = true;
+                Err(cancelled())
+            }
         };
         match self.control.wait_over() {
             true => Err(cancelled()),
@@ -235,6 +241,7 @@ impl SessionTask {
                 None => std::future::pending().await,
             }
         };
+        let ends_work = self.ends_work();
         let taken = tokio::select! {
             biased;
             // The statement is looked at again: a lane may run it without this connection.
@@ -245,6 +252,10 @@ impl SessionTask {
                 taken.map_err(|error| no_connection(&error, false))
             }
             () = self.control.cancelled_waiting() => Err(cancelled()),
+            () = hung_up(&mut self.read, &mut self.input), if ends_work => {
+                self.is_gone = true;
+                Err(cancelled())
+            }
         };
         match taken {
             Ok(held) => self.acquired(held).await,
@@ -280,7 +291,12 @@ impl SessionTask {
         if let Some((slot, returned)) = self.mailbox.answers(|answers| answers.take_handed()) {
             self.handle_returned(slot, returned).await?;
         } else if self.mailbox.pending() > 0 {
-            self.mailbox.task_notify.notified().await;
+            let ends_work = self.ends_work();
+            tokio::select! {
+                biased;
+                () = self.mailbox.task_notify.notified() => {}
+                () = hung_up(&mut self.read, &mut self.input), if ends_work => self.gone(),
+            }
         }
         self.mailbox.watch(false);
         Ok(())

@@ -5,6 +5,7 @@
 mod bounds;
 mod clients;
 mod full_server;
+mod gone;
 mod limits;
 mod messages;
 mod start_up;
