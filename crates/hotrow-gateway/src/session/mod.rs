@@ -34,7 +34,7 @@ use crate::pool::pools::PoolUse;
 use crate::pool::{Member, Pool};
 use crate::session::control::Control;
 use crate::session::environment::Environment;
-use crate::session::problems::{killed, stopping};
+use crate::session::problems::{killed, left_behind, stopping};
 use crate::session::stop::Stop;
 
 /// What a session needs.
@@ -161,7 +161,7 @@ impl SessionTask {
             return Err(SessionEnd::Problem(killed()));
         }
         if self.holds_left_behind() {
-            return self.session.server_gone();
+            return Err(SessionEnd::Problem(left_behind()));
         }
         match self.step() {
             Ok(Need::Event) => self.wait_for_event().await,

@@ -56,6 +56,12 @@ pub fn no_random_numbers() -> Problem {
     )
 }
 
+/// The error for a client whose session holds a connection to a primary that another one has left behind.
+pub fn left_behind() -> Problem {
+    let message = "the session's connection leads to an old primary, and another host serves now";
+    Problem::fatal("08006", message, "Connect again. An open transaction was rolled back.")
+}
+
 /// The error for a client that an operator disconnects.
 pub fn killed() -> Problem {
     let message = "terminating connection because an operator has run KILL";

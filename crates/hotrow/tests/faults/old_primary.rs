@@ -6,7 +6,8 @@ use std::thread;
 use hotrow_postgres::PrivateServer;
 use hotrow_testkit::line::Line;
 use hotrow_testkit::{Gateway, connect};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::failover::{caught_up, hosts};
 use crate::generations::Generations;
@@ -88,6 +89,34 @@ fn a_successor_goes_on_with_the_promoted_primary() {
     waits.join().unwrap();
     assert_eq!(written(&old), ["1 before the failover"]);
     assert_eq!(written(&new).len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn open_connections_to_an_old_primary_are_not_used_again() {
+    let (old, new) = pair("stays-up");
+    old.query("create role app login").unwrap();
+    let upstream = format!("{} connect_timeout=1", hosts(old.port(), new.port()));
+    let gateway = Gateway::in_front_of(&upstream, &["--server-wait-ms", "60000"]);
+    let mut holds = Line::connect(gateway.port(), "public").unwrap().expect("the client is admitted");
+    assert_eq!(holds.query("begin; insert into written values ('lost')").error(), None);
+    let mut packed = Line::connect(gateway.port(), "public").unwrap().expect("the client is admitted");
+    for what in ["1 before", "2 before"] {
+        assert_eq!(packed.query(&format!("insert into written values ('{what}')")).error(), None);
+    }
+    caught_up(&old, &new);
+    new.promote().unwrap();
+    // The old primary accepts no more connections, and works on those that it has.
+    let postmaster = Pid::from_raw(old.postmaster_pid().unwrap().cast_signed());
+    kill(postmaster, Signal::SIGSTOP).unwrap();
+    // A pool of its own needs a connection of its own, and gets it from the new primary.
+    connect(gateway.config().user("app")).await.batch_execute("select 1").await.unwrap();
+    logged(&gateway, "another host serves from now on");
+    assert_eq!(packed.query("insert into written values ('3 after')").error(), None);
+    let lost = holds.query("commit").error().map(|report| report.code);
+    assert_eq!(lost.as_deref(), Some("08006"));
+    kill(postmaster, Signal::SIGCONT).unwrap();
+    assert_eq!(written(&old), ["1 before", "2 before"]);
+    assert_eq!(written(&new), ["1 before", "2 before", "3 after"]);
 }
 
 #[test]
