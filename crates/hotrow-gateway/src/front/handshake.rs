@@ -152,6 +152,8 @@ async fn open(
         }
         NoPool::Error(held::Error::Upstream(error @ upstream::Error::Refused { .. })) => {
             METRICS.refusals.add_because(reason(&error), 1, &error);
+            let reason = error.to_string();
+            tracing::warn!(reason, "the server refused the gateway's log-in for a client");
             Refused::Frame(error.into_frame())
         }
         NoPool::Error(error) => Refused::Problem(crate::session::problems::log_in_problem(&error)),

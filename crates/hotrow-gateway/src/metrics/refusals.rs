@@ -92,7 +92,8 @@ impl Refusals {
     /// The same, with the cause of the last one.
     pub fn add_because(&self, reason: RefusalReason, count: u64, error: &dyn Display) {
         if let Some(count) = self.count(reason, count) {
-            tracing::warn!(reason = reason.label(), count, %error, "clients or statements were refused");
+            let error = error.to_string(); // as a text, whose control characters are escaped: it can have a client's names
+            tracing::warn!(reason = reason.label(), count, error, "clients or statements were refused");
         }
     }
 
