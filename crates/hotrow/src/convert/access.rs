@@ -51,11 +51,44 @@ pub fn lines(method: &str, tls: Tls) -> (Vec<String>, Option<String>) {
     }
 }
 
+/// The line that admits one user to one database from everywhere. None if a name has a line break, with which no line
+/// can be written.
+pub fn line(database: &str, user: &str) -> Option<String> {
+    // Quoted names have no special meaning: a database can be called all.
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let is_one_line = [database, user].iter().all(|name| !name.contains(['\n', '\r']));
+    is_one_line.then(|| format!("host {} {} all scram-sha-256", quoted(database), quoted(user)))
+}
+
 #[cfg(test)]
 mod tests {
-    use hotrow_auth::Hba;
+    use hotrow_auth::{Hba, LoginAttempt};
 
-    use super::{Tls, lines};
+    use super::{Tls, line, lines};
+
+    #[test]
+    fn a_line_for_one_user_admits_nobody_else() {
+        let names = ["all", "sameuser", "replication", "hotrow", "bob", "+bob", "/.*", "a \"b\",c#", "all,x"];
+        let reaches = |hba: &Hba, database: &str, user: &str| {
+            let console = database == hotrow_core::console::DATABASE;
+            let address = Some("10.1.2.3".parse().unwrap());
+            hba.decide(&LoginAttempt { address, tls: false, user, database, console }).is_some()
+        };
+        for database in names {
+            for user in names {
+                let hba = Hba::parse(&line(database, user).unwrap()).unwrap();
+                for (other, stranger) in names.iter().flat_map(|one| names.map(|two| (*one, two))) {
+                    let expected = (other, stranger) == (database, user);
+                    assert_eq!(
+                        reaches(&hba, other, stranger),
+                        expected,
+                        "{database} {user} {other} {stranger}"
+                    );
+                }
+            }
+        }
+        assert_eq!(line("shop", "a\nhost all all all trust"), None);
+    }
 
     #[test]
     fn every_method_gives_an_access_file_that_admits_no_stranger() {

@@ -67,7 +67,6 @@ pub fn pgbouncer(key: &str, value: &str) -> Option<String> {
         "server_tls_sslmode" if value == "verify-ca" => {
             Some("verify-ca needs sslrootcert, from server_tls_ca_file".to_owned())
         }
-        "auth_query" => Some("the gateway runs it in the database of the [[server]]'s url".to_owned()),
         "listen_addr" if value.contains('*') => {
             Some("* becomes 0.0.0.0; for IPv6 add [::] with the port to listen".to_owned())
         }

@@ -30,10 +30,54 @@ pub struct Note {
     pub text: String,
 }
 
+/// The server of a database, as another pooler describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerOf {
+    /// The hosts and their ports.
+    pub address: String,
+    /// The keyword string of its URL, without a database.
+    pub url: String,
+    /// The database of the gateway's own commands there.
+    pub database: OwnDatabase,
+}
+
+/// The database of the gateway's own commands at a server. A later variant replaces an earlier one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnDatabase {
+    /// The file names none.
+    Unknown,
+    /// A database of clients.
+    OfClients(String),
+    /// The one that the file names for this purpose.
+    Named(String),
+}
+
+impl OwnDatabase {
+    fn name(&self) -> &str {
+        match self {
+            OwnDatabase::Unknown => "postgres",
+            OwnDatabase::OfClients(name) | OwnDatabase::Named(name) => name,
+        }
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            OwnDatabase::Unknown => 0,
+            OwnDatabase::OfClients(_) => 1,
+            OwnDatabase::Named(_) => 2,
+        }
+    }
+
+    /// Whether one connection of the gateway can serve both.
+    fn agrees(&self, other: &Self) -> bool {
+        self == other || [self, other].iter().any(|one| one.rank() < 2)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Server {
     name: String,
-    url: String,
+    of: ServerOf,
 }
 
 /// The file's name of the access file that is written beside the settings.
@@ -55,9 +99,15 @@ impl Converted {
         self.notes.push(Note { place: place.into(), text: text.into() });
     }
 
-    /// The name of the server with this keyword string. Equal servers get one table.
-    pub fn server(&mut self, host: &str, url: &str) -> String {
-        if let Some(server) = self.servers.iter().find(|server| server.url == url) {
+    /// The name of the `[[server]]` table of a server, named after its host. The databases of one server have one table, because
+    /// `held_connections_max` bounds each table.
+    pub fn server(&mut self, host: &str, of: ServerOf) -> String {
+        let is_same =
+            |server: &&mut Server| server.of.url == of.url && server.of.database.agrees(&of.database);
+        if let Some(server) = self.servers.iter_mut().find(is_same) {
+            if of.database.rank() > server.of.database.rank() {
+                server.of.database = of.database;
+            }
             return server.name.clone();
         }
         let letters = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
@@ -71,8 +121,35 @@ impl Converted {
             .map(|number| if number == 1 { name.clone() } else { format!("{name}-{number}") })
             .find(|name| !taken(name))
             .expect("the numbers do not end");
-        self.servers.push(Server { name: name.clone(), url: url.to_owned() });
+        self.servers.push(Server { name: name.clone(), of });
         name
+    }
+
+    /// Notes servers that have several tables.
+    pub fn note_servers(&mut self) {
+        let mut tables: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for server in &self.servers {
+            tables.entry(&server.of.address).or_default().push(&server.name);
+        }
+        let several = tables.into_iter().filter(|(_, names)| names.len() > 1);
+        let texts: Vec<String> = several
+            .map(|(address, names)| {
+                format!(
+                    "{address} has {} [[server]] tables ({}), because their users or options differ. held_connections_max bounds each of them: their sum must fit max_connections of the server",
+                    names.len(),
+                    names.join(", ")
+                )
+            })
+            .collect();
+        texts.into_iter().for_each(|text| self.note("[[server]]", text));
+    }
+
+    /// The databases in which `auth_query` runs although the file does not name them: `"shop" of [[server]] db`.
+    pub fn chosen_databases(&self) -> Vec<String> {
+        let chosen = self.servers.iter().filter(|server| server.of.database.rank() < 2);
+        chosen
+            .map(|server| format!("{:?} of [[server]] {}", server.of.database.name(), server.name))
+            .collect()
     }
 
     /// Adds a `[[database]]` table.
@@ -99,11 +176,12 @@ impl Converted {
             let _ = writeln!(text, "{name} = {value}"); // a String takes all text
         }
         for server in &self.servers {
+            let url = format!("{} {}", server.of.url, keyword("dbname", server.of.database.name()));
             let _ = writeln!(
                 text,
                 "\n[[server]]\nname = {}\nurl = {}",
                 Value::from(&*server.name),
-                Value::from(&*server.url)
+                Value::from(url)
             );
         }
         for (kind, tables) in [("database", &self.databases), ("pool", &self.pools)] {
@@ -170,10 +248,25 @@ mod tests {
     #[test]
     fn servers_get_names_of_their_own() {
         let mut converted = Converted::default();
-        assert_eq!(converted.server("/run/postgresql", "a"), "run-postgresql");
-        assert_eq!(converted.server("db", "b"), "db");
-        assert_eq!(converted.server("db", "c"), "db-2");
-        assert_eq!(converted.server("db", "b"), "db");
-        assert_eq!(converted.server("", "d"), "server");
+        let mut server = |host: &str, url: &str, database| {
+            converted.server(host, ServerOf { address: host.to_owned(), url: url.to_owned(), database })
+        };
+        use OwnDatabase::{Named, OfClients, Unknown};
+        assert_eq!(server("/run/postgresql", "a", Unknown), "run-postgresql");
+        assert_eq!(server("db", "b", Unknown), "db");
+        assert_eq!(server("db", "c", Unknown), "db-2");
+        assert_eq!(server("db", "b", OfClients("shop".to_owned())), "db");
+        assert_eq!(server("db", "b", OfClients("other".to_owned())), "db");
+        assert_eq!(server("db", "c", Named("x".to_owned())), "db-2");
+        assert_eq!(server("db", "c", OfClients("shop".to_owned())), "db-2");
+        assert_eq!(server("db", "c", Named("y".to_owned())), "db-3");
+        assert_eq!(server("", "d", Unknown), "server");
+        let text = converted.settings("test");
+        for url in ["\"a dbname=postgres\"", "\"b dbname=shop\"", "\"c dbname=x\"", "\"c dbname=y\""] {
+            assert!(text.contains(url), "{url}: {text}");
+        }
+        converted.note_servers();
+        assert_eq!(converted.notes.len(), 1);
+        assert!(converted.notes[0].text.starts_with("db has 3 [[server]] tables (db, db-2, db-3)"));
     }
 }

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::access::{self, Tls};
 use super::advice;
 use super::ini::{self, Entry};
-use super::output::{Converted, count, keyword, milliseconds};
+use super::output::{Converted, OwnDatabase, ServerOf, count, keyword, milliseconds};
 
 /// The keys of `[pgbouncer]` with their lines.
 type Global = BTreeMap<String, (usize, String)>;
@@ -37,6 +37,8 @@ pub fn convert(text: &str, password_of: &dyn Fn(&str) -> Option<String>) -> Resu
     for entry in of("databases") {
         file.database(entry)?;
     }
+    file.note_auth_query();
+    file.converted.note_servers();
     for entry in of("users") {
         file.user(entry)?;
     }
@@ -202,6 +204,18 @@ impl File<'_> {
         }
     }
 
+    /// PgBouncer asks in the client's own database, and the gateway in one database of each server.
+    fn note_auth_query(&mut self) {
+        let chosen = self.converted.chosen_databases().join(", ");
+        if self.get("auth_user").is_none() || self.get("auth_query").is_none() || chosen.is_empty() {
+            return;
+        }
+        let what = format!(
+            "PgBouncer runs it in each client's own database, and the gateway in one database of each [[server]]: {chosen}. If the query needs a function, it has to exist there: otherwise clients without an entry in auth_file are refused. Another database can be named with dbname= in the url"
+        );
+        self.note("auth_query", what);
+    }
+
     /// Notes about keys without a counterpart.
     fn advise(&mut self) {
         for (key, (line, value)) in self.global.clone() {
@@ -288,7 +302,8 @@ impl File<'_> {
         let host = get("host").or_else(|| self.get("unix_socket_dir").map(str::to_owned));
         let host = host.unwrap_or_else(|| "/tmp".to_owned());
         let mut words = vec![keyword("host", &host)];
-        words.push(keyword("port", &get("port").unwrap_or_else(|| "5432".to_owned())));
+        let port = get("port").unwrap_or_else(|| "5432".to_owned());
+        words.push(keyword("port", &port));
         let own = get("auth_user").or_else(|| self.get("auth_user").map(str::to_owned));
         let own = own.map(|user| ((self.password_of)(&user), user));
         let forced = || Some((get("password").or_else(|| (self.password_of)(&get("user")?)), get("user")?));
@@ -308,11 +323,13 @@ impl File<'_> {
                 "PgBouncer has no user of its own (auth_user): add user= and password= to the url of the [[server]] for the upkeep of the schema pack, if you install it",
             ),
         }
-        let any = entry.key == "*";
-        let database = get("auth_dbname").or_else(|| self.get("auth_dbname").map(str::to_owned));
-        let database =
-            database.or_else(|| get("dbname")).or_else(|| Some(entry.key.clone()).filter(|_| !any));
-        words.push(keyword("dbname", &database.unwrap_or_else(|| "postgres".to_owned())));
+        let named = get("auth_dbname").or_else(|| self.get("auth_dbname").map(str::to_owned));
+        let of_clients = get("dbname").or_else(|| Some(entry.key.clone()).filter(|name| name != "*"));
+        let database = match (named, of_clients) {
+            (Some(name), _) => OwnDatabase::Named(name),
+            (None, Some(name)) => OwnDatabase::OfClients(name),
+            (None, None) => OwnDatabase::Unknown,
+        };
         // Both mean a server that is not in recovery.
         if get("target_session_attrs").is_some_and(|wanted| matches!(&*wanted, "read-write" | "primary")) {
             words.push("target_session_attrs=read-write".to_owned());
@@ -326,7 +343,8 @@ impl File<'_> {
                 words.push(keyword(name, file));
             }
         }
-        self.converted.server(&host, &words.join(" "))
+        let address = format!("{host}:{port}");
+        self.converted.server(&host, ServerOf { address, url: words.join(" "), database })
     }
 
     fn user(&mut self, entry: &Entry) -> Result<(), ini::Error> {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
-use super::access::{self, Tls};
+use super::access;
 use super::advice;
-use super::output::{ACCESS_FILE, Converted, keyword};
+use super::output::{ACCESS_FILE, Converted, OwnDatabase, ServerOf, keyword};
 use super::pgbouncer::pool;
 
 /// Keys of `[general]` that are converted.
@@ -49,6 +49,7 @@ pub fn convert(text: &str) -> Result<Converted, toml::de::Error> {
             None => converted.note(format!("pools.{name}"), "it is not a table"),
         }
     }
+    converted.note_servers();
     for name in file.keys().filter(|name| !matches!(name.as_str(), "general" | "pools")) {
         converted.note(name.as_str(), advice::pgcat(name));
     }
@@ -94,6 +95,7 @@ fn general(table: &Table, converted: &mut Converted) {
     if let Some(admin) = text(table, "admin_username") {
         converted.set("console_admins", admin);
         add_user(admin, text(table, "admin_password"), "general.admin_password", converted);
+        admit(hotrow_core::console::DATABASE, admin, "general.admin_username", converted);
         converted
             .note("general.admin_username", "the console is the database hotrow, not pgcat or pgbouncer");
     }
@@ -109,11 +111,11 @@ fn general(table: &Table, converted: &mut Converted) {
         converted.note("general.idle_client_in_transaction_timeout", what);
     }
     // The users are those of the file, with plain passwords. The proof by SCRAM needs no more.
-    let (lines, _) = access::lines("scram-sha-256", Tls::Offered);
-    converted.access = lines;
     converted.note(
         "general",
-        format!("clients log in by scram-sha-256 instead of md5, with the same passwords ({ACCESS_FILE})"),
+        format!(
+            "clients log in by scram-sha-256 instead of md5, with the same passwords. {ACCESS_FILE} admits each user to the pools that list it, over TCP as in pgcat"
+        ),
     );
     advise("general", table, &GENERAL, converted);
 }
@@ -122,6 +124,20 @@ fn general(table: &Table, converted: &mut Converted) {
 fn advise(place: &str, table: &Table, known: &[&str], converted: &mut Converted) {
     for key in table.keys().filter(|key| !known.contains(&key.as_str())) {
         converted.note(format!("{place}.{key}"), advice::pgcat(key));
+    }
+}
+
+/// In pgcat only the users of a pool reach it.
+fn admit(database: &str, user: &str, place: &str, converted: &mut Converted) {
+    match access::line(database, user) {
+        Some(line) if converted.access.contains(&line) => {}
+        Some(line) => converted.access.push(line),
+        None => converted.note(
+            place,
+            format!(
+                "an access file cannot have the names {database:?} and {user:?}: the user is not admitted"
+            ),
+        ),
     }
 }
 
@@ -209,6 +225,7 @@ fn pool_of_user(pool_name: &str, (index, user): (&str, &Table), is_forced: bool,
         return converted.note(here, "it has no username");
     };
     add_user(username, text(user, "password"), &here, converted);
+    admit(pool_name, username, &here, converted);
     let mut settings = BTreeMap::new();
     if let Some(timeout) = number(user, "statement_timeout").filter(|value| *value > 0) {
         settings.insert("statement_timeout", format!("{timeout}ms"));
@@ -276,9 +293,9 @@ fn server(
     for (name, value) in [("user", user), ("password", password)] {
         words.extend(value.map(|value| keyword(name, value)));
     }
-    if let Some(database) = shard.get("database").and_then(Value::as_str) {
-        words.push(keyword("dbname", database));
-    }
     words.push(if is_on(general, "server_tls") { "sslmode=require" } else { "sslmode=disable" }.to_owned());
-    Some(converted.server(names[0], &words.join(" ")))
+    let address = format!("{}:{}", names.join(","), ports.join(","));
+    let database = shard.get("database").and_then(Value::as_str).map(str::to_owned);
+    let database = database.map_or(OwnDatabase::Unknown, OwnDatabase::OfClients);
+    Some(converted.server(names[0], ServerOf { address, url: words.join(" "), database }))
 }

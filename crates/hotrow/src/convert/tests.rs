@@ -187,6 +187,52 @@ fn pools_of_pgcat_reach_the_same_servers() {
     }
 }
 
+#[test]
+fn a_user_of_pgcat_reaches_only_the_pools_that_list_it() {
+    let converted = pgcat::convert(include_str!("samples/pgcat.toml")).unwrap();
+    let hba = hotrow_auth::Hba::parse(&converted.access.join("\n")).unwrap();
+    let databases = ["simple_db", "mapped", "sharded_db", "hotrow", "some_db"];
+    let of = |user: &str| -> Vec<&str> {
+        let admits = |database: &&str| {
+            let console = *database == hotrow_core::console::DATABASE;
+            let address = Some("10.1.2.3".parse().unwrap());
+            let attempt = hotrow_auth::LoginAttempt { address, tls: false, user, database, console };
+            hba.decide(&attempt).is_some()
+        };
+        databases.into_iter().filter(admits).collect()
+    };
+    assert_eq!(of("simple_user"), ["simple_db", "mapped"]);
+    assert_eq!(of("other_user"), ["simple_db"]);
+    assert_eq!(of("admin_user"), ["hotrow"]);
+    assert!(of("sharding_user").is_empty(), "its pool is not converted");
+    assert!(of("stranger").is_empty());
+}
+
+#[test]
+fn databases_of_one_server_have_one_table() {
+    let ini = "[databases]\n* = host=db\nshop = host=db\norders = host=db dbname=orders_live\nother = host=db port=5433\n\
+        [pgbouncer]\nauth_user = gate\nauth_query = select * from pgbouncer.get_auth($1)\n";
+    let converted = from_ini(ini);
+    let config = load(&converted);
+    let of = |name: &str| {
+        let server = &config.routes.find(name).unwrap().server;
+        (server.name.clone(), server.upstream.database.clone())
+    };
+    let first = ("db".to_owned(), "shop".to_owned());
+    assert_eq!([of("shop"), of("orders"), of("any")], [first.clone(), first.clone(), first]);
+    assert_eq!(of("other"), ("db-2".to_owned(), "other".to_owned()));
+    let said = note(&converted, "auth_query");
+    assert!(said.contains("\"shop\" of [[server]] db, \"other\" of [[server]] db-2"), "{said}");
+
+    let alone = from_ini("[databases]\n* = host=db\n[pgbouncer]\nauth_user = gate\nauth_query = x $1\n");
+    assert!(note(&alone, "auth_query").contains("\"postgres\" of [[server]] db"));
+    let named = from_ini(
+        "[databases]\na = host=db auth_dbname=x\nb = host=db auth_dbname=y\n[pgbouncer]\nauth_user = gate\nauth_query = x $1\n",
+    );
+    assert!(named.notes.iter().all(|note| !note.place.ends_with("auth_query")), "{:?}", named.notes);
+    assert!(note(&named, "[[server]]").contains("2 [[server]] tables (db, db-2)"));
+}
+
 /// The keys of a table and of the tables in it, each with its path.
 fn keys(table: &toml::Table, path: &[String], found: &mut Vec<Vec<String>>) {
     for (key, value) in table {

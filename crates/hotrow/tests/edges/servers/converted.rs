@@ -85,7 +85,11 @@ async fn a_file_of_pgcat_becomes_a_gateway_for_the_same_clients() {
     let stage = Stage::new();
     let (one, two) = (stage.one.port(), stage.two.port());
     client(one, "postgres").await.batch_execute("create role simple_user login").await.unwrap();
-    client(two, "postgres").await.batch_execute("create role app login").await.unwrap();
+    client(two, "postgres")
+        .await
+        .batch_execute("create role app login; create role simple_user login")
+        .await
+        .unwrap();
     let toml = format!(
         "[general]\nhost = \"127.0.0.1\"\nport = 6433\nadmin_username = \"admin\"\nadmin_password = \"secret\"\nban_time = 60\n
 [pools.simple.users.0]\nusername = \"simple_user\"\npassword = \"simple\"\npool_size = 5\n[pools.simple.shards.0]\nservers = [[\"127.0.0.1\", {one}, \"primary\"]]\ndatabase = \"postgres\"\n
@@ -106,7 +110,16 @@ async fn a_file_of_pgcat_becomes_a_gateway_for_the_same_clients() {
     );
     assert_eq!(value(&connect(&of("mapped", "someone", "theirs")).await, place).await, format!("app {two}"));
     assert_eq!(refusal(&of("mapped", "someone", "wrong")).await.0, "28P01");
-    assert_eq!(refusal(&of("sharded", "someone", "theirs")).await.0, "3D000");
+    // A user is admitted to the pools that list it only, although the server would let it in.
+    for (database, user, password) in [
+        ("mapped", "simple_user", "simple"),
+        ("simple", "someone", "theirs"),
+        ("sharded", "someone", "theirs"),
+        ("hotrow", "someone", "theirs"),
+        ("simple", "admin", "secret"),
+    ] {
+        assert_eq!(refusal(&of(database, user, password)).await.0, "28000", "{user} to {database}");
+    }
     connect(&of("hotrow", "admin", "secret")).await.simple_query("show pools").await.unwrap();
 }
 
