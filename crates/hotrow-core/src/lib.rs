@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `admission` | whether a client can join an open pool |
 //! | `affinity` | the choice of a unit's lane |
+//! | `capacity` | whether a server accepts as many connections as the gateway can open |
 //! | `classify` | whether a statement can be packed, with which key, and why |
 //! | `console` | commands of the admin console |
 //! | `distribution` | the shard and the node of a row of a distributed table |
@@ -30,6 +31,7 @@
 
 pub mod admission;
 pub mod affinity;
+pub mod capacity;
 pub mod classify;
 pub mod console;
 pub mod distribution;

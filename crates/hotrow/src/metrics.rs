@@ -4,13 +4,15 @@ use hotrow_gateway::metrics::METRICS;
 use hotrow_gateway::{InheritedSocket, Sockets};
 use tokio::task::JoinHandle;
 
+use crate::settings::MetricsPage;
+
 /// The address cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot serve metrics on {address}: {error}; if another program uses the address, choose another one with --metrics"
 )]
 pub struct Error {
-    address: String,
+    address: std::net::SocketAddr,
     error: std::io::Error,
 }
 
@@ -23,16 +25,17 @@ pub struct Metrics {
 
 impl Metrics {
     /// Serves in the background.
-    pub async fn start(address: String, sockets: &mut Sockets) -> Result<Self, Error> {
-        let refused = |error| Error { address: address.clone(), error };
-        let nothing = || refused(std::io::Error::other("the host name has no address"));
-        let wanted = tokio::net::lookup_host(&address).await.map_err(refused)?.next().ok_or_else(nothing)?;
-        let listener = sockets.tcp(wanted).await.map_err(refused)?;
+    pub async fn start(page: MetricsPage, sockets: &mut Sockets) -> Result<Self, Error> {
+        let MetricsPage { address, tokens } = page;
+        let refused = |error| Error { address, error };
+        let listener = sockets.tcp(address).await.map_err(refused)?;
         tracing::info!(address = %listener.socket.local_addr().map_err(refused)?, "serving /metrics");
         let inheritable = listener.inheritable().map_err(refused)?;
-        let accepting = tokio::spawn(hotrow_http::serve_metrics(listener.socket, || METRICS.render()));
+        let serving = hotrow_http::serve_metrics(listener.socket, tokens, || METRICS.render());
+        let accepting = tokio::spawn(serving);
         Ok(Metrics { inheritable, accepting })
     }
+
     /// Stops accepting connections.
     pub fn stop(&self) {
         self.accepting.abort();

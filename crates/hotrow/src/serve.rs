@@ -27,6 +27,9 @@ pub struct Args {
     /// A TOML file with settings
     #[arg(long, env = "HOTROW_CONFIG", hide_env = true, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Read and check the settings and the files that they name, as a start does, and exit without listening
+    #[arg(long)]
+    check: bool,
     #[command(flatten)]
     settings: Settings,
 }
@@ -70,6 +73,14 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
         builder.fmt_fields(log::one_line()).init()
     } else {
         builder.fmt_fields(log::one_line()).with_ansi(false).init()
+    }
+    if let Some(warning) = &resolved.warning {
+        tracing::warn!("{warning}");
+    }
+    if args.check {
+        Gateway::check(&resolved.config)?;
+        writeln!(std::io::stdout(), "hotrow: the settings and the files that they name can be used")?;
+        return Ok(ExitCode::SUCCESS);
     }
     raise_file_limit();
     // The path is resolved now, and its program is started later: the successor may be a newer version.
@@ -234,6 +245,9 @@ async fn reload(args: &Args, resolved: &mut Resolved, gateway: &Gateway) -> Resu
         error.to_string()
     };
     let new = resolve(args).map_err(|error| not_reloaded(error.into()))?;
+    if let Some(warning) = &new.warning {
+        tracing::warn!("{warning}");
+    }
     let applied = gateway.reload(new.config.clone()).await.map_err(StartError::from);
     applied.map_err(|error| not_reloaded(error.into()))?;
     for name in resolved.needs_restart_for(&new) {

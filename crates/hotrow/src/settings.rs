@@ -2,6 +2,8 @@
 //! flag takes precedence over the environment, the environment over the file, and the file over the default.
 
 pub mod environment;
+mod http;
+mod secrecy;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,7 +16,9 @@ use hotrow_gateway::config::{
     Config, Listen, ListenAddressError, PoolTable, Shown, UpstreamConfig, UpstreamError,
 };
 use hotrow_gateway::tls;
-use hotrow_http::{TokenError, Tokens};
+use hotrow_http::TokenError;
+
+pub use http::{Http, MetricsPage};
 
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -51,14 +55,24 @@ pub enum Error {
     /// The format of the log is not known.
     #[error("log_format is {0:?} and must be text or json")]
     LogFormat(String),
-    /// The HTTP address cannot be used.
-    #[error("http is {0:?} and must be HOST:PORT with an IP address, for example 127.0.0.1:8080")]
-    HttpAddress(String),
-    /// Everybody could use the HTTP address.
+    /// The address of HTTP or of the metrics cannot be used.
+    #[error("{name} is {value:?} and must be HOST:PORT with an IP address, for example 127.0.0.1:8080")]
+    Address {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// Everybody could use the address of HTTP or of the metrics.
     #[error(
-        "http is {0}, which other machines can reach, and there are no tokens: name a file of tokens with --http-token-file, or use 127.0.0.1 or [::1]"
+        "{name} is {address}, which other machines can reach, and there are no tokens: name a file of tokens with --http-token-file (http_token_file), or use 127.0.0.1 or [::1]"
     )]
-    HttpOpen(SocketAddr),
+    OpenAddress {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        address: SocketAddr,
+    },
     /// TLS cannot be set up.
     #[error("cannot set up TLS for clients: {0}")]
     Tls(#[from] tls::Error),
@@ -102,7 +116,7 @@ impl Error {
             Error::Upstream(_) => "upstream",
             Error::Replicas(_) | Error::ReplicasAndTables => "replicas",
             Error::Listen(_) => "listen",
-            Error::HttpAddress(_) | Error::HttpOpen(_) => "http",
+            Error::Address { name, .. } | Error::OpenAddress { name, .. } => name,
             Error::LogFormat(_) => "log_format",
             Error::Tls(_) => "tls_cert_file",
             Error::Tokens(_) => "http_token_file",
@@ -216,7 +230,7 @@ settings! {
     http "HOTROW_HTTP": String = "(off)", "HOST:PORT", "Address of the operations page and of the HTTP API of the schema pack; an address beyond loopback needs http_token_file";
     http_token_file "HOTROW_HTTP_TOKEN_FILE": PathBuf = "(none)", "FILE", "Tokens, one per line; each HTTP request must have one of them. A token after read-only can only read";
     http_show_values "HOTROW_HTTP_SHOW_VALUES": bool = false, "BOOL", "Whether the operations page of http shows values of keys and of blocking queries; if false, it shows ? in their place";
-    metrics "HOTROW_METRICS": String = "(off)", "HOST:PORT", "Address of /metrics for Prometheus";
+    metrics "HOTROW_METRICS": String = "(off)", "HOST:PORT", "Address of /metrics for Prometheus; an address beyond loopback needs http_token_file, and each request one of its tokens";
     workers "HOTROW_WORKERS": u64 = 1, "THREADS", "Threads for network traffic; one thread serves over 100,000 statements per second";
     citus_lanes "HOTROW_CITUS_LANES": bool = false, "BOOL", "Whether statements on tables distributed by Citus run in lanes to the node that has the row; read docs/citus.md before you switch it on";
     pack "HOTROW_PACK": bool = true, "BOOL", "Whether statements are packed; if false, the gateway only pools connections";
@@ -293,24 +307,12 @@ fn hosts_of_replicas(url: &str) -> String {
     url.parse::<UpstreamConfig>().map_or("(wrong)".to_owned(), |parsed| parsed.hosts.to_string())
 }
 
-/// The HTTP server's address and tokens, and what its page shows.
-pub struct Http {
-    /// The address.
-    pub address: SocketAddr,
-    /// The accepted tokens; if there are none, every client that reaches the address is accepted.
-    pub tokens: Option<Tokens>,
-    /// Whether the page shows values of keys and queries.
-    pub shows_values: bool,
-    /// The server's URL, for the page's own connection.
-    pub upstream_url: String,
-}
-
 /// The settings that the program runs with.
 pub struct Resolved {
     /// The gateway's part.
     pub config: Config,
     /// The address of the metrics.
-    pub metrics: Option<String>,
+    pub metrics: Option<MetricsPage>,
     /// The HTTP API.
     pub http: Option<Http>,
     /// Threads.
@@ -319,6 +321,8 @@ pub struct Resolved {
     pub log: String,
     /// Whether each line of the log is a JSON object.
     pub logs_json: bool,
+    /// Advice about the settings file for the log.
+    pub warning: Option<String>,
     /// Each setting and its value.
     values: Vec<(&'static str, String)>,
 }
@@ -345,19 +349,20 @@ impl Settings {
             wrong(line, in_words(error.message(), text.lines().nth(line - 1).unwrap_or_default()))
         })?;
         let given = self.clone();
-        self.or(in_file).check().map_err(|error| match error.setting() {
+        let warning = secrecy::warning(path, &in_file);
+        let resolved = self.or(in_file).check().map_err(|error| match error.setting() {
             Some(name) if !given.has(name) => match line_of(&text, name) {
                 Some(line) => wrong(line, error.to_string()),
                 None => error,
             },
             _ => error,
-        })
+        })?;
+        Ok(Resolved { warning, ..resolved })
     }
 
     fn check(self) -> Result<Resolved, Error> {
         let settings = self;
         let values = settings.values();
-        let shown = shown_settings(&values);
         let (routes, upstream_url) =
             routes(settings.upstream, settings.replicas.as_deref(), settings.server, settings.database)?;
         let listen = settings.listen.unwrap_or_else(|| "127.0.0.1:6432".to_owned());
@@ -367,7 +372,7 @@ impl Settings {
         config.hba_file = settings.hba_file;
         config.users_file = settings.users_file;
         config.auth_query = settings.auth_query.unwrap_or(config.auth_query);
-        config.shown = shown;
+        config.shown = shown_settings(&values);
         config.console.admins = settings.console_admins.as_deref().map(console::user_list);
         config.console.readers = settings.console_readers.as_deref().map(console::user_list);
         config.tables = settings.pool.into_iter().map(Arc::new).collect();
@@ -417,13 +422,20 @@ impl Settings {
             "0 to 60,000 (a minute)",
         )?;
         config.verdict_wait = Duration::from_millis(verdict_wait as u64);
+        let (http, metrics) = http::resolve(
+            (settings.http, settings.metrics),
+            settings.http_token_file.as_deref(),
+            settings.http_show_values.unwrap_or(false),
+            upstream_url,
+        )?;
         Ok(Resolved {
             config,
-            metrics: settings.metrics,
-            http: http(settings.http, settings.http_token_file, settings.http_show_values, upstream_url)?,
+            metrics,
+            http,
             workers: number("workers", settings.workers, 1, 1..=256, "1 to 256")?,
             log: settings.log.unwrap_or_else(|| "info".to_owned()),
             logs_json: is_json(settings.log_format)?,
+            warning: None,
             values,
         })
     }
@@ -475,22 +487,6 @@ fn is_json(log_format: Option<String>) -> Result<bool, Error> {
         Some("json") => Ok(true),
         Some(other) => Err(Error::LogFormat(other.to_owned())),
     }
-}
-
-fn http(
-    address: Option<String>,
-    token_file: Option<PathBuf>,
-    shows_values: Option<bool>,
-    upstream_url: String,
-) -> Result<Option<Http>, Error> {
-    let Some(text) = address else { return Ok(None) };
-    let parsed = text.replace("localhost:", "127.0.0.1:").parse::<SocketAddr>();
-    let address = parsed.map_err(|_| Error::HttpAddress(text))?;
-    let tokens = token_file.as_deref().map(Tokens::read).transpose()?;
-    if tokens.is_none() && !address.ip().is_loopback() {
-        return Err(Error::HttpOpen(address));
-    }
-    Ok(Some(Http { address, tokens, shows_values: shows_values.unwrap_or(false), upstream_url }))
 }
 
 /// The parser's message about this line of the file, without names of types.

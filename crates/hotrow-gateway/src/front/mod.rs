@@ -1,5 +1,6 @@
 //! The gateway as a whole: listens, admits clients up to a limit, and stops without losing work that is under way.
 
+mod capacity;
 mod handshake;
 mod opening;
 mod rivals;
@@ -82,6 +83,12 @@ impl Gateway {
         tokio::spawn(upkeep::run(shared.clone()));
         tokio::spawn(rivals::run(shared.clone()));
         Ok(Gateway { shared, addresses, listening })
+    }
+
+    /// Reads the files that the configuration names and checks it, as a start does. Listens nowhere, and asks no server.
+    pub fn check(config: &Config) -> Result<(), StartError> {
+        authentication::Authentication::new(config)?;
+        Ok(())
     }
 
     /// Where clients connect.

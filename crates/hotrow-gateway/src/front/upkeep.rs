@@ -1,5 +1,6 @@
 //! The schema pack's upkeep: a round every few seconds in each database, on a connection of the user of the server's URL
-//! that is closed afterwards. The pack knows which work is due and whether another gateway does it.
+//! that is closed afterwards. The pack knows which work is due and whether another gateway does it. The connection also shows
+//! that the server answers, and how many connections it accepts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use hotrow_core::limits;
 use tokio::task::JoinHandle;
 
 use crate::config::routes::{Route, Routes};
+use crate::front::capacity::Capacities;
 use crate::lock::Lock;
 use crate::metrics::METRICS;
 use crate::server::login::Login;
@@ -26,40 +28,55 @@ type Reports = Arc<Lock<HashMap<Place, Report>>>;
 struct Report {
     /// Failed rounds are logged as a warning once, until a round succeeds.
     has_failed: bool,
+    /// The database has the pack, as far as it is known. Without the pack there is nothing to maintain.
+    has_pack: bool,
     /// The dead letters and the age of the oldest order in seconds, if the database has the pack's queues.
     queues: Option<(u64, u64)>,
 }
 
 /// Makes rounds as long as the process lives. The rounds of one server do not wait for another server.
 pub async fn run(shared: Arc<Shared>) {
-    let reports = Reports::default();
+    let (reports, capacities) = (Reports::default(), Arc::<Capacities>::default());
     let mut rounds: HashMap<u64, JoinHandle<()>> = HashMap::new();
     loop {
         tokio::time::sleep(Duration::from_millis(limits::UPKEEP_MS)).await;
         let mut by_server: HashMap<u64, Vec<(String, Arc<Route>)>> = HashMap::new();
         let config = shared.config();
         forget_removed(&reports, &config.routes);
+        capacities.retain(|server| config.routes.has_server(server));
         for (name, route) in config.routes.with_upkeep() {
             by_server.entry(route.server.id).or_default().push((name, route));
         }
         rounds.retain(|_, round| !round.is_finished());
         for (server, databases) in by_server {
-            let round = || tokio::spawn(round_of_server(shared.clone(), reports.clone(), databases));
+            let (shared, reports, capacities) = (shared.clone(), reports.clone(), capacities.clone());
+            let round = || tokio::spawn(round_of_server(shared, reports, capacities, databases));
             rounds.entry(server).or_insert_with(round);
         }
     }
 }
 
-async fn round_of_server(shared: Arc<Shared>, reports: Reports, databases: Vec<(String, Arc<Route>)>) {
+async fn round_of_server(
+    shared: Arc<Shared>,
+    reports: Reports,
+    capacities: Arc<Capacities>,
+    databases: Vec<(String, Arc<Route>)>,
+) {
     for (name, route) in databases {
         let place = (route.server.id, route.database(&name).to_owned());
-        let result = round(&shared, &route, &name).await;
+        let mut round = Round::default();
+        let result = round.make(&shared, &capacities, &route, &name).await;
         let mut all = reports.lock();
         let report = all.entry(place).or_default();
+        report.has_pack = round.has_pack.unwrap_or(report.has_pack);
+        report.queues = round.queues.or(report.queues);
         match result {
-            Ok(queues) => *report = Report { has_failed: false, queues: queues.or(report.queues) },
+            Ok(()) => report.has_failed = false,
             Err(error) => {
-                METRICS.upkeep_failures.inc();
+                // An outage is reported as such, and its rounds are made up for.
+                if report.has_pack && !error.is_retryable() {
+                    METRICS.upkeep_failures.inc();
+                }
                 if report.has_failed || error.is_retryable() || error.is_full() {
                     tracing::debug!(%error, database = name, "no upkeep of the schema pack");
                 } else {
@@ -72,31 +89,52 @@ async fn round_of_server(shared: Arc<Shared>, reports: Reports, databases: Vec<(
     }
 }
 
-async fn round(shared: &Shared, route: &Arc<Route>, name: &str) -> Result<Option<(u64, u64)>, Error> {
-    let (config, server) = (shared.config(), &route.server.upstream);
-    let database = shared.directory.databases.of(route, name);
-    let Some(_database_use) = database.enter(config.server_wait).await else {
-        return Ok(None); // an operator has paused the database
-    };
-    // The database's owner can choose settings for every role that connects. With another search_path the queries here
-    // would run that owner's functions and operators.
-    let pairs = [
-        ("user", &*server.user),
-        ("database", route.database(name)),
-        ("application_name", "hotrow upkeep"),
-        ("search_path", "pg_catalog, pg_temp"),
-    ];
-    let parameters = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let login = Login::new(&server.user, server.credential());
-    let mut upstream = Upstream::connect(server, &parameters, &login, false).await?;
-    if !pack::is_trusted(&mut upstream, &server.user, KEEP).await? {
-        return Ok(None);
+/// What a round has found, also if it failed.
+#[derive(Debug, Default)]
+struct Round {
+    /// Whether the database has the pack, if the round got that far.
+    has_pack: Option<bool>,
+    /// The numbers of its queues.
+    queues: Option<(u64, u64)>,
+}
+
+impl Round {
+    async fn make(
+        &mut self,
+        shared: &Shared,
+        capacities: &Capacities,
+        route: &Arc<Route>,
+        name: &str,
+    ) -> Result<(), Error> {
+        let (config, server) = (shared.config(), &route.server.upstream);
+        let database = shared.directory.databases.of(route, name);
+        let Some(_database_use) = database.enter(config.server_wait).await else {
+            return Ok(()); // an operator has paused the database
+        };
+        // The database's owner can choose settings for every role that connects. With another search_path the queries here
+        // would run that owner's functions and operators.
+        let pairs = [
+            ("user", &*server.user),
+            ("database", route.database(name)),
+            ("application_name", "hotrow upkeep"),
+            ("search_path", "pg_catalog, pg_temp"),
+        ];
+        let parameters = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let login = Login::new(&server.user, server.credential());
+        let mut upstream = Upstream::connect(server, &parameters, &login, false).await?;
+        capacities.check(&mut upstream, shared, route).await?;
+        let has_pack = pack::is_trusted(&mut upstream, &server.user, KEEP).await?;
+        self.has_pack = Some(has_pack);
+        if !has_pack {
+            return Ok(());
+        }
+        while !shared.is_stopping()
+            && !database.is_paused()
+            && pack::says_yes(&mut upstream, include_str!("../../sql/upkeep.sql"), &[]).await?
+        {}
+        self.queues = measure(&mut upstream, &server.user).await?;
+        Ok(())
     }
-    while !shared.is_stopping()
-        && !database.is_paused()
-        && pack::says_yes(&mut upstream, include_str!("../../sql/upkeep.sql"), &[]).await?
-    {}
-    measure(&mut upstream, &server.user).await
 }
 
 /// The dead letters of the pack's queues, and the age of the oldest order in seconds.

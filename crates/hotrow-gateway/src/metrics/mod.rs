@@ -3,6 +3,7 @@
 mod lags;
 mod pinned;
 mod refusals;
+mod servers;
 mod text;
 mod traffic;
 
@@ -15,6 +16,7 @@ use hotrow_core::session::RunOutcome;
 pub use lags::{Lag, ReplicaLags};
 pub use pinned::{PinnedClients, Pins};
 pub use refusals::{RefusalReason, Refusals};
+pub use servers::ServerStates;
 pub use traffic::{Traffic, TrafficByClients};
 
 /// A number that only grows.
@@ -163,6 +165,8 @@ pub struct Metrics {
     pub replica_fallbacks: Counter,
     /// Searches of sessions for a replica that shows the primary's present state.
     pub replica_searches: Counter,
+    /// Whether servers answer.
+    pub servers: ServerStates,
     /// The lags of replicas.
     pub replica_lags: ReplicaLags,
     /// Calls that became part of a merged call.
@@ -227,7 +231,7 @@ pub struct Metrics {
     pub pack_known: Gauge,
     /// Hosts that accept writes besides the one that serves.
     pub rival_primaries: Gauge,
-    /// Rounds of the schema pack's upkeep that failed.
+    /// Rounds of the schema pack's upkeep that failed although the server answered, in databases that have the pack.
     pub upkeep_failures: Counter,
     /// Time from a unit's arrival to its commit, for writes in batches that are not merged.
     pub packed_microseconds: Histogram<18>,
@@ -255,6 +259,7 @@ impl Metrics {
             replica_reads: Counter::new(),
             replica_fallbacks: Counter::new(),
             replica_searches: Counter::new(),
+            servers: ServerStates::new(),
             replica_lags: ReplicaLags::new(),
             merged: Counter::new(),
             passed_through: Counter::new(),

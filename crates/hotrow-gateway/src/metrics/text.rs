@@ -92,7 +92,7 @@ impl Metrics {
             ),
             (
                 "upkeep_failures_total",
-                "Rounds of the schema pack's upkeep that failed.",
+                "Rounds of the schema pack's upkeep that failed although the server answered.",
                 &self.upkeep_failures,
             ),
         ];
@@ -164,6 +164,12 @@ impl Metrics {
         head(out, name, help, "gauge");
         for (reason, count) in self.pinned_clients.all() {
             line(out, name, &format!("{{reason=\"{reason}\"}}"), count);
+        }
+        let name = "server_up";
+        let help = "1 if a host of the server answered when the gateway last connected to it, 0 if none did.";
+        head(out, name, help, "gauge");
+        for (server, is_up) in self.servers.all() {
+            line(out, name, &format!("{{server=\"{}\"}}", escaped(&server)), u8::from(is_up));
         }
         self.replicas(out);
         let all = self.traffic.all();

@@ -57,8 +57,8 @@ impl Upstream {
                 Ok(upstream)
             }
             Err(error) => {
-                if error.is_retryable() {
-                    server.hosts.failed(&error);
+                if !error.is_retryable() {
+                    server.hosts.answered();
                 }
                 Err(error)
             }
@@ -163,15 +163,15 @@ impl Attempt<'_> {
 
     /// The first host that serves: the one that served last, then the others as they were named.
     async fn in_turn(self) -> Result<(Upstream, Option<History>), Error> {
-        let mut failed = None;
+        let mut failed = Vec::new();
         for address in self.server.hosts.in_turn() {
             match self.host(address).await {
                 Ok((upstream, answer)) => return Ok((upstream, answer.history)),
                 Err(error) if !error.is_retryable() => return Err(error),
-                Err(error) => failed = Some(more_telling(failed, error)),
+                Err(error) => failed.push((address, error)),
             }
         }
-        Err(failed.expect("there is at least one host"))
+        Err(self.most_telling(failed))
     }
 
     /// The first host that no other one has left behind. All are asked at the same time.
@@ -183,13 +183,7 @@ impl Attempt<'_> {
         let Comparison { serves, rivals } = primary::compare(&compared);
         let chosen = serves.and_then(|serves| answers.into_iter().nth(serves)?);
         let Some((upstream, answer)) = chosen else {
-            return Err(errors
-                .into_iter()
-                .reduce(|one, other| more_telling(Some(one), other))
-                .unwrap_or_else(|| Error::Timeout {
-                    address: hosts[0].clone(),
-                    limit: self.server.connect_timeout,
-                }));
+            return Err(self.most_telling(errors));
         };
         let rivals = rivals.into_iter().map(|index| hosts[index].clone());
         let rivals = rivals.filter(|address| *address != *upstream.address).collect();
@@ -197,8 +191,27 @@ impl Attempt<'_> {
         Ok((upstream, answer.history))
     }
 
+    /// No host serves. Returns the error to report. That a standby is a standby is no news.
+    fn most_telling(self, failed: Vec<(&Address, Error)>) -> Error {
+        let weight = |error: &Error| match error {
+            Error::Standby { .. } => 0,
+            error if error.is_retryable() => 1,
+            _ => 2,
+        };
+        let problems = problems(&failed);
+        let errors = failed.into_iter().map(|(_, error)| error);
+        let error = errors.reduce(|one, other| if weight(&one) > weight(&other) { one } else { other });
+        let limit = self.server.connect_timeout;
+        let address = || self.server.hosts.all()[0].clone();
+        let error = error.unwrap_or_else(|| Error::Timeout { address: address(), limit });
+        if error.is_retryable() {
+            self.server.hosts.failed(&problems);
+        }
+        error
+    }
+
     /// Asks all hosts, and waits only for a moment for those that answer later than the first one.
-    async fn ask_all(self, hosts: &[Address]) -> (Vec<Option<(Upstream, Answer)>>, Vec<Error>) {
+    async fn ask_all(self, hosts: &[Address]) -> (Vec<Option<(Upstream, Answer)>>, Vec<(&Address, Error)>) {
         let mut pending: Vec<(usize, Connecting<'_>)> = Vec::new();
         for (index, address) in hosts.iter().enumerate() {
             pending.push((index, Box::pin(self.host(address))));
@@ -229,23 +242,10 @@ impl Attempt<'_> {
                     let moment = Duration::from_millis(limits::COMPARE_HOSTS_MS);
                     deadline.get_or_insert_with(|| Instant::now() + moment);
                 }
-                Err(error) => errors.push(error),
+                Err(error) => errors.push((&hosts[index], error)),
             }
         }
         (answers, errors)
-    }
-}
-
-/// The error to report if no host serves. That a standby is a standby is no news.
-fn more_telling(earlier: Option<Error>, later: Error) -> Error {
-    let weight = |error: &Error| match error {
-        Error::Standby { .. } => 0,
-        error if error.is_retryable() => 1,
-        _ => 2,
-    };
-    match earlier {
-        Some(earlier) if weight(&earlier) > weight(&later) => earlier,
-        _ => later,
     }
 }
 
@@ -262,6 +262,15 @@ pub async fn history_of(
         Ok(connected) => Ok(connected?.1.history),
         Err(_) => Err(Error::Timeout { address: address.clone(), limit: server.connect_timeout }),
     }
+}
+
+/// The problem of each host, with its address.
+fn problems(failed: &[(&Address, Error)]) -> String {
+    let problem = |(address, error): &(&Address, Error)| {
+        let (address, error) = (address.to_string(), error.to_string());
+        if error.contains(&address) { error } else { format!("{address}: {error}") }
+    };
+    failed.iter().map(problem).collect::<Vec<_>>().join("; ")
 }
 
 /// A new connection, under TLS if both sides agree, without any message sent.

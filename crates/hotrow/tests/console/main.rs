@@ -3,12 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod access;
+mod check;
 mod command_line;
 mod keys;
 mod killing;
 mod log_ins;
 mod looks;
 mod metrics;
+mod outage;
 mod pausing;
 mod pgbouncer;
 mod pools;

@@ -6,6 +6,7 @@ mod codes;
 mod documents;
 mod modules;
 mod monitoring;
+mod packaging;
 mod sql;
 
 use std::fs;

@@ -1,6 +1,7 @@
 //! The dashboard and the alert rules ask for metrics and labels that exist.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use hotrow_gateway::metrics::{Lag, METRICS};
 
@@ -10,6 +11,8 @@ use crate::read;
 fn metrics() -> HashMap<String, (String, BTreeSet<String>)> {
     METRICS.pack_known.set(1); // as if the schema pack were installed
     METRICS.traffic.of("shop", "ann").packed.inc();
+    let owner = Arc::new(());
+    METRICS.servers.set("10.0.0.5:5432".to_owned(), &owner, true);
     METRICS.replica_lags.set("10.0.0.6:5432".to_owned(), Lag { milliseconds: 1, bytes: 1 });
     let page = METRICS.render();
     let mut metrics = HashMap::new();
@@ -62,6 +65,14 @@ fn the_dashboard_and_the_alerts_use_metrics_and_labels_that_exist() {
     assert!(used.len() > 20, "the files were read: {used:?}");
     for shown in ["hotrow_replica_lag_seconds", "hotrow_replica_fallbacks_total"] {
         assert!(used.contains(shown), "neither the dashboard nor the alerts have {shown}");
+    }
+}
+
+#[test]
+fn alerts_name_a_gateway_that_is_down_and_an_outage_without_clients() {
+    let alerts = read("packaging/grafana/alerts.yml");
+    for rule in ["up{job=\"hotrow\"} == 0", "absent(up{job=\"hotrow\"})", "expr: hotrow_server_up == 0"] {
+        assert!(alerts.contains(rule), "{rule}");
     }
 }
 
