@@ -16,7 +16,7 @@
 //! | `known` | lists of PostgreSQL's own functions and types |
 //! | `read` | reads a statement's text into a candidate or a command |
 //! | `reason` | reasons why a statement is passed through |
-//! | `remedy` | forms that can be packed instead |
+//! | `remedy` | what to do about these reasons: forms that can be packed instead, or nothing |
 //! | `text` | tokens, names and checks of SQL text that need no parser |
 
 mod catalogue;
@@ -54,6 +54,7 @@ pub use read::candidate::{
     Argument, ArgumentValue, Call, Candidate, Common, Conflict, Equality, InsertParts, Item, Operand, Output,
     Part, Reading, ResultColumn, Verb,
 };
-pub use reason::Reason;
+pub use reason::{Reason, StatementKind};
+pub use remedy::Remedy;
 pub use text::names::{FunctionName, TableName};
 pub use text::pieces::{Piece, pieces};

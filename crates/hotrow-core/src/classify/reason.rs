@@ -2,6 +2,17 @@
 
 use thiserror::Error;
 
+/// A kind of statement in which something else has to be done about the same reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StatementKind {
+    /// It only reads, as many rows as it needs.
+    Reads,
+    /// INSERT.
+    Inserts,
+    /// It takes a row that no other worker has, by SKIP LOCKED.
+    SkipsLocked,
+}
+
 /// Why a statement is not packed. The text is for people.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Reason {
@@ -151,6 +162,9 @@ pub enum Reason {
     /// A constraint that is checked at commit.
     #[error("a constraint of {0} is deferrable and may be checked only at commit")]
     Deferrable(String),
+    /// A reason in a statement of this kind.
+    #[error("{1}")]
+    Of(StatementKind, Box<Reason>),
     /// Foreign keys that change rows of other tables.
     #[error("foreign keys of {0} also change rows of that table")]
     Cascade(String),
@@ -165,8 +179,35 @@ impl Reason {
         Self::NotUnderstood(shown[..shown.find(is_value).unwrap_or(shown.len())].trim_end().to_owned())
     }
 
+    /// The reason, in a statement of this kind.
+    pub(crate) fn in_kind(self, kind: StatementKind) -> Self {
+        match self {
+            Self::Unsupported(what) if kind == StatementKind::Reads && !is_about_rows(what) => self,
+            Self::Unsupported(_)
+            | Self::NoEquality
+            | Self::NoUniqueIndex(_)
+            | Self::ManyRows
+            | Self::View { .. } => Self::Of(kind, Box::new(self)),
+            // Others are the same in each kind of statement, and are looked at by their variant.
+            other => other,
+        }
+    }
+
     /// Whether the statement begins a transaction.
     pub fn is_begin(&self) -> bool {
         matches!(self, Self::Transaction(word) if matches!(word.as_str(), "BEGIN" | "START"))
     }
+}
+
+/// Whether a form is for statements that read many rows, or compute something of them. A row lock and the time of an analysis
+/// are as unusual in a read of one row.
+fn is_about_rows(what: &str) -> bool {
+    !matches!(
+        what,
+        "a row lock such as FOR UPDATE, which outlives the statement"
+            | "a date or time by name, such as 'now'"
+            | "a call whose arguments do not show its key"
+            | "a call that can wait but cannot be merged"
+            | "a column that does not belong to the table"
+    )
 }

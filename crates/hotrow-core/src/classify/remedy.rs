@@ -1,183 +1,181 @@
-//! A form of a statement that can be packed, for each reason why it is passed through. It says nothing where
-//! packing would not help.
+//! What to do about a statement that is passed through: a form that can be packed, or nothing. There is no remedy where none
+//! is known. A test tries each of them on a server.
 
-use crate::classify::reason::Reason;
+use crate::classify::reason::{Reason, StatementKind};
 
-const KEY: &str = "add the unique key's columns to WHERE: compare each with a value or a list (column = value, \
-    column IN (...), column = ANY (...), joined by AND); create a unique index if the table has none";
-const TRANSACTION: &str = "send BEGIN to COMMIT in one message, with READ COMMITTED, without savepoints, and with \
-    statements that can all be packed; or use autocommit: a single statement needs no transaction";
-const ONE_MESSAGE: &str = "send a statement for each row or table, all in one message: they commit together if each of them can be packed";
-const CODE: &str = "use PostgreSQL's own functions, an IMMUTABLE function that uses its arguments only, or a function \
-    with a merge rule (docs/merge-rules.md)";
-const VIEW: &str = "name the table instead of the view";
+macro_rules! remedies {
+    ($($name:ident = $text:literal;)*) => {
+        /// What to do about a statement that is passed through.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Remedy {
+            $(#[doc = $text] $name,)*
+        }
+
+        impl Remedy {
+            /// All of them.
+            pub const ALL: &[Remedy] = &[$(Remedy::$name),*];
+
+            /// As a sentence without its end.
+            pub fn text(self) -> &'static str {
+                match self {
+                    $(Remedy::$name => $text,)*
+                }
+            }
+        }
+    };
+}
+
+remedies! {
+    Nothing = "nothing: a statement of this kind is passed through at full speed";
+    NothingOrKey = "nothing, if the statement is for several rows: it is passed through at full speed. For one row, compare all columns of a unique key in WHERE: column = value, column IN (...), column = ANY (...), joined by AND";
+    NothingOrIndex = "nothing, if several rows can have the compared values: the statement is passed through at full speed. If they identify one row, compare all columns of a unique key, or create a unique index on the compared columns";
+    NothingOrBuiltInCast = "nothing, if the driver writes the cast: the statement is passed through at full speed. Otherwise leave the cast out, or cast to a built-in type";
+    NothingOrValues = "nothing, if the rows that it reads can change meanwhile: the statement is passed through at full speed. Otherwise read them first, and send them in VALUES";
+    Queue = "use the schema pack's queues (docs/queues.md), or claim a row that was read without a lock: UPDATE ... WHERE key = value AND state = 'new' RETURNING ...: no row means that another worker has it";
+    CheckedChange = "read the values first, and repeat the subquery's conditions: UPDATE ... WHERE key = value AND condition: if no row is changed, another client was first";
+    OneStatement = "if the transaction checks and changes this row only, do both in one statement: UPDATE ... WHERE key = value AND condition RETURNING ...";
+    EachRow = "if the program knows the rows, send a statement for each of them, all in one message: they commit together if each of them can be packed";
+    FewerRows = "divide the list into several statements, if they need not commit together";
+    FewerStatements = "divide it into several messages, if its statements need not commit together";
+    Explain = "run hotrow explain with the text: it names each statement that cannot be packed, and why. If it names none, the text fails too often in lanes, or takes too long there";
+    Transaction = "send BEGIN to COMMIT in one message, with READ COMMITTED, without savepoints, and with statements that can all be packed; or use autocommit: a single statement needs no transaction";
+    Statements = "send its statements instead, all in one message: they commit together if each of them can be packed. Or write a function with a merge rule (docs/merge-rules.md)";
+    OwnFunction = "use PostgreSQL's own functions, an IMMUTABLE function that uses its arguments only, or a function with a merge rule (docs/merge-rules.md)";
+    MergedCall = "docs/merge-rules.md says which calls are merged: those of a function with a rule, with all required arguments, a key that is a parameter or a constant, and a role that can execute the function and its batch twin";
+    SettingAsParameter = "send the setting's value as a parameter";
+    Returning = "use RETURNING in the statement that draws the value";
+    AdvisoryCondition = "if the lock protects one row, write pg_try_advisory_xact_lock into the WHERE of its UPDATE or DELETE by key: if no row is changed, another transaction has the lock";
+    OwnOperator = "use PostgreSQL's own operators";
+    VersionColumn = "compare a column of the table, such as a version number that each UPDATE advances";
+    TableOfView = "name the table instead of the view";
+    PartitionedTable = "name the partitioned table instead of the partition";
+    UnchangedKey = "leave the column out of SET if its value stays the same";
+    BuiltInColumn = "use a built-in type, an enumeration or a domain for the column";
+    PlainInterval = "use the type interval without a field restriction for the column";
+    OwnFunctionInTable = "use PostgreSQL's own functions there, or an IMMUTABLE function that uses its arguments only";
+    ConflictColumns = "name the columns of the unique index, and insert values for them: ON CONFLICT (column, ...) DO UPDATE";
+    OwnRowTrigger = "let the trigger change its own row only, in PL/pgSQL with PostgreSQL's own functions";
+    SequenceWithoutCache = "use ALTER SEQUENCE ... CACHE 1";
+    ImmediateConstraint = "make the constraint NOT DEFERRABLE";
+    CurrentTime = "use now() or current_date";
+    QualifiedByTable = "qualify columns with the table's name or its alias only";
+    SameSettings = "nothing: the statements after it are packed with those of clients that have the same settings. Only if the role has too many combinations of settings in use, the session keeps a server connection";
+    LocalSetting = "use SET LOCAL in the transaction that needs the setting: after SET, the session keeps a server connection until RESET ALL or DISCARD ALL";
+    LocalSetConfig = "pass true as the third argument, in the transaction that needs the setting: otherwise the session keeps a server connection until RESET ALL or DISCARD ALL";
+    ConstantSetting = "write the setting's name as a constant: otherwise the session keeps a server connection until it ends";
+    RandomInClient = "draw the random numbers in the client: no command takes the seed back, so the session keeps a server connection until it ends";
+    LocalRole = "log in as that role, or use SET LOCAL in the transaction that needs it: otherwise the session keeps a server connection until DISCARD ALL";
+    ResetAll = "use RESET ALL or DISCARD ALL: until then, a session that has set a custom setting keeps a server connection";
+    DiscardAll = "use DISCARD ALL: until then, a session that has changed its role keeps a server connection";
+    PreparedByProtocol = "prepare the statement through the protocol (Parse), as drivers do";
+}
 
 impl Reason {
-    /// What to write instead, if the statement then can be packed.
+    /// What to do about the statement, if something is known.
     pub fn remedy(&self) -> Option<&'static str> {
+        self.known_remedy().map(Remedy::text)
+    }
+
+    fn known_remedy(&self) -> Option<Remedy> {
         Some(match self {
+            Self::Of(kind, reason) => return of_kind(*kind, reason),
             Self::NotUnderstood(_)
             | Self::Empty
+            | Self::TooLarge(_)
             | Self::NoTable(_)
             | Self::NoColumn(_)
             | Self::NotReturned(_)
             | Self::Partition { .. }
-            | Self::Distributed { .. } => {
-                return None;
-            }
+            | Self::Distributed { .. }
+            | Self::Cascade(_) => return None,
             Self::Utility(command) => return utility(command),
-            Self::TooLarge(_) => "send a shorter statement, with parameters instead of long constants",
-            Self::SeveralStatements => "send each statement as a message of its own",
-            Self::ManyStatements => "send fewer statements in one message",
-            Self::Transaction(_) => TRANSACTION,
+            Self::SeveralStatements => Remedy::Explain,
+            Self::ManyStatements => Remedy::FewerStatements,
+            Self::Transaction(_) => Remedy::Transaction,
             Self::Session(name) => return session(name),
-            Self::Copy => "for few rows, use INSERT with VALUES",
+            Self::Copy => Remedy::Nothing,
             Self::Unsupported(what) => return unsupported(what),
-            Self::NoEquality | Self::NoUniqueIndex(_) => KEY,
-            Self::ManyRows => "name fewer rows in one statement",
+            Self::NoEquality => Remedy::NothingOrKey,
+            Self::NoUniqueIndex(_) => Remedy::NothingOrIndex,
+            Self::ManyRows => Remedy::FewerRows,
             Self::Function { why, .. } => return function(why),
-            Self::Operator(_) => "use PostgreSQL's own operators",
-            Self::Cast(_) => "leave the cast out, or cast to a built-in type",
-            Self::SystemColumn(_) => "use a column of the table, such as a version number",
-            Self::NotOrdinary { what, .. } => return relation(what),
-            Self::View { .. } | Self::Computed(_) => VIEW,
-            Self::ChangedTwice(_) => ONE_MESSAGE,
-            Self::MovesRow(_) => "leave the column out of SET if its value stays the same",
-            Self::ColumnType(_) => "use a built-in type, an enumeration or a domain for the column",
-            Self::IntervalFields(_) => "use the type interval without a field restriction for the column",
-            Self::UserCast(_) | Self::TableExpression { .. } => {
-                "use PostgreSQL's own functions there, or an IMMUTABLE function that uses its arguments only"
+            Self::Operator(_) => Remedy::OwnOperator,
+            Self::Cast(_) => Remedy::NothingOrBuiltInCast,
+            Self::SystemColumn(_) => Remedy::VersionColumn,
+            Self::NotOrdinary { what: "a partition", .. } => Remedy::PartitionedTable,
+            Self::NotOrdinary { what: "a view", .. } | Self::View { .. } | Self::Computed(_) => {
+                Remedy::TableOfView
             }
-            Self::ConflictTarget => {
-                "name the columns of the unique index: ON CONFLICT (column, ...) DO UPDATE"
-            }
-            Self::Trigger { .. } => {
-                "let the trigger change its own row only, in PL/pgSQL with PostgreSQL's own functions"
-            }
-            Self::CachedSequence(_) => "use ALTER SEQUENCE ... CACHE 1",
-            Self::Deferrable(_) => "make the constraint NOT DEFERRABLE",
-            Self::Cascade(_) => "change the rows of that table first, with statements of their own",
+            Self::NotOrdinary { .. } => return None,
+            Self::ChangedTwice(_) => Remedy::EachRow,
+            Self::MovesRow(_) => Remedy::UnchangedKey,
+            Self::ColumnType(_) => Remedy::BuiltInColumn,
+            Self::IntervalFields(_) => Remedy::PlainInterval,
+            Self::UserCast(_) | Self::TableExpression { .. } => Remedy::OwnFunctionInTable,
+            Self::ConflictTarget => Remedy::ConflictColumns,
+            Self::Trigger { .. } => Remedy::OwnRowTrigger,
+            Self::CachedSequence(_) => Remedy::SequenceWithoutCache,
+            Self::Deferrable(_) => Remedy::ImmediateConstraint,
         })
     }
 }
 
+/// The remedy of a reason that stands for something else in statements of another kind.
+fn of_kind(kind: StatementKind, reason: &Reason) -> Option<Remedy> {
+    Some(match (kind, reason) {
+        (StatementKind::SkipsLocked, _) => Remedy::Queue,
+        (StatementKind::Reads, _) => Remedy::Nothing,
+        (StatementKind::Inserts, Reason::Unsupported("a subquery")) => Remedy::NothingOrValues,
+        (StatementKind::Inserts, reason) => return reason.known_remedy(),
+    })
+}
+
 /// Other commands read or change many rows, or the schema.
-fn utility(command: &str) -> Option<&'static str> {
+fn utility(command: &str) -> Option<Remedy> {
+    matches!(command, "DO" | "CALL").then_some(Remedy::Statements)
+}
+
+fn session(command: &str) -> Option<Remedy> {
     Some(match command {
-        "DO" | "CALL" => {
-            "send its statements instead, all in one message: they commit together if each of them can be packed. Or write a \
-             function with a merge rule (docs/merge-rules.md)"
-        }
-        "LOCK" => {
-            "leave it out, and change each row with one statement: UPDATE ... WHERE key = value AND condition RETURNING ..."
-        }
+        "SET" | "RESET" | "set_config" => Remedy::SameSettings,
+        "SET of a custom setting" => Remedy::LocalSetting,
+        "set_config of a custom setting" => Remedy::LocalSetConfig,
+        "set_config of a setting that its text does not name" => Remedy::ConstantSetting,
+        "SET seed" | "set_config of seed" | "setseed" => Remedy::RandomInClient,
+        "SET ROLE" | "SET SESSION AUTHORIZATION" | "set_config of the role" => Remedy::LocalRole,
+        "RESET of a custom setting" => Remedy::ResetAll,
+        "RESET ROLE" | "RESET SESSION AUTHORIZATION" => Remedy::DiscardAll,
+        "PREPARE" | "EXECUTE" => Remedy::PreparedByProtocol,
         _ => return None,
     })
 }
 
-fn session(command: &str) -> Option<&'static str> {
-    Some(match command {
-        "SET" | "RESET" | "set_config" => {
-            "nothing: the statements after it are packed with those of clients that have the same settings. Only if the \
-             role has too many combinations of settings in use, the session keeps a server connection"
-        }
-        "SET of a custom setting" => {
-            "use SET LOCAL in the transaction that needs the setting: after SET, the session keeps a server connection \
-             until RESET ALL or DISCARD ALL"
-        }
-        "set_config of a custom setting" => {
-            "pass true as the third argument, in the transaction that needs the setting: otherwise the session keeps a \
-             server connection until RESET ALL or DISCARD ALL"
-        }
-        "set_config of a setting that its text does not name" => {
-            "write the setting's name as a constant: otherwise the session keeps a server connection until it \
-             ends"
-        }
-        "SET seed" | "set_config of seed" | "setseed" => {
-            "draw the random numbers in the client: no command takes the seed back, so the session keeps a server \
-             connection until it ends"
-        }
-        "SET ROLE" | "SET SESSION AUTHORIZATION" | "set_config of the role" => {
-            "log in as that role, or use SET LOCAL in the transaction that needs it: otherwise the session keeps a server \
-             connection until DISCARD ALL"
-        }
-        "RESET of a custom setting" => {
-            "use RESET ALL or DISCARD ALL: until then, a session that has set a custom setting keeps a server connection"
-        }
-        "RESET ROLE" | "RESET SESSION AUTHORIZATION" => {
-            "use DISCARD ALL: until then, a session that has changed its role keeps a server connection"
-        }
-        "PREPARE" | "EXECUTE" => "prepare the statement through the protocol (Parse), as drivers do",
-        _ => return None,
-    })
-}
-
-fn function(why: &str) -> Option<&'static str> {
+fn function(why: &str) -> Option<Remedy> {
     Some(match why {
-        "is user-defined and not proven to use its arguments only" | "is not known to be harmless" => CODE,
-        "has no merge rule that matches this call" => {
-            "add a merge rule for the function (docs/merge-rules.md), call it with all required arguments, and let the role \
-             execute it and its batch twin (functions of the schema pack: grant hotrow_caller to the role)"
+        "is user-defined and not proven to use its arguments only" | "is not known to be harmless" => {
+            Remedy::OwnFunction
         }
-        "depends on the transaction" | "depends on the connection" | "reads the session's settings" => {
-            "send the value as a parameter"
-        }
-        "reads the session's sequence values" => "use RETURNING in the statement that draws the value",
-        "takes or releases an advisory lock" => {
-            "use pg_try_advisory_xact_lock in the WHERE of an UPDATE or DELETE by key"
-        }
-        "advances a sequence in an argument" => {
-            "draw the value within the function, or use gen_random_uuid()"
-        }
+        "has no merge rule that matches this call" => Remedy::MergedCall,
+        "reads the session's settings" => Remedy::SettingAsParameter,
+        "reads the session's sequence values" => Remedy::Returning,
+        "takes or releases an advisory lock" => Remedy::AdvisoryCondition,
         _ => return None,
     })
 }
 
-fn relation(what: &str) -> Option<&'static str> {
+fn unsupported(what: &str) -> Option<Remedy> {
     Some(match what {
-        "a view" => VIEW,
-        "a partition" => "name the partitioned table instead of the partition",
-        "rewritten by rules" => "use a trigger that changes its own row only instead of the rule",
-        _ => return None,
-    })
-}
-
-fn unsupported(what: &str) -> Option<&'static str> {
-    Some(match what {
-        "a join"
-        | "UPDATE with FROM"
-        | "DELETE with USING"
-        | "WITH"
-        | "WITH within WITH"
-        | "MERGE"
-        | "UNION, INTERSECT or EXCEPT"
-        | "ON CONFLICT with several rows" => ONE_MESSAGE,
-        "WITH of which no statement changes rows" => {
-            "leave WITH out, and read the row with SELECT ... WHERE key = value"
+        "UPDATE with FROM" | "DELETE with USING" | "MERGE" | "ON CONFLICT with several rows" => {
+            Remedy::EachRow
         }
-        "a query other than a plain SELECT" => "use SELECT columns FROM table WHERE key = value",
-        "an aggregate" => "read the columns of the row: its key finds one row at most",
-        "a subquery" | "INSERT from a query" => "read the values first, and send them as parameters",
-        "a row lock such as FOR UPDATE, which outlives the statement" => {
-            "change the row with one statement: UPDATE ... WHERE key = value AND condition RETURNING ..."
+        "a subquery" => Remedy::CheckedChange,
+        "INSERT from a query" => Remedy::NothingOrValues,
+        "a row lock such as FOR UPDATE, which outlives the statement" => Remedy::OneStatement,
+        "a date or time by name, such as 'now'" => Remedy::CurrentTime,
+        "a call whose arguments do not show its key" | "a call that can wait but cannot be merged" => {
+            Remedy::MergedCall
         }
-        "LIMIT or OFFSET with an expression" => "use a parameter or a constant",
-        "LIMIT, OFFSET or FETCH of several rows" => "leave it out, and name only the rows that are needed",
-        "FETCH with TIES or PERCENT" | "DISTINCT, or a clause that PostgreSQL does not have" => {
-            "leave it out: the key finds each row once"
-        }
-        "ORDER BY with USING, or a clause that PostgreSQL does not have" => "use ASC or DESC",
-        "SET of a part of a column" | "INSERT into a part of a column" => {
-            "assign the whole column, for example with jsonb_set or array_replace"
-        }
-        "a date or time by name, such as 'now'" => "use now() or current_date",
-        "a call whose arguments do not show its key" => "pass the key as a parameter or a constant",
-        "a call that can wait but cannot be merged" => {
-            "use SELECT columns FROM function(...), with the waiting time as a parameter or a constant"
-        }
-        "a column that does not belong to the table" => {
-            "qualify columns with the table's name or its alias only"
-        }
+        "a column that does not belong to the table" => Remedy::QualifiedByTable,
         _ => return None,
     })
 }

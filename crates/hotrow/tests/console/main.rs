@@ -15,6 +15,7 @@ mod pausing;
 mod pgbouncer;
 mod pools;
 mod reload;
+mod remedies;
 mod roles;
 mod server_settings;
 mod words;

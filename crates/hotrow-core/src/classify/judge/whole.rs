@@ -5,7 +5,7 @@ use crate::classify::facts::Facts;
 use crate::classify::judge::decision::{Decision, Packing, packing};
 use crate::classify::read::candidate::{Candidate, Operand, ResultColumn, Verb};
 use crate::classify::read::point::ROW_LOCK;
-use crate::classify::reason::Reason;
+use crate::classify::reason::{Reason, StatementKind};
 use crate::lane::LaneKind;
 
 /// The names of a statement's columns, in order. None if PostgreSQL chooses the name.
@@ -24,7 +24,11 @@ pub fn decide(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Decision {
             locks: Some(Box::new(packing)),
         },
         Ok(packing) => Decision::Packed(packing),
-        Err(reason) => Decision::Pass { reason, effect: candidate.effect(), locks: None },
+        Err(reason) => {
+            let reads = candidate.verb == Verb::Select && candidate.with.is_empty() && !candidate.locks_row;
+            let reason = if reads { reason.in_kind(StatementKind::Reads) } else { reason };
+            Decision::Pass { reason, effect: candidate.effect(), locks: None }
+        }
     }
 }
 

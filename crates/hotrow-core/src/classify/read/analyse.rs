@@ -9,7 +9,7 @@ use sqlparser::tokenizer::Token;
 use crate::classify::effects::side_effects::{SideEffects, side_effects, starts_query};
 use crate::classify::read::analysis::{Alters, Analysis, Pass, Step};
 use crate::classify::read::candidate::Candidate;
-use crate::classify::read::{commands, common, insert, point};
+use crate::classify::read::{commands, common, insert, kind, point};
 use crate::classify::reason::Reason;
 use crate::classify::text::screen;
 use crate::classify::text::tokens::{self, Cursor, is_word};
@@ -101,7 +101,13 @@ fn query(tokens: &[Token]) -> Analysis {
             Some(function) => calls_settings(tokens, function),
             None => Analysis::Candidate(Box::new(candidate)),
         },
-        Err(reason) => pass(tokens, reason),
+        Err(reason) => {
+            let reason = match kind::of(tokens) {
+                Some(kind) => reason.in_kind(kind),
+                None => reason,
+            };
+            pass(tokens, reason)
+        }
     }
 }
 

@@ -14,6 +14,7 @@ pub(crate) mod computed;
 pub(crate) mod expression;
 pub(crate) mod insert;
 pub(crate) mod keyword_syntax;
+pub(crate) mod kind;
 pub(crate) mod point;
 pub(crate) mod settings;
 pub(crate) mod view;

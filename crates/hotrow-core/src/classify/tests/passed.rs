@@ -327,27 +327,24 @@ fn instead(sql: &str, change: fn(&mut TableFacts)) -> Option<String> {
 #[test]
 fn explanations_name_a_form_that_can_be_packed() {
     for (sql, remedy) in [
-        ("update inv set stock = 1", "add the unique key's columns to WHERE"),
-        ("delete from line where no = 1", "add the unique key's columns to WHERE"),
+        ("update inv set stock = 1", "nothing, if the statement is for several rows"),
+        ("delete from line where no = 1", "nothing, if several rows can have the compared values"),
         ("commit", "use autocommit"),
         ("savepoint a", "without savepoints"),
         ("set datestyle = iso", "packed with those of clients that have the same settings"),
-        ("copy inv from stdin", "use INSERT with VALUES"),
         ("do $$ begin update inv set stock = 1; end $$", "send its statements instead, all in one message"),
         ("call restock(1)", "send its statements instead"),
-        ("lock table inv", "leave it out, and change each row"),
-        ("table inv", "use SELECT columns FROM table"),
-        ("select count(*) from inv where id = 1", "read the columns of the row"),
-        ("with a as (select 1) select * from a", "leave WITH out"),
         ("select * from inv where id = 1 for update", "UPDATE ... WHERE key = value AND condition"),
-        ("update inv set stock = (select 1) where id = 1", "send them as parameters"),
-        ("select * from inv i join users u on u.id = i.id where i.id = 1", "all in one message"),
+        ("update inv set stock = (select 1) where id = 1", "repeat the subquery's conditions"),
+        ("insert into inv (id) values ((select 1))", "send them in VALUES"),
+        ("insert into inv (id) select id from line", "send them in VALUES"),
+        ("update inv set stock = l.no from line l where l.sku = inv.sku", "all in one message"),
         ("with a as (delete from inv where id = 1) delete from inv where id = 2", "all in one message"),
         ("update inv set note = timestamptz 'now' where id = 1", "use now()"),
         ("select my_function(1)", "an IMMUTABLE function"),
-        ("select * from hotrow.other(1)", "add a merge rule"),
+        ("select * from hotrow.other(1)", "docs/merge-rules.md says which calls are merged"),
         ("select currval('s')", "use RETURNING"),
-        ("select pg_advisory_lock(1)", "pg_try_advisory_xact_lock in the WHERE"),
+        ("select pg_advisory_lock(1)", "write pg_try_advisory_xact_lock into the WHERE"),
         ("update inv set note = current_setting('a.b') where id = 1", "as a parameter"),
         ("insert into inv (id) values (1) on conflict (sku) do update set stock = 1", "ON CONFLICT (column"),
     ] {
@@ -358,10 +355,59 @@ fn explanations_name_a_form_that_can_be_packed() {
         "create table x (id int)",
         "truncate inv",
         "notify news",
+        "lock table inv",
+        "select pg_backend_pid()",
+        "select txid_current()",
         "select * from nowhere where id = 1",
         "vacuum",
     ] {
         assert_eq!(instead(sql, |_| {}), None, "{sql}");
+    }
+}
+
+#[test]
+fn there_is_nothing_to_do_about_statements_that_read_many_rows_and_about_casts_of_drivers() {
+    for sql in [
+        "copy inv from stdin",
+        "table inv",
+        "values (1)",
+        "select count(*) from inv",
+        "select count(*) from inv where id = 1",
+        "select * from inv order by id desc limit 10",
+        "select * from inv where sold = $1",
+        "select * from inv where sku like 'a%'",
+        "select * from inv i join users u on u.id = i.id where i.id = 1",
+        "select * from inv i, users u where u.id = i.id",
+        "select * from inv where id in (select order_id from line)",
+        "select distinct sku from inv",
+        "select id from inv union select id from users",
+        "select sku, sum(stock) from inv group by sku",
+        "with a as (select 1) select * from a",
+        "delete from users where created_at < now() - interval '1 day'",
+        "update users set is_active = $1::custom_enum where id = $2",
+    ] {
+        let found = instead(sql, |_| {}).unwrap_or_else(|| panic!("no remedy: {sql}"));
+        assert!(found.starts_with("nothing"), "{sql}: {found}");
+    }
+    let view = instead("select * from inv where id = 1", |table| table.relkind = 'm').unwrap_or_default();
+    assert!(!view.contains("instead of the view"), "{view}");
+}
+
+#[test]
+fn a_statement_with_skip_locked_is_never_told_to_read_first() {
+    let claim = "select id from inv where stock > 0 order by id for update skip locked limit 1";
+    for sql in [
+        claim.to_owned(),
+        format!("update inv set stock = 0 where id = ({claim}) returning *"),
+        format!("delete from inv where id = any (array ({claim})) returning id"),
+        format!(
+            "with next as ({claim}) update inv set stock = 0 from next where inv.id = next.id returning *"
+        ),
+        format!("with next as materialized ({claim}) delete from inv using next where inv.id = next.id"),
+        "select id from inv where id = 1 for no key update skip locked".to_owned(),
+    ] {
+        let found = instead(&sql, |_| {}).unwrap_or_else(|| panic!("no remedy: {sql}"));
+        assert!(found.contains("docs/queues.md"), "{sql}: {found}");
     }
 }
 
