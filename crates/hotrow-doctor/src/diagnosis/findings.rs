@@ -4,14 +4,15 @@ use hotrow_core::normalise::without_values;
 use hotrow_core::untrusted::{identifier, literal};
 
 use crate::diagnosis::blocking::{Blocked, Blocker, Blocking};
+use crate::diagnosis::condition;
 use crate::diagnosis::hold::Hold;
 use crate::diagnosis::load::{Class, Load};
 use crate::diagnosis::prediction::Prediction;
 use crate::diagnosis::rows::{HotRow, RowWaits, Wanted};
-use crate::diagnosis::statements::StatementLoads;
+use crate::diagnosis::statements::{StatementLoad, StatementLoads, verdict};
 use crate::diagnosis::throughput::Throughput;
 use crate::diagnosis::workload::Workload;
-use crate::recording::Recording;
+use crate::recording::{RecordedVerdict, Recording};
 
 /// Characters of a statement in a finding.
 const TEXT_CHARS: usize = 160;
@@ -116,6 +117,43 @@ pub struct Parts<'p> {
     pub show_keys: bool,
 }
 
+/// The next step in a situation in which it depends on whether the gateway would help.
+fn next_step(kind: Situation, helps: bool) -> Option<&'static str> {
+    Some(match (kind, helps) {
+        (Situation::HotRowInTransactions, _) => {
+            "send BEGIN to COMMIT in one message, or move the update of the row to the end of the transaction, or use autocommit"
+        }
+        (Situation::HotPage, true) => {
+            "send these updates through the gateway; to spread the rows over pages, set a lower fillfactor and run VACUUM FULL"
+        }
+        (Situation::HotPage, false) => {
+            "spread the rows over pages: set a lower fillfactor and run VACUUM FULL"
+        }
+        (Situation::HotRow | Situation::HotRows | Situation::RowLocks, true) => {
+            "send these statements through the gateway: hotrow serve --upstream ..."
+        }
+        (Situation::HotRow | Situation::HotRows | Situation::RowLocks, false) => {
+            "hold the lock for a shorter time: change the row at the end of the transaction. The verdicts below say which statements \
+             the gateway would pack"
+        }
+        (Situation::Flush, true) => {
+            "commit several statements together, or send them through the gateway, which does"
+        }
+        (Situation::Flush, false) => {
+            "commit several statements in one transaction, or use a disk with faster flushes"
+        }
+        _ => return None,
+    })
+}
+
+/// `3 sessions wait`.
+fn wait(sessions: f64) -> String {
+    match format!("{:.0}", sessions.max(1.0)).as_str() {
+        "1" => "1 session waits".to_owned(),
+        number => format!("{number} sessions wait"),
+    }
+}
+
 impl Parts<'_> {
     /// The main findings, the most important first. At least one.
     pub fn main(&self) -> Vec<Finding> {
@@ -130,6 +168,13 @@ impl Parts<'_> {
             self.resource(),
         ];
         let mut found: Vec<Finding> = candidates.into_iter().flatten().collect();
+        // The report says for the first finding whether the gateway would help. No other finding contradicts it.
+        let helps = found.first().is_some_and(|first| self.prediction(first.kind).is_help());
+        for finding in &mut found {
+            if let Some(next) = next_step(finding.kind, helps) {
+                next.clone_into(&mut finding.next);
+            }
+        }
         if found.iter().all(|finding| finding.kind == Situation::Blind) {
             found.push(self.nothing());
         }
@@ -200,7 +245,7 @@ impl Parts<'_> {
             return Some(Finding {
                 kind: Situation::StuckSession,
                 severity: Severity::Critical,
-                text: format!("{waiting:.0} sessions wait for the prepared transaction {gid}{age}."),
+                text: format!("{} for the prepared transaction {gid}{age}.", wait(waiting)),
                 next: format!("commit prepared {gid}, or rollback prepared {gid}"),
             });
         };
@@ -222,8 +267,8 @@ impl Parts<'_> {
             kind: Situation::StuckSession,
             severity: Severity::Critical,
             text: format!(
-                "{waiting:.0} sessions wait for one session: process {pid} {does}. Its transaction began {age:.1} s ago. Its last \
-                 statement: {text}"
+                "{} for one session: process {pid} {does}. Its transaction began {age:.1} s ago. Its last statement: {text}",
+                wait(waiting)
             ),
             next: format!(
                 "select pg_terminate_backend({pid}) ends it and rolls its transaction back; idle_in_transaction_session_timeout prevents it"
@@ -277,22 +322,13 @@ impl Parts<'_> {
         };
         let is_client = client >= 0.4 && kind != Situation::HotPage;
         let kind = if is_client { Situation::HotRowInTransactions } else { kind };
-        let next = match kind {
-            Situation::HotRowInTransactions => {
-                "send BEGIN to COMMIT in one message, or move the update of the row to the end of the transaction, or use autocommit"
-            }
-            Situation::HotPage => {
-                "send these updates through the gateway; to spread the rows over pages, set a lower fillfactor and run VACUUM FULL"
-            }
-            _ => "send these statements through the gateway: hotrow serve --upstream ...",
-        };
         let held =
             if is_client { " Transactions hold its lock while they wait for their clients." } else { "" };
         Some(Finding {
             kind,
             severity: Severity::Critical,
-            text: format!("{:.0} sessions wait for {what}.{held}", rows.waiting.max(1.0)),
-            next: next.to_owned(),
+            text: format!("{} for {what}.{held}", wait(rows.waiting)),
+            next: String::new(),
         })
     }
 
@@ -307,9 +343,9 @@ impl Parts<'_> {
             kind: Situation::ForeignKeyLocks,
             severity: Severity::Critical,
             text: format!(
-                "{:.0} sessions wait for {name}: {:.0} % of them check a foreign key (FOR KEY SHARE), and other transactions lock the \
+                "{} for {name}: {:.0} % of the waits are checks of a foreign key (FOR KEY SHARE), and other transactions lock the \
                  row with FOR UPDATE, delete it or change its key.",
-                self.rows.waiting.max(1.0),
+                wait(self.rows.waiting),
                 share * 100.0
             ),
             next:
@@ -333,7 +369,7 @@ impl Parts<'_> {
         Some(Finding {
             kind: Situation::TableLocks,
             severity: Severity::Critical,
-            text: format!("{waiting:.0} sessions wait for {what}."),
+            text: format!("{} for {what}.", wait(waiting)),
             next: "look at the lock tree below, and run schema changes with a lock_timeout".to_owned(),
         })
     }
@@ -367,10 +403,20 @@ impl Parts<'_> {
         };
         let table = self.throughput.tables.iter().filter(per_scan).max_by_key(|table| table.scanned)?;
         let (scans, scanned) = (table.scans.unwrap_or(0), table.scanned.unwrap_or(0));
-        let statement = self.statements.top.iter().find(|load| {
-            let shape = &self.recording.statements[load.statement].shape;
-            shape.to_ascii_lowercase().contains(&table.name.to_ascii_lowercase())
-        });
+        let shape = |load: &StatementLoad| self.recording.statements[load.statement].shape.as_str();
+        let is_of_table = |load: &&StatementLoad| {
+            shape(load).to_ascii_lowercase().contains(&table.name.to_ascii_lowercase())
+        };
+        // A statement that the gateway packs finds its row by an index.
+        let is_packed =
+            |load: &&StatementLoad| verdict(self.recording, load).is_some_and(RecordedVerdict::is_packed);
+        let of_table = || self.statements.top.iter().filter(is_of_table);
+        let statement = of_table().find(|load| !is_packed(load)).or_else(|| of_table().next());
+        let columns: Vec<String> = statement.map(|load| condition::columns(shape(load))).unwrap_or_default();
+        let columns = match columns.as_slice() {
+            [] => "the columns of the statement's WHERE".to_owned(),
+            columns => columns.iter().map(|name| identifier(name)).collect::<Vec<_>>().join(", "),
+        };
         let text = statement
             .map_or_else(String::new, |load| format!(" The statement: {}", self.text(load.statement)));
         Some(Finding {
@@ -383,7 +429,7 @@ impl Parts<'_> {
                 scanned / scans.max(1)
             ),
             next: format!(
-                "create index concurrently on {}.{} (the columns of the statement's WHERE)",
+                "create index concurrently on {}.{} ({columns})",
                 identifier(&table.schema),
                 identifier(&table.name)
             ),
@@ -406,11 +452,7 @@ impl Parts<'_> {
                 flush * 100.0,
                 if self.rows.waiting < WAITING_MIN { " No row is hot." } else { "" }
             );
-            return finding(
-                Situation::Flush,
-                text,
-                "commit several statements together, or send them through the gateway, which does",
-            );
+            return finding(Situation::Flush, text, "");
         }
         if io >= 0.4 {
             let text = format!(

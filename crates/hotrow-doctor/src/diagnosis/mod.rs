@@ -1,6 +1,7 @@
 //! The diagnosis of a recording: what the sessions wait for, why, and what to do. No I/O and no clock.
 
 pub mod blocking;
+mod condition;
 pub mod findings;
 pub mod hold;
 pub mod load;

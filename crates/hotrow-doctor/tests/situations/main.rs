@@ -226,6 +226,7 @@ fn a_missing_index() {
         .must_be_named(Situation::MissingIndex, |report| {
             let finding = &report.findings[0];
             assert!(finding.text.contains("orders") && finding.text.contains("customer"), "{finding:?}");
+            assert!(finding.next.ends_with("on \"public\".\"orders\" (\"customer\")"), "{finding:?}");
         });
 }
 

@@ -4,6 +4,7 @@ use super::world::{TABLE, crowd, recording, seen, session, transaction, waiting}
 use crate::counters::{Prepared, Slot, TableCounters};
 use crate::diagnosis::diagnose;
 use crate::diagnosis::findings::{Finding, Situation};
+use crate::diagnosis::summary::summary;
 use crate::recording::Recording;
 use crate::sample::{Sample, Session};
 
@@ -100,4 +101,39 @@ fn a_role_without_rights_is_told_which_to_get() {
 #[test]
 fn an_empty_recording_has_a_diagnosis() {
     assert_eq!(main(&Recording::default()).kind, Situation::NothingWrong);
+}
+
+#[test]
+fn advice_about_the_gateway_agrees_with_what_it_would_give() {
+    // Workers take rows with SKIP LOCKED, and their commits wait for the log.
+    let flushing = |pid| Session {
+        wait_type: Some("IO".into()),
+        wait: Some("WALSync".into()),
+        ..session(pid, "active")
+    };
+    let sample = |_| Sample { sessions: (1..9).map(flushing).collect(), ..Sample::default() };
+    let mut queue = recording((0..6).map(sample));
+    queue.statements[0].shape =
+        "update item set n = 1 where id = (select id from item for update skip locked limit 1)".into();
+    queue.statements[0].verdict = None;
+    let diagnosis = diagnose(&queue, true);
+    let kinds: Vec<Situation> = diagnosis.findings.iter().map(|finding| finding.kind).collect();
+    assert!(kinds.starts_with(&[Situation::SkipLockedQueue, Situation::Flush]), "{kinds:?}");
+    assert!(!diagnosis.prediction.is_help());
+    for finding in &diagnosis.findings {
+        assert!(!finding.next.contains("through the gateway"), "{finding:?}");
+        assert!(!finding.next.is_empty(), "{finding:?}");
+    }
+    assert!(summary(&queue, &diagnosis)[4].contains("The gateway would not help here"));
+}
+
+#[test]
+fn one_session_waits() {
+    let sample = |_| Sample {
+        sessions: vec![session(1, "idle in transaction"), waiting(2, "transactionid")],
+        locks: vec![transaction(Some(1), "900", true), transaction(Some(2), "900", false)],
+        ..Sample::default()
+    };
+    let finding = main(&recording((0..6).map(sample)));
+    assert!(finding.text.starts_with("1 session waits for one session"), "{}", finding.text);
 }
