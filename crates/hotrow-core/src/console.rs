@@ -18,6 +18,8 @@ pub enum Topic {
     Units,
     /// Statement shapes with the number of packed and passed-through executions and the reasons.
     Statements,
+    /// The sums over all shapes.
+    StatementTotals,
     /// Pools by user, database and settings, with the settings in force for them.
     PoolSettings,
     /// The current settings.
@@ -43,13 +45,14 @@ pub enum Topic {
 }
 
 /// All topics with their keywords and descriptions.
-pub const TOPICS: [(Topic, &str, &str); 17] = [
+pub const TOPICS: [(Topic, &str, &str); 18] = [
     (Topic::Keys, "KEYS", "the hottest rows, now and since the start, and who holds a blocked one"),
     (Topic::Clients, "CLIENTS", "connected clients, with their state and backend"),
     (Topic::Lanes, "LANES", "the lanes, with their connection, queue and pace"),
     (Topic::Replicas, "REPLICAS", "the replicas, with their lag and the reads that they have answered"),
     (Topic::Units, "UNITS", "units that wait or run in lanes"),
     (Topic::Statements, "STATEMENTS", "statement shapes, with counts and reasons for passing through"),
+    (Topic::StatementTotals, "STATEMENT_TOTALS", "the sums over all shapes, listed or not"),
     (
         Topic::PoolSettings,
         "POOL_SETTINGS",

@@ -239,8 +239,7 @@ pub const NAME_BYTES_MAX: usize = 500;
 pub const CONSOLE_STATEMENTS_MAX: usize = 100;
 /// Units of one lane that the console shows. The length of the queue shows how many more there are.
 pub const SHOWN_UNITS_MAX: usize = 1_000;
-/// Statement shapes that the console shows, those passed through most often first. A longer list would delay
-/// other work.
+/// Statement shapes that the console shows, those with the most runs first. A longer list would delay other work.
 pub const SHOWN_STATEMENTS_MAX: usize = 1_000;
 /// Characters of a statement's shape in the console's lists. A longer shape is truncated.
 pub const SHOWN_SHAPE_CHARS_MAX: usize = 100;

@@ -1,5 +1,6 @@
 -- Whether the schema pack exists and this role may run its code, and whether a certain function of it exists and this
--- role may call it. Returns one row always. Reads only the catalogue, never fails and changes nothing.
+-- role may call it. A second column says whether the schema exists. Returns one row always. Reads only the catalogue, never fails
+-- and changes nothing.
 --
 -- The functions of the pack run with the rights of the calling role or of their owner. The gateway calls them on behalf
 -- of clients that have not asked for them. Any role that may create schemas can make one with this name. The pack is
@@ -21,7 +22,8 @@ select coalesce(
                   and p.proargtypes operator(pg_catalog.=) $3::pg_catalog.text::pg_catalog.oidvector
                   and pg_catalog.has_function_privilege(p.oid, 'execute')
                   and pg_catalog.has_schema_privilege(s.oid, 'usage')),
-           false)
+           false),
+       exists (select from pg_catalog.pg_namespace where nspname operator(pg_catalog.=) 'hotrow')
   from pg_catalog.pg_namespace s
   join pg_catalog.pg_roles o on o.oid operator(pg_catalog.=) s.nspowner
   join pg_catalog.pg_proc p on p.pronamespace operator(pg_catalog.=) s.oid

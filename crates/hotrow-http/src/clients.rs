@@ -404,8 +404,13 @@ impl Clients {
         let user = self.config.get_user().unwrap_or_default();
         let trusted = client.query(self.pack_trusted, &[&user, &"", &""]).await;
         let trusted = trusted.map_err(|error| sqlstate::not_sent(&error))?;
-        if trusted.first().and_then(|row| row.try_get(0).ok().flatten()) != Some(true) {
-            return Err(sqlstate::untrusted());
+        let says = |column: usize| trusted.first().and_then(|row| row.try_get(column).ok().flatten());
+        if says(0) != Some(true) {
+            let database = self.config.get_dbname().unwrap_or_default();
+            return Err(match says(1) {
+                Some(true) => sqlstate::untrusted(user),
+                _ => sqlstate::not_installed(database),
+            });
         }
         let session = Arc::new(Session { client, prepared: Mutex::default() });
         *place = Some(session.clone());

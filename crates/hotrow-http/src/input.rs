@@ -185,13 +185,26 @@ async fn named<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<(Name, St
     let hint = "Write the path in UTF-8 with percent-encoding.";
     let path = Path::<(String, String)>::from_request_parts(parts, state).await;
     let Path((name, rest)) = path.map_err(|error| bad(error.body_text(), hint))?;
+    check_segment(&name)?;
     Ok((Name::try_from(name).map_err(|detail| bad(detail, hint))?, rest))
 }
 
 async fn segment<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, Problem> {
     let path = Path::<String>::from_request_parts(parts, state).await;
-    path.map(|Path(text)| text)
-        .map_err(|error| bad(error.body_text(), "Write the path in UTF-8 with percent-encoding."))
+    let Path(text) =
+        path.map_err(|error| bad(error.body_text(), "Write the path in UTF-8 with percent-encoding."))?;
+    check_segment(&text)?;
+    Ok(text)
+}
+
+/// Rejects the names `.` and `..`. Browsers and most HTTP clients take such a segment out of a path, also with
+/// percent-encoding, and would send the request to another path. A client that does send it is told so.
+fn check_segment(name: &str) -> Result<(), Problem> {
+    if !matches!(name, "." | "..") {
+        return Ok(());
+    }
+    let hint = "Choose another name. What has this name already is reached by the functions of the schema pack in SQL.";
+    Err(bad(format!("{name:?} cannot be a name in a path, because HTTP clients remove it"), hint))
 }
 
 /// The key that identifies a repeated request.

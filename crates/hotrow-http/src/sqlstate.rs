@@ -32,7 +32,7 @@ pub fn refused(error: &DbError, writes: bool) -> Problem {
         Kind::NotFound => {
             Problem::new(Kind::NotFound, error.message(), "Create it with PUT /v1/queues/{queue}.")
         }
-        kind => Problem::new(kind, error.message(), error.hint().unwrap_or(hint(kind))),
+        kind => Problem::new(kind, error.message(), error.hint().unwrap_or(next_step(kind, sqlstate))),
     };
     problem.with_sqlstate(sqlstate)
 }
@@ -78,9 +78,21 @@ pub fn hint(kind: Kind) -> &'static str {
         Kind::QueueFull | Kind::Busy | Kind::ServerAway => {
             "The call changed nothing. Repeat the request after the time in Retry-After."
         }
-        Kind::PackMissing => "Run hotrow migrate, and grant the pack's role to the user of --upstream.",
+        Kind::PackMissing => {
+            "Run hotrow migrate for this database, and grant the pack's role to the user of the setting upstream: grant hotrow_caller to USER."
+        }
         Kind::RefusedArgument => "See /openapi.json for the values that each field accepts.",
         _ => "Check the logs of Hotrow and of the database server.",
+    }
+}
+
+/// The next step for this error.
+fn next_step(kind: Kind, sqlstate: &str) -> &'static str {
+    match (kind, sqlstate) {
+        (Kind::PackMissing, "42501") => {
+            "Grant the pack's role to the user of the setting upstream: grant hotrow_caller to USER."
+        }
+        _ => hint(kind),
     }
 }
 
@@ -92,7 +104,7 @@ pub fn not_sent(error: &tokio_postgres::Error) -> Problem {
         kind @ (Kind::PackMissing | Kind::Busy) => kind,
         _ => Kind::ServerAway,
     };
-    Problem::new(kind, error.message(), hint(kind)).with_sqlstate(sqlstate)
+    Problem::new(kind, error.message(), next_step(kind, sqlstate)).with_sqlstate(sqlstate)
 }
 
 /// The function has other parameters than the API passes.
@@ -107,12 +119,21 @@ pub fn unknown_column(column: &tokio_postgres::Column) -> Problem {
     Problem::new(Kind::PackMissing, detail, hint(Kind::PackMissing))
 }
 
-/// The pack's functions are missing or not trusted, and are not called.
-pub fn untrusted() -> Problem {
-    let detail = "the schema hotrow does not exist, or the user of --upstream cannot trust its functions: all of them \
-        must belong to the schema's owner. This owner must be that user, the owner of the database or a superuser; if that user \
-        is a superuser, the owner must be a superuser";
-    Problem::new(Kind::PackMissing, detail, hint(Kind::PackMissing))
+/// The pack is not installed.
+pub fn not_installed(database: &str) -> Problem {
+    let detail = format!("the schema pack is not installed: the database {database:?} has no schema hotrow");
+    Problem::new(Kind::PackMissing, detail, "Run hotrow migrate for this database.")
+}
+
+/// The pack's functions are not trusted, and are not called.
+pub fn untrusted(user: &str) -> Problem {
+    let detail = format!(
+        "the schema hotrow exists, and its functions are not trusted: all of them must belong to the schema's owner. This owner must be \
+         {user:?} (the user of the setting upstream), the owner of the database or a superuser; if {user:?} is a superuser, the owner \
+         must be a superuser"
+    );
+    let hint = "Give the schema and all functions in it to such a role: alter schema hotrow owner to ROLE, and the same for each function.";
+    Problem::new(Kind::PackMissing, detail, hint)
 }
 
 /// The call could not be sent to the server.

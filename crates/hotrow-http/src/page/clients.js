@@ -58,6 +58,7 @@ export function mount(root) {
   const limit = limited(clients, FIRST, "clients");
   const [all, waiting, pinned, open] = [tile("Clients"), tile("Waiting"), tile("Pinned"), tile("Idle in a transaction")];
   const none = empty("No clients", "Point an application at the gateway's port instead of PostgreSQL's.");
+  none.hidden = true; // until numbers have come
   const aside = el("span");
   root.append(
     el("div", { class: "head" }, el("h1", {}, "Which clients are connected, and which cannot share a connection")),

@@ -66,6 +66,7 @@ const hidden = (about) => (about && !about.shows_values ? ["Values are hidden, a
 export function hotKeys(number) {
   const keys = keyTable();
   const none = empty("No hot keys", "A row appears here as soon as statements update it or read it by its key.");
+  none.hidden = true; // until numbers have come
   const node = el("section", { class: "panel flush", "aria-label": "Hottest keys" },
     el("header", {}, el("h2", {}, "Hottest keys"), el("a", { href: "#keys" }, "All keys")), keys.node, none);
   return {
@@ -84,6 +85,7 @@ export function mount(root) {
   const blocked = chip("", "bad");
   const limit = limited(keys, FIRST, "keys");
   const none = empty("No keys yet", "A row appears here as soon as statements update it or read it by its key. A row that no statement uses for a while leaves the list.");
+  none.hidden = true; // until numbers have come
   const list = el("section", { class: "panel flush", "aria-label": "Keys" }, keys.node, limit.foot, none);
   root.append(el("div", { class: "head" }, el("h1", {}, "Which rows are hot, and which sessions block them"), blocked, about), list);
   return {

@@ -50,8 +50,9 @@ export function mount(root) {
   const list = table("Statements", COLUMNS, { key: (one) => `${one.pool} ${one.statement}` });
   const none = empty("No statements yet", "A statement appears here after its first call through the gateway.");
   const other = empty("None of the statements fits this filter");
+  none.hidden = other.hidden = true; // until numbers have come
   const about = el("p");
-  let filter = "all", statements = [];
+  let filter = "all", statements = [], known = false;
   const buttons = Object.keys(FILTERS).map((name) => el("button", {
     type: "button", "aria-pressed": String(name === filter),
     onclick: () => {
@@ -64,7 +65,7 @@ export function mount(root) {
     const some = statements.filter(FILTERS[filter]);
     list.update(some);
     list.node.hidden = some.length === 0;
-    none.hidden = statements.length > 0;
+    none.hidden = !known || statements.length > 0;
     other.hidden = some.length > 0 || statements.length === 0;
   };
   root.append(
@@ -73,9 +74,11 @@ export function mount(root) {
   return {
     update({ state }) {
       if (!state) return;
-      statements = state.statements;
-      const [runs, lost] = statements.reduce(([runs, lost], one) => [runs + one.runs, lost + one.passed], [0, 0]);
-      setText(about, runs ? `${count(lost)} of ${count(runs)} calls did not run in a batch. Shapes without values, those with the most calls lost first.` : "Shapes without values, those with the most calls lost first.");
+      known = true;
+      statements = [...state.statements].sort((one, other) => other.passed - one.passed);
+      const { runs, passed, shapes } = state.statement_totals;
+      const listed = shapes > statements.length ? `the ${count(statements.length)} of ${count(shapes)} with the most calls, ` : "";
+      setText(about, `${runs ? `${count(passed)} of ${count(runs)} calls did not run in a batch. ` : ""}Shapes without values, ${listed}those with the most calls lost first.`);
       show();
     },
   };

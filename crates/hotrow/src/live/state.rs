@@ -39,6 +39,7 @@ pub fn fields(mut view: View) -> Map<String, Value> {
         "gauges": view.gauges,
         "keys": view.keys,
         "statements": view.statements,
+        "statement_totals": view.statement_totals,
         "applications": applications,
         "clients": view.clients,
         "client_count": client_count,

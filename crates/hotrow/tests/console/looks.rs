@@ -280,3 +280,25 @@ async fn show_statements_reports_statements_sent_with_others_and_of_a_pool_that_
     assert!(pools[1]["settings"].ends_with(" default_transaction_isolation=serializable"), "{pools:?}");
     assert_eq!(rows(&console, "show lanes").await.unwrap().len(), 2 * 8);
 }
+
+#[tokio::test]
+async fn statements_that_ran_once_do_not_hide_those_that_run_often_and_the_totals_cover_all() {
+    let stage = Stage::new("", &[]).await;
+    let (client, console) = (stage.client().await, stage.console().await);
+    for _ in 0..3 {
+        client.simple_query(UPDATE).await.unwrap();
+    }
+    let others = limits::SHOWN_STATEMENTS_MAX + 5;
+    for number in 0..others {
+        client.simple_query(&format!("select count(*) as c{number} from t")).await.unwrap();
+    }
+    let shown = table(&console, "statements").await;
+    assert_eq!(shown.len(), limits::SHOWN_STATEMENTS_MAX);
+    assert!(shown[0]["statement"].starts_with("update t set n = n + "), "{:?}", shown[0]);
+    assert_eq!((shown[0]["runs"].as_str(), shown[0]["packed"].as_str()), ("3", "3"));
+    let [totals] = table(&console, "statement_totals").await.try_into().unwrap();
+    let number = |column: &str| totals[column].parse::<usize>().unwrap();
+    assert_eq!((number("shapes"), number("listed")), (others + 1, limits::SHOWN_STATEMENTS_MAX));
+    assert_eq!((number("runs"), number("packed")), (others + 3, 3));
+    assert_eq!((number("passed"), number("passed_not_packable")), (others, others));
+}

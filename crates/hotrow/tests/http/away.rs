@@ -70,7 +70,9 @@ async fn without_the_pack_the_error_says_what_to_do_and_calls_work_after_its_ins
     for (method, path) in [("GET", "/health/ready"), ("GET", "/v1/counters/away"), ("POST", PATH)] {
         let reply = json(api.port, method, path, "").await;
         assert_eq!((reply.status, reply.problem().as_str()), (503, "pack-missing"), "{path}: {reply:?}");
-        assert!(reply.json()["hint"].as_str().unwrap().contains("hotrow migrate"), "{reply:?}");
+        let (detail, hint) = (reply.json()["detail"].clone(), reply.json()["hint"].clone());
+        assert!(detail.as_str().unwrap().contains("has no schema hotrow"), "{reply:?}");
+        assert!(hint.as_str().unwrap().contains("hotrow migrate"), "{reply:?}");
     }
     migrate(&server.url());
     assert_eq!(api.ok("GET", "/health/ready", "").await["status"], "ready");

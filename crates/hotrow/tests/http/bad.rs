@@ -22,6 +22,12 @@ async fn invalid_bodies_names_and_keys_are_rejected() {
         ("POST", &long, "{}"),
         ("POST", "/v1/counters/%00/increment", "{}"),
         ("POST", "/v1/counters/%ff/increment", "{}"),
+        // Browsers remove these names from a path.
+        ("GET", "/v1/queues/.", ""),
+        ("PUT", "/v1/queues/..", "{}"),
+        ("POST", "/v1/queues/%2e%2E/pause", ""),
+        ("GET", "/v1/queues/./orders/0193e1a0-7b1c-7e2a-9d3f-5c4b6a7980aa", ""),
+        ("POST", "/v1/counters/../drain", ""),
         ("PUT", "/v1/counters/bad", "{\"strategy\": \"Ledger\"}"),
         ("PUT", "/v1/sales/bad", "{}"),
         ("PUT", "/v1/sales/bad", "{\"stock\": 1, \"hold\": \"PT1M\"}"),

@@ -30,7 +30,9 @@ async fn a_superuser_does_not_run_another_roles_functions() {
     for (method, path) in [("POST", PATH), ("GET", "/health/ready")] {
         let reply = json(api.port, method, path, "").await;
         assert_eq!((reply.status, reply.problem().as_str()), (503, "pack-missing"), "{reply:?}");
-        assert!(reply.json()["detail"].as_str().unwrap().contains("owner"), "{reply:?}");
+        let (detail, hint) = (reply.json()["detail"].clone(), reply.json()["hint"].clone());
+        assert!(detail.as_str().unwrap().contains("exists, and its functions are not trusted"), "{reply:?}");
+        assert!(hint.as_str().unwrap().contains("alter schema hotrow owner to"), "{reply:?}");
     }
     // The gateway does not query merge rules with the rights of a client that calls its own function.
     let superuser = connect(api.gateway.config().dbname("shop")).await;
@@ -69,6 +71,20 @@ async fn no_client_runs_the_functions_of_a_role_that_created_the_schema() {
         value(&mallory, "select coalesce(string_agg(by, ' '), 'none') from public.seen").await,
         "none"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_without_the_packs_role_is_told_to_grant_it() {
+    let server = private("httpgrant").await;
+    migrate(&server.url());
+    connect(&config(server.port())).await.batch_execute("create role gate login").await.unwrap();
+    let url = format!("postgres://gate@127.0.0.1:{}/postgres", server.port());
+    let api = Api::in_front_of(&url, &[]);
+    let reply = json(api.port, "POST", PATH, "").await;
+    assert_eq!((reply.status, reply.problem().as_str()), (503, "pack-missing"), "{reply:?}");
+    let hint = reply.json()["hint"].clone();
+    assert!(hint.as_str().unwrap().contains("grant hotrow_caller to USER"), "{reply:?}");
+    assert!(!hint.as_str().unwrap().contains("migrate"), "the pack is installed: {reply:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,8 @@
-//! SHOW STATEMENTS: by shape, why statements were packed or not. Shapes that were passed through most often come first.
+//! SHOW STATEMENTS: by shape, why statements were packed or not. Shapes with the most runs come first. SHOW STATEMENT_TOTALS has
+//! the sums over all shapes.
 
 use super::answer::{Column, Row, row_of, text};
-use crate::operator::view::statements::{ShownStatement, statements};
+use crate::operator::view::statements::{ShownStatement, StatementTotals, statements, totals};
 use crate::shared::Shared;
 
 /// The columns.
@@ -11,22 +12,48 @@ pub const COLUMNS: &[Column<ShownStatement>] = &[
     ("verdict", |shown| text(shown.verdict)),
     ("reason", |shown| text(&shown.reason)),
     ("instead", |shown| shown.remedy.and_then(text)),
-    ("runs", |shown| text(shown.runs)),
-    ("packed", |shown| text(shown.packed)),
-    ("merged", |shown| text(shown.merged)),
-    ("passed", |shown| text(shown.passed)),
-    ("passed_not_packable", |shown| text(shown.passed_not_packable)),
-    ("passed_in_own_transaction", |shown| text(shown.passed_in_own_transaction)),
-    ("passed_session_pinned", |shown| text(shown.passed_session_pinned)),
-    ("passed_switched_off", |shown| text(shown.passed_switched_off)),
-    ("passed_fails_too_often", |shown| text(shown.passed_fails_too_often)),
-    ("passed_with_others", |shown| text(shown.passed_with_others)),
-    ("passed_undecided", |shown| text(shown.passed_undecided)),
-    ("given_back_by_lane", |shown| text(shown.given_back_by_lane)),
-    ("failed_in_lane", |shown| text(shown.failed_in_lane)),
-    ("left_lane_for_lock", |shown| text(shown.left_lane_for_lock)),
-    ("left_lane_too_slow", |shown| text(shown.left_lane_too_slow)),
+    ("runs", |shown| text(shown.runs.runs)),
+    ("packed", |shown| text(shown.runs.packed)),
+    ("merged", |shown| text(shown.runs.merged)),
+    ("passed", |shown| text(shown.runs.passed)),
+    ("passed_not_packable", |shown| text(shown.runs.passed_not_packable)),
+    ("passed_in_own_transaction", |shown| text(shown.runs.passed_in_own_transaction)),
+    ("passed_session_pinned", |shown| text(shown.runs.passed_session_pinned)),
+    ("passed_switched_off", |shown| text(shown.runs.passed_switched_off)),
+    ("passed_fails_too_often", |shown| text(shown.runs.passed_fails_too_often)),
+    ("passed_with_others", |shown| text(shown.runs.passed_with_others)),
+    ("passed_undecided", |shown| text(shown.runs.passed_undecided)),
+    ("given_back_by_lane", |shown| text(shown.runs.given_back_by_lane)),
+    ("failed_in_lane", |shown| text(shown.runs.failed_in_lane)),
+    ("left_lane_for_lock", |shown| text(shown.runs.left_lane_for_lock)),
+    ("left_lane_too_slow", |shown| text(shown.runs.left_lane_too_slow)),
 ];
+
+/// The columns of the sums.
+pub const TOTALS: &[Column<StatementTotals>] = &[
+    ("shapes", |all| text(all.shapes)),
+    ("listed", |all| text(all.listed)),
+    ("runs", |all| text(all.runs.runs)),
+    ("packed", |all| text(all.runs.packed)),
+    ("merged", |all| text(all.runs.merged)),
+    ("passed", |all| text(all.runs.passed)),
+    ("passed_not_packable", |all| text(all.runs.passed_not_packable)),
+    ("passed_in_own_transaction", |all| text(all.runs.passed_in_own_transaction)),
+    ("passed_session_pinned", |all| text(all.runs.passed_session_pinned)),
+    ("passed_switched_off", |all| text(all.runs.passed_switched_off)),
+    ("passed_fails_too_often", |all| text(all.runs.passed_fails_too_often)),
+    ("passed_with_others", |all| text(all.runs.passed_with_others)),
+    ("passed_undecided", |all| text(all.runs.passed_undecided)),
+    ("given_back_by_lane", |all| text(all.runs.given_back_by_lane)),
+    ("failed_in_lane", |all| text(all.runs.failed_in_lane)),
+    ("left_lane_for_lock", |all| text(all.runs.left_lane_for_lock)),
+    ("left_lane_too_slow", |all| text(all.runs.left_lane_too_slow)),
+];
+
+/// One row with the sums.
+pub fn sums(shared: &Shared) -> Vec<Row> {
+    vec![row_of(TOTALS, &totals(shared))]
+}
 
 /// One row for each shape that was run.
 pub fn rows(shared: &Shared) -> Vec<Row> {

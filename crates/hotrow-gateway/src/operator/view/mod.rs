@@ -39,8 +39,10 @@ pub struct View {
     pub gauges: Gauges,
     /// The hottest keys, and those that are blocked.
     pub keys: Vec<keys::HotKey>,
-    /// Shapes of statements, those passed through most often first.
+    /// Shapes of statements, those with the most runs first.
     pub statements: Vec<statements::ShownStatement>,
+    /// The sums over all shapes.
+    pub statement_totals: statements::StatementTotals,
     /// The connected clients.
     pub clients: Vec<clients::Client>,
     /// The lanes.
@@ -140,6 +142,7 @@ pub async fn view(shared: &Shared, values: Values) -> View {
         gauges: Gauges::now(),
         keys: keys::keys(shared, values).await,
         statements: statements::statements(shared),
+        statement_totals: statements::totals(shared),
         clients: clients::clients(shared).await,
         lanes: lanes::lanes(shared).await,
         databases: traffic::traffic(shared),

@@ -1,7 +1,9 @@
-//! By shape, why statements were packed or not. Shapes that were passed through most often come first. A shape has no
-//! values. The gateway's own checks are left out: an operator cannot change them.
+//! By shape, why statements were packed or not, and the sums over all shapes. Shapes with the most runs come first: statements that
+//! ran once, such as those of a migration, do not hide the others. A shape has no values. The gateway's own checks are left out: an
+//! operator cannot change them.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use hotrow_core::limits;
 use hotrow_core::session::{RunOutcome, Statement as _};
@@ -10,6 +12,7 @@ use serde::Serialize;
 use crate::pool::Pool;
 use crate::server::pack;
 use crate::shared::Shared;
+use crate::statements::counts::Counts;
 use crate::statements::{Explanation, Statement};
 
 /// Number of characters of a shape that are shown.
@@ -28,6 +31,14 @@ pub struct ShownStatement {
     pub reason: String,
     /// A form that can be packed, if the statement is passed through and there is one.
     pub remedy: Option<&'static str>,
+    /// The numbers of its runs.
+    #[serde(flatten)]
+    pub runs: Runs,
+}
+
+/// Numbers of runs, of one shape or of several.
+#[derive(Debug, Serialize)]
+pub struct Runs {
     /// All runs.
     pub runs: u64,
     /// Committed in a batch.
@@ -60,36 +71,70 @@ pub struct ShownStatement {
     pub left_lane_too_slow: u64,
 }
 
-/// The shapes that were run.
-pub fn statements(shared: &Shared) -> Vec<ShownStatement> {
-    let of_pool = |pool: std::sync::Arc<Pool>| {
+/// The sums over all shapes that the gateway remembers.
+#[derive(Debug, Serialize)]
+pub struct StatementTotals {
+    /// Number of shapes.
+    pub shapes: usize,
+    /// Number of shapes among them that are listed.
+    pub listed: usize,
+    /// Their runs.
+    #[serde(flatten)]
+    pub runs: Runs,
+}
+
+/// The shapes that were run, and their pools.
+fn remembered(shared: &Shared) -> Vec<(Arc<Pool>, Arc<Statement>)> {
+    let of_pool = |pool: Arc<Pool>| {
         let statements = pool.context.statements.all();
         statements.into_iter().map(move |statement| (pool.clone(), statement))
     };
     let mut all: Vec<_> = shared.pools().into_iter().flat_map(of_pool).collect();
     all.retain(|(_, statement)| statement.counts.total() > 0 && !pack::is_own(&statement.text));
+    all
+}
+
+/// The shapes with the most runs.
+pub fn statements(shared: &Shared) -> Vec<ShownStatement> {
+    let mut all = remembered(shared);
     all.sort_by_cached_key(|(_, statement)| {
         let counts = &statement.counts;
-        (Reverse(counts.passed()), Reverse(counts.total()), statement.id)
+        (Reverse(counts.total()), Reverse(counts.passed()), statement.id)
     });
     let shown = all.iter().take(limits::SHOWN_STATEMENTS_MAX);
     shown.map(|(pool, statement)| ShownStatement::new(pool, statement)).collect()
 }
 
+/// The sums over all shapes.
+pub fn totals(shared: &Shared) -> StatementTotals {
+    let all = remembered(shared);
+    let counts: Vec<&Counts> = all.iter().map(|(_, statement)| &*statement.counts).collect();
+    let listed = all.len().min(limits::SHOWN_STATEMENTS_MAX);
+    StatementTotals { shapes: all.len(), listed, runs: Runs::of(&counts) }
+}
+
 impl ShownStatement {
     fn new(pool: &Pool, statement: &Statement) -> Self {
         let Explanation { verdict, reason, remedy } = verdict(pool, statement);
-        let count = |outcome| statement.counts.of(outcome);
         ShownStatement {
             pool: pool.id,
             statement: statement.shown(SHAPE_CHARS_MAX),
             verdict,
             reason,
             remedy,
-            runs: statement.counts.total(),
+            runs: Runs::of(&[&statement.counts]),
+        }
+    }
+}
+
+impl Runs {
+    fn of(shapes: &[&Counts]) -> Self {
+        let count = |outcome| shapes.iter().map(|counts| counts.of(outcome)).sum();
+        Runs {
+            runs: shapes.iter().map(|counts| counts.total()).sum(),
             packed: count(RunOutcome::Packed),
             merged: count(RunOutcome::Merged),
-            passed: statement.counts.passed(),
+            passed: shapes.iter().map(|counts| counts.passed()).sum(),
             passed_not_packable: count(RunOutcome::NotPackable),
             passed_in_own_transaction: count(RunOutcome::OwnTransaction),
             passed_session_pinned: count(RunOutcome::Pinned),
