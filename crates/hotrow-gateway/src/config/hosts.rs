@@ -176,14 +176,8 @@ impl Hosts {
         served_timeline.filter(|_| !served.history.admits(history))
     }
 
-    /// Notes that a host has answered, although it has refused the log-in.
-    pub fn answered(&self) {
-        METRICS.servers.set(self.to_string(), &self.outage, true);
-    }
-
     /// Notes that no host could be reached.
     pub fn failed(&self, error: &dyn fmt::Display) {
-        METRICS.servers.set(self.to_string(), &self.outage, false);
         let now = milliseconds_since_start(Instant::now());
         if let Some(since) = self.outage.lock().failed(now) {
             let seconds = (now - since) / 1000;
@@ -199,7 +193,6 @@ impl Hosts {
 
     /// Notes that this host serves, with this history. Returns the timeline of the connection.
     pub fn served(&self, address: &Address, history: Option<&History>) -> TimelineUse {
-        self.answered();
         let now = milliseconds_since_start(Instant::now());
         if let Some(Back { after, attempts }) = self.outage.lock().served(now) {
             let seconds = after as f64 / 1000.0;

@@ -121,7 +121,11 @@ impl Round {
         ];
         let parameters = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let login = Login::new(&server.user, server.credential());
-        let mut upstream = Upstream::connect(server, &parameters, &login, false).await?;
+        let connected = Upstream::connect(server, &parameters, &login, false).await;
+        // A server that refuses the log-in has answered.
+        let is_up = connected.as_ref().map_or_else(|error| !error.is_retryable(), |_| true);
+        METRICS.servers.set(server.hosts.to_string(), &route.server, is_up);
+        let mut upstream = connected?;
         capacities.check(&mut upstream, shared, route).await?;
         let has_pack = pack::is_trusted(&mut upstream, &server.user, KEEP).await?;
         self.has_pack = Some(has_pack);

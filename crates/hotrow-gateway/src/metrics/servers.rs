@@ -1,5 +1,5 @@
-//! Whether each server answered when the gateway last connected to it, by its hosts. The upkeep connects every few seconds,
-//! so the state is known without clients too.
+//! Whether each server answered when the upkeep last connected to it, by its hosts. The upkeep connects every few seconds, so the
+//! state is known without clients too.
 
 use std::any::Any;
 use std::collections::BTreeMap;

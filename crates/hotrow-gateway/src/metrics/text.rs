@@ -166,7 +166,8 @@ impl Metrics {
             line(out, name, &format!("{{reason=\"{reason}\"}}"), count);
         }
         let name = "server_up";
-        let help = "1 if a host of the server answered when the gateway last connected to it, 0 if none did.";
+        let help =
+            "1 if a host of the server answered at the last of the regular connections, 0 if none did.";
         head(out, name, help, "gauge");
         for (server, is_up) in self.servers.all() {
             line(out, name, &format!("{{server=\"{}\"}}", escaped(&server)), u8::from(is_up));

@@ -133,7 +133,7 @@ pub struct Ruling {
     pub writes: bool,
     /// Why.
     pub reason: String,
-    /// What to write instead, if that can be packed.
+    /// What to do about it, if something is known.
     pub remedy: Option<&'static str>,
     /// The columns of its key, with the parameter (from zero) that has the value, where there is one.
     pub key: Vec<(String, Option<u16>)>,

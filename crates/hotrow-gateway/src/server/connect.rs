@@ -51,18 +51,9 @@ impl Upstream {
             true => attempt.best().await,
             false => attempt.in_turn().await,
         };
-        match connected {
-            Ok((mut upstream, history)) => {
-                upstream.timeline = server.hosts.served(&upstream.address, history.as_ref());
-                Ok(upstream)
-            }
-            Err(error) => {
-                if !error.is_retryable() {
-                    server.hosts.answered();
-                }
-                Err(error)
-            }
-        }
+        let (mut upstream, history) = connected?;
+        upstream.timeline = server.hosts.served(&upstream.address, history.as_ref());
+        Ok(upstream)
     }
 
     async fn log_in(

@@ -29,7 +29,7 @@ pub struct ShownStatement {
     pub verdict: &'static str,
     /// The reason for the verdict.
     pub reason: String,
-    /// A form that can be packed, if the statement is passed through and there is one.
+    /// What to do about a statement that is passed through, if something is known.
     pub remedy: Option<&'static str>,
     /// The numbers of its runs.
     #[serde(flatten)]
