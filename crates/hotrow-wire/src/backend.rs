@@ -64,6 +64,8 @@ pub enum Status {
 pub const READY_IDLE: &[u8] = &[b'Z', 0, 0, 0, 5, b'I'];
 /// ReadyForQuery inside a transaction block.
 pub const READY_IN_TRANSACTION: &[u8] = &[b'Z', 0, 0, 0, 5, b'T'];
+/// ReadyForQuery inside a failed transaction block.
+pub const READY_FAILED: &[u8] = &[b'Z', 0, 0, 0, 5, b'E'];
 /// ParseComplete.
 pub const PARSE_COMPLETE: &[u8] = &[b'1', 0, 0, 0, 4];
 /// BindComplete.

@@ -2,12 +2,14 @@
 //! ReadyForQuery, before all later units of the session.
 
 use bytes::Bytes;
-use hotrow_wire::backend::Problem;
+use hotrow_wire::backend::{Problem, Status};
 use hotrow_wire::split;
 
+use super::begun::Begun;
 use super::environment::Stop;
-use super::{Envelope, Environment, Need, Sequences, Session, SessionEnd};
-use crate::unit::put_refusals;
+use super::replies::put_ready;
+use super::{Envelope, Environment, Need, Sequences, Session, SessionEnd, cancelled};
+use crate::unit::{OUTCOME_UNKNOWN, put_lost};
 
 /// Such a unit.
 pub(super) struct Alone<U> {
@@ -39,13 +41,13 @@ impl<E: Environment> Session<E> {
                 messages
             }
             None => {
-                let Some(problem) = self.provided.no_connection.take() else {
+                let is_cancelled = std::mem::take(&mut self.provided.is_cancelled).then(cancelled);
+                let Some(problem) = self.provided.no_connection.take().or(is_cancelled) else {
                     return Err(Stop::Need(Need::Connection));
                 };
-                let owed = alone.owed;
-                self.forget_naming();
-                self.append(|out| put_refusals(&problem, owed, out));
-                self.finish_alone();
+                if let Some(alone) = self.alone.take() {
+                    self.refuse_returned(&alone.envelope, &problem);
+                }
                 return Ok(());
             }
         };
@@ -68,13 +70,9 @@ impl<E: Environment> Session<E> {
         self.env.answers(|answers| answers.finish_front());
     }
 
-    /// The earliest unfinished unit, which a lane has given back, gets these replies of the gateway. `refused` is whether
-    /// they are errors: then the unit changes no names.
-    pub(super) fn answer_returned(&mut self, replies: &[u8], refused: bool) {
+    /// The earliest unfinished unit, which a lane has given back, gets these replies of the gateway.
+    pub(super) fn answer_returned(&mut self, replies: &[u8]) {
         self.has_returned_units = true;
-        if refused {
-            self.forget_naming();
-        }
         self.append(|out| out.extend_from_slice(replies));
         self.env.answers(|answers| answers.finish_front());
     }
@@ -133,10 +131,19 @@ impl<E: Environment> Session<E> {
         }
         self.env.outcome_unknown();
         let problem = Problem::error(
-            "08007",
+            OUTCOME_UNKNOWN,
             "the connection to the server was lost, and the outcome of the statement is unknown",
             "The statement was executed once or not at all. Check before you send it again.",
         );
-        self.append(|out| put_refusals(&problem, owed, out));
+        let stays_open = self.alone.as_ref().is_some_and(|alone| alone.envelope.unit().may_stay_open());
+        if stays_open {
+            self.begun = Some(Begun::failed(Bytes::from_static(b"BEGIN"), false));
+            self.append(|out| {
+                problem.put(out);
+                put_ready(Status::Failed, out);
+            });
+        } else {
+            self.append(|out| put_lost(&problem, owed, out));
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::{Environment, Need, Parameters, Session};
 use crate::classify::{Analysis, Pass, Transaction};
 use crate::expect::{Message, StatementName};
 use crate::unit::gather::Single;
-use crate::unit::{param, put_command_answer};
+use crate::unit::{aborted, param, put_command_answer};
 
 /// The gateway's answer to a message of which the server learns later, or never.
 struct Answer {
@@ -71,6 +71,11 @@ enum Describes {
 }
 
 impl Begun {
+    /// A transaction with this BEGIN, of which a later statement was refused.
+    pub(super) fn failed(text: Bytes, has_modes: bool) -> Self {
+        Begun { has_modes, has_failed: true, ..Begun::new(text, false) }
+    }
+
     /// A transaction whose BEGIN names no modes.
     fn new(text: Bytes, has_portal: bool) -> Self {
         Begun {
@@ -176,12 +181,11 @@ impl<E: Environment> Session<E> {
         };
         match (change, &self.begun) {
             // A session that listens has its connection's reports from its first message on.
-            (&Transaction::Begin { tag, on_standbys, keeps_snapshot, has_modes }, None)
+            (&Transaction::Begin { tag, on_standbys, .. }, None)
                 if self.answers_begin(on_standbys) && self.shared_channels().is_empty() =>
             {
                 self.lanes_done()?;
-                let begun = Begun::new(statement.text.clone(), has_portal);
-                self.begun = Some(Begun { keeps_snapshot, has_modes, ..begun });
+                self.begin(statement, has_portal);
                 Ok(Some(Answer::from(tag)))
             }
             // The next transaction has the modes of this one, unless it fails. If that one then fails, the modes stay: they
@@ -197,6 +201,16 @@ impl<E: Environment> Session<E> {
         }
     }
 
+    /// Begins the transaction of this BEGIN without a connection.
+    pub(super) fn begin(&mut self, statement: &E::Statement, has_portal: bool) {
+        if let Analysis::Pass(Pass { transaction: Some(begin), .. }) = &statement.analysis
+            && let Transaction::Begin { keeps_snapshot, has_modes, .. } = *begin
+        {
+            let begun = Begun::new(statement.text.clone(), has_portal);
+            self.begun = Some(Begun { keeps_snapshot, has_modes, ..begun });
+        }
+    }
+
     /// Asks for the pool to which a text of SETs leads, if that is known.
     fn enter_pool(&mut self, statement: &E::Statement) -> Result<(), Stop<E>> {
         let Some(settings) = self.leads_to(statement) else { return Ok(()) };
@@ -207,8 +221,7 @@ impl<E: Environment> Session<E> {
 
     /// The error for any statement but the transaction's end after a refusal, if the session gets no connection.
     pub(super) fn failure(&self) -> Option<Problem> {
-        let message = "current transaction is aborted, commands ignored until end of transaction block";
-        (self.begun_status() == Status::Failed).then(|| Problem::error("25P02", message, ""))
+        (self.begun_status() == Status::Failed).then(aborted)
     }
 
     /// Drivers prepare a statement in a unit of its own before they run it for the first time. If this is such a unit, and

@@ -1,9 +1,11 @@
-//! Where a cancel request of a client goes: to its session while that waits, to the backend that works for the session, or
-//! to the session's lanes. A request reaches no work of another session.
+//! Where a session's work is, as its cancel requests find it. The session and the tasks that carry requests share this state
+//! under a lock.
 //!
-//! The session and the tasks that carry requests share this state under a lock. The session reports when it begins to
-//! wait, when a backend works for it, and when it leaves the backend: before another session, or a query of the gateway,
-//! uses the backend. From then on no request goes there. The session waits until those on their way have arrived.
+//! No request is lost while a statement of the client is under way. While the session waits, a request ends the wait. While
+//! the session is busy with something that must not be interrupted, such as a query of the gateway on the session's
+//! connection, requests wait until the session waits again: by then, the client's statement is where the request finds it.
+//! While the session waits for its client or its server, requests go to the work: to the lanes, or to the backend. The
+//! session leaves its backend only when no request is on its way there.
 
 /// What a session waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +16,12 @@ pub enum WaitsFor {
     Row,
     /// Something to answer for a call that found nothing.
     Answer,
+    /// What the catalogue says about its statement.
+    Catalogue,
+    /// A replica that has all that the session may see.
+    Replica,
+    /// The notifications before its statement.
+    Notifications,
 }
 
 impl WaitsFor {
@@ -23,19 +31,28 @@ impl WaitsFor {
             WaitsFor::Connection => "waits for a connection",
             WaitsFor::Row => "waits for a row",
             WaitsFor::Answer => "waits for something to answer",
+            WaitsFor::Catalogue => "waits for the catalogue",
+            WaitsFor::Replica => "waits for a replica",
+            WaitsFor::Notifications => "waits for notifications",
         }
+    }
+
+    /// Whether it waits with its earliest unanswered unit, which a lane has given back. Otherwise it waits with a message after
+    /// all units.
+    fn is_of_unit(self) -> bool {
+        matches!(self, WaitsFor::Connection | WaitsFor::Answer)
     }
 }
 
-/// The place of a session's work. `B` identifies a backend.
-#[derive(Debug)]
-enum Work<B> {
-    /// In lanes, if the session has any.
-    Lanes,
-    /// With the session, which waits.
-    Session { waits_for: WaitsFor, is_cancelled: bool },
-    /// At a backend.
-    Backend(B),
+/// What the session does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// It waits for its client, its server or its lanes.
+    AtEvents,
+    /// Something that must not be interrupted.
+    Busy,
+    /// It waits, and its wait can be cancelled.
+    Waits { waits_for: WaitsFor, is_cancelled: bool },
 }
 
 /// Where a request goes.
@@ -47,12 +64,18 @@ pub enum CancelTarget<B> {
     Session,
     /// The server is sent a message. [`CancelState::arrived`] reports that it has arrived, or cannot be sent.
     Backend(B),
+    /// The request is made again when the session is no longer busy.
+    Later,
 }
 
-/// A session's work, as a cancel request finds it.
+/// A session's work, as a cancel request finds it. `B` identifies a backend.
 #[derive(Debug)]
 pub struct CancelState<B> {
-    work: Work<B>,
+    /// The backend that works for the session.
+    backend: Option<B>,
+    phase: Phase,
+    /// A request waits until the session is no longer busy.
+    is_awaited: bool,
     /// Requests on their way to a backend.
     on_their_way: usize,
     /// The slot of the unit that was the earliest unanswered one when the last request went to the lanes.
@@ -61,25 +84,30 @@ pub struct CancelState<B> {
 
 impl<B> Default for CancelState<B> {
     fn default() -> Self {
-        CancelState { work: Work::Lanes, on_their_way: 0, meant: None }
+        let phase = Phase::AtEvents;
+        CancelState { backend: None, phase, is_awaited: false, on_their_way: 0, meant: None }
     }
 }
 
 impl<B: Clone> CancelState<B> {
     /// The client sends a request. `earliest` is the slot of its earliest unit without an answer.
     pub fn request(&mut self, earliest: Option<u64>) -> CancelTarget<B> {
-        match &mut self.work {
-            Work::Lanes => {
-                self.meant = earliest;
-                CancelTarget::Lanes
-            }
-            Work::Session { is_cancelled, .. } => {
+        match (&mut self.phase, &self.backend) {
+            (Phase::Waits { waits_for, is_cancelled }, _) if earliest.is_none() || waits_for.is_of_unit() => {
                 *is_cancelled = true;
                 CancelTarget::Session
             }
-            Work::Backend(backend) => {
+            (Phase::Busy, _) => {
+                self.is_awaited = true;
+                CancelTarget::Later
+            }
+            (Phase::AtEvents, Some(backend)) => {
                 self.on_their_way += 1;
                 CancelTarget::Backend(backend.clone())
+            }
+            (Phase::AtEvents | Phase::Waits { .. }, _) => {
+                self.meant = earliest;
+                CancelTarget::Lanes
             }
         }
     }
@@ -89,43 +117,63 @@ impl<B: Clone> CancelState<B> {
         self.on_their_way -= 1;
     }
 
+    /// Whether a request waits until the session is no longer busy. It is for what the client has sent before it, so the
+    /// session takes that first.
+    pub fn is_awaited(&self) -> bool {
+        self.is_awaited
+    }
+
+    /// The session waits for its client, its server or its lanes. Returns whether a request waits for this.
+    pub fn at_events(&mut self) -> bool {
+        self.phase = Phase::AtEvents;
+        std::mem::take(&mut self.is_awaited)
+    }
+
+    /// The session does something that must not be interrupted.
+    pub fn busy(&mut self) {
+        self.phase = Phase::Busy;
+    }
+
     /// The session begins to wait. If it waits with a unit that a lane has given back, the request may have come while
     /// the unit was on its way.
-    pub fn waits(&mut self, waits_for: WaitsFor, unit: Option<u64>) {
-        self.work = Work::Session { waits_for, is_cancelled: self.is_meant(unit) };
+    /// Returns whether a request waits for this.
+    pub fn waits(&mut self, waits_for: WaitsFor, unit: Option<u64>) -> bool {
+        let is_cancelled = waits_for.is_of_unit() && self.is_meant(unit);
+        self.phase = Phase::Waits { waits_for, is_cancelled };
+        std::mem::take(&mut self.is_awaited)
     }
 
     /// Whether the wait is cancelled.
     pub fn is_cancelled(&self) -> bool {
-        matches!(self.work, Work::Session { is_cancelled: true, .. })
+        matches!(self.phase, Phase::Waits { is_cancelled: true, .. })
     }
 
-    /// The session waits no longer, and no backend works for it. Returns whether the wait was cancelled.
+    /// The session waits no longer. Returns whether the wait was cancelled.
     pub fn wait_over(&mut self) -> bool {
         let is_cancelled = self.is_cancelled();
-        self.work = Work::Lanes;
+        self.phase = Phase::Busy;
         is_cancelled
     }
 
     /// A backend is there for the session, or for a unit that a lane has given back. False if the work was cancelled
     /// before. Then the backend is not used.
     pub fn works(&mut self, backend: B, unit: Option<u64>) -> bool {
-        let is_cancelled = self.wait_over() || self.is_meant(unit);
+        let is_cancelled = self.is_meant(unit);
         if !is_cancelled {
-            self.work = Work::Backend(backend);
+            self.backend = Some(backend);
         }
         !is_cancelled
     }
 
     /// The session leaves its backend. Returns whether nothing is on its way there, so others can use it.
     pub fn leaves(&mut self) -> bool {
-        self.work = Work::Lanes;
-        self.on_their_way == 0
+        self.backend = None;
+        self.is_quiet()
     }
 
-    /// The backend that the session has left works for it again.
-    pub fn returns(&mut self, backend: B) {
-        self.work = Work::Backend(backend);
+    /// Whether no request is on its way to a backend. While the session is busy, none is sent there.
+    pub fn is_quiet(&self) -> bool {
+        self.on_their_way == 0
     }
 
     /// Whether a request came for this unit, which a lane has given back, while it was in a lane or on its way.
@@ -135,17 +183,14 @@ impl<B: Clone> CancelState<B> {
 
     /// The backend that works for the session.
     pub fn backend(&self) -> Option<&B> {
-        match &self.work {
-            Work::Backend(backend) => Some(backend),
-            Work::Lanes | Work::Session { .. } => None,
-        }
+        self.backend.as_ref()
     }
 
     /// What the session waits for.
     pub fn waits_for(&self) -> Option<WaitsFor> {
-        match self.work {
-            Work::Session { waits_for, .. } => Some(waits_for),
-            Work::Lanes | Work::Backend(_) => None,
+        match self.phase {
+            Phase::Waits { waits_for, .. } => Some(waits_for),
+            Phase::AtEvents | Phase::Busy => None,
         }
     }
 }
@@ -156,39 +201,57 @@ mod tests {
 
     type State = CancelState<&'static str>;
 
+    const WAITS: [WaitsFor; 6] = [
+        WaitsFor::Connection,
+        WaitsFor::Row,
+        WaitsFor::Answer,
+        WaitsFor::Catalogue,
+        WaitsFor::Replica,
+        WaitsFor::Notifications,
+    ];
+
     #[test]
     fn a_request_follows_the_work() {
         let mut state = State::default();
         assert_eq!(state.request(None), CancelTarget::Lanes);
-        state.waits(WaitsFor::Row, None);
-        assert_eq!((state.waits_for(), state.is_cancelled()), (Some(WaitsFor::Row), false));
-        assert!(!state.wait_over());
-        state.waits(WaitsFor::Connection, None);
+        state.busy();
+        assert_eq!(state.request(None), CancelTarget::Later);
         assert!(state.works("a", None));
-        assert_eq!(state.backend(), Some(&"a"));
+        assert_eq!((state.backend().copied(), state.request(None)), (Some("a"), CancelTarget::Later));
+        assert!(state.at_events());
         assert_eq!(state.request(None), CancelTarget::Backend("a"));
-        state.leaves();
-        state.request(Some(1));
-        state.returns("a");
-        assert_eq!(
-            state.backend(),
-            Some(&"a"),
-            "a request during a query of the gateway is not for later work"
-        );
-        state.leaves();
-        assert_eq!(state.backend(), None);
+        state.busy();
+        assert!(!state.is_quiet() && !state.leaves());
+        assert_eq!((state.backend().copied(), state.request(None)), (None, CancelTarget::Later));
+        state.arrived();
+        assert!(state.is_quiet() && state.is_awaited() && state.at_events() && !state.at_events());
         assert_eq!(state.request(None), CancelTarget::Lanes);
     }
 
     #[test]
-    fn a_cancelled_wait_uses_no_backend_and_the_next_one_is_not_cancelled() {
-        let mut state = State::default();
-        state.waits(WaitsFor::Connection, None);
-        assert_eq!(state.request(None), CancelTarget::Session);
-        assert!(state.is_cancelled() && !state.works("a", None));
-        assert_eq!(state.backend(), None);
-        state.waits(WaitsFor::Connection, None);
-        assert!(!state.is_cancelled() && state.works("a", None));
+    fn every_wait_is_cancelled_once_and_the_next_one_is_not() {
+        for waits_for in WAITS {
+            let mut state = State::default();
+            state.waits(waits_for, None);
+            assert_eq!((state.waits_for(), state.is_cancelled()), (Some(waits_for), false));
+            assert_eq!(state.request(None), CancelTarget::Session);
+            assert!(state.is_cancelled() && state.wait_over());
+            state.waits(waits_for, None);
+            assert!(!state.is_cancelled() && !state.wait_over());
+            assert_eq!(state.waits_for(), None);
+        }
+    }
+
+    #[test]
+    fn a_wait_after_units_in_lanes_is_not_cancelled_before_they_are() {
+        for waits_for in WAITS {
+            let mut state = State::default();
+            state.waits(waits_for, Some(3));
+            let of_unit = matches!(waits_for, WaitsFor::Connection | WaitsFor::Answer);
+            let target = if of_unit { CancelTarget::Session } else { CancelTarget::Lanes };
+            assert_eq!((state.request(Some(3)), state.is_cancelled()), (target, of_unit), "{waits_for:?}");
+            assert_eq!(state.is_meant(Some(3)), !of_unit);
+        }
     }
 
     #[test]
@@ -214,6 +277,8 @@ mod tests {
         );
         state.waits(WaitsFor::Answer, Some(4));
         assert!(!state.wait_over());
+        state.waits(WaitsFor::Catalogue, Some(3));
+        assert!(!state.wait_over(), "the statement comes after the unit");
         state.waits(WaitsFor::Answer, Some(3));
         assert!(state.wait_over());
         assert!(!state.works("a", Some(3)) && state.works("a", Some(4)));

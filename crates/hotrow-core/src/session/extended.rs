@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hotrow_wire::backend::{self, Problem};
+use hotrow_wire::Frame;
+use hotrow_wire::backend;
 use hotrow_wire::frontend::{self, Bind, Parse, tag};
-use hotrow_wire::{Frame, split};
 
 use super::environment::Stop;
 use super::names::Change;
-use super::simple::{end_if_begin_failed, returns_rows};
+use super::simple::returns_rows;
 use super::submit::{PlanOf, is_transaction};
 use super::{
     Environment, LongText, Named, Need, Resolved, Session, Statement, StatementOf, too_many_statements,
@@ -32,13 +32,18 @@ impl<E: Environment> Session<E> {
         let handled =
             if self.provided.no_connection.is_none() { self.run_unit(&gather, frame) } else { Ok(false) };
         self.gather = gather;
-        if handled? {
-            self.gather.clear();
-            return Ok(());
-        }
-        self.describe_first();
-        let problem = self.connect()?;
-        self.refuse_gathered(frame, behind, &problem)
+        let problem = match handled {
+            Ok(true) => {
+                self.gather.clear();
+                return Ok(());
+            }
+            Ok(false) => {
+                self.describe_first();
+                self.connect()?
+            }
+            Err(stop) => return Err(stop),
+        };
+        self.refuse_unit(frame, behind, &problem)
     }
 
     /// Whether this is the first message of a unit, and names a statement that is always passed through.
@@ -221,61 +226,6 @@ impl<E: Environment> Session<E> {
         gather.drop_first(sent);
         self.gather = gather;
         forwarded
-    }
-
-    /// Reports to the client that its messages up to this one get no connection. Messages of the unit that have
-    /// not arrived are ignored.
-    pub(super) fn refuse_gathered(
-        &mut self,
-        frame: Frame<'_>,
-        behind: &[u8],
-        problem: &Problem,
-    ) -> Result<(), Stop<E>> {
-        let gather = std::mem::take(&mut self.gather);
-        let (begins, _) = self.leave_open(gather.raw(), false);
-        let (begins, _) = self.leave_open(frame.bytes, begins);
-        end_if_begin_failed(begins && self.begun.is_none(), behind, problem)?;
-        self.fail_begun();
-        self.append_in_turn(|out| problem.put(out));
-        match frame.tag {
-            tag::SYNC => self.ready_in_turn(),
-            _ => self.skipping = true,
-        }
-        Ok(())
-    }
-
-    /// The same for the first message of a unit that has arrived completely.
-    pub(super) fn refuse_first(
-        &mut self,
-        frame: Frame<'_>,
-        behind: &[u8],
-        problem: Problem,
-    ) -> Result<(), Stop<E>> {
-        let (begins, _) = self.leave_open(frame.bytes, false);
-        let (begins, next) = self.leave_open(behind, begins);
-        end_if_begin_failed(begins, next, &problem)?;
-        self.append_in_turn(|out| problem.put(out));
-        self.skipping = true;
-        Ok(())
-    }
-
-    /// Whether a transaction is open after these messages up to their first Sync, if one is open before them or
-    /// not. Also returns the messages after that Sync.
-    fn leave_open<'m>(&mut self, mut messages: &'m [u8], mut open: bool) -> (bool, &'m [u8]) {
-        while let Ok(Some(frame)) = split(messages, |_| usize::MAX) {
-            messages = &messages[frame.bytes.len()..];
-            let statement = match frame.tag {
-                tag::PARSE => Parse::read(frame.body()).ok().map(|parse| self.parsed_statement(&parse)),
-                tag::BIND => {
-                    let bind = Bind::read(frame.body()).ok();
-                    bind.and_then(|bind| self.statement_now(bind.statement))
-                }
-                tag::SYNC => break,
-                _ => None,
-            };
-            open = statement.and_then(|statement| statement.leaves_open()).unwrap_or(open);
-        }
-        (open, messages)
     }
 
     /// Makes sure that the statement of a long Query or Parse is known. `offset` is where the message begins,

@@ -20,6 +20,7 @@ mod names;
 mod prepare;
 mod ran;
 mod reads;
+mod refuse;
 mod release;
 mod replies;
 mod reports;
@@ -153,6 +154,8 @@ struct Provided<E: Environment> {
     verdicts: Vec<(StatementOf<E>, Verdict)>,
     /// Why there is no connection.
     no_connection: Option<Problem>,
+    /// A cancel request has ended a wait for the message, or for an earlier one that has been answered.
+    is_cancelled: bool,
     /// The replica for the message's read, or none.
     replica: Option<Option<Floor>>,
     /// Statements are prepared before settings change.
@@ -169,6 +172,7 @@ impl<E: Environment> Default for Provided<E> {
         Provided {
             verdicts: Vec::new(),
             no_connection: None,
+            is_cancelled: false,
             replica: None,
             prepared: false,
             entered: None,
@@ -254,8 +258,11 @@ impl<E: Environment> Session<E> {
         let large = self.env.message_bytes_max();
         let bytes_max = |tag| frontend::bytes_max(tag, limits::SMALL_MESSAGE_BYTES_MAX, large);
         let Some(frame) = split(input, bytes_max)? else { return Err(Stop::Need(Need::Event)) };
-        let bytes = self.take(frame, input)?;
-        self.provided = Provided::default();
+        let (bytes, is_cancelled) = match self.provided.is_cancelled {
+            true => self.take_cancelled(frame, input)?,
+            false => (self.take(frame, input)?, false),
+        };
+        self.provided = Provided { is_cancelled, ..Provided::default() };
         Ok(bytes)
     }
 
@@ -305,7 +312,7 @@ impl<E: Environment> Session<E> {
             // The whole unit is there and is always passed through, so it needs no gathering.
             tag::PARSE | tag::BIND if behind.ends_with(frontend::SYNC) && self.begins_passed(frame)? => {
                 let problem = self.connect()?;
-                self.refuse_first(frame, behind, problem)
+                self.refuse_unit(frame, behind, &problem)
             }
             tag::PARSE | tag::BIND | tag::DESCRIBE | tag::EXECUTE | tag::CLOSE
                 if self.gather.bytes() + frame.bytes.len() <= limits::UNIT_BYTES_MAX =>
@@ -325,7 +332,7 @@ impl<E: Environment> Session<E> {
             // The server handles the combination with the messages before.
             _ => {
                 let problem = self.connect()?;
-                self.refuse_gathered(frame, behind, &problem)
+                self.refuse_unit(frame, behind, &problem)
             }
         }
     }
@@ -344,8 +351,7 @@ impl<E: Environment> Session<E> {
     /// instead of handled here.
     fn connect(&mut self) -> Result<Problem, Stop<E>> {
         if let Some(problem) = self.provided.no_connection.take() {
-            let is_cancelled = problem.code == cancelled().code;
-            return Ok(self.failure().filter(|_| !is_cancelled).unwrap_or(problem));
+            return Ok(self.failure().unwrap_or(problem));
         }
         self.lanes_done()?;
         Err(Stop::Need(Need::Connection))

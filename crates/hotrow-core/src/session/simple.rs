@@ -9,7 +9,7 @@ use hotrow_wire::{Frame, frontend, put_frame};
 use super::environment::Stop;
 use super::replies::put_ready;
 use super::submit::{PlanOf, is_transaction};
-use super::{Environment, Session, SessionEnd, Statement, StatementOf};
+use super::{Environment, Session, Statement, StatementOf};
 use crate::classify::{Analysis, Effect, Switch, SwitchChange};
 use crate::limits;
 use crate::normalise::Shape;
@@ -56,7 +56,7 @@ impl<E: Environment> Session<E> {
             })?;
         }
         let problem = self.connect()?;
-        self.refuse_statement(&statement, &problem, behind)
+        self.refuse_text(&statement, &problem, behind)
     }
 
     /// Calls a function with the shape of a text.
@@ -65,18 +65,6 @@ impl<E: Environment> Session<E> {
         let result = call(self, &normaliser.run(text));
         self.normaliser = normaliser;
         result
-    }
-
-    fn refuse_statement(
-        &mut self,
-        statement: &StatementOf<E>,
-        problem: &Problem,
-        behind: &[u8],
-    ) -> Result<(), Stop<E>> {
-        let begins = self.begun.is_none() && statement.leaves_open() == Some(true);
-        end_if_begin_failed(begins, behind, problem)?;
-        self.refuse_query(problem);
-        Ok(())
     }
 
     /// The plans for running the statements of a text in a lane. None if they cannot run there.
@@ -170,13 +158,6 @@ impl<E: Environment> Session<E> {
         });
     }
 
-    /// Answers a simple query with an error of the gateway, in its turn.
-    pub(super) fn refuse_query(&mut self, problem: &Problem) {
-        self.fail_begun();
-        self.append_in_turn(|out| problem.put(out));
-        self.ready_in_turn();
-    }
-
     /// The state that a statement may leave on a held connection.
     pub(super) fn effect_of(&self, statement: &E::Statement) -> Effect {
         match &statement.analysis {
@@ -211,15 +192,6 @@ pub(super) fn put_shown(name: &str, value: &str, out: &mut BytesMut) {
         out.extend_from_slice(&[0, 1, 0, 0, 0, value.len() as u8]);
         out.extend_from_slice(value.as_bytes());
     });
-}
-
-/// Called before an error of the gateway. If the error replaces the beginning of a transaction and the client
-/// has sent more, the session ends. Otherwise the later statements would run outside any transaction.
-pub(super) fn end_if_begin_failed(begins: bool, behind: &[u8], problem: &Problem) -> Result<(), SessionEnd> {
-    match begins && !behind.is_empty() {
-        true => Err(SessionEnd::Problem(Problem { fatal: true, ..problem.clone() })),
-        false => Ok(()),
-    }
 }
 
 /// The error for a value that a setting of the gateway cannot have.

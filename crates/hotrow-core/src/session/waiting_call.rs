@@ -1,11 +1,9 @@
 //! A call that found nothing and waits: when the wait ends, and what its client gets then. The times are those of the
 //! caller's clock.
 
-use bytes::BytesMut;
 use hotrow_wire::backend::Problem;
 
-use super::{Envelope, Environment, Session};
-use crate::unit::put_refusals;
+use super::{Environment, Session};
 
 /// A waiting call. `T` is a time.
 #[derive(Debug)]
@@ -21,8 +19,6 @@ pub struct CallTimer<T> {
 pub enum CallEvent<T> {
     /// There may be something for it.
     Woken,
-    /// Its client has cancelled it.
-    Cancelled,
     /// Its client has disconnected.
     ClientLeft,
     /// The gateway stops, or the session has ended.
@@ -62,7 +58,6 @@ impl<T: Copy + Ord> CallTimer<T> {
     pub fn step(&mut self, event: CallEvent<T>) -> Option<CallEnd> {
         match event {
             CallEvent::Woken => Some(CallEnd::Retry),
-            CallEvent::Cancelled => Some(CallEnd::Cancelled),
             CallEvent::ClientLeft | CallEvent::Stops => Some(CallEnd::Empty),
             CallEvent::Time { now, .. } if now >= self.deadline => Some(CallEnd::Empty),
             CallEvent::Time { now, .. } if now < self.look_at => None,
@@ -80,16 +75,9 @@ impl<E: Environment> Session<E> {
     pub fn call_ended(&mut self, call: E::Envelope, end: CallEnd, empty: &[u8]) {
         match end {
             CallEnd::Retry => self.submit_again(call),
-            CallEnd::Empty => self.answer_returned(empty, false),
+            CallEnd::Empty => self.answer_returned(empty),
             CallEnd::Cancelled => self.refuse_returned(&call, &cancelled()),
         }
-    }
-
-    /// The earliest unfinished unit, which a lane has given back, is refused.
-    pub fn refuse_returned(&mut self, unit: &E::Envelope, problem: &Problem) {
-        let mut refusals = BytesMut::new();
-        put_refusals(problem, unit.unit().readies(), &mut refusals);
-        self.answer_returned(&refusals, true);
     }
 }
 
@@ -123,7 +111,6 @@ mod tests {
     fn each_reason_has_its_end() {
         let end = |event: CallEvent<u8>| CallTimer::new(5, 9).step(event);
         assert_eq!(end(CallEvent::Woken), Some(CallEnd::Retry));
-        assert_eq!(end(CallEvent::Cancelled), Some(CallEnd::Cancelled));
         assert_eq!(end(CallEvent::ClientLeft), Some(CallEnd::Empty));
         assert_eq!(end(CallEvent::Stops), Some(CallEnd::Empty));
     }

@@ -6,6 +6,7 @@ mod builder;
 mod framing;
 pub mod gather;
 pub mod merged;
+mod refusal;
 #[cfg(test)]
 mod tests;
 
@@ -13,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use hotrow_wire::backend::{self, Problem};
+use hotrow_wire::backend;
 use hotrow_wire::frontend::{self, Bind};
 use hotrow_wire::split;
 
@@ -23,6 +24,7 @@ use framing::ReplyFraming;
 pub use framing::put_command_answer;
 use gather::Describe;
 use merged::Rows;
+pub use refusal::{OUTCOME_UNKNOWN, aborted, put_lost};
 
 use crate::classify::{Boundary, LockStatement, Packing, Returns};
 use crate::distribution::UnitNode;
@@ -256,15 +258,6 @@ impl<S> Packed<S> {
                 out.extend_from_slice(backend::READY_IN_TRANSACTION);
             }
         }
-        out.extend_from_slice(backend::READY_IDLE);
-    }
-}
-
-/// Writes an error of the gateway in place of a unit's reply, once for each ReadyForQuery that its client
-/// still expects. None of its messages has had an effect, including its COMMIT.
-pub fn put_refusals(problem: &Problem, readies: usize, out: &mut BytesMut) {
-    for _ in 0..readies {
-        problem.put(out);
         out.extend_from_slice(backend::READY_IDLE);
     }
 }

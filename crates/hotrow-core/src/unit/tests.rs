@@ -3,6 +3,7 @@
 
 use crate::lane::LaneKind;
 use bytes::BytesMut;
+use hotrow_wire::backend::Problem;
 use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{put_frame, split};
 
@@ -160,9 +161,44 @@ fn begin_and_commit_are_answered_by_the_gateway() {
     assert_eq!((unit.statement_count(), unit.readies()), (2, 4));
     assert!(!unit.may_stay_open(), "its COMMIT is a message of its own");
     assert_eq!(told(&unit, &["2C", "2TDC"]), "CZCZ12TDCZCZ");
-    let mut refusals = BytesMut::new();
-    put_refusals(&Problem::error("57014", "cancelled", ""), unit.readies(), &mut refusals);
-    assert_eq!(tags(&refusals), "EZEZEZEZ");
+    assert_eq!(refused(&unit, "57014"), ("CZEZEZCZ".to_owned(), "TEEI".to_owned(), None));
+    assert_eq!(refused(&unit, OUTCOME_UNKNOWN), ("EZEZEZEZ".to_owned(), "IIII".to_owned(), None));
+}
+
+/// The tags of the replies to a refused unit, the status in each ReadyForQuery, and the transaction that stays open.
+fn refused(unit: &Packed<Named>, code: &'static str) -> (String, String, Option<&'static str>) {
+    let mut out = BytesMut::new();
+    let open = unit.put_refusal(&Problem::error(code, "refused", ""), &mut out);
+    let mut rest = &out[..];
+    let mut statuses = String::new();
+    while let Ok(Some(frame)) = split(rest, |_| usize::MAX) {
+        rest = &rest[frame.bytes.len()..];
+        if frame.tag == backend::tag::READY {
+            statuses.push(frame.body()[0].into());
+        }
+    }
+    (tags(&out), statuses, open)
+}
+
+#[test]
+fn a_refused_unit_leaves_the_transaction_that_an_error_of_the_server_would_leave() {
+    let unit = extended("BE", write(false));
+    assert_eq!(refused(&unit, "57014"), ("EZ".to_owned(), "I".to_owned(), None));
+    let begin = || Plan::Boundary(Named, Boundary::Begin("START TRANSACTION"));
+    let commit = || Plan::Boundary(Named, Boundary::Commit);
+    let mut normaliser = Normaliser::new();
+    let text = normaliser.run("start transaction; update t set n = 1 where id = 7; commit");
+    let plans = vec![(begin(), 0..0), (write(false), 0..2), (commit(), 0..0)];
+    let unit = Packed::simple([b"", b""], plans, &text, &mut BytesMut::new());
+    for code in ["57014", "53000", OUTCOME_UNKNOWN] {
+        let open = Some("START TRANSACTION");
+        assert_eq!(refused(&unit, code), ("CEZ".to_owned(), "E".to_owned(), open), "{code}");
+    }
+    let gather = messages("PBdEPBEPBE");
+    let Gathered::Several(statements) = gather.form().unwrap() else { panic!() };
+    let plans = [begin(), write(false), commit()];
+    let unit = Packed::extended([b"", b""], statements.iter().zip(plans), &mut BytesMut::new());
+    assert_eq!(refused(&unit, "57014").0, "12nCEZ");
 }
 
 #[test]

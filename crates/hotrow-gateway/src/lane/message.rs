@@ -9,7 +9,7 @@ use hotrow_core::key::Key;
 use hotrow_core::lane::{LaneKind, Unit};
 use hotrow_core::replica::Floor;
 use hotrow_core::session::RunOutcome;
-use hotrow_core::unit::{self, put_refusals};
+use hotrow_core::unit;
 use hotrow_core::waiting::NotificationCount;
 use hotrow_wire::backend::Problem;
 use tokio::sync::oneshot;
@@ -83,12 +83,15 @@ impl Envelope {
         })
     }
 
-    /// Answers it with an error of the gateway. True if the caller has to flush the mailbox.
+    /// Answers it with an error of the gateway. True if the caller has to flush the mailbox. A unit whose transaction stays
+    /// open then is not answered: its session refuses it.
     pub fn refuse(&self, problem: &Problem) -> bool {
         if self.changes_names {
             self.mailbox.refuses(self.slot);
         }
-        self.mailbox.answer(self.slot, |out| put_refusals(problem, self.unit.readies(), out))
+        self.mailbox.answer(self.slot, |out| {
+            let _ = self.unit.put_refusal(problem, out);
+        })
     }
 }
 
@@ -101,6 +104,8 @@ pub enum Returned {
     Resubmit(Envelope),
     /// It found nothing: the session waits with it, and submits it again when there may be something.
     Wait(Envelope, CallWait),
+    /// The gateway refuses it, and its client is in a failed transaction.
+    Refuse(Envelope, Problem),
 }
 
 /// When a waiting call is repeated, and the answer that its client gets when the time is over.

@@ -4,7 +4,7 @@ use hotrow_core::classify::Alters;
 use hotrow_core::lane::{Refusal, Unit};
 use hotrow_wire::backend::Problem;
 
-use super::message::Envelope;
+use super::message::{Envelope, Returned};
 use super::{Task, paused};
 use crate::metrics::{METRICS, RefusalReason};
 use crate::server::problems;
@@ -61,7 +61,10 @@ impl Task {
         self.report_refused(units.len(), refusal);
         self.context.release(self.kind, self.index, units.iter());
         for unit in units {
-            if unit.payload.refuse(&problem) {
+            if unit.payload.unit.may_stay_open() {
+                let problem = problem.clone();
+                self.return_envelope(unit.payload, |envelope| Returned::Refuse(envelope, problem));
+            } else if unit.payload.refuse(&problem) {
                 self.touched.push(unit.payload.mailbox);
             }
         }

@@ -36,8 +36,12 @@ pub struct Control {
     cancel: Lock<CancelState<BackendKey>>,
     /// Notifies the session's task that its wait is cancelled, or that a cancel request has arrived.
     changed: TaskNotify,
-    /// Held while a cancel request is sent to the server, so a client cannot make many at once.
+    /// Held during a cancel request of the client, so it cannot make many at once.
+    asking: tokio::sync::Mutex<()>,
+    /// Held while a request is sent to the server.
     sending: tokio::sync::Mutex<()>,
+    /// Notifies the client's request that the session is no longer busy.
+    free: TaskNotify,
     /// An operator disconnects the client.
     is_killed: AtomicBool,
 }
@@ -74,11 +78,6 @@ impl Control {
         self.cancel.lock().works(backend, unit)
     }
 
-    /// The backend that the session has left for a query of the gateway works for the session again.
-    pub fn returns(&self, backend: BackendKey) {
-        self.cancel.lock().returns(backend);
-    }
-
     /// The session has lost its backend.
     pub fn disconnected(&self) {
         self.activity.holds_none();
@@ -92,22 +91,69 @@ impl Control {
         }
     }
 
-    /// The session begins to wait.
-    pub fn waits(&self, waits_for: WaitsFor) {
-        let unit = self.earliest();
-        self.cancel.lock().waits(waits_for, unit);
+    /// The session does something that no cancel request may interrupt: requests wait until it is done.
+    pub fn busy(&self) {
+        self.cancel.lock().busy();
     }
 
-    /// The session waits no longer. Returns whether its wait was cancelled.
-    pub fn wait_over(&self) -> bool {
-        self.cancel.lock().wait_over()
+    /// The same on the session's connection. Returns when no cancel request is on its way there.
+    pub async fn quiet(&self) {
+        self.busy();
+        while !self.cancel.lock().is_quiet() {
+            self.changed.notified().await;
+        }
+    }
+
+    /// Whether a cancel request waits until the session is no longer busy.
+    pub fn is_awaited(&self) -> bool {
+        self.cancel.lock().is_awaited()
+    }
+
+    /// The session waits for its client, its server or its lanes.
+    pub fn at_events(&self) {
+        if self.cancel.lock().at_events() {
+            self.free.notify();
+        }
+    }
+
+    /// Waits for something, unless a cancel request ends the wait. This is the only way to wait for anything else than the
+    /// client, the server and the lanes. If the request comes when the wait is over, its result is in the error.
+    pub async fn unless_cancelled<R>(
+        &self,
+        waits_for: WaitsFor,
+        wait: impl Future<Output = R>,
+    ) -> Result<R, Option<R>> {
+        let unit = self.earliest();
+        if self.cancel.lock().waits(waits_for, unit) {
+            self.free.notify();
+        }
+        let result = tokio::select! {
+            biased;
+            result = wait => Some(result),
+            () = self.cancelled_waiting() => None,
+        };
+        match (self.cancel.lock().wait_over(), result) {
+            (false, Some(result)) => Ok(result),
+            (_, result) => Err(result),
+        }
+    }
+
+    /// The session waits no longer, because its client has gone.
+    pub fn wait_over(&self) {
+        self.cancel.lock().wait_over();
     }
 
     /// Returns when the session is cancelled while it waits.
-    pub async fn cancelled_waiting(&self) {
+    async fn cancelled_waiting(&self) {
         while !self.cancel.lock().is_cancelled() {
             self.changed.notified().await;
         }
+    }
+
+    /// The session has ended: no request finds work of it.
+    pub fn ended(&self) {
+        self.disconnected();
+        self.at_events();
     }
 
     /// Whether a cancel request came for this unit, which a lane has given back.
@@ -156,9 +202,17 @@ impl Control {
     }
 
     async fn cancel(&self) {
-        let _sending = self.sending.lock().await;
-        let target = self.request(false);
-        self.carry(target).await;
+        let _asking = self.asking.lock().await;
+        loop {
+            let sending = self.sending.lock().await;
+            match self.request(false) {
+                CancelTarget::Later => {
+                    drop(sending);
+                    self.free.notified().await;
+                }
+                target => return self.carry(target).await,
+            }
+        }
     }
 
     /// The session of a killed client ends after the request knows its target. If it ended before, nothing would tell where
@@ -177,6 +231,7 @@ impl Control {
                 return self.pool().send_all(|| ToLane::Cancel(self.mailbox.session));
             }
             CancelTarget::Backend(backend) => backend,
+            CancelTarget::Later => return, // the session of a killed client ends when it is no longer busy
         };
         let _request = Request(self);
         let pool = self.pool();
@@ -242,7 +297,9 @@ impl Controls {
             activity: SessionActivity::new(name),
             cancel: Lock::default(),
             changed: TaskNotify::default(),
+            asking: tokio::sync::Mutex::new(()),
             sending: tokio::sync::Mutex::new(()),
+            free: TaskNotify::default(),
             is_killed: AtomicBool::new(false),
         });
         sessions.insert(process_id, control.clone());

@@ -3,6 +3,7 @@
 
 use bytes::BytesMut;
 use hotrow_core::limits;
+use hotrow_core::session::WaitsFor;
 
 use super::SessionTask;
 use crate::net::ReadHalf;
@@ -11,6 +12,25 @@ impl SessionTask {
     /// Whether the work of a client that goes away now is ended.
     pub(super) fn ends_work(&self) -> bool {
         !self.is_gone && self.pool.context.ends_work_of_gone_clients()
+    }
+
+    /// Waits for something. A cancel request ends the wait, and so does the end of a client whose work ends with it. If that comes when
+    /// the wait is over, its result is in the error.
+    pub(super) async fn wait_for<R>(
+        &mut self,
+        waits_for: WaitsFor,
+        wait: impl Future<Output = R>,
+    ) -> Result<R, Option<R>> {
+        let ends_work = self.ends_work();
+        let control = self.control.clone();
+        tokio::select! {
+            biased;
+            result = control.unless_cancelled(waits_for, wait) => return result,
+            () = hung_up(&mut self.read, &mut self.input), if ends_work => {}
+        }
+        self.is_gone = true;
+        control.wait_over();
+        Err(None)
     }
 
     /// The client has gone: its statement is cancelled, wherever it is. A connection that the session holds is closed, so the

@@ -49,6 +49,7 @@ impl SessionTask {
     }
 
     async fn wait_held(&mut self, unread: usize, client: bool) -> Woken {
+        self.control.at_events();
         let (active, status, pack, left) = self.session.held_state();
         let ends_work = active && self.ends_work();
         let Some(held) = self.session.connection() else { return Woken::Other };

@@ -195,7 +195,13 @@ impl SessionTask {
         if self.session.is_held_up() && !left.is_full {
             return Ok(()); // the client has read: it gets more
         }
-        match self.session.waits(self.stop.stage(), &self.input) {
+        let waits = self.session.waits(self.stop.stage(), &self.input);
+        // A cancel request that has waited is for what the client has sent before it.
+        if self.control.is_awaited() && waits == Wait::Event && !left.is_full && self.read_now().await {
+            return Ok(());
+        }
+        self.control.at_events();
+        match waits {
             Wait::Event if self.session.connection().is_some() => self.relay_once(left.unread).await,
             Wait::Event => self.wait(left, false).await,
             Wait::Moment => self.wait(left, true).await,
@@ -337,6 +343,7 @@ impl SessionTask {
 impl Drop for SessionTask {
     fn drop(&mut self) {
         self.mailbox.close();
+        self.control.ended();
     }
 }
 

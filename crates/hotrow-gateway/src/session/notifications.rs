@@ -20,6 +20,11 @@ impl SessionTask {
         if let Some(subscription) = &self.session.env.subscription {
             subscription.catch_up().await;
         }
+        self.caught_up()
+    }
+
+    /// Everything that was notified before has arrived.
+    pub(super) fn caught_up(&mut self) -> Result<(), SessionEnd> {
         self.session.caught_up();
         self.relay_received()
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hotrow_core::key::KeyName;
 use hotrow_core::limits;
 use hotrow_core::row_queue::Request;
-use hotrow_core::session::{SessionEnd, ToBePrepared, WaitsFor, cancelled};
+use hotrow_core::session::{SessionEnd, ToBePrepared, WaitsFor};
 use hotrow_wire::backend::Problem;
 use tokio::sync::oneshot;
 
@@ -15,50 +15,35 @@ use super::{Need, SessionTask};
 use crate::lane::{Envelope, Returned, Unblock};
 use crate::metrics::{METRICS, Traffic, microseconds};
 use crate::server::held::{self, HeldConnection};
-use crate::server::rows::{RowPlace, RowWait};
 use crate::server::upstream;
 use crate::session::control::BackendKey;
 use crate::session::problems::no_connection;
 use crate::statements::Statement;
 
 impl SessionTask {
-    /// Provides anything but events.
+    /// Provides anything but events. What can take long and has no effect on a connection of the session is a wait that a
+    /// cancel request ends. During everything else, requests wait.
     pub(super) async fn provide(&mut self, need: Need) -> Result<(), SessionEnd> {
         match need {
-            Need::Event => {}
+            Need::Event => return Ok(()),
             Need::Reply => {
                 let unread = self.try_write()?.unread;
-                self.relay_alone(unread).await?;
+                return self.relay_alone(unread).await;
             }
-            Need::Lanes => self.next_from_lanes().await?,
+            Need::Lanes => return self.next_from_lanes().await,
+            _ => self.control.busy(),
+        }
+        match need {
+            Need::Event | Need::Reply | Need::Lanes => {}
             Need::Connection => self.provide_connection().await,
             Need::Turn(request, name) => self.provide_turn(request, name).await,
             // The futures are boxed, so sessions that do not need them, idle ones above all, have no memory for them.
-            Need::Verdict(statement) => self.provide_verdict(statement).await,
+            Need::Verdict(statement) => Box::pin(self.provide_verdict(statement)).await,
             Need::Classified(text) => Box::pin(self.classify(text)).await,
-            Need::Replica => {
-                let found = Box::pin(self.pool.find_replica()).await;
-                self.session.replica_found(found);
-            }
-            Need::Notifications => Box::pin(self.catch_up()).await?,
+            Need::Replica => Box::pin(self.provide_replica()).await,
+            Need::Notifications => Box::pin(self.provide_notifications()).await?,
             Need::Prepared(statements) => Box::pin(self.provide_prepared(statements)).await?,
-            Need::Rename => {
-                let name = self.session.first_name().to_owned();
-                let renamed = Box::pin(self.without_cancels(async |task| match task.session.connection() {
-                    Some(held) => held.restore_name(&name).await,
-                    None => Ok(()),
-                }));
-                match renamed.await {
-                    Ok(()) => {
-                        self.session.renamed();
-                        self.relay_received()?;
-                    }
-                    Err(error) => {
-                        let problem = no_connection(&error.into(), true);
-                        self.session.failed(SessionEnd::Problem(problem))?;
-                    }
-                }
-            }
+            Need::Rename => Box::pin(self.provide_name()).await?,
             Need::Enter(settings) => Box::pin(self.enter_pool_with(settings)).await,
             Need::StateLeft | Need::TakeOver(_) | Need::Move(_) | Need::Restore => {
                 let handed = Box::pin(self.without_cancels(async |task| task.hand_over(need).await));
@@ -89,8 +74,64 @@ impl SessionTask {
     }
 
     async fn provide_verdict(&mut self, statement: Arc<Statement>) {
-        let verdict = Box::pin(self.pool.verdict(&statement)).await;
+        let pool = self.pool.clone();
+        let Ok(verdict) = self.wait_for(WaitsFor::Catalogue, pool.verdict(&statement)).await else {
+            return self.cancelled().await;
+        };
         self.session.decided(statement, verdict);
+    }
+
+    async fn provide_replica(&mut self) {
+        let pool = self.pool.clone();
+        match self.wait_for(WaitsFor::Replica, pool.find_replica()).await {
+            Ok(found) => self.session.replica_found(found),
+            Err(_) => self.cancelled().await,
+        }
+    }
+
+    /// Waits for the notifications before the client's next statement, or before the end of the unit that its connection has
+    /// answered.
+    async fn provide_notifications(&mut self) -> Result<(), SessionEnd> {
+        if self.session.connection().is_some() {
+            return self.catch_up().await;
+        }
+        let subscription = self.session.env.subscription.clone();
+        let arrive = async {
+            if let Some(subscription) = &subscription {
+                subscription.catch_up().await;
+            }
+        };
+        match self.wait_for(WaitsFor::Notifications, arrive).await {
+            Ok(()) => self.caught_up(),
+            Err(_) => {
+                self.cancelled().await;
+                Ok(())
+            }
+        }
+    }
+
+    async fn provide_name(&mut self) -> Result<(), SessionEnd> {
+        let name = self.session.first_name().to_owned();
+        let renamed = self.without_cancels(async |task| match task.session.connection() {
+            Some(held) => held.restore_name(&name).await,
+            None => Ok(()),
+        });
+        match renamed.await {
+            Ok(()) => {
+                self.session.renamed();
+                self.relay_received()
+            }
+            Err(error) => {
+                let problem = no_connection(&error.into(), true);
+                self.session.failed(SessionEnd::Problem(problem))
+            }
+        }
+    }
+
+    /// A cancel request has ended the session's wait.
+    pub(super) async fn cancelled(&mut self) {
+        self.read_now().await;
+        self.session.wait_cancelled();
     }
 
     async fn provide_prepared(
@@ -119,45 +160,59 @@ impl SessionTask {
         if let Some(held) = self.pool.try_take(self.session.application_name(), None) {
             return self.acquired(held).await;
         }
-        self.control.waits(WaitsFor::Connection);
-        let _wait = ServerWait { since: Instant::now(), traffic: self.pool.context.traffic.clone() };
-        if let Some(turn) = self.pool.turn().await
-            && let Some(held) = self.pool.try_take(self.session.application_name(), Some(turn))
-        {
-            return self.acquired(held).await;
-        }
         Box::pin(self.wait_for_connection()).await;
+    }
+
+    async fn wait_for_connection(&mut self) {
+        let _wait = ServerWait { since: Instant::now(), traffic: self.pool.context.traffic.clone() };
+        let (pool, name) = (self.pool.clone(), self.session.application_name().to_owned());
+        let undecided = self.session.env.undecided.lock().take();
+        // If it was judged meanwhile, or is the statement of an earlier message, `judged` returns at once, and only this time.
+        let judged = async {
+            match &undecided {
+                Some(statement) => statement.judged().await,
+                None => std::future::pending().await,
+            }
+        };
+        let take = async {
+            match pool.turn().await.and_then(|turn| pool.try_take(&name, Some(turn))) {
+                Some(held) => Ok(held),
+                None => pool.take(&name).await,
+            }
+        };
+        let taken = async {
+            tokio::select! {
+                biased;
+                () = judged => None,
+                taken = take => Some(taken),
+            }
+        };
+        match self.wait_for(WaitsFor::Connection, taken).await {
+            Ok(Some(Ok(held))) => self.acquired(held).await,
+            Ok(Some(Err(error))) => self.refuse_connection(no_connection(&error, false)).await,
+            Ok(None) => {} // the statement is looked at again: a lane may run it without this connection
+            Err(taken) => {
+                if let Some(Some(Ok(held))) = taken {
+                    self.pool.give_back(held);
+                }
+                self.cancelled().await;
+            }
+        }
     }
 
     /// Most transactions work at once. Others wait in a boxed future.
     async fn provide_turn(&mut self, request: Request, name: Option<Box<KeyName>>) {
         let place = match self.pool.database_state().rows.join(request, name) {
             Ok(place) => place,
-            Err(waiting) => match Box::pin(self.wait_for_row(waiting)).await {
-                Ok(place) => place,
-                Err(problem) => return self.refuse_connection(problem).await,
-            },
-        };
-        self.session.placed(request.queue, place);
-    }
-
-    async fn wait_for_row(&mut self, waiting: RowWait) -> Result<RowPlace, Problem> {
-        self.control.waits(WaitsFor::Row);
-        let patience = self.pool.server_settings().row_patience();
-        let ends_work = self.ends_work();
-        let place = tokio::select! {
-            biased;
-            place = waiting.place(patience) => Ok(place),
-            () = self.control.cancelled_waiting() => Err(cancelled()),
-            () = hung_up(&mut self.read, &mut self.input), if ends_work => {
-                self.is_gone = true;
-                Err(cancelled())
+            Err(waiting) => {
+                let patience = self.pool.server_settings().row_patience();
+                match Box::pin(self.wait_for(WaitsFor::Row, waiting.place(patience))).await {
+                    Ok(place) => place,
+                    Err(_) => return self.cancelled().await,
+                }
             }
         };
-        match self.control.wait_over() {
-            true => Err(cancelled()),
-            false => place,
-        }
+        self.session.placed(request.queue, place);
     }
 
     /// Prepares statements on the session's connection. Returns those that the server has not refused.
@@ -187,14 +242,10 @@ impl SessionTask {
         }
     }
 
-    /// Runs a query of the gateway on the session's connection. A cancel request of the client is not for this query.
+    /// Runs a query of the gateway on the session's connection. A cancel request of the client is not for this query: it waits.
     async fn without_cancels<R>(&mut self, query: impl AsyncFnOnce(&mut Self) -> R) -> R {
-        self.control.leave().await;
+        self.control.quiet().await;
         let result = query(self).await;
-        if let Some(held) = self.session.connection() {
-            let backend = backend_key(held);
-            self.control.returns(backend);
-        }
         // The server may have reported a change in its answer to the gateway.
         if let Some((held, env)) = self.session.connection_and_environment() {
             let changed = env.told.takes(&held.upstream.parameters, |_| true);
@@ -209,14 +260,12 @@ impl SessionTask {
             && let Err(error) = Box::pin(held.set_settings(&settings)).await
         {
             let problem = no_connection(&error.into(), false);
-            self.control.wait_over();
             return self.refuse_connection(problem).await;
         }
         if !self.session.shared_channels().is_empty()
             && let Err(error) = Box::pin(self.listen_on(&mut held)).await
         {
             let problem = no_connection(&error.into(), false);
-            self.control.wait_over();
             return self.refuse_connection(problem).await;
         }
         if self.control.works(backend_key(&held)) {
@@ -229,41 +278,7 @@ impl SessionTask {
             Some(_) => Box::pin(self.restore_and_give_back(held)).await,
             None => self.pool.give_back(held),
         }
-        self.refuse_connection(cancelled()).await;
-    }
-
-    async fn wait_for_connection(&mut self) {
-        let undecided = self.session.env.undecided.lock().take();
-        // If it was judged meanwhile, or is the statement of an earlier message, `judged` returns at once, and only this time.
-        let judged = async {
-            match &undecided {
-                Some(statement) => statement.judged().await,
-                None => std::future::pending().await,
-            }
-        };
-        let ends_work = self.ends_work();
-        let taken = tokio::select! {
-            biased;
-            // The statement is looked at again: a lane may run it without this connection.
-            () = judged => {
-                return if self.control.wait_over() { self.refuse_connection(cancelled()).await };
-            }
-            taken = self.pool.take(self.session.application_name()) => {
-                taken.map_err(|error| no_connection(&error, false))
-            }
-            () = self.control.cancelled_waiting() => Err(cancelled()),
-            () = hung_up(&mut self.read, &mut self.input), if ends_work => {
-                self.is_gone = true;
-                Err(cancelled())
-            }
-        };
-        match taken {
-            Ok(held) => self.acquired(held).await,
-            Err(problem) => {
-                self.control.wait_over();
-                self.refuse_connection(problem).await;
-            }
-        }
+        self.cancelled().await;
     }
 
     async fn refuse_connection(&mut self, problem: Problem) {
@@ -271,21 +286,23 @@ impl SessionTask {
         self.session.no_connection(problem);
     }
 
-    /// Reads what the client has sent, without waiting: a refusal depends on whether there is more.
-    async fn read_now(&mut self) {
-        tokio::select! {
+    /// Reads what the client has sent, without waiting: a refusal depends on whether there is more. Returns whether there was
+    /// something.
+    pub(super) async fn read_now(&mut self) -> bool {
+        let count = tokio::select! {
             biased;
-            count = self.read.fill(&mut self.input) => {
-                if matches!(count, Ok(1..)) {
-                    self.arrived();
-                }
-            }
-            () = std::future::ready(()) => {}
-        }
+            count = self.read.fill(&mut self.input) => count,
+            () = std::future::ready(()) => return false,
+        };
+        let Ok(count @ 1..) = count else { return false };
+        self.control.activity.received(count);
+        self.arrived();
+        true
     }
 
     /// Waits until one more unit in the lanes is answered, or handles one that is given back.
     pub(super) async fn next_from_lanes(&mut self) -> Result<(), SessionEnd> {
+        self.control.at_events();
         let _ = self.try_write(); // the client gets its answers even if later units still wait
         self.mailbox.watch(true);
         if let Some((slot, returned)) = self.mailbox.answers(|answers| answers.take_handed()) {
@@ -311,6 +328,7 @@ impl SessionTask {
                 self.session.resubmit(envelope, self.control.is_meant(slot));
             }
             Returned::Wait(envelope, wait) => Box::pin(self.wait_with_call(envelope, wait)).await?,
+            Returned::Refuse(envelope, problem) => self.session.refuse_returned(&envelope, &problem),
             Returned::RunAlone(mut envelope, unblock) => {
                 envelope.blocks = unblock.map(|unblock| block_while_alone(&envelope, unblock));
                 self.session.begin_alone(envelope);

@@ -1,7 +1,7 @@
 //! The state that a session has left on its connection: settings move the session to the pool whose clients have the same
 //! ones, everything else keeps it on its connection.
 
-use hotrow_core::session::{Moved, StateLeft};
+use hotrow_core::session::{Moved, StateLeft, WaitsFor};
 use hotrow_core::settings::{self, Settings};
 
 use super::{Need, SessionTask};
@@ -87,7 +87,10 @@ impl SessionTask {
 
     /// Moves the session, which holds no connection, to the pool with these settings if it is open.
     pub(super) async fn enter_pool_with(&mut self, settings: Settings) {
-        let found = self.session.env.directory.enter(&self.pool, settings).await;
+        let enter = self.session.env.directory.enter(&self.pool, settings);
+        let Ok(found) = self.control.unless_cancelled(WaitsFor::Connection, enter).await else {
+            return self.cancelled().await;
+        };
         tokio::task::yield_now().await; // a client may send thousands of such SETs at once
         let parameters = found.map(|used| {
             self.enter(used);

@@ -20,9 +20,9 @@ impl SessionTask {
         let pool = self.pool.clone();
         let end = match pool.waiting.enter(&packed, self.mailbox.session) {
             Ok(Some(mut waiting_slot)) => {
-                self.control.waits(WaitsFor::Answer);
-                let end = self.wait_until(&mut waiting_slot.woken, &wait).await;
-                if self.control.wait_over() { CallEnd::Cancelled } else { end }
+                let control = self.control.clone();
+                let waits = self.wait_until(&mut waiting_slot.woken, &wait);
+                control.unless_cancelled(WaitsFor::Answer, waits).await.unwrap_or(CallEnd::Cancelled)
             }
             Ok(None) => CallEnd::Retry,
             Err(problem) => {
@@ -67,7 +67,6 @@ impl SessionTask {
         let room = self.input.len() < limits::SESSION_BUFFER_BYTES;
         tokio::select! {
             biased;
-            () = self.control.cancelled_waiting() => Some(CallEvent::Cancelled),
             _ = woken => Some(CallEvent::Woken),
             count = self.read.fill(&mut self.input), if room => match count {
                 Ok(1..) => {

@@ -14,6 +14,7 @@ mod pipelines;
 mod postgres_driver;
 mod psql;
 mod random_messages;
+mod refusal_states;
 mod refused;
 mod stage;
 mod transactions;

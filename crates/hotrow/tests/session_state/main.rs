@@ -5,6 +5,7 @@
 
 mod begun;
 mod cancel;
+mod cancelled_waits;
 mod catalogue;
 mod client_name;
 mod constants;

@@ -7,7 +7,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use crate::classify::effects::side_effects::{SideEffects, side_effects, starts_query};
-use crate::classify::read::analysis::{Alters, Analysis, Pass, Step};
+use crate::classify::read::analysis::{Alters, Analysis, Pass, Step, Transaction};
 use crate::classify::read::candidate::Candidate;
 use crate::classify::read::{commands, common, insert, kind, point};
 use crate::classify::reason::Reason;
@@ -73,6 +73,10 @@ fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
                 union.effect = union.effect.union(pass.effect);
                 union.alters = union.alters.max(pass.alters);
                 union.leaves_open = pass.leaves_open.or(union.leaves_open);
+                if let Some(begin @ Transaction::Begin { .. }) = pass.transaction.filter(|_| index == 0) {
+                    let words: Vec<String> = tokens.iter().map(ToString::to_string).collect();
+                    union.begins = Some(Box::new((begin, words.join(" "))));
+                }
                 has_others |= pass.sets.is_empty();
                 union.sets.extend(pass.sets);
             }

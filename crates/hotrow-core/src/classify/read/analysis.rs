@@ -164,6 +164,8 @@ pub struct Pass {
     pub transaction: Option<Transaction>,
     /// `true` if it leaves a transaction open, `false` if it ends one with COMMIT, `None` if it does neither.
     pub leaves_open: Option<bool>,
+    /// The BEGIN at the beginning of a text of several statements, and its text.
+    pub begins: Option<Box<(Transaction, String)>>,
     /// Savepoints that it defines, releases or rolls back to, in order.
     pub steps: Vec<Step>,
     /// The settings, one for each SET, to which the SETs of the text give values that depend on the text alone. Empty if the
@@ -227,6 +229,7 @@ impl Pass {
             boundary: None,
             transaction: None,
             leaves_open: None,
+            begins: None,
             steps: Vec::new(),
             sets: Vec::new(),
             prepares: None,

@@ -19,6 +19,8 @@ pub struct Request {
     sent: Option<usize>,
     /// The backend to which it is on its way.
     backend: Option<usize>,
+    /// It waits until the session is no longer busy.
+    waits: bool,
     /// The session waited: it is cancelled for sure.
     must_cancel: bool,
 }
@@ -31,15 +33,26 @@ impl World {
         if client.is_over {
             return;
         }
-        let (first, last) = client.answers.borrow().slots();
-        let target = client.cancel.borrow_mut().request(last.map(|_| first));
-        let mut request = Request {
+        let request = Request {
             client: number,
             answered: count(&client.received, &[tag::READY]),
-            sent: Some(client.sent_bytes),
+            sent: None,
             backend: None,
+            waits: true,
             must_cancel: false,
         };
+        self.requests.push(request);
+        self.go_to_work(self.requests.len() - 1);
+    }
+
+    /// A request goes where the session's work is, unless the session is busy.
+    fn go_to_work(&mut self, index: usize) {
+        let request = &mut self.requests[index];
+        let number = request.client;
+        let client = &self.clients[number];
+        let (first, last) = client.answers.borrow().slots();
+        let target = client.cancel.borrow_mut().request(last.map(|_| first));
+        (request.sent, request.waits) = (Some(client.sent_bytes), false);
         match target {
             CancelTarget::Lanes => {
                 let mut inboxes = self.shared.inboxes.borrow_mut();
@@ -47,8 +60,14 @@ impl World {
             }
             CancelTarget::Session => request.must_cancel = true,
             CancelTarget::Backend(backend) => (request.sent, request.backend) = (None, Some(backend)),
+            CancelTarget::Later => (request.sent, request.waits) = (None, true),
         }
-        self.requests.push(request);
+    }
+
+    /// A request that has waited is made again. False if none waits.
+    pub(super) fn ask_again(&mut self) -> bool {
+        let waiting = self.requests.iter().position(|request| request.waits);
+        waiting.inspect(|index| self.go_to_work(*index)).is_some_and(|index| !self.requests[index].waits)
     }
 
     /// A request arrives at its backend. False if none is on its way.
@@ -84,12 +103,14 @@ impl World {
         open.sort_by_key(|(_, end, _)| *end);
         let cancelled = cancelled_units(&self.clients[number].received);
         let is_over = self.clients[number].is_over;
+        let groups = groups(program);
         for (first, _, request) in open.iter().filter(|(.., request)| request.must_cancel && !is_over) {
-            if !cancelled.contains(first) {
+            // A BEGIN that the gateway answers is not what the session has waited with.
+            let is_of_group = |unit: &&usize| **unit >= *first && groups.get(**unit) == groups.get(*first);
+            if cancelled.iter().find(is_of_group).is_none() {
                 return Err(format!("unit {first} was not cancelled: {request:?}"));
             }
         }
-        let groups = groups(program);
         let mut last = None;
         for unit in &cancelled {
             let group = groups.get(*unit).copied();

@@ -42,8 +42,8 @@ pub struct Client {
     /// It sometimes sends several units at once.
     pub sends_several: bool,
     pub inbox: SimInbox,
-    /// It waits for the listening connection.
-    pub catches_up: bool,
+    /// The number of its wait for the listening connection.
+    pub catches_up: Option<u64>,
     pub cancel: SimCancel,
     pub wait: Option<Wait>,
     /// What it needs when no cancel request is on its way to its backend.
@@ -93,7 +93,7 @@ impl Client {
             marks: Vec::new(),
             sends_several: false,
             inbox,
-            catches_up: false,
+            catches_up: None,
             cancel,
             wait: None,
             delayed: None,

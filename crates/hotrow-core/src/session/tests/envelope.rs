@@ -11,7 +11,7 @@ use super::environment::{SimStatement, is_take};
 use crate::key::KeySpec;
 use crate::replica::Floor;
 use crate::session::{self, Answers};
-use crate::unit::{self, Packed};
+use crate::unit::Packed;
 use crate::waiting::NotificationCount;
 
 /// A unit on its way to a lane and back.
@@ -48,10 +48,13 @@ impl SimEnvelope {
         run.packing.key.as_ref()
     }
 
-    /// The gateway answers the unit with an error.
+    /// The gateway answers the unit with an error, or the session does that because its transaction stays open.
     pub fn refusal(self, problem: &Problem) -> Delivery {
+        if self.unit.may_stay_open() {
+            return Delivery::Returned(self.slot, Box::new(SimReturned::Refuse(self, problem.clone())));
+        }
         let mut reply = BytesMut::new();
-        unit::put_refusals(problem, self.unit.readies(), &mut reply);
+        self.unit.put_refusal(problem, &mut reply);
         match self.changes_names {
             true => Delivery::Refusal(self.slot, reply),
             false => Delivery::Reply(self.slot, reply),
@@ -73,6 +76,8 @@ pub enum SimReturned {
     Resubmit(SimEnvelope),
     /// A call that found nothing, and its empty answer.
     Wait(SimEnvelope, BytesMut),
+    /// The gateway refuses it.
+    Refuse(SimEnvelope, Problem),
 }
 
 pub type SimAnswers = Rc<RefCell<Answers<SimReturned>>>;

@@ -17,8 +17,8 @@ pub type SimInbox = Rc<RefCell<VecDeque<Bytes>>>;
 /// What a client waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
-    /// This client waits for everything that was notified before.
-    CatchUp(usize),
+    /// This client waits for everything that was notified before. Each wait has a number.
+    CatchUp(usize, u64),
     /// The world waits.
     Nothing,
 }
@@ -28,8 +28,9 @@ pub struct Listener {
     hub: Hub<SimInbox, Waits>,
     backend: Backend,
     markers: usize,
-    /// Clients whose wait is over.
-    done: Vec<usize>,
+    /// Clients whose wait is over, and the wait.
+    done: Vec<(usize, u64)>,
+    waits: u64,
     /// The channels of each client.
     channels: BTreeMap<usize, BTreeSet<String>>,
 }
@@ -39,11 +40,15 @@ impl Listener {
         let mut backend = Backend::new("", "");
         backend.process_id = 999;
         backend.listen_now(MARKER_CHANNEL, database);
-        Listener { hub: Hub::default(), backend, markers: 0, done: Vec::new(), channels: BTreeMap::new() }
+        let (hub, channels) = (Hub::default(), BTreeMap::new());
+        Listener { hub, backend, markers: 0, done: Vec::new(), waits: 0, channels }
     }
 
-    pub fn catch_up(&mut self, client: usize) {
-        self.hub.catch_up(Waits::CatchUp(client));
+    /// Returns the number of the wait.
+    pub fn catch_up(&mut self, client: usize) -> u64 {
+        self.waits += 1;
+        self.hub.catch_up(Waits::CatchUp(client, self.waits));
+        self.waits
     }
 
     /// A client keeps this number of its channels.
@@ -92,7 +97,7 @@ impl Listener {
     }
 
     /// The clients whose wait is over.
-    pub fn take_done(&mut self) -> Vec<usize> {
+    pub fn take_done(&mut self) -> Vec<(usize, u64)> {
         std::mem::take(&mut self.done)
     }
 
@@ -125,7 +130,7 @@ impl Listener {
             }
         }
         let clients = done.into_iter().filter_map(|waits| match waits {
-            Waits::CatchUp(client) => Some(client),
+            Waits::CatchUp(client, wait) => Some((client, wait)),
             Waits::Nothing => None,
         });
         self.done.extend(clients);

@@ -205,7 +205,10 @@ impl World {
         let client = &mut self.clients[number];
         match next {
             Ok(search) => client.wait = Some(Wait::Replica(search)),
-            Err(found) => client.session.replica_found(found),
+            Err(found) => {
+                client.cancel.borrow_mut().wait_over();
+                client.session.replica_found(found);
+            }
         }
     }
 }

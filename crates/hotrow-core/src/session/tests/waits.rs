@@ -1,17 +1,21 @@
-//! What simulated sessions wait for: connections, their turn on a row, something to take, and a replica. A cancel request may
-//! come at any time.
+//! What simulated sessions wait for: connections, their turn on a row, something to take, verdicts, pools, notifications, and a
+//! replica. A cancel request may come at any time.
+
+use std::sync::Arc;
 
 use bytes::BytesMut;
 use hotrow_wire::backend::Problem;
 
+use super::client::Client;
 use super::envelope::SimEnvelope;
-use super::environment::{BOXES, SimPlace};
+use super::environment::{BOXES, SimPlace, SimStatement};
 use super::leaving::Fate;
 use super::program::BOX;
 use super::replicas::Search;
 use super::world::World;
 use crate::row_queue::{Request, Turn};
-use crate::session::{CallEnd, CallEvent, CallTimer, WaitsFor, cancelled};
+use crate::session::{CallEnd, CallEvent, CallTimer, WaitsFor};
+use crate::settings::Settings;
 use crate::waiting::{Entered, Ticket};
 
 /// What a session waits for.
@@ -19,7 +23,8 @@ pub enum Wait {
     Connection,
     Turn(Request),
     Call(Box<Call>),
-    /// A replica. A cancel request during this wait goes to the lanes, which have nothing of the session.
+    Verdict(Arc<SimStatement>),
+    Pool(Settings),
     Replica(Search),
 }
 
@@ -35,6 +40,13 @@ pub struct Call {
 /// The longest wait of a call, in steps of the world.
 const WAIT_MAX: u64 = 2_000;
 
+impl Client {
+    fn begins_to_wait(&self, waits_for: WaitsFor) {
+        let (first, last) = self.answers.borrow().slots();
+        let _ = self.cancel.borrow_mut().waits(waits_for, last.map(|_| first));
+    }
+}
+
 impl World {
     /// Whether a session that needs something has to wait for it.
     fn has_to_wait(&mut self) -> bool {
@@ -44,16 +56,46 @@ impl World {
     pub(super) fn begin_wait(&mut self, number: usize, wait: Wait) {
         let client = &mut self.clients[number];
         let waits_for = match wait {
-            Wait::Connection => Some(WaitsFor::Connection),
-            Wait::Turn(_) => Some(WaitsFor::Row),
-            Wait::Call(_) => Some(WaitsFor::Answer),
-            Wait::Replica(_) => None,
+            Wait::Connection | Wait::Pool(_) => WaitsFor::Connection,
+            Wait::Turn(_) => WaitsFor::Row,
+            Wait::Call(_) => WaitsFor::Answer,
+            Wait::Verdict(_) => WaitsFor::Catalogue,
+            Wait::Replica(_) => WaitsFor::Replica,
         };
-        if let Some(waits_for) = waits_for {
-            let (first, last) = client.answers.borrow().slots();
-            client.cancel.borrow_mut().waits(waits_for, last.map(|_| first));
-        }
+        client.begins_to_wait(waits_for);
         client.wait = Some(wait);
+    }
+
+    pub(super) fn need_verdict(&mut self, number: usize, statement: Arc<SimStatement>) {
+        if self.has_to_wait() {
+            return self.begin_wait(number, Wait::Verdict(statement));
+        }
+        let verdict = statement.decide();
+        self.clients[number].session.decided(statement, verdict);
+    }
+
+    pub(super) fn need_pool(&mut self, number: usize, settings: Settings) {
+        match self.has_to_wait() {
+            true => self.begin_wait(number, Wait::Pool(settings)),
+            false => self.enter_pool(number, &settings),
+        }
+    }
+
+    /// A session waits for notifications. If it has a connection, its unit has been answered there, and a cancel request finds
+    /// nothing.
+    pub(super) fn begin_catching_up(&mut self, number: usize) {
+        let client = &mut self.clients[number];
+        if client.session.connection().is_none() {
+            client.begins_to_wait(WaitsFor::Notifications);
+        }
+        client.catches_up = Some(self.listener.catch_up(number));
+    }
+
+    pub(super) fn give_up_catching_up(&mut self, number: usize) {
+        let client = &mut self.clients[number];
+        client.catches_up = None;
+        client.cancel.borrow_mut().wait_over();
+        client.session.wait_cancelled();
     }
 
     pub(super) fn need_connection(&mut self, number: usize) {
@@ -103,25 +145,31 @@ impl World {
         let is_cancelled = client.cancel.borrow().is_cancelled();
         let Some(wait) = client.wait.take() else { return };
         match wait {
-            // A connection may be there before the session sees that it is cancelled.
-            Wait::Connection if is_cancelled && self.random.bool() => {
+            Wait::Connection | Wait::Turn(_) | Wait::Verdict(_) | Wait::Pool(_) | Wait::Replica(_)
+                if is_cancelled =>
+            {
                 client.cancel.borrow_mut().wait_over();
-                client.session.no_connection(cancelled());
+                client.session.wait_cancelled();
             }
-            Wait::Connection if self.random.u8(..4) == 0 => self.connect(number),
-            Wait::Turn(request) if is_cancelled || self.random.u8(..4) == 0 => {
-                let is_cancelled = client.cancel.borrow_mut().wait_over();
-                match is_cancelled {
-                    true => client.session.no_connection(cancelled()),
-                    false => self.place(number, request),
+            Wait::Connection | Wait::Turn(_) | Wait::Verdict(_) | Wait::Pool(_)
+                if self.random.u8(..4) == 0 =>
+            {
+                client.cancel.borrow_mut().wait_over();
+                match wait {
+                    Wait::Turn(request) => self.place(number, request),
+                    Wait::Verdict(statement) => {
+                        let verdict = statement.decide();
+                        client.session.decided(statement, verdict);
+                    }
+                    Wait::Pool(settings) => self.enter_pool(number, &settings),
+                    _ => self.connect(number),
                 }
             }
             Wait::Call(mut call) => {
                 let has_left = matches!(client.fate, Some(Fate::Closes | Fate::Disappears));
-                let event = match is_cancelled {
+                let event = match has_left {
                     _ if client.session.ends_calls(self.stage) => CallEvent::Stops,
-                    true => CallEvent::Cancelled,
-                    false if has_left => {
+                    true => {
                         client.session.client_left();
                         CallEvent::ClientLeft
                     }
@@ -131,15 +179,18 @@ impl World {
                         CallEvent::Time { now: self.clock, paused }
                     }
                 };
-                let Some(end) = call.call.step(event) else {
+                let end = if is_cancelled { Some(CallEnd::Cancelled) } else { call.call.step(event) };
+                let Some(end) = end else {
                     client.wait = Some(Wait::Call(call));
                     return;
                 };
                 self.shared.waiting.borrow_mut().leave(call.ticket);
-                let end = if client.cancel.borrow_mut().wait_over() { CallEnd::Cancelled } else { end };
+                client.cancel.borrow_mut().wait_over();
                 client.session.call_ended(call.envelope, end, &call.empty);
             }
-            Wait::Replica(search) if self.random.bool() => self.seek(number, search),
+            Wait::Replica(search) if self.random.bool() => {
+                self.seek(number, search);
+            }
             wait => client.wait = Some(wait),
         }
     }

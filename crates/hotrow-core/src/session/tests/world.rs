@@ -20,7 +20,7 @@ use super::postgres::{Backend, Database};
 use super::replicas::{FIRST_LANE, REPLICAS, Search};
 use super::state_left::owned;
 use super::waits::Wait;
-use crate::session::{Need, Stage, ToBePrepared, Wait as Waits, cancelled};
+use crate::session::{Need, Stage, ToBePrepared, Wait as Waits};
 
 /// Everything around the clients.
 pub struct World {
@@ -219,7 +219,7 @@ impl World {
             6 if self.random.bool() => self.listener_turn(),
             6 => self.replica_turn(),
             7 if self.random.u8(..3) == 0 => self.outsider_turn(),
-            8 if self.random.u8(..4) == 0 => self.arrive() | self.notify(),
+            8 if self.random.u8(..4) == 0 => self.arrive() | self.notify() | self.ask_again(),
             _ if self.backends.is_empty() => false,
             _ => {
                 let backend = self.random.usize(..self.backends.len());
@@ -259,10 +259,11 @@ impl World {
     fn listener_turn(&mut self) -> bool {
         self.listener.step(&mut self.database);
         let is_busy = self.listener.is_busy();
-        for number in self.listener.take_done() {
+        for (number, wait) in self.listener.take_done() {
             let client = &mut self.clients[number];
-            client.catches_up = false;
-            if !client.is_over {
+            let is_awaited = client.catches_up.take_if(|number| *number == wait).is_some();
+            if is_awaited && !client.is_over {
+                client.cancel.borrow_mut().wait_over();
                 client.session.caught_up();
                 client.relay();
                 self.provide(number);
@@ -300,7 +301,12 @@ impl World {
             self.provide(number);
             return true;
         }
-        let waits = self.clients[number].catches_up;
+        let waits = self.clients[number].catches_up.is_some();
+        if waits && self.clients[number].cancel.borrow().is_cancelled() {
+            self.give_up_catching_up(number);
+            self.provide(number);
+            return true;
+        }
         if !waits && (self.meet_fate(number) || self.finish(number)) {
             self.provide(number);
             return true;
@@ -322,7 +328,7 @@ impl World {
     pub(super) fn provide(&mut self, number: usize) {
         loop {
             let client = &mut self.clients[number];
-            if client.is_over || client.catches_up || client.wait.is_some() {
+            if client.is_over || client.catches_up.is_some() || client.wait.is_some() {
                 return;
             }
             let need = match client.delayed.take() {
@@ -348,6 +354,10 @@ impl World {
             };
             let client = &mut self.clients[number];
             match need {
+                Need::Event | Need::Reply | Need::Lanes => drop(client.cancel.borrow_mut().at_events()),
+                _ => client.cancel.borrow_mut().busy(),
+            }
+            match need {
                 Need::Event => {
                     client.need = Some(match client.session.waits(self.stage, &client.input) {
                         Waits::Lanes => Need::Lanes,
@@ -362,23 +372,23 @@ impl World {
                 }
                 Need::Connection => self.need_connection(number),
                 Need::Turn(request, _) => self.need_turn(number, request),
-                Need::Verdict(statement) => {
-                    let verdict = statement.decide();
-                    client.session.decided(statement, verdict);
-                }
+                Need::Verdict(statement) => self.need_verdict(number, statement),
                 Need::Classified(_) => {}
                 need @ Need::Notifications => {
                     client.need = Some(need);
-                    client.catches_up = true;
-                    return self.listener.catch_up(number);
+                    return self.begin_catching_up(number);
                 }
-                Need::Enter(settings) => self.enter_pool(number, &settings),
+                Need::Enter(settings) => self.need_pool(number, settings),
                 Need::Replica => {
                     let epoch = self.shared.replicas.borrow().epoch;
                     return self.begin_wait(number, Wait::Replica(Search::Asks { epoch }));
                 }
                 need => {
-                    if !client.cancel.borrow_mut().leaves() {
+                    let is_quiet = match &need {
+                        Need::Release { .. } => client.cancel.borrow_mut().leaves(),
+                        _ => client.cancel.borrow().is_quiet(),
+                    };
+                    if !is_quiet {
                         client.delayed = Some(need);
                         return;
                     }
@@ -438,11 +448,10 @@ impl World {
                 if restores {
                     self.backends[backend].set_settings(&client.settings.borrow());
                 }
-                return self.release(number, connection, reusable);
+                self.release(number, connection, reusable);
             }
             _ => unreachable!("it needs no backend"),
         }
-        self.clients[number].cancel.borrow_mut().returns(backend);
     }
 
     pub(super) fn count_step(&mut self, step: &'static str) {
@@ -465,7 +474,7 @@ impl World {
         let client = &mut self.clients[number];
         let (first, last) = client.answers.borrow().slots();
         if !client.cancel.borrow_mut().works(connection.backend, last.map(|_| first)) {
-            client.session.no_connection(cancelled());
+            client.session.wait_cancelled();
             return self.idle.push((pool, connection));
         }
         let backend = &mut self.backends[connection.backend];
@@ -492,6 +501,7 @@ impl World {
         let is_meant = client.cancel.borrow().is_meant(Some(slot));
         match returned {
             SimReturned::Alone(envelope) => client.session.begin_alone(envelope),
+            SimReturned::Refuse(envelope, problem) => client.session.refuse_returned(&envelope, &problem),
             SimReturned::Resubmit(envelope) => client.session.resubmit(envelope, is_meant),
             SimReturned::Wait(envelope, empty) => self.wait_with_call(number, envelope, empty),
         }

@@ -1,0 +1,209 @@
+//! Refusals by the gateway: the errors that replace the replies to a client's messages, and the transaction in which they leave
+//! the client. It is the one in which an error of the server would leave it. After a BEGIN that is executed and a statement
+//! that is refused, the transaction has failed, and statements that the client has sent already do not run outside of it.
+
+use bytes::{Bytes, BytesMut};
+use hotrow_wire::backend::{self, Problem};
+use hotrow_wire::frontend::{self, Bind, Parse, tag};
+use hotrow_wire::{Frame, split};
+
+use super::begun::Begun;
+use super::environment::Stop;
+use super::{Envelope, Environment, Session, SessionEnd, StatementOf, cancelled};
+use crate::classify::{Analysis, Pass, Transaction};
+use crate::unit::gather::Gathered;
+use crate::unit::put_command_answer;
+
+/// What the messages of a unit do to the session's transaction.
+struct Course<S> {
+    /// The BEGIN at their beginning.
+    begin: Option<S>,
+    /// They have a statement after it.
+    has_more: bool,
+    /// They leave a transaction open.
+    leaves_open: bool,
+}
+
+impl<E: Environment> Session<E> {
+    /// A cancel request has ended the session's wait: the message that is being handled, or the unit that runs alone, is
+    /// refused.
+    pub fn wait_cancelled(&mut self) {
+        self.provided.is_cancelled = true;
+    }
+
+    /// Refuses a message for which the session has waited. Returns how many bytes are handled, and whether the next message is
+    /// refused too. A BEGIN before it is not what the client waits for.
+    pub(super) fn take_cancelled(
+        &mut self,
+        frame: Frame<'_>,
+        input: &[u8],
+    ) -> Result<(usize, bool), Stop<E>> {
+        let (bytes, behind) = (frame.bytes.len(), &input[frame.bytes.len()..]);
+        if self.holding.is_some() || self.skipping || frame.tag == tag::TERMINATE {
+            return Ok((self.take(frame, input)?, false)); // a request for it finds it at the server
+        }
+        self.wait_for_blocks()?;
+        match frame.tag {
+            tag::QUERY if self.gather.is_empty() => {
+                let statement = self.simple_statement(frontend::query(frame.body())?);
+                match transaction_of(&statement.analysis) {
+                    Some(Transaction::Begin { tag, .. }) if !behind.is_empty() && self.begun.is_none() => {
+                        self.lanes_done()?;
+                        self.begin(&statement, false);
+                        self.remove_name(b"");
+                        self.append_in_turn(|out| backend::put_command_complete(out, tag));
+                        self.ready_in_turn();
+                        return Ok((bytes, true));
+                    }
+                    Some(Transaction::End { .. }) if self.begun.is_some() => {
+                        return Ok((self.take(frame, input)?, false));
+                    }
+                    _ => self.refuse_text(&statement, &cancelled(), behind)?,
+                }
+            }
+            tag::FUNCTION_CALL if self.gather.is_empty() => self.refuse_query(&cancelled()),
+            _ => self.refuse_unit(frame, behind, &cancelled())?,
+        }
+        Ok((bytes, false))
+    }
+
+    /// Refuses a Query. If its text begins with a BEGIN, the transaction of it has failed.
+    pub(super) fn refuse_text(
+        &mut self,
+        statement: &StatementOf<E>,
+        problem: &Problem,
+        behind: &[u8],
+    ) -> Result<(), Stop<E>> {
+        if self.begun.is_none() {
+            if let Analysis::Pass(Pass { begins: Some(begins), .. }) = &statement.analysis
+                && let (Transaction::Begin { tag, has_modes, .. }, text) = &**begins
+            {
+                self.lanes_done()?;
+                self.begun = Some(Begun::failed(Bytes::copy_from_slice(text.as_bytes()), *has_modes));
+                self.append_in_turn(|out| backend::put_command_complete(out, tag));
+            } else {
+                end_if_begin_failed(statement.leaves_open() == Some(true), behind, problem)?;
+            }
+        }
+        self.refuse_query(problem);
+        Ok(())
+    }
+
+    /// Answers a simple query with an error of the gateway, in its turn.
+    pub(super) fn refuse_query(&mut self, problem: &Problem) {
+        self.fail_begun();
+        self.append_in_turn(|out| problem.put(out));
+        self.ready_in_turn();
+    }
+
+    /// Refuses the messages of an extended query that have been gathered, and this one. Later ones are ignored up to the Sync.
+    pub(super) fn refuse_unit(
+        &mut self,
+        frame: Frame<'_>,
+        behind: &[u8],
+        problem: &Problem,
+    ) -> Result<(), Stop<E>> {
+        let is_whole = frame.tag == tag::SYNC;
+        let (rest, next) = if is_whole { behind.split_at(0) } else { split_at_sync(behind) };
+        let gather = std::mem::take(&mut self.gather);
+        let course = self.course([gather.raw(), frame.bytes, rest]);
+        self.gather = gather;
+        let begin = course.begin.filter(|_| course.has_more && self.begun.is_none());
+        if begin.is_some() {
+            self.lanes_done()?;
+        }
+        let gather = std::mem::take(&mut self.gather);
+        if self.begun.is_none() {
+            match begin {
+                Some(begin) => {
+                    if let Ok(Gathered::Several(statements)) = gather.form()
+                        && let Some(first) = statements.first().filter(|_| is_whole)
+                        && let Some(Transaction::Begin { tag, .. }) = transaction_of(&begin.analysis)
+                    {
+                        self.append_in_turn(|out| put_command_answer(first, tag, out));
+                    }
+                    self.begin(&begin, false);
+                }
+                None => end_if_begin_failed(course.leaves_open, next, problem)?,
+            }
+        }
+        self.fail_begun();
+        self.append_in_turn(|out| problem.put(out));
+        match is_whole {
+            true => self.ready_in_turn(),
+            false => self.skipping = true,
+        }
+        Ok(())
+    }
+
+    /// What these messages would do to the session's transaction.
+    fn course(&mut self, messages: [&[u8]; 3]) -> Course<StatementOf<E>> {
+        let mut course = Course { begin: None, has_more: false, leaves_open: false };
+        let (mut is_first, mut parsed) = (true, Vec::new());
+        for mut messages in messages {
+            while let Ok(Some(frame)) = split(messages, |_| usize::MAX) {
+                messages = &messages[frame.bytes.len()..];
+                let statement = match frame.tag {
+                    tag::PARSE => Parse::read(frame.body()).ok().map(|parse| {
+                        parsed.push(parse.name);
+                        self.parsed_statement(&parse)
+                    }),
+                    tag::BIND => {
+                        let name = Bind::read(frame.body()).ok().map(|bind| bind.statement);
+                        let name = name.filter(|name| !parsed.contains(name));
+                        name.and_then(|name| self.statement_now(name))
+                    }
+                    _ => None,
+                };
+                let Some(statement) = statement else { continue };
+                match statement.begins_empty() {
+                    true if is_first => course.begin = Some(statement.clone()),
+                    true => {}
+                    false => course.has_more = true,
+                }
+                course.leaves_open = statement.leaves_open().unwrap_or(course.leaves_open);
+                is_first = false;
+            }
+        }
+        course
+    }
+
+    /// The earliest unfinished unit, which a lane has given back, is refused.
+    pub fn refuse_returned(&mut self, unit: &E::Envelope, problem: &Problem) {
+        let mut refusals = BytesMut::new();
+        let open = unit.unit().put_refusal(problem, &mut refusals);
+        self.forget_naming();
+        self.answer_returned(&refusals);
+        if let Some(begin) = open {
+            self.begun = Some(Begun::failed(Bytes::from_static(begin.as_bytes()), false));
+        }
+    }
+}
+
+fn transaction_of(analysis: &Analysis) -> Option<Transaction> {
+    match analysis {
+        Analysis::Pass(pass) => pass.transaction,
+        _ => None,
+    }
+}
+
+/// The messages up to the first Sync, and those after it.
+fn split_at_sync(messages: &[u8]) -> (&[u8], &[u8]) {
+    let mut end = 0;
+    while let Ok(Some(frame)) = split(&messages[end..], |_| usize::MAX) {
+        end += frame.bytes.len();
+        if frame.tag == tag::SYNC {
+            break;
+        }
+    }
+    messages.split_at(end)
+}
+
+/// Called before an error of the gateway. If the error replaces the beginning of a transaction and the client
+/// has sent more, the session ends. Otherwise the later statements would run outside any transaction.
+fn end_if_begin_failed(begins: bool, behind: &[u8], problem: &Problem) -> Result<(), SessionEnd> {
+    match begins && !behind.is_empty() {
+        true => Err(SessionEnd::Problem(Problem { fatal: true, ..problem.clone() })),
+        false => Ok(()),
+    }
+}
