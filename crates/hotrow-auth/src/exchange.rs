@@ -48,8 +48,14 @@ pub struct Exchange(Box<State>);
 #[derive(Debug)]
 enum State {
     First(Server),
+    /// The client has chosen this mechanism, and sends its first message after an empty challenge.
+    Chosen(Server, String),
     Last(ServerFinal),
-    Md5 { user: String, secret: Password, salt: [u8; 4] },
+    Md5 {
+        user: String,
+        secret: Password,
+        salt: [u8; 4],
+    },
     Cleartext(LoginContext),
 }
 
@@ -141,14 +147,16 @@ impl Exchange {
             Failure::Wrong => Rejection::Wrong(user.to_owned()),
         };
         match *self.0 {
-            State::First(server) => {
-                let (mechanism, message) = initial_response(body)?;
-                let next = server.first(mechanism, message).map_err(scram)?;
-                Ok(Step::Continue(
-                    AuthMessage::SaslContinue(next.message().to_owned()),
-                    Exchange(Box::new(State::Last(next))),
-                ))
-            }
+            State::First(server) => match initial_response(body)? {
+                (mechanism, None) if server.mechanisms().contains(&mechanism) => Ok(Step::Continue(
+                    AuthMessage::SaslContinue(String::new()),
+                    Exchange(Box::new(State::Chosen(server, mechanism.to_owned()))),
+                )),
+                (mechanism, message) => {
+                    challenge(server.first(mechanism, message.unwrap_or_default()).map_err(scram)?)
+                }
+            },
+            State::Chosen(server, mechanism) => challenge(server.first(&mechanism, body).map_err(scram)?),
             State::Last(server) => {
                 let (message, key) = server.last(body).map_err(scram)?;
                 Ok(Step::Done(Some(AuthMessage::SaslFinal(message)), Proven::Key(key)))
@@ -168,6 +176,11 @@ impl Exchange {
             }
         }
     }
+}
+
+fn challenge(next: ServerFinal) -> Result<Step, Rejection> {
+    let message = AuthMessage::SaslContinue(next.message().to_owned());
+    Ok(Step::Continue(message, Exchange(Box::new(State::Last(next)))))
 }
 
 /// Does the same work for known and unknown users.
@@ -192,13 +205,17 @@ fn password(body: &[u8]) -> Result<Password, Rejection> {
     }
 }
 
-fn initial_response(body: &[u8]) -> Result<(&str, &[u8]), Rejection> {
+/// The mechanism, and the client's first message, if it is there.
+fn initial_response(body: &[u8]) -> Result<(&str, Option<&[u8]>), Rejection> {
     let malformed = Rejection::Protocol("invalid SASL initial response");
     let end = body.iter().position(|byte| *byte == 0).ok_or(malformed.clone())?;
     let mechanism = std::str::from_utf8(&body[..end]).map_err(|_| malformed.clone())?;
     let (length, message) = body[end + 1..].split_first_chunk::<4>().ok_or(malformed.clone())?;
-    let length = usize::try_from(i32::from_be_bytes(*length)).map_err(|_| malformed.clone())?;
-    if length == message.len() { Ok((mechanism, message)) } else { Err(malformed) }
+    match i32::from_be_bytes(*length) {
+        -1 if message.is_empty() => Ok((mechanism, None)),
+        length if usize::try_from(length) == Ok(message.len()) => Ok((mechanism, Some(message))),
+        _ => Err(malformed),
+    }
 }
 
 #[cfg(test)]

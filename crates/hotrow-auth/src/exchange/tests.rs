@@ -146,6 +146,21 @@ fn a_plain_password_is_hashed_once_and_not_at_every_log_in() {
 }
 
 #[test]
+fn a_client_can_send_its_first_message_after_an_empty_challenge() {
+    let (_, exchange) = begin(Method::ScramSha256, "hunter2").unwrap();
+    let step = exchange.answer("ann", b"SCRAM-SHA-256\0\xff\xff\xff\xff").unwrap();
+    let Step::Continue(AuthMessage::SaslContinue(empty), exchange) = step else { panic!("{step:?}") };
+    assert_eq!(empty, "");
+    let first = ClientFirst::new([9; 18], Binding::None);
+    let step = exchange.answer("ann", first.message().as_bytes()).unwrap();
+    let Step::Continue(AuthMessage::SaslContinue(message), exchange) = step else { panic!("{step:?}") };
+    let challenge = first.challenged(message.as_bytes()).unwrap();
+    let keys = Keys::derive(&Password::new(b"hunter2".to_vec()), &challenge.salt, challenge.iterations);
+    let last = challenge.prove(&keys);
+    assert!(matches!(exchange.answer("ann", last.message.as_bytes()), Ok(Step::Done(..))));
+}
+
+#[test]
 fn broken_packets() {
     let clear = |body: &[u8]| begin(Method::Password, "hunter2").unwrap().1.answer("ann", body).unwrap_err();
     assert_eq!(clear(b"\0"), Rejection::Empty);
@@ -159,7 +174,9 @@ fn broken_packets() {
         assert_eq!(sasl(&good[..cut]), Rejection::Protocol("invalid SASL initial response"), "{cut}");
     }
     assert!(matches!(sasl(&initial_response("SCRAM-SHA-1", "n,,n=,r=abc")), Rejection::Malformed(_)));
-    assert!(matches!(sasl(b"SCRAM-SHA-256\0\xff\xff\xff\xff"), Rejection::Protocol(_)));
+    assert!(matches!(sasl(b"SCRAM-SHA-256\0\xff\xff\xff\xfe"), Rejection::Protocol(_)));
+    assert!(matches!(sasl(b"SCRAM-SHA-256\0\xff\xff\xff\xffn"), Rejection::Protocol(_)));
+    assert!(matches!(sasl(b"SCRAM-SHA-1\0\xff\xff\xff\xff"), Rejection::Malformed(_)));
     assert!(matches!(sasl(b"SCRAM-SHA-256\0\0\0\0\0"), Rejection::Malformed(_)));
 }
 

@@ -44,10 +44,19 @@ impl Binding {
 
 /// Removes `name=value` from the front of a message.
 fn attribute<'a>(message: &mut &'a str, name: char) -> Option<&'a str> {
-    let (front, rest) = message.split_once(',').unwrap_or((message, ""));
-    let value = front.strip_prefix(name)?.strip_prefix('=')?;
-    *message = rest;
+    let mut after = *message;
+    let (_, value) = any_attribute(&mut after).filter(|(found, _)| *found == name)?;
+    *message = after;
     Some(value)
+}
+
+/// Removes an attribute from the front of a message. Its name is a letter.
+fn any_attribute<'a>(message: &mut &'a str) -> Option<(char, &'a str)> {
+    let (front, rest) = message.split_once(',').unwrap_or((message, ""));
+    let name = front.chars().next().filter(char::is_ascii_alphabetic)?;
+    let value = front[1..].strip_prefix('=')?;
+    *message = rest;
+    Some((name, value))
 }
 
 /// Whether a nonce consists of printable characters without a comma.

@@ -4,7 +4,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{Binding, PLAIN, PLUS, attribute, is_nonce};
+use super::{Binding, PLAIN, PLUS, any_attribute, attribute, is_nonce};
 use crate::account::{Account, ITERATIONS};
 use crate::hash;
 use crate::secret::Key;
@@ -116,12 +116,17 @@ impl ServerFinal {
     /// Processes the proof. If it is right, returns the last message and the client's key.
     pub fn last(self, message: &[u8]) -> Result<(String, Key), Failure> {
         let text = std::str::from_utf8(message).map_err(|_| Failure::Malformed("It is not valid UTF-8."))?;
-        let (without_proof, _) =
-            text.rsplit_once(",p=").ok_or(Failure::Malformed("Attribute \"p\" expected."))?;
         let mut rest = text;
         let echo = attribute(&mut rest, 'c').ok_or(Failure::Malformed("Attribute \"c\" expected."))?;
         let nonce = attribute(&mut rest, 'r').ok_or(Failure::Malformed("Attribute \"r\" expected."))?;
-        let proof = rest.strip_prefix("p=").ok_or(Failure::Malformed("Attribute \"p\" expected."))?;
+        // Extensions are read over, as by PostgreSQL. The proof is the last attribute, and covers all before it.
+        while !rest.starts_with("p=") {
+            any_attribute(&mut rest).ok_or(Failure::Malformed("Attribute \"p\" expected."))?;
+        }
+        let without_proof = text.strip_suffix(rest).and_then(|before| before.strip_suffix(','));
+        let (without_proof, proof) = without_proof
+            .zip(rest.strip_prefix("p="))
+            .ok_or(Failure::Malformed("Attribute \"p\" expected."))?;
         if echo != self.binding.echo() {
             return Err(Failure::OtherConnection);
         }
