@@ -13,23 +13,35 @@ use crate::unit::gather::Single;
 use crate::unit::{aborted, param, put_command_answer};
 
 /// The gateway's answer to a message of which the server learns later, or never.
-struct Answer {
-    tag: &'static str,
-    /// How many statements have it.
-    count: usize,
+pub(super) struct Answer {
+    /// The result of each statement.
+    pub(super) frames: Bytes,
     /// The settings of the server that have changed for the client.
     parameters: Parameters,
 }
 
 impl From<&'static str> for Answer {
     fn from(tag: &'static str) -> Self {
-        Answer { tag, count: 1, parameters: Vec::new() }
+        Answer::with_tag(tag, 1, Vec::new())
+    }
+}
+
+impl From<Bytes> for Answer {
+    fn from(frames: Bytes) -> Self {
+        Answer { frames, parameters: Vec::new() }
     }
 }
 
 impl Answer {
     fn to_sets(statements: usize, parameters: Parameters) -> Self {
-        Answer { tag: "SET", count: statements, parameters }
+        Answer::with_tag("SET", statements, parameters)
+    }
+
+    /// The success of this number of commands.
+    fn with_tag(tag: &str, count: usize, parameters: Parameters) -> Self {
+        let mut frames = BytesMut::new();
+        (0..count).for_each(|_| backend::put_command_complete(&mut frames, tag));
+        Answer { frames: frames.freeze(), parameters }
     }
 
     fn put_parameters(&self, out: &mut BytesMut) {
@@ -130,7 +142,7 @@ impl<E: Environment> Session<E> {
         let Some(answer) = self.change_of(statement, false)? else { return Ok(false) };
         self.remove_name(b"");
         self.append_in_turn(|out| {
-            (0..answer.count).for_each(|_| backend::put_command_complete(out, answer.tag));
+            out.extend_from_slice(&answer.frames);
             answer.put_parameters(out);
         });
         self.ready_in_turn();
@@ -147,7 +159,7 @@ impl<E: Environment> Session<E> {
                 self.set_name(name, meaning);
             }
             self.append_in_turn(|out| {
-                put_command_answer(single, answer.tag, out);
+                put_command_answer(single, &answer.frames, out);
                 answer.put_parameters(out);
             });
             self.ready_in_turn();
@@ -160,6 +172,9 @@ impl<E: Environment> Session<E> {
     /// Begins or ends the transaction with this statement, or sets settings. Returns no answer if the server has to run the
     /// statement.
     fn change_of(&mut self, statement: &E::Statement, has_portal: bool) -> Result<Option<Answer>, Stop<E>> {
+        if let Some(frames) = self.answer_without_state(statement, has_portal)? {
+            return Ok(Some(Answer::from(frames)));
+        }
         let sets = statement.sets().len();
         match &mut self.provided.entered {
             Some(Some(parameters)) => {

@@ -27,6 +27,7 @@ mod reports;
 mod sets;
 mod simple;
 mod state_left;
+mod stateless;
 mod statement;
 mod submit;
 mod switches;

@@ -7,7 +7,7 @@ use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::frontend::{self, Bind, Parse, tag};
 use hotrow_wire::{Frame, split};
 
-use super::begun::Begun;
+use super::begun::{Answer, Begun};
 use super::environment::Stop;
 use super::{Envelope, Environment, Session, SessionEnd, StatementOf, cancelled};
 use crate::classify::{Analysis, Pass, Transaction};
@@ -120,7 +120,8 @@ impl<E: Environment> Session<E> {
                         && let Some(first) = statements.first().filter(|_| is_whole)
                         && let Some(Transaction::Begin { tag, .. }) = transaction_of(&begin.analysis)
                     {
-                        self.append_in_turn(|out| put_command_answer(first, tag, out));
+                        let answer = Answer::from(tag);
+                        self.append_in_turn(|out| put_command_answer(first, &answer.frames, out));
                     }
                     self.begin(&begin, false);
                 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use bytes::BytesMut;
 use hotrow_wire::backend::{self, Status};
 
 use super::environment::Stop;
@@ -49,6 +50,8 @@ pub(super) struct Holding<E: Environment> {
     pub(super) read_again: BTreeSet<u64>,
     /// What has run there.
     pub(super) ran: Ran<StatementOf<E>>,
+    /// A statement that only clears state, and the server's reply so far.
+    pub(super) learns: Option<(StatementOf<E>, BytesMut)>,
     /// The client's name, or all its settings, were reset in this unit.
     pub(super) name_reset: bool,
     /// A ReadyForQuery that the client gets after its name is restored.
@@ -112,6 +115,7 @@ impl<E: Environment> Session<E> {
             reading: Reading::AsPool,
             read_again: BTreeSet::new(),
             ran: Ran::Nothing,
+            learns: None,
             name_reset: false,
             delayed_ready: None,
             handover: None,
@@ -274,6 +278,7 @@ impl<E: Environment> Session<E> {
 
     /// One more statement is sent on the connection.
     pub(super) fn add_run(&mut self, statement: &StatementOf<E>) {
+        self.learn_from(statement);
         self.held().ran.add(statement.clone(), statement.sets().len());
     }
 

@@ -5,6 +5,7 @@ use hotrow_wire::backend::{self, Notification, Problem, Report, Status, tag};
 use hotrow_wire::{Frame, HEADER_BYTES, frontend, put_frame, split};
 
 use super::ran::Ran;
+use super::stateless::learn_reply;
 use super::{Connection, Environment, OWN_NAMES, Resolved, Session, SessionEnd, statement_name};
 use crate::classify::Alters;
 use crate::expect::Reply;
@@ -105,7 +106,8 @@ impl<E: Environment> Session<E> {
             };
             let end = *taken + frame.bytes.len();
             if frame.tag == tag::DATA_ROW {
-                *taken = end; // it has no effect here
+                learn_reply(&mut holding.learns, frame);
+                *taken = end; // it has no other effect here
                 continue;
             }
             let passing = self.take_reply(frame);
@@ -169,6 +171,7 @@ impl<E: Environment> Session<E> {
         if matches!(frame.tag, tag::ERROR | tag::NOTICE) {
             holding.ran = Ran::Other;
         }
+        learn_reply(&mut holding.learns, frame);
         let is_own = match frame.tag {
             tag::ERROR => self.handle_error(frame.body(), bound.as_ref())?,
             tag::PARAMETER_STATUS => self.handle_setting(frame.body())?,

@@ -175,16 +175,19 @@ impl<E: Environment> Session<E> {
         }
     }
 
+    /// RESET ALL or DISCARD ALL outside of a transaction.
+    pub(super) fn reset_switches(&mut self) {
+        self.switches.reset_all();
+        self.end_of_switches(true);
+    }
+
     /// The server reports a success with this command tag, of this step if it is one.
     pub(super) fn switches_after(&mut self, tag: &[u8], step: Option<Step>) -> Result<(), SessionEnd> {
         match (tag, step) {
             (b"COMMIT" | b"PREPARE TRANSACTION", _) => self.end_of_switches(true),
             (b"ROLLBACK", None | Some(Step::End)) => self.end_of_switches(false),
             // The server commits it at once, also if the rest of its unit fails.
-            (b"DISCARD ALL", _) => {
-                self.switches.reset_all();
-                self.end_of_switches(true);
-            }
+            (b"DISCARD ALL", _) => self.reset_switches(),
             (_, Some(step)) => {
                 self.switches.step(step).map_err(|TooManySavepoints| too_many_savepoints())?;
                 self.leave_replica();

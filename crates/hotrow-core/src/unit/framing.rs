@@ -24,11 +24,12 @@ pub(super) struct ReplyFraming {
     pub(super) ready: bool,
 }
 
-/// Writes the reply to one statement of an extended query that is a command without rows, with this tag.
-pub fn put_command_answer(single: &Single<'_>, tag: &str, out: &mut BytesMut) {
+/// Writes the reply to one statement of an extended query that returns no rows. `result` is the reply to its Execute.
+pub fn put_command_answer(single: &Single<'_>, result: &[u8], out: &mut BytesMut) {
     let framing = ReplyFraming::of(single);
     framing.put_before(out);
-    framing.put_command(tag, out);
+    framing.put_without_rows(out);
+    out.extend_from_slice(result);
     framing.put_behind(out);
 }
 
@@ -71,6 +72,12 @@ impl ReplyFraming {
 
     /// The reply to a command without rows, with this tag.
     pub(super) fn put_command(self, tag: &str, out: &mut BytesMut) {
+        self.put_without_rows(out);
+        backend::put_command_complete(out, tag);
+    }
+
+    /// The replies before that to the Execute of a statement without rows.
+    fn put_without_rows(self, out: &mut BytesMut) {
         let described = |out: &mut BytesMut| {
             out.extend_from_slice(backend::NO_PARAMETERS);
             out.extend_from_slice(backend::NO_DATA);
@@ -86,7 +93,6 @@ impl ReplyFraming {
             Describe::Portal => out.extend_from_slice(backend::NO_DATA),
             Describe::No | Describe::StatementFirst => {}
         }
-        backend::put_command_complete(out, tag);
     }
 }
 

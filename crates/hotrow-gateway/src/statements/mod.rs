@@ -60,6 +60,8 @@ pub struct Statement {
     off_replicas: AtomicU32,
     /// What it does to the settings of the pool's sessions, if it has nothing but SETs and that is known.
     outcome_of_sets: OnceLock<OutcomeOfSets>,
+    /// The server's reply in the pool, if it only clears state.
+    answer: OnceLock<Bytes>,
     /// Counts of its runs by outcome.
     pub counts: Arc<Counts>,
 }
@@ -242,6 +244,14 @@ impl session::Statement for Statement {
     fn learn_sets(&self, outcome: OutcomeOfSets) {
         let _ = self.outcome_of_sets.set(outcome); // another session may have learned the same
     }
+
+    fn answer(&self) -> Option<&Bytes> {
+        self.answer.get()
+    }
+
+    fn learn_answer(&self, answer: Bytes) {
+        let _ = self.answer.set(answer);
+    }
 }
 
 impl Statement {
@@ -261,6 +271,7 @@ impl Statement {
             description: OnceLock::new(),
             off_replicas: AtomicU32::new(0),
             outcome_of_sets: OnceLock::new(),
+            answer: OnceLock::new(),
             counts: Arc::default(),
         }
     }

@@ -16,6 +16,7 @@ mod psql;
 mod random_messages;
 mod refusal_states;
 mod refused;
+mod resets;
 mod stage;
 mod transactions;
 

@@ -6,6 +6,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
+use crate::classify::effects::effect::Effect;
 use crate::classify::effects::side_effects::{SideEffects, side_effects, starts_query};
 use crate::classify::read::analysis::{Alters, Analysis, Pass, Step, Transaction};
 use crate::classify::read::candidate::Candidate;
@@ -46,11 +47,13 @@ fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
     let mut union = Pass::harmless(Reason::SeveralStatements);
     let mut in_body = false;
     let mut has_others = false;
+    let mut clears_only = Some(Effect::NONE);
     for (index, tokens) in statements.enumerate() {
         if index == limits::UNIT_STATEMENTS_MAX {
             union.reason = Reason::ManyStatements;
             has_others = true;
         }
+        clears_only = clears_only.zip(cleared_by(tokens)).map(|(before, more)| before.union(more));
         if starts_query(tokens) {
             let SideEffects { effect, creates } = side_effects(tokens);
             union.effect = union.effect.union(effect);
@@ -91,7 +94,25 @@ fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
     if has_others {
         union.sets.clear();
     }
+    union.clears_only = clears_only.filter(|_| union.reason == Reason::SeveralStatements);
     union
+}
+
+/// The state that a statement clears, if it does nothing else.
+fn cleared_by(tokens: &[Token]) -> Option<Effect> {
+    let is_unlocking = match tokens {
+        [select, function, Token::LParen, Token::RParen] => {
+            is_word(Some(select), &["select"]) && is_word(Some(function), &["pg_advisory_unlock_all"])
+        }
+        _ => false,
+    };
+    if is_unlocking {
+        return Some(Effect { advisory_lock: true, ..Effect::NONE });
+    }
+    match commands::command(tokens) {
+        Analysis::Pass(pass) => pass.clears_only,
+        _ => None,
+    }
 }
 
 /// One statement.

@@ -154,6 +154,8 @@ pub struct Pass {
     /// The effects that it removes if it succeeds outside a transaction block. They are removed before
     /// `effect` is applied.
     pub clears: Effect,
+    /// The state that it clears, if it does nothing else: in a session without state it has no effect.
+    pub clears_only: Option<Effect>,
     /// What it can change in the catalogue.
     pub alters: Alters,
     /// CREATE, ALTER or DROP DATABASE. The server may refuse it while other sessions use the database.
@@ -224,6 +226,7 @@ impl Pass {
             reason,
             effect: Effect::NONE,
             clears: Effect::NONE,
+            clears_only: None,
             alters: Alters::Nothing,
             of_database: false,
             boundary: None,
@@ -251,8 +254,13 @@ pub(crate) fn clears(name: String, clears: Effect) -> Analysis {
     Analysis::Pass(Pass { clears, ..Pass::harmless(Reason::Session(name)) })
 }
 
+/// A session command that removes this effect, and does nothing in a session without it.
+pub(crate) fn clears_only(name: String, clears: Effect) -> Analysis {
+    Analysis::Pass(Pass { clears, clears_only: Some(clears), ..Pass::harmless(Reason::Session(name)) })
+}
+
 /// A command that clears this state and gives all settings their default, also those of the gateway.
 pub(crate) fn resets_all(name: String, clears: Effect) -> Analysis {
     let steps = vec![Step::ResetAll];
-    Analysis::Pass(Pass { clears, steps, ..Pass::harmless(Reason::Session(name)) })
+    Analysis::Pass(Pass { clears, clears_only: Some(clears), steps, ..Pass::harmless(Reason::Session(name)) })
 }

@@ -7,7 +7,7 @@ use crate::classify::effects::effect::Effect;
 use crate::classify::effects::side_effects::effect_of_query;
 use crate::classify::read::alters::{alters, of_block};
 use crate::classify::read::analysis::{
-    Alters, Analysis, Boundary, Pass, Step, Transaction, clears, leaves, resets_all,
+    Alters, Analysis, Boundary, Pass, Step, Transaction, clears_only, leaves, resets_all,
 };
 use crate::classify::read::settings::{reset, set, show};
 use crate::classify::reason::Reason;
@@ -49,12 +49,12 @@ pub(crate) fn command(tokens: &[Token]) -> Analysis {
         "deallocate" => deallocate(cursor),
         "listen" => leaves(name, Effect { listen: true, ..Effect::NONE }),
         "unlisten" => match cursor.rest() {
-            [Token::Mul] => clears(name, Effect { listen: true, ..Effect::NONE }),
+            [Token::Mul] => clears_only(name, Effect { listen: true, ..Effect::NONE }),
             _ => leaves(name, Effect::NONE),
         },
         "declare" => declare(cursor),
         "close" if cursor.peek_word().as_deref() == Some("all") => {
-            clears(name, Effect { holdable_cursor: true, ..Effect::NONE })
+            clears_only(name, Effect { holdable_cursor: true, ..Effect::NONE })
         }
         "close" | "fetch" | "move" | "notify" => leaves(name, Effect::NONE),
         "copy" => Analysis::Pass(copy(cursor)),
@@ -200,7 +200,7 @@ fn discard(cursor: Cursor<'_>) -> Analysis {
         Some("sequences") => Effect { touches_sequence: true, needs_sequence_state: true, ..Effect::NONE },
         _ => Effect::NONE,
     };
-    clears("DISCARD".to_owned(), cleared)
+    clears_only("DISCARD".to_owned(), cleared)
 }
 
 /// PREPARE counts the effects of the statement that it prepares, because EXECUTE does not show them.
@@ -228,7 +228,7 @@ fn deallocate(mut cursor: Cursor<'_>) -> Analysis {
         cursor.take(&["prepare"]);
     }
     if cursor.peek_word().as_deref() == Some("all") {
-        return clears("DEALLOCATE ALL".to_owned(), Effect { prepared: true, ..Effect::NONE });
+        return clears_only("DEALLOCATE ALL".to_owned(), Effect { prepared: true, ..Effect::NONE });
     }
     match (cursor.take_name(), cursor.rest()) {
         (Some(name), []) => Analysis::Deallocate(name),

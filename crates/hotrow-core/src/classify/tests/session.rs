@@ -500,3 +500,48 @@ fn the_settings_of_a_text_of_sets_whose_effects_depend_on_it_alone() {
         assert_eq!(pass(sql).sets, [""; 0], "{sql}");
     }
 }
+
+#[test]
+fn commands_that_only_clear_state_are_known() {
+    for (sql, cleared) in [
+        ("discard all", Effect::DISCARDED),
+        ("DISCARD TEMP", Effect { temporary: true, ..Effect::NONE }),
+        ("unlisten *", Effect { listen: true, ..Effect::NONE }),
+        ("close all", Effect { holdable_cursor: true, ..Effect::NONE }),
+        ("deallocate all", Effect { prepared: true, ..Effect::NONE }),
+        (
+            "SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *;",
+            Effect { advisory_lock: true, holdable_cursor: true, listen: true, ..Effect::NONE },
+        ),
+    ] {
+        assert_eq!(pass(sql).clears_only, Some(cleared), "{sql}");
+    }
+    assert!(pass("reset all").clears_only.is_some_and(|cleared| cleared.settings && cleared.name));
+    for sql in [
+        "unlisten here",
+        "close c",
+        "reset work_mem",
+        "reset application_name",
+        "discard all; select 1",
+        "select pg_advisory_unlock_all(), 1; close all",
+        "select pg_advisory_unlock(1); close all",
+        "select other.pg_advisory_unlock_all(); close all",
+        "begin; close all; commit",
+        "set work_mem = '5MB'; reset all",
+        "rollback",
+    ] {
+        assert_eq!(pass(sql).clears_only, None, "{sql}");
+    }
+}
+
+#[test]
+fn the_begin_of_a_text_of_several_is_known() {
+    let begins = |sql: &str| pass(sql).begins.map(|begins| begins.1);
+    assert_eq!(begins("begin; select 1; commit").as_deref(), Some("begin"));
+    let modes = "START TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY; select 1";
+    assert_eq!(begins(modes).as_deref(), Some("START TRANSACTION ISOLATION LEVEL SERIALIZABLE , READ ONLY"));
+    for sql in ["begin", "select 1; begin; select 2; commit", "savepoint a; select 1", "begin foo; select 1"]
+    {
+        assert_eq!(begins(sql), None, "{sql}");
+    }
+}

@@ -38,6 +38,7 @@ pub struct SimStatement {
     verdict: Mutex<Option<Verdict>>,
     credit: AtomicI32,
     outcome_of_sets: OnceLock<OutcomeOfSets>,
+    answer: OnceLock<Bytes>,
 }
 
 impl Deref for SimStatement {
@@ -91,6 +92,14 @@ impl Statement for SimStatement {
 
     fn learn_sets(&self, outcome: OutcomeOfSets) {
         let _ = self.outcome_of_sets.set(outcome);
+    }
+
+    fn answer(&self) -> Option<&Bytes> {
+        self.answer.get()
+    }
+
+    fn learn_answer(&self, answer: Bytes) {
+        let _ = self.answer.set(answer);
     }
 }
 
@@ -264,6 +273,7 @@ impl Shared {
             verdict: Mutex::default(),
             credit: AtomicI32::new(8),
             outcome_of_sets: OnceLock::new(),
+            answer: OnceLock::new(),
         });
         self.statements.borrow_mut().insert(key, statement.clone());
         statement

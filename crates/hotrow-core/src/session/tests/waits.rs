@@ -8,13 +8,13 @@ use hotrow_wire::backend::Problem;
 
 use super::client::Client;
 use super::envelope::SimEnvelope;
-use super::environment::{BOXES, SimPlace, SimStatement};
+use super::environment::{BOXES, SimEnvironment, SimPlace, SimStatement};
 use super::leaving::Fate;
 use super::program::BOX;
 use super::replicas::Search;
 use super::world::World;
 use crate::row_queue::{Request, Turn};
-use crate::session::{CallEnd, CallEvent, CallTimer, WaitsFor};
+use crate::session::{CallEnd, CallEvent, CallTimer, Need, WaitsFor};
 use crate::settings::Settings;
 use crate::waiting::{Entered, Ticket};
 
@@ -41,6 +41,23 @@ pub struct Call {
 const WAIT_MAX: u64 = 2_000;
 
 impl Client {
+    /// Its session has come to this need.
+    pub(super) fn is_at(&self, need: &Need<SimEnvironment>) {
+        let mut cancel = self.cancel.borrow_mut();
+        match need {
+            Need::Event | Need::Reply | Need::Lanes => {
+                cancel.at_events();
+            }
+            _ => cancel.busy(),
+        }
+    }
+
+    /// Whether no cancel request is on its way to the backend that this need uses, or leaves.
+    pub(super) fn is_quiet_for(&self, need: &Need<SimEnvironment>) -> bool {
+        let mut cancel = self.cancel.borrow_mut();
+        if matches!(need, Need::Release { .. }) { cancel.leaves() } else { cancel.is_quiet() }
+    }
+
     fn begins_to_wait(&self, waits_for: WaitsFor) {
         let (first, last) = self.answers.borrow().slots();
         let _ = self.cancel.borrow_mut().waits(waits_for, last.map(|_| first));

@@ -353,10 +353,7 @@ impl World {
                 Ok(Some(need)) => need,
             };
             let client = &mut self.clients[number];
-            match need {
-                Need::Event | Need::Reply | Need::Lanes => drop(client.cancel.borrow_mut().at_events()),
-                _ => client.cancel.borrow_mut().busy(),
-            }
+            client.is_at(&need);
             match need {
                 Need::Event => {
                     client.need = Some(match client.session.waits(self.stage, &client.input) {
@@ -384,11 +381,7 @@ impl World {
                     return self.begin_wait(number, Wait::Replica(Search::Asks { epoch }));
                 }
                 need => {
-                    let is_quiet = match &need {
-                        Need::Release { .. } => client.cancel.borrow_mut().leaves(),
-                        _ => client.cancel.borrow().is_quiet(),
-                    };
-                    if !is_quiet {
+                    if !client.is_quiet_for(&need) {
                         client.delayed = Some(need);
                         return;
                     }
