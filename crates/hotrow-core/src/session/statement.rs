@@ -327,7 +327,7 @@ impl<S> StatementInfo<S> {
     /// The state that it clears, if it does nothing else.
     pub(super) fn clears_only(&self) -> Option<Effect> {
         match &self.analysis {
-            Analysis::Pass(pass) => pass.clears_only,
+            Analysis::Pass(pass) => pass.clears_only.as_deref().copied(),
             _ => None,
         }
     }

@@ -94,7 +94,8 @@ fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
     if has_others {
         union.sets.clear();
     }
-    union.clears_only = clears_only.filter(|_| union.reason == Reason::SeveralStatements);
+    let is_known = union.reason == Reason::SeveralStatements;
+    union.clears_only = clears_only.filter(|_| is_known).map(Box::new);
     union
 }
 
@@ -110,7 +111,7 @@ fn cleared_by(tokens: &[Token]) -> Option<Effect> {
         return Some(Effect { advisory_lock: true, ..Effect::NONE });
     }
     match commands::command(tokens) {
-        Analysis::Pass(pass) => pass.clears_only,
+        Analysis::Pass(pass) => pass.clears_only.as_deref().copied(),
         _ => None,
     }
 }

@@ -155,7 +155,7 @@ pub struct Pass {
     /// `effect` is applied.
     pub clears: Effect,
     /// The state that it clears, if it does nothing else: in a session without state it has no effect.
-    pub clears_only: Option<Effect>,
+    pub clears_only: Option<Box<Effect>>,
     /// What it can change in the catalogue.
     pub alters: Alters,
     /// CREATE, ALTER or DROP DATABASE. The server may refuse it while other sessions use the database.
@@ -256,11 +256,13 @@ pub(crate) fn clears(name: String, clears: Effect) -> Analysis {
 
 /// A session command that removes this effect, and does nothing in a session without it.
 pub(crate) fn clears_only(name: String, clears: Effect) -> Analysis {
-    Analysis::Pass(Pass { clears, clears_only: Some(clears), ..Pass::harmless(Reason::Session(name)) })
+    let clears_only = Some(Box::new(clears));
+    Analysis::Pass(Pass { clears, clears_only, ..Pass::harmless(Reason::Session(name)) })
 }
 
 /// A command that clears this state and gives all settings their default, also those of the gateway.
 pub(crate) fn resets_all(name: String, clears: Effect) -> Analysis {
     let steps = vec![Step::ResetAll];
-    Analysis::Pass(Pass { clears, clears_only: Some(clears), steps, ..Pass::harmless(Reason::Session(name)) })
+    let clears_only = Some(Box::new(clears));
+    Analysis::Pass(Pass { clears, clears_only, steps, ..Pass::harmless(Reason::Session(name)) })
 }

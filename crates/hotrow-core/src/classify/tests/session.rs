@@ -514,7 +514,7 @@ fn commands_that_only_clear_state_are_known() {
             Effect { advisory_lock: true, holdable_cursor: true, listen: true, ..Effect::NONE },
         ),
     ] {
-        assert_eq!(pass(sql).clears_only, Some(cleared), "{sql}");
+        assert_eq!(pass(sql).clears_only.as_deref(), Some(&cleared), "{sql}");
     }
     assert!(pass("reset all").clears_only.is_some_and(|cleared| cleared.settings && cleared.name));
     for sql in [
