@@ -274,6 +274,8 @@ pub const VERDICT_WAIT_MS: u64 = 0;
 pub const FACTS_MAX: usize = 10_000;
 /// Bytes of remembered facts of one kind, mostly of functions' sources.
 pub const FACTS_BYTES_MAX: usize = 8 << 20;
+/// Proofs of what statements leave behind that the gateway remembers for a pool. Beyond that it forgets all of them.
+pub const PROOFS_MAX: usize = 2_000;
 /// Statements of a pool that wait until the catalogue is asked about them. One more is passed through and asked about later.
 pub const JUDGEMENTS_WAITING_MAX: usize = 1_000;
 /// Statements prepared on one upstream connection. The gateway closes the oldest for one more.
@@ -281,9 +283,22 @@ pub const PREPARED_MAX: usize = 500;
 /// Tables that the batches of one lane are checked for. Beyond that the lane starts again with the tables of
 /// the next batch.
 pub const LANE_TABLES_MAX: usize = 32;
-/// Tables with a name from one statement that the gateway examines. Beyond that the statement's effects on
-/// the session count as unknown.
-pub const REACHED_TABLES_MAX: usize = 20;
+/// Bytes of a statement whose reach into the catalogue is examined. The state that a longer one leaves counts as unknown if it
+/// calls functions.
+pub const REACHING_BYTES_MAX: usize = 64 << 10;
+/// Texts of code that one statement can reach and that the gateway reads: functions, views, defaults and others. Beyond
+/// these bounds the state that the statement leaves counts as unknown.
+pub const REACHED_CODE_MAX: usize = 1_000;
+/// Bytes of these texts.
+pub const REACHED_BYTES_MAX: usize = 1 << 20;
+/// Names in the statement and in these texts.
+pub const REACHED_NAMES_MAX: usize = 10_000;
+/// The same, if the gateway remembers them: the next judgement of the statement then needs one query.
+pub const REACHED_REMEMBERED_MAX: usize = 500;
+/// Queries of the catalogue about them. Each finds what the code that the last one found can reach.
+pub const REACHED_DEPTH_MAX: usize = 12;
+/// Statements of one unit whose state is not known yet. Beyond that it counts as unknown.
+pub const UNJUDGED_MAX: usize = 64;
 /// Named statements of one client. A Parse of one more is an error.
 pub const CLIENT_STATEMENTS_MAX: usize = 10_000;
 /// Savepoints of one transaction after it has changed a setting of the gateway. One more ends the session.

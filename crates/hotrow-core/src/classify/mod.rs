@@ -33,17 +33,18 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub use catalogue::{Answers, Asked, Catalogue, Found, Lack, Questions};
+pub use catalogue::{Answers, Asked, Catalogue, Dated, Lack, Questions};
 pub use effects::effect::Effect;
 pub use explain::explain;
 pub use facts::{
     Column, Facts, FunctionFact, Index, MergeRule, Parameter, Referrer, Refusal, ResultKind, TableFacts,
     Trigger, TypeKind, View,
 };
+pub use judge::code::Names;
 pub use judge::decision::{Decision, Packing};
 pub use judge::lock_statement::LockStatement;
 pub use judge::merging::{Element, ElementSource, Merging, Returns};
-pub use judge::reach::{Proof, Reach, reach};
+pub use judge::reach::{Found, FoundCode, Reach, reach};
 pub use judge::watch::{Watch, end_of_batch};
 pub use judge::whole::decide;
 pub use read::analyse::analyse;

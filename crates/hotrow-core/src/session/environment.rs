@@ -54,7 +54,7 @@ pub trait Environment: Sized {
     /// Whether every unit with this statement is known to be passed through.
     fn passes(&self, statement: &Self::Statement) -> bool;
     /// The state that a statement is known to leave behind.
-    fn proof(&self, statement: &StatementOf<Self>) -> Proof;
+    fn proof(&self, statement: &StatementOf<Self>) -> Option<Proof>;
     /// The statement that a superseded one would be if it were prepared now.
     fn successor(&self, statement: &Self::Statement) -> StatementOf<Self>;
     /// The same statement with these declared types, in the session's pool. It is not analysed again.

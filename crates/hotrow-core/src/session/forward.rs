@@ -14,7 +14,7 @@ use super::{
     Connection, Environment, Named, RunOutcome, Sequences, Session, Statement, StatementOf,
     too_many_statements,
 };
-use crate::classify::{Analysis, Effect, Switch};
+use crate::classify::{Alters, Analysis, Effect, Switch};
 use crate::expect::{InDoubt, Message, Preparation, RunEffects};
 use crate::limits;
 use crate::settings::Reading;
@@ -57,7 +57,7 @@ impl<E: Environment> Session<E> {
             tag::FUNCTION_CALL => {
                 let holding = self.held();
                 // It names its function by OID, so its effects are not known.
-                (holding.unproven, holding.may_unlock) = (true, true);
+                holding.unproven = true;
                 holding.held.set_moved_sequence();
                 holding.ran = Ran::Other;
                 self.output().extend_from_slice(frame.bytes);
@@ -176,7 +176,7 @@ impl<E: Environment> Session<E> {
         if effect.needs_sequence_state && !effect.touches_sequence && !self.can_read_sequences() {
             return false;
         }
-        let proof = self.proof(statement);
+        let (proof, effect) = self.judge(statement, effect);
         let changes_settings = !self.keeps_settings(statement)
             && (effect.settings || statement.clears().settings && self.has_settings());
         self.add_run(statement);
@@ -185,22 +185,23 @@ impl<E: Environment> Session<E> {
             true => Reading::Otherwise,
             false => Reading::Locally,
         });
+        let removes = statement.may_remove && self.left.pins();
         let moves_sequence = if proof.is_clean { proof.moves_sequence } else { effect.touches_sequence };
         if moves_sequence {
             self.sequences = Sequences::Here;
         }
         let holding = self.held();
         holding.unproven |=
-            !proof.is_clean || changes_settings || changes_channels || statement.may_deallocate;
+            !proof.is_clean || changes_settings || changes_channels || statement.may_deallocate || removes;
         if let Some(reading) = reading {
             holding.reading = holding.reading.max(reading);
         }
-        holding.may_unlock |= statement.unlocks;
         holding.channels_in_doubt |= changes_channels;
         if proof.moves_sequence {
             holding.held.set_moved_sequence();
         }
         if let Analysis::Pass(pass) = &statement.analysis {
+            holding.unjudged.redefines |= pass.alters > Alters::Nothing && !statement.is_judged;
             self.alters = self.alters.max(pass.alters);
             if pass.of_database {
                 self.env.leave_unused_databases();

@@ -6,6 +6,7 @@ use super::environment::Stop;
 use super::ran::Ran;
 use super::state_left::StateLeft;
 use super::takeover::TakesOver;
+use super::unjudged::Unjudged;
 use super::{Connection, Environment, Need, Session};
 use crate::classify::Effect;
 use crate::settings::{Reading, Settings};
@@ -155,11 +156,13 @@ impl<E: Environment> Session<E> {
         let reads_otherwise = found.effect.settings
             && !found.settings.as_ref().is_some_and(|set| set.read_as(&self.settings()));
         self.left = found.effect.union(self.hidden_state());
+        self.left.unknown |= !self.held().unjudged.is_empty();
         let holding = self.held();
-        (holding.unproven, holding.may_unlock, holding.channels_in_doubt) = (false, false, false);
+        (holding.unproven, holding.channels_in_doubt) = (false, false);
         holding.reading = if reads_otherwise { Reading::Otherwise } else { Reading::AsPool };
         // A function may have deallocated statements of other sessions.
         holding.must_close |= found.prepared != Some(holding.held.prepared().count());
+        holding.unjudged = Unjudged::default();
         holding.ran = Ran::Nothing;
     }
 

@@ -35,6 +35,7 @@ mod takeover;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod unjudged;
 mod waiting_call;
 
 use std::collections::VecDeque;
@@ -44,7 +45,6 @@ use hotrow_wire::backend::{Problem, Status};
 use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{Frame, split};
 
-pub use crate::classify::Proof;
 use alone::Alone;
 pub use answers::{Answers, Next};
 use begun::Begun;
@@ -64,8 +64,8 @@ pub use replies::put_ready;
 pub use simple::wrong_value;
 pub use state_left::StateLeft;
 pub use statement::{
-    Named, OWN_NAMES, OWN_STATEMENT, OutcomeOfSets, Pieces, Resolved, RunOutcome, Statement, StatementInfo,
-    Verdict, statement_name,
+    Named, OWN_NAMES, OWN_STATEMENT, OutcomeOfSets, Pieces, Proof, Resolved, RunOutcome, Statement,
+    StatementInfo, Verdict, statement_name,
 };
 pub use switches::SwitchValues;
 use switches::Switches;

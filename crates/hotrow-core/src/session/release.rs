@@ -10,9 +10,9 @@ use super::handover::Handover;
 use super::ran::Ran;
 use super::replies::put_ready;
 use super::statement::number_apart;
+use super::unjudged::Unjudged;
 use super::{
-    Connection, Environment, Named, Need, Proof, Resolved, Sequences, Session, Statement, StatementOf,
-    ToBePrepared,
+    Connection, Environment, Named, Need, Resolved, Sequences, Session, Statement, StatementOf, ToBePrepared,
 };
 use crate::classify::Effect;
 use crate::limits;
@@ -38,8 +38,8 @@ pub(super) struct Holding<E: Environment> {
     /// A statement ran that may have left state: the server is queried before another session gets the
     /// connection.
     pub(super) unproven: bool,
-    /// A statement ran that may have released advisory locks.
-    pub(super) may_unlock: bool,
+    /// Statements ran whose proofs are not known yet.
+    pub(super) unjudged: Unjudged<StatementOf<E>>,
     /// A statement ran that may have changed the channels to which the session listens.
     pub(super) channels_in_doubt: bool,
     /// The statements that the gateway has prepared again after the client had prepared them.
@@ -77,6 +77,12 @@ impl<E: Environment> Holding<E> {
         }
     }
 
+    /// The session's state is discarded. The variables of functions in other languages are still there, so no other session
+    /// gets the connection.
+    fn discard(&mut self, before: Effect) {
+        self.must_close |= before.other_language | self.unjudged.forget();
+    }
+
     /// The connection is given back: other sessions prepare these statements again before they use them.
     fn outdate_statements(&mut self) {
         let prepared = self.held.prepared_mut();
@@ -109,7 +115,7 @@ impl<E: Environment> Session<E> {
             must_close: false,
             is_closing: false,
             unproven: false,
-            may_unlock: false,
+            unjudged: Unjudged::default(),
             channels_in_doubt: false,
             prepared_anew: BTreeSet::new(),
             reading: Reading::AsPool,
@@ -192,15 +198,10 @@ impl<E: Environment> Session<E> {
         let listens = left.listen || !self.shared_channels().is_empty();
         let holding = self.held();
         let is_busy = !is_settled || holding.status != Status::Idle;
-        // Only the server knows whether a lock was released, and which settings and channels there are.
-        let in_doubt = Effect {
-            settings: true,
-            listen: true,
-            read_here: true,
-            advisory_lock: holding.may_unlock,
-            ..Effect::NONE
-        };
-        let asks = !left.without(in_doubt).pins() || listens || holding.channels_in_doubt;
+        // Only the server knows which of the state that it shows is still there. PREPARE counts until DEALLOCATE ALL: without
+        // the connection, the session would get back statements that a function has deallocated there.
+        let stays = Effect { prepared: left.prepared, ..left.hidden() };
+        let asks = !stays.pins() || listens || holding.channels_in_doubt;
         // A connection that only other sessions must not get still shows the settings of this one.
         let is_lost = holding.is_closing && !holding.channels_in_doubt;
         if !is_busy && holding.unproven && !is_lost && asks {
@@ -240,12 +241,6 @@ impl<E: Environment> Session<E> {
         self.own_settings.is_some() || self.env.has_settings()
     }
 
-    /// The state that a statement is known to leave behind. What is known is about the names' meaning under the settings of
-    /// the pool.
-    pub(super) fn proof(&self, statement: &StatementOf<E>) -> Proof {
-        if self.own_settings.is_some() { Proof::NONE } else { self.env.proof(statement) }
-    }
-
     /// The client's name at log-in, which the server is told again.
     pub fn first_name(&self) -> &str {
         &self.first_name
@@ -272,8 +267,7 @@ impl<E: Environment> Session<E> {
 
     /// The state on the connection that the server does not show.
     pub(super) fn hidden_state(&self) -> Effect {
-        let Effect { unlisted_settings, seed, unknown, read_here, .. } = self.left;
-        Effect { unlisted_settings, seed, unknown, read_here, ..Effect::NONE }
+        Effect { read_here: self.left.read_here, ..self.left.hidden() }
     }
 
     /// One more statement is sent on the connection.
@@ -364,6 +358,9 @@ impl<E: Environment> Session<E> {
         let clears = std::mem::replace(&mut holding.clears, Effect::NONE);
         let status = holding.status;
         self.env.unit_answered(ends_transaction);
+        if status == Status::Idle {
+            self.end_of_redefinitions();
+        }
         let holding = self.held();
         if let Some(statement) = holding.earning_credit.take()
             && !failed
@@ -373,6 +370,9 @@ impl<E: Environment> Session<E> {
         if !failed && status == Status::Idle {
             let before = self.left;
             self.left = before.without(clears);
+            if clears.other_language {
+                self.held().discard(before);
+            }
             // Without the other state, the session may be able to move to the pool with its settings.
             let may_move = self.left.settings && self.left != before;
             self.held().unproven |= may_move;

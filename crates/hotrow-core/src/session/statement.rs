@@ -7,7 +7,9 @@ use std::sync::{Arc, OnceLock};
 use bytes::{Bytes, BytesMut};
 use hotrow_wire::frontend::Parse;
 
-use crate::classify::{self, Analysis, Effect, Packing, Pass, Reason, Step, SwitchChange, Transaction};
+use crate::classify::{
+    self, Analysis, Effect, Packing, Pass, Reach, Reason, Step, SwitchChange, Transaction,
+};
 use crate::expect::StatementName;
 use crate::settings::{self, Settings};
 use crate::unit::Prepared;
@@ -52,8 +54,10 @@ pub struct StatementInfo<S> {
     pub is_typed: bool,
     /// Whether it is a command that runs nothing but itself.
     pub is_plain: bool,
-    /// Whether it may release advisory locks.
-    pub unlocks: bool,
+    /// Whether the catalogue shows all code that it can reach.
+    pub is_judged: bool,
+    /// Whether it may remove state from the connection that the server shows.
+    pub may_remove: bool,
     /// Whether it may be UNLISTEN.
     pub may_unlisten: bool,
     /// Whether it may be COPY FROM STDIN.
@@ -187,6 +191,24 @@ pub enum Verdict {
     Locks(Arc<Packing>),
 }
 
+/// The state that a statement is known to leave behind if it is passed through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// It leaves nothing but perhaps sequence values. Otherwise the server has to be queried.
+    pub is_clean: bool,
+    /// It may move a sequence.
+    pub moves_sequence: bool,
+    /// State that its functions may leave although the server does not show it.
+    pub hidden: Effect,
+}
+
+impl Proof {
+    /// Nothing is known: it may leave any state.
+    pub const NONE: Self = Proof { is_clean: false, moves_sequence: true, hidden: Effect::UNKNOWN };
+    /// It runs no code but its own.
+    pub const CLEAN: Self = Proof { is_clean: true, moves_sequence: false, hidden: Effect::NONE };
+}
+
 /// The outcome of one run of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunOutcome {
@@ -218,15 +240,27 @@ pub enum RunOutcome {
     TooSlow,
 }
 
+/// Words of the commands that remove what others have left.
+const REMOVING: [&[u8]; 4] = [b"close", b"reset", b"role", b"authorization"];
+
 impl<S> StatementInfo<S> {
     /// The facts about the statement with this number, text and declared types.
     pub fn new(id: u64, text: Bytes, types: Bytes, analysis: Analysis) -> Self {
+        let effect = match &analysis {
+            Analysis::Candidate(candidate) => candidate.effect(),
+            _ => Effect::NONE,
+        };
+        let is_candidate = matches!(analysis, Analysis::Candidate(_));
+        let reach =
+            str::from_utf8(&text).ok().filter(|_| !is_candidate || effect.unknown).and_then(classify::reach);
+        let is_plain = reach.as_ref().is_some_and(Reach::runs_nothing);
         StatementInfo {
             id,
             name: statement_name(id).into(),
             is_typed: is_typed(&text, &types),
-            is_plain: !matches!(analysis, Analysis::Candidate(_)) && is_plain(&text),
-            unlocks: mentions(&text, b"pg_advisory_unlock"),
+            is_plain,
+            is_judged: reach.is_some(),
+            may_remove: is_plain && REMOVING.iter().any(|word| mentions(&text, word)),
             may_unlisten: mentions(&text, b"unlisten"),
             may_copy: mentions(&text, b"copy"),
             may_deallocate: !matches!(analysis, Analysis::Deallocate(_)) && mentions(&text, b"deallocate"),
@@ -234,13 +268,19 @@ impl<S> StatementInfo<S> {
             rereads: rereads(&text, &analysis),
             text,
             types,
-            effect: match &analysis {
-                Analysis::Candidate(candidate) => candidate.effect(),
-                _ => Effect::NONE,
-            },
+            effect,
             analysis,
             pieces: Box::default(),
         }
+    }
+
+    /// Whether it calls functions that are on no list, so that the catalogue decides which state it may leave.
+    pub fn calls_others(&self) -> bool {
+        let effect = match &self.analysis {
+            Analysis::Pass(pass) => pass.effect,
+            _ => self.effect,
+        };
+        effect.unknown && self.is_judged
     }
 
     /// The same statement with these declared types for all its parameters, and this number.
@@ -391,12 +431,6 @@ fn rereads(text: &[u8], analysis: &Analysis) -> bool {
     // The name of the setting can be a parameter. Then the role is in doubt too.
     let sets = mentions(text, b"set_config") || effect.unknown && mentions(text, b"set");
     sets && (effect.role || settings::mentions_reading(text))
-}
-
-/// Whether the text runs nothing but the command itself.
-fn is_plain(text: &[u8]) -> bool {
-    let reach = str::from_utf8(text).ok().and_then(classify::reach);
-    reach.is_some_and(|reach| reach.names.is_empty())
 }
 
 /// Whether a text contains this word.

@@ -47,12 +47,6 @@ impl Asker {
         for function in &questions.rules {
             answers.rules.push((function.clone(), or_refusal(self.merge_rules(function, config).await)?));
         }
-        if !questions.namesakes.is_empty() {
-            answers.namesakes_of = questions.namesakes.iter().cloned().collect();
-            let names = array(&answers.namesakes_of);
-            let rows = self.query(include_str!("../../sql/reached_tables.sql"), &[&names]).await;
-            answers.namesakes = Some(or_refusal(rows.and_then(from_json))?);
-        }
         if questions.cached_sequences {
             let rows = self.query(include_str!("../../sql/cached_sequences.sql"), &[]).await;
             let is_cached = |rows: Rows| rows.first().and_then(|row| row.first()?.as_deref()) != Some("f");
@@ -93,7 +87,7 @@ impl Asker {
     }
 
     /// The rows of a query of the gateway, which stays prepared.
-    async fn query(&mut self, text: &'static str, values: &[&str]) -> Result<Rows, Error> {
+    pub(super) async fn query(&mut self, text: &'static str, values: &[&str]) -> Result<Rows, Error> {
         let place = self.prepared.iter().position(|prepared| *prepared == text);
         let name = format!("hotrow_question_{}", place.unwrap_or(self.prepared.len()));
         let rows = self.upstream.query_prepared(&name, place.is_none().then_some(text), values).await?;
@@ -193,7 +187,7 @@ fn or_refusal<T>(answer: Result<T, Error>) -> Result<Result<T, Refusal>, Error> 
     }
 }
 
-fn from_json<T: serde::de::DeserializeOwned>(rows: Rows) -> Result<Option<T>, Error> {
+pub(super) fn from_json<T: serde::de::DeserializeOwned>(rows: Rows) -> Result<Option<T>, Error> {
     match rows.first().and_then(|row| row.first()) {
         Some(Some(json)) => serde_json::from_str(json)
             .map(Some)
@@ -203,7 +197,7 @@ fn from_json<T: serde::de::DeserializeOwned>(rows: Rows) -> Result<Option<T>, Er
 }
 
 /// A text array in text format.
-fn array(names: &[String]) -> String {
+pub(super) fn array(names: &[String]) -> String {
     let quoted = names.iter().map(|name| format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"")));
     format!("{{{}}}", quoted.collect::<Vec<_>>().join(","))
 }

@@ -11,11 +11,12 @@ use hotrow_core::classify::{
 };
 use hotrow_core::lane::LaneKind;
 use hotrow_core::limits;
-use hotrow_core::session::{Proof, Statement as _, Verdict};
+use hotrow_core::session::{Statement as _, Verdict};
 use tokio::sync::Notify;
 
 use super::Pool;
 use super::asker::Asker;
+use super::reach::Proofs;
 use crate::config::Config;
 use crate::lane::ToLane;
 use crate::lock::Lock;
@@ -35,6 +36,8 @@ pub(super) struct Judge {
     /// Facts are as old as the time since then.
     start: Instant,
     known: Lock<Catalogue>,
+    /// What statements leave behind that are passed through.
+    pub(super) proofs: Proofs,
     wanted: Lock<Vec<Wanted>>,
     wake: Notify,
     /// The connection for questions while nothing is asked, with the generation of the database's connections.
@@ -59,6 +62,7 @@ impl Default for Judge {
         Judge {
             start: Instant::now(),
             known: Lock::default(),
+            proofs: Proofs::default(),
             wanted: Lock::default(),
             wake: Notify::new(),
             asker: Lock::default(),
@@ -75,6 +79,11 @@ impl Judge {
     /// Now, in this epoch.
     fn now(&self, epoch: u64) -> Asked {
         Asked { epoch, at: self.start.elapsed() }
+    }
+
+    /// It is to be found out what a statement leaves behind.
+    pub(super) fn want_proof(&self, statement: &Arc<Statement>) {
+        self.want(&statement.awaits_proof, Wanted::Proof(statement.clone()));
     }
 
     /// Puts something on the list of what is to be found out, once. False if the list is full.
@@ -110,6 +119,11 @@ impl Judge {
 }
 
 impl Wanted {
+    fn analysis(&self) -> &Analysis {
+        let (Wanted::Verdict(statement) | Wanted::Proof(statement)) = self;
+        &statement.analysis
+    }
+
     /// The question was asked, with or without success.
     fn done(&self) {
         match self {
@@ -196,49 +210,6 @@ impl Pool {
         successor
     }
 
-    /// The state that a statement which is passed through is known to leave behind. If this is unknown, the catalogue
-    /// is asked in time for a later run.
-    pub fn proof(&self, statement: &Arc<Statement>) -> Proof {
-        if statement.is_plain {
-            return Proof { is_clean: true, moves_sequence: false };
-        }
-        if let Some(packing) = statement.packing() {
-            return Proof { is_clean: true, moves_sequence: packing.touches_sequence };
-        }
-        let epoch = self.catalogue_epoch();
-        let age_max = self.config().catalogue_age;
-        let known = statement.proof(epoch).filter(|(_, age)| *age < age_max);
-        if let Some((proof, age)) = known
-            && age < age_max / 2
-        {
-            return proof;
-        }
-        match known {
-            Some((proof, _)) => {
-                self.judge.want(&statement.awaits_proof, Wanted::Proof(statement.clone()));
-                proof
-            }
-            None => self.prove(statement, since(self.judge.now(epoch), age_max)).unwrap_or_else(|_| {
-                self.judge.want(&statement.awaits_proof, Wanted::Proof(statement.clone()));
-                Proof::NONE
-            }),
-        }
-    }
-
-    /// Finds out what a statement leaves behind, from facts that count since then.
-    fn prove(&self, statement: &Statement, since: Asked) -> Result<Proof, Missing> {
-        let (proof, asked) = match str::from_utf8(&statement.text).ok().and_then(classify::reach) {
-            None => (Proof::NONE, self.judge.start.elapsed()),
-            Some(reach) => match self.judge.known.lock().proof(&reach, since) {
-                Ok(found) => (found.value, found.asked),
-                Err(Lack { refusal: Some(_), .. }) => (Proof::NONE, self.judge.start.elapsed()),
-                Err(lack) => return Err(Missing::Facts(lack.questions)),
-            },
-        };
-        statement.prove(proof, (since.epoch, self.judge.start + asked));
-        Ok(proof)
-    }
-
     /// Decides about a statement from facts that count since then.
     fn decide(
         &self,
@@ -319,6 +290,12 @@ impl Pool {
             let answers = self.ask(&questions, &undescribed, &config).await?;
             self.judge.known.lock().put(answers, now);
         }
+        let unproven: Vec<_> = wanted.iter().filter_map(|one| self.unproven(one)).cloned().collect();
+        if !unproven.is_empty() {
+            let mut asking = self.begin_asking(&config).await?;
+            self.prove_all(&mut asking.asker, &unproven).await?;
+            self.end_asking(asking);
+        }
         for one in wanted {
             if let Wanted::Verdict(statement) = one
                 && !statement.nodes().is_empty()
@@ -333,31 +310,32 @@ impl Pool {
         Ok(())
     }
 
+    /// The statement, if it is to be found out what it leaves behind: also if its verdict was wanted, and is to pass it through.
+    fn unproven<'w>(&self, wanted: &'w Wanted) -> Option<&'w Arc<Statement>> {
+        match wanted {
+            Wanted::Proof(statement) => Some(statement),
+            Wanted::Verdict(statement) => {
+                let is_passed = matches!(statement.last_verdict(), Some(Verdict::Pass | Verdict::Locks(_)));
+                let is_proven = || statement.is_plain || statement.proof(self.catalogue_epoch()).is_some();
+                (is_passed && !is_proven()).then_some(statement)
+            }
+        }
+    }
+
     /// Finds out what the known facts say. Returns the questions about the rest, and the statements that have to be described.
     fn missing(&self, wanted: &[Wanted], since: Asked) -> (Questions, Vec<Arc<Statement>>) {
         let (mut questions, mut undescribed) = (Questions::default(), Vec::new());
         for one in wanted {
-            let (Wanted::Verdict(statement) | Wanted::Proof(statement)) = one;
-            match self.find(one, since) {
-                Ok(()) => {}
+            let (Wanted::Verdict(statement), Analysis::Candidate(candidate)) = (one, one.analysis()) else {
+                continue;
+            };
+            match self.decide(statement, candidate, since) {
+                Ok(_) => {}
                 Err(Missing::Facts(missing)) => questions.add(missing),
                 Err(Missing::Description) => undescribed.push(statement.clone()),
             }
         }
         (questions, undescribed)
-    }
-
-    fn find(&self, wanted: &Wanted, since: Asked) -> Result<(), Missing> {
-        match wanted {
-            Wanted::Proof(statement) => self.prove(statement, since).map(drop),
-            Wanted::Verdict(statement) => match &statement.analysis {
-                Analysis::Candidate(candidate) => match self.decide(statement, candidate, since)? {
-                    Verdict::Packed(_) => Ok(()),
-                    Verdict::Pass | Verdict::Locks(_) => self.prove(statement, since).map(drop),
-                },
-                _ => Ok(()),
-            },
-        }
     }
 
     /// Asks on the connection for questions. If that was lost while it was not used, another one is opened.

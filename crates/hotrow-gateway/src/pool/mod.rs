@@ -12,6 +12,7 @@ mod lock_holders;
 mod log_ins;
 mod nodes;
 pub mod pools;
+mod reach;
 mod replicas;
 pub mod waiting;
 

@@ -98,7 +98,7 @@ impl session::Environment for Environment {
         self.pool.passes(statement, self.since)
     }
 
-    fn proof(&self, statement: &Arc<Statement>) -> Proof {
+    fn proof(&self, statement: &Arc<Statement>) -> Option<Proof> {
         self.pool.proof(statement)
     }
 

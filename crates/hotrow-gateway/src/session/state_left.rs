@@ -47,6 +47,10 @@ impl SessionTask {
     async fn query_state_left(&mut self) -> Result<(), held::Error> {
         let _ = self.try_write(); // the client gets its answer now; reading it shows an error
         let first_role = self.pool.first_role();
+        let unjudged = self.session.unjudged();
+        let Some(held) = self.session.connection() else { return Ok(()) };
+        let hidden = self.pool.judge(&mut held.upstream, &unjudged).await?;
+        self.session.judged(hidden);
         let Some(held) = self.session.connection() else { return Ok(()) };
         let text = include_str!("../../sql/left_behind.sql");
         let (user, plain) = (self.pool.identity.user(), settings::plain_names());

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use hotrow_core::classify::{
-    self, Analysis, Candidate, LockStatement, Merging, Pass, Reason, Watch, differ_in_tables_only,
+    self, Analysis, Candidate, LockStatement, Merging, Names, Pass, Reason, Watch, differ_in_tables_only,
 };
 use hotrow_core::limits;
 use hotrow_core::normalise::{self, Shape};
@@ -51,6 +51,8 @@ pub struct Statement {
     credit: AtomicI32,
     superseded: AtomicBool,
     proof: Lock<Option<(Proof, u64, Instant)>>,
+    /// The names of the code that it can reach, if that is known to leave nothing.
+    reached: Lock<Option<Names>>,
     /// What is known of it on the nodes of a distributed database.
     nodes: Lock<Vec<NodeRecord>>,
     /// The types of its parameters and its columns, as the server described them when the verdict was made. None if the server
@@ -267,6 +269,7 @@ impl Statement {
             credit: AtomicI32::new(CREDIT_MAX),
             superseded: AtomicBool::new(false),
             proof: Lock::new(None),
+            reached: Lock::default(),
             nodes: Lock::default(),
             description: OnceLock::new(),
             off_replicas: AtomicU32::new(0),
@@ -423,6 +426,16 @@ impl Statement {
     /// Whether the next verdict needs its description.
     pub fn is_described_next(&self) -> bool {
         self.is_described_next.load(Relaxed)
+    }
+
+    /// The names of the code that it could reach when it was last known to leave nothing.
+    pub fn reached(&self) -> Option<Names> {
+        self.reached.lock().clone()
+    }
+
+    /// Notes these names.
+    pub fn note_reached(&self, names: Option<Names>) {
+        *self.reached.lock() = names;
     }
 
     /// Whether its verdict belongs to another state of the catalogue.

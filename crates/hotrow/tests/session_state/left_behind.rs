@@ -25,6 +25,8 @@ const SETTINGS: &[(&str, &str, &str, &str)] = &[
         "reset all",
     ),
     ("select set_config('work_mem', '6MB', false)", "show work_mem", "6MB", "discard all"),
+    ("select sneaky()", "show work_mem", "7MB", "discard all"),
+    ("do $$ begin perform sneaky(); end $$", "show work_mem", "7MB", "discard all"),
     ("set names 'sql_ascii'", "show client_encoding", "SQL_ASCII", "set names default"),
 ];
 
@@ -58,8 +60,6 @@ const LEFT_BEHIND: &[(&str, &str, &str, &str)] = &[
     ),
     ("prepare left_behind as select 8", "select count(*) from pg_prepared_statements", "1", "deallocate all"),
     ("listen left_behind", "select * from pg_listening_channels()", "left_behind", "unlisten *"),
-    ("select sneaky()", "show work_mem", "7MB", "discard all"),
-    ("do $$ begin perform sneaky(); end $$", "show work_mem", "7MB", "discard all"),
     (
         "set app.left_behind = 'x'",
         "select coalesce(current_setting('app.left_behind', true), '')",

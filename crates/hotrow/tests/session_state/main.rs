@@ -9,6 +9,7 @@ mod cancelled_waits;
 mod catalogue;
 mod client_name;
 mod constants;
+mod functions;
 mod known_sets;
 mod left_behind;
 mod local_settings;

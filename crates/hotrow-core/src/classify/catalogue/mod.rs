@@ -17,9 +17,7 @@ pub use questions::{Answers, Lack, Questions};
 use crate::classify::facts::{Facts, FunctionFact, MergeRule, TableFacts};
 use crate::classify::judge::decision::{moves_any_sequence, names_to_look_up};
 use crate::classify::judge::namesakes::names_in_sources;
-use crate::classify::judge::reach::{Proof, Reach};
 use crate::classify::read::candidate::Candidate;
-use crate::limits;
 use known::Known;
 
 /// When a question was asked: the epoch of the catalogue, and the time since the caller's start.
@@ -31,9 +29,9 @@ pub struct Asked {
     pub at: Duration,
 }
 
-/// Facts, or what follows from them, with the time of the earliest question among them.
+/// Facts with the time of the earliest question among them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found<T> {
+pub struct Dated<T> {
     /// The facts.
     pub value: T,
     /// When the oldest of them was asked for.
@@ -52,26 +50,17 @@ pub struct Catalogue {
     objects: Known<Arc<[FunctionFact]>>,
     /// Merge rules, by the function's name.
     rules: Known<Arc<[MergeRule]>>,
-    /// The tables of all schemas with a name. None if a user's cast can run anywhere.
-    namesakes: Known<Option<Arc<[String]>>>,
     /// Whether a sequence has a cache.
     cached_sequences: Known<bool>,
 }
 
 impl Catalogue {
     /// The facts about a candidate, and about each statement in its WITH. `since` is the earliest question that counts.
-    pub fn facts(&mut self, candidate: &Candidate, since: Asked) -> Result<Found<Facts>, Lack> {
+    pub fn facts(&mut self, candidate: &Candidate, since: Asked) -> Result<Dated<Facts>, Lack> {
         let mut search = Search::new(self, since);
         let mut facts = search.part(candidate);
         facts.with = candidate.with.iter().map(|common| search.part(&common.statement)).collect();
         search.end(facts)
-    }
-
-    /// The state that a statement which reaches these objects leaves behind.
-    pub fn proof(&mut self, reach: &Reach, since: Asked) -> Result<Found<Proof>, Lack> {
-        let mut search = Search::new(self, since);
-        let proof = search.proof(reach);
-        search.end(proof)
     }
 
     /// Notes answers to questions that were asked at this time.
@@ -85,20 +74,6 @@ impl Catalogue {
         }
         for (name, rules) in answers.rules {
             self.rules.put(name, rules.map(Arc::from), asked, 0);
-        }
-        if let Some(namesakes) = answers.namesakes {
-            for name in answers.namesakes_of {
-                let of_name = namesakes.clone().map(|tables| {
-                    tables.map(|tables| {
-                        tables
-                            .iter()
-                            .filter(|table| table.name == name)
-                            .map(|table| table.table.clone())
-                            .collect()
-                    })
-                });
-                self.namesakes.put(name, of_name, asked, 0);
-            }
         }
         if let Some(cached) = answers.cached_sequences {
             self.cached_sequences.put(String::new(), cached, asked, 0);
@@ -144,18 +119,16 @@ struct Search<'c> {
     /// The time of the earliest question.
     asked: Option<Duration>,
     lack: Lack,
-    /// A name is so long that the server shortens it, and may find an object with another name.
-    has_long_name: bool,
 }
 
 impl<'c> Search<'c> {
     fn new(known: &'c mut Catalogue, since: Asked) -> Self {
-        Search { known, since, asked: None, lack: Lack::default(), has_long_name: false }
+        Search { known, since, asked: None, lack: Lack::default() }
     }
 
-    fn end<T>(self, value: T) -> Result<Found<T>, Lack> {
+    fn end<T>(self, value: T) -> Result<Dated<T>, Lack> {
         match self.lack.is_none() {
-            true => Ok(Found { value, asked: self.asked.unwrap_or(self.since.at) }),
+            true => Ok(Dated { value, asked: self.asked.unwrap_or(self.since.at) }),
             false => Err(self.lack),
         }
     }
@@ -180,7 +153,6 @@ impl<'c> Search<'c> {
     /// Adds the objects with these names.
     fn objects<'n>(&mut self, names: impl IntoIterator<Item = &'n str>, facts: &mut Vec<FunctionFact>) {
         for name in names {
-            self.has_long_name |= name.len() > limits::IDENTIFIER_BYTES_MAX;
             match self.known.objects.get(name, self.since) {
                 Some(found) => facts.extend(self.found(found).iter().flat_map(|facts| facts.iter().cloned())),
                 None => drop(self.lack.questions.objects.insert(name.to_owned())),
@@ -227,35 +199,5 @@ impl<'c> Search<'c> {
                 true
             }
         }
-    }
-
-    fn proof(&mut self, reach: &Reach) -> Proof {
-        if reach.names.is_empty() {
-            return Proof { is_clean: true, moves_sequence: false };
-        }
-        let mut reached = Vec::new();
-        for name in &reach.names {
-            match self.known.namesakes.get(name, self.since) {
-                Some(found) => match self.found(found) {
-                    Some(Some(tables)) => reached.extend(tables.iter().cloned()),
-                    Some(None) | None => return Proof::NONE,
-                },
-                None => drop(self.lack.questions.namesakes.insert(name.clone())),
-            }
-        }
-        if reached.len() > limits::REACHED_TABLES_MAX {
-            return Proof::NONE;
-        }
-        let tables = reached.iter().filter_map(|name| self.table(name).flatten().map(Arc::unwrap_or_clone));
-        let tables: Vec<TableFacts> = tables.collect();
-        let mut names = reach.names.clone();
-        names.extend(reach.names_in_tables(&tables));
-        names.sort();
-        names.dedup();
-        let functions = self.objects_and_sources(&names);
-        if self.has_long_name {
-            return Proof::NONE;
-        }
-        Proof { is_clean: reach.is_clean(&tables, &functions), moves_sequence: reach.moves_sequence(&tables) }
     }
 }

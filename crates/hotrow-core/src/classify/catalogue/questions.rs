@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use serde::Deserialize;
-
 use crate::classify::Refusal;
 use crate::classify::facts::{FunctionFact, MergeRule, TableFacts};
 
@@ -16,8 +14,6 @@ pub struct Questions {
     pub objects: BTreeSet<String>,
     /// Names of functions that may have merge rules.
     pub rules: BTreeSet<String>,
-    /// Names that tables of any schema can have.
-    pub namesakes: BTreeSet<String>,
     /// Whether a sequence has a cache.
     pub cached_sequences: bool,
 }
@@ -33,7 +29,6 @@ impl Questions {
         self.tables.extend(others.tables);
         self.objects.extend(others.objects);
         self.rules.extend(others.rules);
-        self.namesakes.extend(others.namesakes);
         self.cached_sequences |= others.cached_sequences;
     }
 }
@@ -53,15 +48,6 @@ impl Lack {
     }
 }
 
-/// A table with one of the names that were asked for.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
-pub struct Namesake {
-    /// Its name.
-    pub name: String,
-    /// Its name with its schema, quoted.
-    pub table: String,
-}
-
 /// The answers to questions. Each can be a refusal.
 #[derive(Debug, Default)]
 pub struct Answers {
@@ -73,10 +59,6 @@ pub struct Answers {
     pub objects: Option<Result<Vec<FunctionFact>, Refusal>>,
     /// Merge rules by the function's name.
     pub rules: Vec<(String, Result<Vec<MergeRule>, Refusal>)>,
-    /// The names of tables that were asked for.
-    pub namesakes_of: Vec<String>,
-    /// The tables with these names. None if a user's cast can run anywhere.
-    pub namesakes: Option<Result<Option<Vec<Namesake>>, Refusal>>,
     /// Whether a sequence has a cache.
     pub cached_sequences: Option<Result<bool, Refusal>>,
 }

@@ -75,6 +75,12 @@ effects! {
     needs_sequence_state "reads currval or lastval",
     /// The client's `application_name`. It is only ever removed, by a statement that resets it.
     name "application_name",
+    /// A function ran a text that it had composed (EXECUTE in PL/pgSQL). It may have changed what the server does not show:
+    /// settings that no view lists, the seed.
+    dynamic_sql "dynamic SQL in a function" pins "dynamic SQL in a function",
+    /// A function in a language that is neither SQL nor PL/pgSQL ran, such as PL/Python or C. It may have variables that
+    /// live as long as the connection.
+    other_language "a function in another language" pins "function in another language",
     /// Anything: the statement, or a function in it, is unknown.
     unknown "unknown" pins "something unknown",
 }
@@ -85,6 +91,13 @@ impl Effect {
 
     /// Any effect is possible.
     pub const UNKNOWN: Self = Self { unknown: true, touches_sequence: true, ..Self::NONE };
+
+    /// State that may be left although the server does not show it.
+    #[must_use]
+    pub fn hidden(self) -> Self {
+        let Self { unlisted_settings, seed, dynamic_sql, other_language, unknown, .. } = self;
+        Self { unlisted_settings, seed, dynamic_sql, other_language, unknown, ..Self::NONE }
+    }
 
     /// The effect of changing the setting with this name, if the name is known.
     pub(crate) fn of_setting(name: Option<&str>) -> Self {

@@ -10,12 +10,23 @@ use crate::classify::effects::effect::Effect;
 use crate::classify::known::functions::{Behaviour, behaviour};
 use crate::classify::text::tokens::{folded, is_word};
 
-/// The effects of a query, and whether it creates a table. A function that removes state is ignored, because
-/// the tokens do not show whether it was called.
+/// What a query's tokens show of its effects. A function that removes state is ignored, because the tokens do not show
+/// whether it was called.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SideEffects {
-    pub effect: Effect,
+    /// The effects of the functions on the lists, and of everything else that is known.
+    pub known: Effect,
+    /// It may call functions that are not on the lists.
+    pub calls_others: bool,
+    /// It creates a table.
     pub creates: bool,
+}
+
+impl SideEffects {
+    /// Its effects. Any effect is possible if it calls unknown functions.
+    pub(crate) fn effect(self) -> Effect {
+        if self.calls_others { self.known.union(Effect::UNKNOWN) } else { self.known }
+    }
 }
 
 /// Words before a parenthesis that call nothing.
@@ -46,18 +57,16 @@ pub(crate) fn side_effects(tokens: &[Token]) -> SideEffects {
         }
         after_distinct_on |= is_word(Some(token), &["on"]) && is_word(previous, &["distinct"]);
         if is_word(Some(token), &["insert", "merge", "copy"]) {
-            found.effect.touches_sequence = true;
+            found.known.touches_sequence = true;
         } else if is_word(Some(token), &["into"]) && selects && !is_word(previous, &["insert", "merge"]) {
             found.creates = true;
             let temporary = is_word(tokens.get(index + 1), &["temp", "temporary", "local", "global"]);
-            found.effect.temporary |= temporary;
+            found.known.temporary |= temporary;
         }
         // A field of a composite value, or a function applied to the value: `(x).f` is `f(x)`.
         let is_field = previous == Some(&Token::Period) && before(tokens, index, 2) == Some(&Token::RParen);
-        if is_field || is_word(Some(token), &["operator"]) {
-            found.effect = found.effect.union(Effect::UNKNOWN);
-        }
-        found.effect.temporary |= in_temporary_schema(&name.value, plain);
+        found.calls_others |= is_field || is_word(Some(token), &["operator"]);
+        found.known.temporary |= in_temporary_schema(&name.value, plain);
         if tokens.get(index + 1) == Some(&Token::LParen)
             && let Some(name) = folded(token)
             && is_call(tokens, index, &name, plain, after_distinct_on)
@@ -141,12 +150,15 @@ fn call(found: &mut SideEffects, schema: Option<&str>, name: &str, arguments: &[
     let of_call = match schema {
         None | Some("pg_catalog") if name == "set_config" => set_config(arguments),
         None | Some("pg_catalog") if name == "setseed" => Effect::of_setting(Some("seed")),
-        None | Some("pg_catalog") => behaviour(name).effect(),
+        None | Some("pg_catalog") if behaviour(name) != Behaviour::Unknown => behaviour(name).effect(),
         // The schema pack belongs to Hotrow and has no effects on the session.
         Some("hotrow" | "information_schema") => Effect::NONE,
-        Some(_) => Effect::UNKNOWN,
+        None | Some(_) => {
+            found.calls_others = true;
+            Effect::NONE
+        }
     };
-    found.effect = found.effect.union(of_call);
+    found.known = found.known.union(of_call);
 }
 
 /// The effects of `set_config` with these arguments. A name that the text does not show can be any setting's.
@@ -194,5 +206,5 @@ pub(crate) fn starts_query(tokens: &[Token]) -> bool {
 
 /// The effects of a query inside another command: the rest of EXPLAIN, PREPARE, CREATE TABLE AS or COPY.
 pub(crate) fn effect_of_query(tokens: &[Token]) -> Effect {
-    if starts_query(tokens) { side_effects(tokens).effect } else { Effect::UNKNOWN }
+    if starts_query(tokens) { side_effects(tokens).effect() } else { Effect::UNKNOWN }
 }

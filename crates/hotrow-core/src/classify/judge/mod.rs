@@ -1,6 +1,8 @@
 //! Decides about a candidate with facts from the catalogue: it is packed with a key, or passed through with a
 //! reason.
 
+pub(crate) mod code;
+pub(crate) mod composed;
 pub(crate) mod decision;
 pub(crate) mod lock_statement;
 pub(crate) mod merging;

@@ -251,19 +251,6 @@ pub(crate) fn names_called(candidate: &Candidate, table: &TableFacts) -> Vec<Str
     )
 }
 
-/// All names that a table's own expressions and triggers use.
-pub(crate) fn all_names(table: &TableFacts) -> Vec<String> {
-    let defaults = table.columns.iter().filter_map(|column| column.default.as_deref());
-    let expressions = table.expressions.iter().map(String::as_str);
-    names_in(expressions.chain(defaults).chain(table.triggers.iter().flat_map(sources)))
-}
-
-/// Whether a write to the table can advance a sequence, whatever the statement is.
-pub(crate) fn may_move_sequence(table: &TableFacts) -> bool {
-    table.columns.iter().any(|column| column.identity)
-        || all_names(table).iter().any(|name| is_sequence_function(name))
-}
-
 /// Whether one of the triggers that this statement fires advances a sequence.
 pub(crate) fn triggers_move_sequence(candidate: &Candidate, table: &TableFacts) -> bool {
     let triggers = table.triggers.iter().filter(|trigger| fires(trigger, candidate));
@@ -288,19 +275,6 @@ fn sources(trigger: &Trigger) -> impl Iterator<Item = &str> {
 
 pub(crate) fn names_in<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<String> {
     texts.filter_map(Source::read).flat_map(|source| source.names()).collect()
-}
-
-/// Whether no unknown code runs when the table is read, or written if `writes` is true.
-pub(crate) fn is_inert(table: &TableFacts, writes: bool, judge: &Judge<'_>) -> bool {
-    let is_plain = |text: &str| suspect(text, judge).is_none();
-    let defaults = table.columns.iter().filter_map(|column| column.default.as_deref());
-    check_kind(table).is_ok()
-        && table.views.is_empty()
-        && table.columns.iter().all(|column| column.type_kind != TypeKind::Other)
-        && (!writes
-            || table.triggers.iter().all(|trigger| check_trigger(trigger, judge).is_ok())
-                && table.expressions.iter().map(String::as_str).chain(defaults).all(is_plain)
-                && table.referrers.iter().all(|other| !other.acts_on_delete && !other.acts_on_update))
 }
 
 impl TableFacts {

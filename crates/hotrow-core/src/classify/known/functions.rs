@@ -68,6 +68,13 @@ pub(crate) fn is_known_extension_function(extension: &str, name: &str) -> bool {
     }
 }
 
+/// Whether an object of an extension leaves no state on its connection that another session could notice. Its functions are
+/// not all certain to be packable.
+pub(crate) fn leaves_no_state(extension: &str, name: &str) -> bool {
+    is_known_extension_function(extension, name)
+        || matches!(extension, "lo" | "moddatetime" | "pg_stat_statements" | "postgis" | "seg" | "tcn")
+}
+
 /// Functions with special syntax that the parser returns as plain names.
 pub(crate) fn is_keyword_function(name: &str) -> bool {
     const NAMES: &str = "current_catalog current_date current_role current_schema current_time current_timestamp \

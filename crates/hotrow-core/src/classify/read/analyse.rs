@@ -7,7 +7,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use crate::classify::effects::effect::Effect;
-use crate::classify::effects::side_effects::{SideEffects, side_effects, starts_query};
+use crate::classify::effects::side_effects::{side_effects, starts_query};
 use crate::classify::read::analysis::{Alters, Analysis, Pass, Step, Transaction};
 use crate::classify::read::candidate::Candidate;
 use crate::classify::read::{commands, common, insert, kind, point};
@@ -55,9 +55,9 @@ fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
         }
         clears_only = clears_only.zip(cleared_by(tokens)).map(|(before, more)| before.union(more));
         if starts_query(tokens) {
-            let SideEffects { effect, creates } = side_effects(tokens);
-            union.effect = union.effect.union(effect);
-            union.alters = union.alters.max(created(creates));
+            let found = side_effects(tokens);
+            union.effect = union.effect.union(found.effect());
+            union.alters = union.alters.max(created(found.creates));
             has_others = true;
             continue;
         }
@@ -139,7 +139,7 @@ fn query(tokens: &[Token]) -> Analysis {
 
 /// A query that calls this function, which changes settings.
 fn calls_settings(tokens: &[Token], function: &str) -> Analysis {
-    let effect = side_effects(tokens).effect;
+    let effect = side_effects(tokens).effect();
     let call = match (effect.unlisted_settings, effect.role) {
         (true, true) if function == "set_config" => "set_config of a setting that its text does not name",
         (true, false) if function == "set_config" => "set_config of a custom setting",
@@ -153,10 +153,10 @@ fn calls_settings(tokens: &[Token], function: &str) -> Analysis {
 
 /// A query that is passed through for this reason.
 fn pass(tokens: &[Token], reason: Reason) -> Analysis {
-    let SideEffects { effect, creates } = side_effects(tokens);
+    let found = side_effects(tokens);
     let unclear = matches!(reason, Reason::NotUnderstood(_));
-    let alters = if unclear { Alters::Anything } else { created(creates) };
-    Analysis::Pass(Pass { effect, alters, ..Pass::harmless(reason) })
+    let alters = if unclear { Alters::Anything } else { created(found.creates) };
+    Analysis::Pass(Pass { effect: found.effect(), alters, ..Pass::harmless(reason) })
 }
 
 /// What a query changes in the catalogue if it creates a table, by INTO.

@@ -394,9 +394,9 @@ impl Environment for SimEnvironment {
         }
     }
 
-    fn proof(&self, statement: &Arc<SimStatement>) -> Proof {
+    fn proof(&self, statement: &Arc<SimStatement>) -> Option<Proof> {
         let is_clean = statement.is_plain || statement.packing().is_some();
-        if is_clean { Proof { is_clean, moves_sequence: false } } else { Proof::NONE }
+        Some(if is_clean { Proof::CLEAN } else { Proof::NONE })
     }
 
     fn successor(&self, statement: &SimStatement) -> Arc<SimStatement> {
