@@ -18,17 +18,12 @@ pub fn log_in_problem(error: &held::Error) -> Problem {
 
 fn because(error: &held::Error, fatal: bool, outcome: &str, retry: &str) -> Problem {
     METRICS.refusals.add_because(refusal(error), 1, error);
+    let in_use = |place| in_use(METRICS.pinned_clients.all(), place);
     let (code, message, hint) = match error {
-        held::Error::AllInUse(_) => (
-            "53300",
-            error.to_string(),
-            "All connections that sessions may hold are in use. End transactions sooner, or raise held_connections_max or held_wait_ms.".to_owned(),
-        ),
-        held::Error::TableConnectionsInUse(..) => (
-            "53300",
-            error.to_string(),
-            "End transactions sooner, or raise held_connections_max or held_wait_ms in the [[pool]] table.".to_owned(),
-        ),
+        held::Error::AllInUse(_) => ("53300", error.to_string(), in_use("")),
+        held::Error::TableConnectionsInUse(..) => {
+            ("53300", error.to_string(), in_use(" in the [[pool]] table"))
+        }
         held::Error::NoLogIn(_) => {
             ("57P03", error.to_string(), "Connect again, or raise server_wait_ms.".to_owned())
         }
@@ -36,6 +31,25 @@ fn because(error: &held::Error, fatal: bool, outcome: &str, retry: &str) -> Prob
         held::Error::Upstream(error) => no_server(error, outcome, retry),
     };
     Problem { fatal, code, message, hint }
+}
+
+/// What to do if all connections that sessions may hold are in use. `pinned` has the reasons why clients keep one, with
+/// the number of clients.
+fn in_use(pinned: impl Iterator<Item = (&'static str, u64)>, place: &str) -> String {
+    let reasons: Vec<_> = pinned.filter(|(_, clients)| *clients > 0).collect();
+    let raise = format!("raise held_connections_max or held_wait_ms{place}");
+    if reasons.is_empty() {
+        return format!(
+            "All connections that sessions may hold are in use. End transactions sooner, or {raise}."
+        );
+    }
+    let reasons = reasons.iter().map(|(reason, clients)| format!("{reason}: {clients}"));
+    let reasons = reasons.collect::<Vec<_>>().join(", ");
+    format!(
+        "All connections that sessions may hold are in use. Some clients keep one because of the state of their sessions \
+         ({reasons}): SHOW CLIENTS on the console lists them as pinned. Let these clients run DISCARD ALL, end \
+         transactions sooner, or {raise}."
+    )
 }
 
 fn refusal(error: &held::Error) -> RefusalReason {
