@@ -65,6 +65,9 @@ async fn a_statement_that_waits_too_long_gets_an_error() {
         let error = answer.unwrap_err();
         assert_eq!(sqlstate(&error), "57P03", "{sql}");
         assert!(error.as_db_error().unwrap().message().contains("paused by an operator"), "{error:?}");
+        if sql.starts_with("begin") {
+            client.simple_query("rollback").await.unwrap(); // of the failed transaction
+        }
     }
     // Each message of a transaction that was sent together.
     let mut raw = Raw::log_in(stage.gateway.port(), &[]).await;

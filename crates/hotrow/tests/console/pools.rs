@@ -63,6 +63,7 @@ async fn held_connections_are_limited_in_addition_to_the_gateways_limit() {
         message(&refused).contains(&format!("none of the 1 upstream connections of user {ann}")),
         "{refused:?}"
     );
+    two.batch_execute("rollback").await.unwrap(); // of the failed transaction
     other.batch_execute("begin; commit").await.unwrap();
     assert!(stage.packs(&two).await, "lanes are not counted");
     one.batch_execute("commit").await.unwrap();

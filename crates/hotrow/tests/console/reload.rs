@@ -47,6 +47,7 @@ async fn limits_grow_and_shrink_while_they_are_used() {
     one.batch_execute("begin; select 1").await.unwrap();
     let busy = two.batch_execute("begin; select 1").await.unwrap_err();
     assert_eq!(sqlstate(&busy), "53300", "{busy:?}");
+    two.batch_execute("rollback").await.unwrap(); // of the failed transaction
     stage.reload("clients_max = 3\nheld_connections_max = 2\nheld_wait_ms = 20000\n").await;
     two.batch_execute("begin; select 1").await.unwrap();
     let three = stage.client().await;
