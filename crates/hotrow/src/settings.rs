@@ -361,8 +361,7 @@ impl Settings {
     }
 
     fn check(self) -> Result<Resolved, Error> {
-        let settings = self;
-        let values = settings.values();
+        let (values, settings) = (self.values(), self);
         let (routes, upstream_url) =
             routes(settings.upstream, settings.replicas.as_deref(), settings.server, settings.database)?;
         let listen = settings.listen.unwrap_or_else(|| "127.0.0.1:6432".to_owned());
@@ -413,15 +412,7 @@ impl Settings {
             let milliseconds = number(name, value, default, 1..=86_400_000, "1 to 86,400,000 (a day)")?;
             *target = Duration::from_millis(milliseconds as u64);
         }
-        let verdict_wait = limits::VERDICT_WAIT_MS as usize;
-        let verdict_wait = number(
-            "verdict_wait_ms",
-            settings.verdict_wait_ms,
-            verdict_wait,
-            0..=60_000,
-            "0 to 60,000 (a minute)",
-        )?;
-        config.verdict_wait = Duration::from_millis(verdict_wait as u64);
+        config.verdict_wait = verdict_wait(settings.verdict_wait_ms)?;
         let (http, metrics) = http::resolve(
             (settings.http, settings.metrics),
             settings.http_token_file.as_deref(),
@@ -439,6 +430,12 @@ impl Settings {
             values,
         })
     }
+}
+
+fn verdict_wait(value: Option<u64>) -> Result<Duration, Error> {
+    let default = limits::VERDICT_WAIT_MS as usize;
+    let wait = number("verdict_wait_ms", value, default, 0..=60_000, "0 to 60,000 (a minute)")?;
+    Ok(Duration::from_millis(wait as u64))
 }
 
 /// The routes to all databases, and the URL of the first table's server.

@@ -78,7 +78,7 @@ impl Asker {
                 Ok(found) => return Ok(found.value),
                 Err(lack) => lack,
             };
-            if let Some(Refusal { code, message }) = lack.refusal {
+            if let Some(Refusal { code, message }) = lack.refusal.map(|refusal| *refusal) {
                 return Err(Error::Refused { code, message, frame: Bytes::new() });
             }
             let answers = self.answer(&lack.questions, config).await?;

@@ -59,6 +59,7 @@ async fn limits_grow_and_shrink_while_they_are_used() {
         "53300",
         "one connection is over the limit already"
     );
+    one.batch_execute("rollback").await.unwrap();
     two.batch_execute("commit").await.unwrap();
     one.batch_execute("begin; commit").await.unwrap();
     let text = try_connect(&config).await.err().unwrap();

@@ -136,7 +136,7 @@ impl<'c> Search<'c> {
     /// Counts a fact that was asked at this time. Returns its value, unless the server has refused the question.
     fn found<T>(&mut self, (value, at): (Result<T, super::Refusal>, Duration)) -> Option<T> {
         self.asked = Some(self.asked.map_or(at, |asked| asked.min(at)));
-        value.map_err(|refusal| self.lack.refusal = Some(refusal)).ok()
+        value.map_err(|refusal| self.lack.refusal = Some(refusal.into())).ok()
     }
 
     /// The table that a name means. The outer None: it is not known.

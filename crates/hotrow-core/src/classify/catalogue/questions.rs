@@ -39,7 +39,7 @@ pub struct Lack {
     /// Questions that have to be asked.
     pub questions: Questions,
     /// The server's refusal of a question that was asked. No further question is needed then.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<Box<Refusal>>,
 }
 
 impl Lack {

@@ -118,7 +118,7 @@ fn a_refusal_is_remembered() {
     answers.tables[0].1 = Err(refusal.clone());
     known.put(answers, NOW);
     let lack = known.facts(&candidate(sql), NOW).unwrap_err();
-    assert_eq!((lack.refusal, lack.questions), (Some(refusal), Questions::default()));
+    assert_eq!((lack.refusal, lack.questions), (Some(refusal.into()), Questions::default()));
 }
 
 #[test]

@@ -46,6 +46,7 @@ pub fn analyse(sql: &str) -> Analysis {
 fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
     let mut union = Pass::harmless(Reason::SeveralStatements);
     let mut in_body = false;
+    let mut sets = Vec::new();
     let mut has_others = false;
     let mut clears_only = Some(Effect::NONE);
     for (index, tokens) in statements.enumerate() {
@@ -81,7 +82,7 @@ fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
                     union.begins = Some(Box::new((begin, words.join(" "))));
                 }
                 has_others |= pass.sets.is_empty();
-                union.sets.extend(pass.sets);
+                sets.extend(pass.sets);
             }
             // The server gets the setting too. Nothing is packed while it is set.
             Analysis::Set(..) | Analysis::SetWrong(_) | Analysis::Reset(_) => {
@@ -91,8 +92,8 @@ fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
             Analysis::Candidate(_) | Analysis::Show(_) | Analysis::Deallocate(_) => has_others = true,
         }
     }
-    if has_others {
-        union.sets.clear();
+    if !has_others {
+        union.sets = sets.into();
     }
     let is_known = union.reason == Reason::SeveralStatements;
     union.clears_only = clears_only.filter(|_| is_known).map(Box::new);

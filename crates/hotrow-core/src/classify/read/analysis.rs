@@ -172,9 +172,9 @@ pub struct Pass {
     pub steps: Vec<Step>,
     /// The settings, one for each SET, to which the SETs of the text give values that depend on the text alone. Empty if the
     /// text has anything else.
-    pub sets: Vec<String>,
+    pub sets: Box<[String]>,
     /// `PREPARE name`. The name can belong to a statement that was prepared through the protocol.
-    pub prepares: Option<String>,
+    pub prepares: Option<Box<str>>,
 }
 
 /// The beginning or end of a transaction, with the server's command tag for it.
@@ -234,7 +234,7 @@ impl Pass {
             leaves_open: None,
             begins: None,
             steps: Vec::new(),
-            sets: Vec::new(),
+            sets: Box::default(),
             prepares: None,
         }
     }

@@ -211,7 +211,7 @@ fn prepare(mut cursor: Cursor<'_>) -> Pass {
         return Pass::harmless(Reason::Transaction("PREPARE TRANSACTION".to_owned()));
     }
     let mut name = cursor;
-    let prepares = name.take_name();
+    let prepares = name.take_name().map(Into::into);
     let inner = if cursor.skip_to(&["as"]) {
         cursor.advance();
         effect_of_query(cursor.rest())

@@ -370,7 +370,7 @@ impl Environment for SimEnvironment {
             // The first run of every eighth statement is passed through, while the catalogue is asked.
             Analysis::Candidate(_) => statement.last_verdict().or_else(|| {
                 let verdict = statement.decide();
-                (statement.id % 8 > 0).then_some(verdict)
+                (!statement.id.is_multiple_of(8)).then_some(verdict)
             }),
             _ => Some(Verdict::Pass),
         }
