@@ -143,6 +143,9 @@ fn since(now: Asked, age_max: Duration) -> Asked {
 
 /// Finds out what is wanted, as long as the pool is open.
 pub(super) async fn run(pool: Arc<Pool>) {
+    let (least, most) =
+        (Duration::from_millis(limits::RECONNECT_MIN_MS), Duration::from_millis(limits::RECONNECT_MAX_MS));
+    let mut pause = least;
     loop {
         let Some(wanted) = pool.judge.next(pool.config().catalogue_age).await else {
             pool.judge.close();
@@ -154,11 +157,13 @@ pub(super) async fn run(pool: Arc<Pool>) {
             Err(_) => Some("the server does not answer".to_owned()),
         };
         wanted.iter().for_each(Wanted::done);
-        if let Some(error) = failure {
-            tracing::debug!(error, "the catalogue could not be asked");
-            // What is wanted meanwhile is passed through.
-            tokio::time::sleep(Duration::from_millis(limits::RECONNECT_MAX_MS)).await;
-        }
+        let Some(error) = failure else {
+            pause = least;
+            continue;
+        };
+        tracing::debug!(error, "the catalogue could not be asked");
+        tokio::time::sleep(pause).await; // what is wanted meanwhile is passed through
+        pause = (pause * 2).min(most);
     }
 }
 
