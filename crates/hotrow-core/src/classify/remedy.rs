@@ -64,9 +64,8 @@ remedies! {
     LocalSetConfig = "pass true as the third argument, in the transaction that needs the setting: otherwise the session keeps a server connection until RESET ALL or DISCARD ALL";
     ConstantSetting = "write the setting's name as a constant: otherwise the session keeps a server connection until it ends";
     RandomInClient = "draw the random numbers in the client: no command takes the seed back, so the session keeps a server connection until it ends";
-    LocalRole = "log in as that role, or use SET LOCAL in the transaction that needs it: otherwise the session keeps a server connection until DISCARD ALL";
+    LocalRole = "log in as that role, or use SET LOCAL in the transaction that needs it: otherwise the session keeps a server connection until RESET ROLE or DISCARD ALL";
     ResetAll = "use RESET ALL or DISCARD ALL: until then, a session that has set a custom setting keeps a server connection";
-    DiscardAll = "use DISCARD ALL: until then, a session that has changed its role keeps a server connection";
     PreparedByProtocol = "prepare the statement through the protocol (Parse), as drivers do";
 }
 
@@ -144,7 +143,6 @@ fn session(command: &str) -> Option<Remedy> {
         "SET seed" | "set_config of seed" | "setseed" => Remedy::RandomInClient,
         "SET ROLE" | "SET SESSION AUTHORIZATION" | "set_config of the role" => Remedy::LocalRole,
         "RESET of a custom setting" => Remedy::ResetAll,
-        "RESET ROLE" | "RESET SESSION AUTHORIZATION" => Remedy::DiscardAll,
         "PREPARE" | "EXECUTE" => Remedy::PreparedByProtocol,
         _ => return None,
     })

@@ -66,7 +66,7 @@ async fn show_clients_reports_the_state_of_each_client() {
     ann.simple_query("rollback").await.unwrap();
     for (sql, state) in [
         ("create temporary table x (a int)", "pinned: temporary table"),
-        ("set work_mem = '1MB'", "pinned: temporary table"),
+        ("set work_mem = '1MB'", "pinned: SET, temporary table"),
         ("discard all", "idle"),
         ("listen news", "idle, listens"),
         ("unlisten *", "idle"),
@@ -82,7 +82,7 @@ async fn show_clients_reports_the_state_of_each_client() {
         ("select set_config('app.tenant', 'x', false)", "pinned: custom setting"),
         ("discard all", "idle"),
         ("set role pg_monitor", "pinned: SET ROLE"),
-        ("reset role", "pinned: SET ROLE"),
+        ("reset role", "idle"),
         ("discard all", "idle"),
         ("set application_name = 'bob'", "idle"),
         ("set local seed = 0.5", "pinned: seed"),

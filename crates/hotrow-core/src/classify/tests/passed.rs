@@ -255,12 +255,10 @@ fn explanations_of_settings_say_until_when_the_session_keeps_a_connection() {
         ("select setseed(0.5)", "no command takes the seed back"),
         ("select set_config('seed', '0.5', true)", "no command takes the seed back"),
         ("set role ann", "log in as that role"),
-        ("set Role = 'ann'", "until DISCARD ALL"),
+        ("set Role = 'ann'", "until RESET ROLE or DISCARD ALL"),
         ("set session authorization ann", "log in as that role"),
         ("set session_authorization = 'ann'", "log in as that role"),
         ("select set_config('role', 'ann', false)", "log in as that role"),
-        ("reset role", "use DISCARD ALL"),
-        ("reset session authorization", "use DISCARD ALL"),
     ] {
         let text = explain(&analyse(sql), None, &[]);
         let found = text.lines().find_map(|line| line.strip_prefix("  instead   "));

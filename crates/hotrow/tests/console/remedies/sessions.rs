@@ -44,7 +44,6 @@ pub fn all() -> Vec<Session> {
         pins(Remedy::RandomInClient, "", "select setseed(0.5)", ""),
         pins(Remedy::LocalRole, "", "set role other", "begin; set local role other; commit"),
         pins(Remedy::ResetAll, "set app.x = '1'", "reset app.x", "set app.x = '1'; reset all"),
-        pins(Remedy::DiscardAll, "set role other", "reset role", "discard all"),
         pins(Remedy::PreparedByProtocol, "", "prepare p as select 1", ""),
     ]
 }

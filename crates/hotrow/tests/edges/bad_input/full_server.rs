@@ -80,6 +80,6 @@ async fn the_log_names_the_user_whose_password_the_gateway_lacks() {
     let gateway = Gateway::in_front_of(&server.url(), &[]);
     let ann = gateway.config().user("ann").clone();
     until("the server wants ann's password", async || try_connect(&ann).await.is_err()).await;
-    logged(&gateway, "reason=\"no_credentials\"", "the password of user \"ann\"").await;
+    logged(&gateway, "reason=\"no_credentials\"", r#"the password of user \"ann\""#).await;
     assert!(gateway.metrics().contains("hotrow_refused_by_reason_total{reason=\"no_credentials\"} "));
 }
