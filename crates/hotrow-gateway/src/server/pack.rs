@@ -1,5 +1,7 @@
 //! Whether the schema pack can be trusted. The gateway checks this before it calls a function of the pack.
 
+use hotrow_core::normalise::without_comments;
+
 use crate::server::upstream::{Error, Upstream};
 
 /// A query for whether the role that asks can trust the functions of the schema pack, and can call a certain one. The
@@ -9,9 +11,10 @@ pub const PACK_TRUSTED: &str = include_str!("../../sql/pack_trusted.sql");
 /// A query for the functions of an array that do not exist or that the role that asks cannot execute.
 pub const MISSING_FUNCTIONS: &str = include_str!("../../sql/missing_functions.sql");
 
-/// Whether this is a statement that the gateway's HTTP server sends on its own, not for a request to the API.
+/// Whether this is a statement that the gateway's HTTP server sends on its own, not for a request to the API. A statement has no
+/// comments.
 pub fn is_own(statement: &[u8]) -> bool {
-    [PACK_TRUSTED, MISSING_FUNCTIONS].iter().any(|own| own.as_bytes() == statement)
+    [PACK_TRUSTED, MISSING_FUNCTIONS].iter().any(|own| without_comments(own).as_bytes() == statement)
 }
 
 /// A function of the pack that the gateway calls: its name and the types of its parameters.
