@@ -7,7 +7,7 @@ use hotrow_wire::backend::Problem;
 
 use super::{Answers, Proof, Statement, TakesOver, Verdict};
 use crate::affinity::LaneId;
-use crate::classify::Alters;
+use crate::classify::{Alters, Packing};
 use crate::expect::PreparedStatements;
 use crate::key::{Key, KeyName};
 use crate::normalise::Shape;
@@ -46,6 +46,8 @@ pub trait Environment: Sized {
     fn last_parse(&self) -> u64;
     /// The verdict about a statement. If it is not known, the catalogue is asked in time for a later run.
     fn verdict(&self, statement: &StatementOf<Self>) -> Option<Verdict>;
+    /// How a statement is packed, if that was decided from the present state of the catalogue.
+    fn packing(&self, statement: &Self::Statement) -> Option<Arc<Packing>>;
     /// Whether a statement without a verdict waits for it.
     fn waits_for_verdicts(&self) -> bool;
     /// A transaction at the server comes to this row. Returns its place, and the number of other transactions that work

@@ -165,7 +165,7 @@ impl<E: Environment> Session<E> {
             // The verdict is about the names' meaning under the settings of the pool.
             Analysis::Candidate(_) if self.own_settings.is_some() => statement.effect,
             // A statement that may share a connection leaves no state there, whatever its text suggests.
-            Analysis::Candidate(_) => match statement.packing() {
+            Analysis::Candidate(_) => match self.env.packing(statement) {
                 Some(packing) => Effect { touches_sequence: packing.touches_sequence, ..Effect::NONE },
                 None => statement.effect,
             },

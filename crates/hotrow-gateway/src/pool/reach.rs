@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use hotrow_core::classify::{self, Effect, Found, Names, Reach};
 use hotrow_core::limits;
-use hotrow_core::session::{Proof, Statement as _};
+use hotrow_core::session::Proof;
 
 use super::asker::{Asker, array, from_json};
 use crate::lock::Lock;
@@ -63,7 +63,7 @@ impl Pool {
         if statement.is_plain {
             return Some(Proof::CLEAN);
         }
-        if let Some(packing) = statement.packing() {
+        if let Some(packing) = self.packing(statement) {
             return Some(Proof { moves_sequence: packing.touches_sequence, ..Proof::CLEAN });
         }
         let epoch = self.catalogue_epoch();

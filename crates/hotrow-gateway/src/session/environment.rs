@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use hotrow_core::admission::ToldSettings;
 use hotrow_core::affinity::LaneId;
-use hotrow_core::classify::Alters;
+use hotrow_core::classify::{Alters, Packing};
 use hotrow_core::expect::PreparedStatements;
 use hotrow_core::key::{Key, KeyName};
 use hotrow_core::normalise::Shape;
@@ -84,6 +84,10 @@ impl session::Environment for Environment {
             *self.undecided.lock() = Some(statement.clone());
         }
         verdict
+    }
+
+    fn packing(&self, statement: &Statement) -> Option<Arc<Packing>> {
+        self.pool.packing(statement)
     }
 
     fn waits_for_verdicts(&self) -> bool {

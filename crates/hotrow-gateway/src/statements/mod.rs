@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use hotrow_core::classify::{
-    self, Analysis, Candidate, LockStatement, Merging, Names, Pass, Reason, Watch, differ_in_tables_only,
+    self, Analysis, Candidate, LockStatement, Merging, Names, Packing, Pass, Reason, Watch,
+    differ_in_tables_only,
 };
 use hotrow_core::limits;
 use hotrow_core::normalise::{self, Shape};
@@ -224,6 +225,17 @@ impl Statement {
                 }
             }
             _ => CachedVerdict::Missing,
+        }
+    }
+
+    /// Its packing, if the verdict belongs to this epoch of the catalogue and is not too old.
+    pub fn packing_in(&self, epoch: u64, age_max: Duration) -> Option<Arc<Packing>> {
+        let decided = self.decided.lock();
+        let decided =
+            decided.as_ref().filter(|decided| decided.epoch == epoch && decided.at.elapsed() < age_max)?;
+        match &decided.verdict {
+            Verdict::Packed(packing) => Some(packing.clone()),
+            Verdict::Pass | Verdict::Locks(_) => None,
         }
     }
 

@@ -169,3 +169,30 @@ async fn a_statement_is_packed_although_other_clients_have_all_connections() {
     holders[0].batch_execute("rollback").await.unwrap();
     drop(holders);
 }
+
+#[tokio::test]
+async fn a_verdict_of_an_earlier_catalogue_does_not_prove_that_a_run_leaves_nothing() {
+    const UPDATE: &str = "update t set n = plus(n) where id = 1";
+    let stage = Stage::new(&[]).await;
+    let lock = format!("1, hashtext('{}')", stage.schema);
+    let others = connect(&stage.gateway.config_in(&stage.schema)).await;
+    for round in 0..3 {
+        let harmless =
+            "create or replace function plus(int) returns int language sql immutable as 'select $1 + 1'";
+        others.batch_execute(harmless).await.unwrap();
+        stage.warm_up(UPDATE).await;
+        let leaver = connect(&stage.gateway.config_in(&stage.schema)).await;
+        let locking = format!(
+            "create or replace function plus(int) returns int language plpgsql as
+             $$begin perform pg_advisory_lock({lock}); return $1 + 1; end$$"
+        );
+        others.batch_execute(&locking).await.unwrap();
+        leaver.simple_query(UPDATE).await.unwrap();
+        let is_free = format!("select pg_try_advisory_lock({lock})");
+        assert_eq!(value(&stage.direct, &is_free).await, "f", "round {round}");
+        drop(leaver);
+        until("the lock ends with its client", || async { value(&stage.direct, &is_free).await == "t" })
+            .await;
+        value(&stage.direct, &format!("select pg_advisory_unlock({lock})")).await;
+    }
+}

@@ -35,11 +35,21 @@ pub(crate) fn command(tokens: &[Token]) -> Analysis {
             let (boundary, transaction) = transaction(&word, cursor);
             let steps = savepoint(&word, cursor).into_iter().collect();
             let reason = Reason::Transaction(name);
+            // The prepared transaction may have changed anything.
+            let is_prepared = word == "commit" && cursor.peek_word().as_deref() == Some("prepared");
+            let alters = if is_prepared { Alters::Anything } else { Alters::Nothing };
             let leaves_open = match boundary {
                 Some(Boundary::Commit) => Some(false),
                 _ => reason.is_begin().then_some(true),
             };
-            Analysis::Pass(Pass { boundary, transaction, leaves_open, steps, ..Pass::harmless(reason) })
+            Analysis::Pass(Pass {
+                boundary,
+                transaction,
+                leaves_open,
+                steps,
+                alters,
+                ..Pass::harmless(reason)
+            })
         }
         "set" => set(cursor),
         "reset" => reset(cursor),

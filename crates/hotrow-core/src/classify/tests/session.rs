@@ -242,6 +242,7 @@ fn what_a_statement_can_change_in_the_catalogue() {
         "do language plpython3u $$ pass $$",
         "do 'unreadable',",
         "call p()",
+        "commit prepared 'x'",
         "not a statement",
         "select 1; drop function f",
     ] {

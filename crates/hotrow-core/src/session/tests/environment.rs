@@ -376,6 +376,10 @@ impl Environment for SimEnvironment {
         }
     }
 
+    fn packing(&self, statement: &SimStatement) -> Option<Arc<Packing>> {
+        statement.packing()
+    }
+
     fn waits_for_verdicts(&self) -> bool {
         false
     }
