@@ -134,6 +134,14 @@ fn a_worker_that_stops_finishes_one_order_and_releases_the_others(language: Lang
     // The lease ends long before the work: a stopping worker must extend it to the end.
     let worker = stage.worker(gateway.port(), &[("LEASE_SECONDS", "3"), ("WORK_SECONDS", "7")]);
     stage.until("the orders are taken", |numbers| numbers[1] == 10);
+    // The server knows before the worker that they are taken. A worker that extends the lease works.
+    let due = format!("select min(due) from hotrow.list_orders('{}', 'leased')", stage.queue);
+    let at_first = stage.ask(&due);
+    let deadline = Instant::now() + TIME;
+    while stage.ask(&due) == at_first {
+        assert!(Instant::now() < deadline, "the lease is not extended within {TIME:?}");
+        thread::sleep(Duration::from_millis(10));
+    }
     killpg(group(&worker), Signal::SIGTERM).unwrap();
     assert_eq!(completed(worker), 1);
     assert_eq!(stage.numbers(), [9, 0, 1, 0]);
