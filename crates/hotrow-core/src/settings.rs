@@ -159,8 +159,9 @@ pub fn from_hex(digits: &str) -> Option<Vec<u8>> {
 }
 
 /// The text of a PostgreSQL array of these elements.
-fn array<'e>(elements: impl Iterator<Item = &'e str>) -> String {
-    let quoted = elements.map(|element| format!("\"{}\"", element.replace('\\', r"\\").replace('"', "\\\"")));
+pub fn array(elements: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let quoted = |element: &str| format!("\"{}\"", element.replace('\\', r"\\").replace('"', "\\\""));
+    let quoted = elements.into_iter().map(|element| quoted(element.as_ref()));
     format!("{{{}}}", quoted.collect::<Vec<_>>().join(","))
 }
 

@@ -10,6 +10,7 @@ use hotrow_core::classify::{
 };
 use hotrow_core::distribution::Distribution;
 use hotrow_core::limits;
+use hotrow_core::settings::array;
 
 use crate::config::Config;
 use crate::pool::Pool;
@@ -149,7 +150,7 @@ impl Asker {
         if !pack::is_trusted(&mut self.upstream, upstream_role, MERGE_RULES).await? {
             return Ok(Vec::new());
         }
-        let names = array(std::slice::from_ref(function));
+        let names = array([function]);
         let rows = self.upstream.query(include_str!("../../sql/merge_rules.sql"), &[&names]).await?;
         let has_citus = rows.first().and_then(|row| row.get(1)?.as_deref()) != Some("f");
         let mut rules: Vec<MergeRule> = from_json(rows)?.unwrap_or_default();
@@ -194,10 +195,4 @@ pub(super) fn from_json<T: serde::de::DeserializeOwned>(rows: Rows) -> Result<Op
             .map_err(|error| Error::Protocol(format!("facts about the catalogue: {error}"))),
         _ => Ok(None),
     }
-}
-
-/// A text array in text format.
-pub(super) fn array(names: &[String]) -> String {
-    let quoted = names.iter().map(|name| format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"")));
-    format!("{{{}}}", quoted.collect::<Vec<_>>().join(","))
 }

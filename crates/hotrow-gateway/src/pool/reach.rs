@@ -1,15 +1,16 @@
 //! Asks the catalogue which code a statement can reach, and so which state it can leave on its connection. `hotrow-core`
 //! decides what follows from the answers.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hotrow_core::classify::{self, Effect, Found, Names, Reach};
 use hotrow_core::limits;
 use hotrow_core::session::Proof;
+use hotrow_core::settings::array;
 
-use super::asker::{Asker, array, from_json};
+use super::asker::{Asker, from_json};
 use crate::lock::Lock;
 use crate::metrics::METRICS;
 use crate::pool::Pool;
@@ -167,13 +168,12 @@ async fn look_up_all(on: &mut On<'_>, reach: &mut Reach) -> Result<(), upstream:
 
 /// The code with these names, if it is not too much.
 async fn look_up(on: &mut On<'_>, names: &Names) -> Result<Option<Found>, upstream::Error> {
-    let list = |names: &BTreeSet<String>| array(&names.iter().cloned().collect::<Vec<_>>());
     let values = [
-        list(&names.functions),
-        list(&names.fields),
-        list(&names.operators),
-        list(&names.read),
-        list(&names.written),
+        array(&names.functions),
+        array(&names.fields),
+        array(&names.operators),
+        array(&names.read),
+        array(&names.written),
         names.fires_events.to_string(),
         limits::REACHED_CODE_MAX.to_string(),
     ];
