@@ -227,13 +227,19 @@ fn rules_of_the_pack_that_the_owner_has_removed_or_changed_stay_so() {
     assert_eq!(rule_field(&session, "confirm", "most_calls"), "8");
 }
 
-/// The first answer of the gateway's query before it reads rules, for an upstream URL with this user, with the rights of its client.
-fn can_ask(upstream_user: &str) -> String {
+/// The first answer of the gateway's query before it calls a function with parameters of these types, for an upstream URL with
+/// this user.
+pub fn trusts(upstream_user: &str, function: &str, types: &str) -> String {
     let query = include_str!("../../../hotrow-gateway/sql/pack_trusted.sql")
         .replace("$1", &format!("'{upstream_user}'"))
-        .replace("$2", "'merge_rules'")
-        .replace("$3", "'1009'");
+        .replace("$2", &format!("'{function}'"))
+        .replace("$3", &format!("'{types}'"));
     format!("select is_trusted from ({query}) as answers (is_trusted, is_there)")
+}
+
+/// The first answer of the gateway's query before it reads rules, for an upstream URL with this user, with the rights of its client.
+fn can_ask(upstream_user: &str) -> String {
+    trusts(upstream_user, "merge_rules", "1009")
 }
 
 #[test]

@@ -1,15 +1,12 @@
 //! The pack's upkeep: the pieces of a round, concurrent sessions, and upkeep functions that another role has replaced.
 
+use crate::rules::trusts;
 use crate::script::{check, check_in};
 use crate::server::{Database, Session};
 
 /// The first answer of the gateway's query before it calls the upkeep.
 fn allowed() -> String {
-    let query = include_str!("../../../hotrow-gateway/sql/pack_trusted.sql")
-        .replace("$1", "'postgres'")
-        .replace("$2", "'keep'")
-        .replace("$3", "''");
-    format!("select is_trusted from ({query}) as answers (is_trusted, is_there)")
+    trusts("postgres", "keep", "")
 }
 
 /// Calls until a round ends. Returns the number of calls.

@@ -5,7 +5,7 @@ use hotrow_postgres::PrivateServer;
 use hotrow_testkit::raw::{Message, Raw, bind, execute, parse, query, sync, tags};
 use hotrow_testkit::{Gateway, connect, value};
 
-use crate::refused::block_the_lane;
+use crate::refused::{block_the_lane, cancelled};
 use crate::stage::{RESET, Stage, once, step};
 
 /// A statement that the client sends after the refused one.
@@ -120,15 +120,7 @@ async fn a_text_that_is_cancelled_in_its_lane_or_finds_it_full_leaves_a_failed_t
         let (mut raw, replies) = Raw::log_in_with(stage.gateway.port(), &[("options", &path)]).await;
         let key = replies.iter().find(|message| message.tag == b'K').unwrap();
         raw.send(&messages).await;
-        let request = [&16_u32.to_be_bytes()[..], &80_877_102_u32.to_be_bytes(), &key.body].concat();
-        // Repeated until the text has been read, because a cancel request before that has no effect.
-        let answered = tokio::spawn(async move { (raw.until_ready(1).await, raw) });
-        while !answered.is_finished() {
-            let mut cancel = Raw::open(stage.gateway.port()).await;
-            cancel.send(&request).await;
-            cancel.until_closed().await;
-        }
-        let (mut replies, mut raw) = answered.await.unwrap();
+        let (mut replies, mut raw) = cancelled(stage.gateway.port(), raw, key, 1).await;
         replies.extend(raw.query(LATER).await);
         assert_failed(&stage, &mut raw, &replies, expected, "57014", "cancelled").await;
     }

@@ -62,6 +62,19 @@ pub async fn block_the_lane(stage: &Stage) -> (Client, Raw) {
     (holder, stuck)
 }
 
+/// The replies to what a client has sent, up to this many ReadyForQuery. It is cancelled again and again until they are there, because
+/// a cancel request before the gateway has read the messages has no effect.
+pub async fn cancelled(port: u16, mut client: Raw, key: &Message, readies: usize) -> (Vec<Message>, Raw) {
+    let request = [&16_u32.to_be_bytes()[..], &80_877_102_u32.to_be_bytes(), &key.body].concat();
+    let answered = tokio::spawn(async move { (client.until_ready(readies).await, client) });
+    while !answered.is_finished() {
+        let mut cancel = Raw::open(port).await;
+        cancel.send(&request).await;
+        cancel.until_closed().await;
+    }
+    answered.await.unwrap()
+}
+
 #[tokio::test]
 async fn a_block_cancelled_in_its_lane_has_failed() {
     let (stage, mut raw) = ready(&["--lanes", "1", "--lane-lock-timeout-ms", "60000"]).await;
@@ -70,15 +83,7 @@ async fn a_block_cancelled_in_its_lane_has_failed() {
     let (mut client, replies) = Raw::log_in_with(stage.gateway.port(), &[("options", &path)]).await;
     let key = replies.iter().find(|message| message.tag == b'K').unwrap();
     client.send(&block("2")).await;
-    let request = [&16_u32.to_be_bytes()[..], &80_877_102_u32.to_be_bytes(), &key.body].concat();
-    // Repeated until the block has been read, because a cancel request before that has no effect.
-    let answered = tokio::spawn(async move { (client.until_ready(5).await, client) });
-    while !answered.is_finished() {
-        let mut cancel = Raw::open(stage.gateway.port()).await;
-        cancel.send(&request).await;
-        cancel.until_closed().await;
-    }
-    let (replies, mut client) = answered.await.unwrap();
+    let (replies, mut client) = cancelled(stage.gateway.port(), client, key, 5).await;
     assert_rejected(&replies, "57014");
     assert_eq!(tags(&client.query("select 1").await), "TDCZ", "no reply is left over");
     holder.batch_execute("rollback").await.unwrap();
