@@ -47,6 +47,13 @@ pub(crate) fn is_plain(name: &str) -> bool {
     PLAIN.split_ascii_whitespace().any(|plain| plain == name)
 }
 
+/// Whether a statement reaches the same code under any value of this setting, whose name is in lower case. `search_path` decides
+/// what a name means, `row_security` whether policies apply, and `standard_conforming_strings` where a string ends.
+pub(crate) fn keeps_meaning(name: &str) -> bool {
+    const DECIDES: [&str; 3] = ["search_path", "row_security", "standard_conforming_strings"];
+    name.contains('.') || is_plain(name) && !DECIDES.contains(&name)
+}
+
 /// The names of these settings, as the text of an array. A session that sets one of them keeps its value, also if it is
 /// the value at the log-in: the server's configuration can change later.
 pub fn plain_names() -> String {

@@ -55,8 +55,8 @@ pub trait Environment: Sized {
     fn come_to(&self, row: Key, name: Box<KeyName>) -> (Self::Place, usize);
     /// Whether every unit with this statement is known to be passed through.
     fn passes(&self, statement: &Self::Statement) -> bool;
-    /// The state that a statement is known to leave behind.
-    fn proof(&self, statement: &StatementOf<Self>) -> Option<Proof>;
+    /// The state that a statement is known to leave behind. `as_pool` is whether its names mean what they mean in the pool.
+    fn proof(&self, statement: &StatementOf<Self>, as_pool: bool) -> Option<Proof>;
     /// The statement that a superseded one would be if it were prepared now.
     fn successor(&self, statement: &Self::Statement) -> StatementOf<Self>;
     /// The same statement with these declared types, in the session's pool. It is not analysed again.

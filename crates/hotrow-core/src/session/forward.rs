@@ -58,6 +58,7 @@ impl<E: Environment> Session<E> {
                 let holding = self.held();
                 // It names its function by OID, so its effects are not known.
                 holding.unproven = true;
+                holding.naming = Reading::Otherwise;
                 holding.held.set_moved_sequence();
                 holding.ran = Ran::Other;
                 self.output().extend_from_slice(frame.bytes);
@@ -196,6 +197,11 @@ impl<E: Environment> Session<E> {
         if let Some(reading) = reading {
             holding.reading = holding.reading.max(reading);
         }
+        if changes_settings || !proof.is_clean {
+            holding.naming = Reading::Otherwise;
+        } else if proof.changes_meaning || effect.changes_meaning() {
+            holding.naming = holding.naming.max(Reading::Locally);
+        }
         holding.channels_in_doubt |= changes_channels;
         if proof.moves_sequence {
             holding.held.set_moved_sequence();
@@ -210,6 +216,7 @@ impl<E: Environment> Session<E> {
         // The server is asked about settings and channels after the unit.
         let effect = effect.without(Effect {
             settings: true,
+            local_settings: true,
             listen: true,
             touches_sequence: true,
             needs_sequence_state: true,

@@ -157,9 +157,11 @@ impl<E: Environment> Session<E> {
             && !found.settings.as_ref().is_some_and(|set| set.read_as(&self.settings()));
         self.left = found.effect.union(self.hidden_state());
         self.left.unknown |= !self.held().unjudged.is_empty();
+        let names_otherwise = self.own_settings.is_some() || found.effect.settings || found.effect.role;
         let holding = self.held();
         (holding.unproven, holding.channels_in_doubt) = (false, false);
         holding.reading = if reads_otherwise { Reading::Otherwise } else { Reading::AsPool };
+        holding.naming = if names_otherwise { Reading::Otherwise } else { Reading::AsPool };
         // A function may have deallocated statements of other sessions.
         holding.must_close |= found.prepared != Some(holding.held.prepared().count());
         holding.unjudged = Unjudged::default();

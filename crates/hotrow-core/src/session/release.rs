@@ -46,6 +46,8 @@ pub(super) struct Holding<E: Environment> {
     pub(super) prepared_anew: BTreeSet<u64>,
     /// How the server reads texts there, compared with the session's other connections.
     pub(super) reading: Reading,
+    /// What names mean there, compared with the pool's other connections: `search_path` and the role decide it.
+    pub(super) naming: Reading,
     /// The pool's statements that were used while the server read texts otherwise. The server may have read them again.
     pub(super) read_again: BTreeSet<u64>,
     /// What has run there.
@@ -74,6 +76,15 @@ impl<E: Environment> Holding<E> {
         if self.read_again.len() > limits::CLIENT_STATEMENTS_MAX {
             let prepared = self.held.prepared();
             self.read_again.retain(|statement| prepared.has(*statement));
+        }
+    }
+
+    /// The settings of the transaction have ended.
+    pub(super) fn end_of_local_settings(&mut self) {
+        for meaning in [&mut self.reading, &mut self.naming] {
+            if *meaning == Reading::Locally {
+                *meaning = Reading::AsPool;
+            }
         }
     }
 
@@ -119,6 +130,7 @@ impl<E: Environment> Session<E> {
             channels_in_doubt: false,
             prepared_anew: BTreeSet::new(),
             reading: Reading::AsPool,
+            naming: if self.own_settings.is_some() { Reading::Otherwise } else { Reading::AsPool },
             read_again: BTreeSet::new(),
             ran: Ran::Nothing,
             learns: None,
@@ -279,6 +291,11 @@ impl<E: Environment> Session<E> {
     /// How the server reads texts on the connection that the session holds, as far as the texts of statements show.
     pub(super) fn reading(&self) -> Reading {
         self.holding.as_ref().map_or(Reading::AsPool, |holding| holding.reading)
+    }
+
+    /// Whether the names in the next statement mean what they mean in the pool.
+    pub(super) fn names_as_pool(&self) -> bool {
+        self.holding.as_ref().is_none_or(|holding| holding.naming == Reading::AsPool)
     }
 
     /// Whether a statement may change how texts are read.

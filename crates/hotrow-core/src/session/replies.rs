@@ -10,7 +10,6 @@ use super::{Connection, Environment, OWN_NAMES, Resolved, Session, SessionEnd, s
 use crate::classify::Alters;
 use crate::expect::Reply;
 use crate::limits;
-use crate::settings::Reading;
 
 /// The handling of a reply.
 enum Passing {
@@ -304,8 +303,8 @@ impl<E: Environment> Session<E> {
         if holding.status != Status::Transaction {
             self.places.clear(); // its locks are released, also if it has failed
         }
-        if holding.status == Status::Idle && is_settled && holding.reading == Reading::Locally {
-            holding.reading = Reading::AsPool;
+        if holding.status == Status::Idle && is_settled {
+            holding.end_of_local_settings();
         }
         let (is_idle, failed) = (holding.status == Status::Idle, holding.failed);
         if is_idle && is_settled {

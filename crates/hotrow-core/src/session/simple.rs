@@ -162,8 +162,7 @@ impl<E: Environment> Session<E> {
     pub(super) fn effect_of(&self, statement: &E::Statement) -> Effect {
         match &statement.analysis {
             Analysis::Pass(pass) => pass.effect,
-            // The verdict is about the names' meaning under the settings of the pool.
-            Analysis::Candidate(_) if self.own_settings.is_some() => statement.effect,
+            Analysis::Candidate(_) if !self.names_as_pool() => statement.effect,
             // A statement that may share a connection leaves no state there, whatever its text suggests.
             Analysis::Candidate(_) => match self.env.packing(statement) {
                 Some(packing) => Effect { touches_sequence: packing.touches_sequence, ..Effect::NONE },

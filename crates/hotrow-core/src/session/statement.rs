@@ -198,15 +198,19 @@ pub struct Proof {
     pub is_clean: bool,
     /// It may move a sequence.
     pub moves_sequence: bool,
+    /// It may change what names mean, at least until the end of its transaction.
+    pub changes_meaning: bool,
     /// State that its functions may leave although the server does not show it.
     pub hidden: Effect,
 }
 
 impl Proof {
     /// Nothing is known: it may leave any state.
-    pub const NONE: Self = Proof { is_clean: false, moves_sequence: true, hidden: Effect::UNKNOWN };
+    pub const NONE: Self =
+        Proof { is_clean: false, moves_sequence: true, changes_meaning: true, hidden: Effect::UNKNOWN };
     /// It runs no code but its own.
-    pub const CLEAN: Self = Proof { is_clean: true, moves_sequence: false, hidden: Effect::NONE };
+    pub const CLEAN: Self =
+        Proof { is_clean: true, moves_sequence: false, changes_meaning: false, hidden: Effect::NONE };
 }
 
 /// The outcome of one run of a statement.

@@ -47,8 +47,7 @@ impl<S> Unjudged<Arc<S>> {
 impl<E: Environment> Session<E> {
     /// What is known of the state that a statement leaves, and the state that it may leave according to that and to its text.
     pub(super) fn judge(&mut self, statement: &StatementOf<E>, mut effect: Effect) -> (Proof, Effect) {
-        // What is known is about the names' meaning under the settings of the pool.
-        let known = if self.own_settings.is_some() { None } else { self.env.proof(statement) };
+        let known = self.env.proof(statement, self.names_as_pool());
         let unjudged = &mut self.held().unjudged;
         if effect.unknown && statement.is_judged && !unjudged.redefines {
             match known {

@@ -59,12 +59,13 @@ impl On<'_> {
 
 impl Pool {
     /// The state that a statement which is passed through is known to leave behind. If this is unknown, the catalogue
-    /// is asked in time for the next run, or by the session after this run.
-    pub fn proof(&self, statement: &Arc<Statement>) -> Option<Proof> {
+    /// is asked in time for the next run, or by the session after this run. `as_pool` is whether its names mean what they mean
+    /// in the pool. A verdict relies on that. The other proofs are about all objects with these names.
+    pub fn proof(&self, statement: &Arc<Statement>, as_pool: bool) -> Option<Proof> {
         if statement.is_plain {
             return Some(Proof::CLEAN);
         }
-        if let Some(packing) = self.packing(statement) {
+        if as_pool && let Some(packing) = self.packing(statement) {
             return Some(Proof { moves_sequence: packing.touches_sequence, ..Proof::CLEAN });
         }
         let epoch = self.catalogue_epoch();
@@ -91,7 +92,7 @@ impl Pool {
     ) -> Result<Effect, upstream::Error> {
         let mut hidden = Effect::NONE;
         for statement in statements {
-            let proof = match self.proof(statement) {
+            let proof = match self.proof(statement, false) {
                 Some(proof) => proof,
                 None => prove_again(self, &mut On::Session(upstream), statement).await?,
             };
@@ -149,6 +150,7 @@ async fn prove(pool: &Pool, on: &mut On<'_>, statement: &Statement) -> Result<Pr
     let proof = Proof {
         is_clean: judged.is_clean(),
         moves_sequence: judged.moves_sequence(),
+        changes_meaning: judged.changes_meaning(),
         hidden: judged.hidden(),
     };
     statement.prove(proof, asked);

@@ -102,8 +102,8 @@ impl session::Environment for Environment {
         self.pool.passes(statement, self.since)
     }
 
-    fn proof(&self, statement: &Arc<Statement>) -> Option<Proof> {
-        self.pool.proof(statement)
+    fn proof(&self, statement: &Arc<Statement>, as_pool: bool) -> Option<Proof> {
+        self.pool.proof(statement, as_pool)
     }
 
     fn successor(&self, statement: &Statement) -> Arc<Statement> {

@@ -51,3 +51,53 @@ async fn settings_of_a_transaction_leave_the_session_as_it_was() {
     })
     .await;
 }
+
+/// A verdict about a statement is about the names' meaning in its pool. Under other settings, the same text can name a table
+/// whose trigger leaves state.
+#[tokio::test]
+async fn a_statement_under_settings_of_its_transaction_is_not_taken_for_the_pools_statement() {
+    let stage = Stage::new(&[]).await;
+    let (home, other) = (&stage.schema, format!("{}_other", stage.schema));
+    let tables = format!(
+        "create schema {other};
+         create table {other}.t (id int primary key, n int); insert into {other}.t values (1, 0);
+         create function {other}.leaves() returns trigger language plpgsql as $$
+             begin
+                 perform pg_advisory_lock(hashtext('{other}'));
+                 perform set_config('app.left', 'here', false);
+                 return new;
+             end $$;
+         create trigger leaves before update on {other}.t for each row execute function {other}.leaves();
+         create function {home}.goes_there() returns text language sql as $$
+             select set_config('search_path', '{other}', true) $$;"
+    );
+    stage.direct.batch_execute(&tables).await.unwrap();
+    assert!(stage.packs(&stage.client().await).await);
+    let ways = [
+        format!("begin; set local search_path = {other}"),
+        format!("begin; select set_config('search_path', '{other}', true)"),
+        "begin; select goes_there()".to_owned(),
+        format!("begin; set search_path = {other}"),
+        format!("begin; savepoint a; set local search_path = {other}; release a"),
+    ];
+    for way in &ways {
+        for run in 1..=3 {
+            let client = stage.client().await;
+            for sql in way.split("; ").chain(["update t set n = n + 1 where id = 1 returning n"]) {
+                client.simple_query(sql).await.unwrap();
+            }
+            if way.contains("; set search_path") {
+                client.simple_query(&format!("set search_path = {home}")).await.unwrap();
+            }
+            client.simple_query("commit").await.unwrap();
+            assert!(
+                !stage.packs(&client).await,
+                "run {run} of {way}: the session has the lock and a setting"
+            );
+            assert_eq!(value(&client, "select current_setting('app.left')").await, "here", "{way}");
+            client.simple_query("discard all").await.unwrap(); // it releases the lock, too
+        }
+    }
+    let is_free = format!("select pg_try_advisory_lock(hashtext('{other}'))");
+    assert_eq!(value(&stage.direct, &is_free).await, "t", "no connection has kept the lock");
+}

@@ -1,5 +1,7 @@
 //! The effects of a passed-through statement on its session. Effects on tables are not recorded here.
 
+use crate::settings;
+
 /// Declares the effects, each with its name for people, and what is done with all of them. `pins` has the reason that the
 /// console and the metrics show for a session that keeps its connection. An effect without one does not keep it.
 macro_rules! effects {
@@ -47,6 +49,9 @@ effects! {
     /// Settings were changed for the session that the server lists. The session moves to the pool with them. It keeps
     /// its connection only if there cannot be one more pool.
     settings "settings" pins "SET",
+    /// Settings that decide what names mean, or the role, were changed until the end of the transaction. Nothing is left
+    /// afterwards.
+    local_settings "meaning of names until the end of the transaction",
     /// Settings were changed that no view lists: those that users have made up (`app.tenant`).
     unlisted_settings "settings that no view lists" pins "custom setting",
     /// The server draws the random numbers that follow from a client's seed. No command changes this, and another client
@@ -114,8 +119,16 @@ impl Effect {
     /// The effect of changing the setting with this name until the end of the transaction. Nothing is left, except that the
     /// server draws other random numbers after a change of `seed`.
     pub(crate) fn of_local_setting(name: Option<&str>) -> Self {
-        let is_seed = name.is_some_and(|name| name.eq_ignore_ascii_case("seed"));
-        if is_seed { Self::of_setting(name) } else { Self::NONE }
+        match name.map(str::to_ascii_lowercase).as_deref() {
+            Some("seed") => Self::of_setting(name),
+            Some(name) if settings::keeps_meaning(name) => Self::NONE,
+            _ => Self { local_settings: true, ..Self::NONE },
+        }
+    }
+
+    /// Whether names in later statements may have another meaning, at least until the end of the transaction.
+    pub fn changes_meaning(self) -> bool {
+        self.settings || self.local_settings || self.unlisted_settings || self.role || self.unknown
     }
 
     /// Whether the session must keep its connection because of state on it.

@@ -193,10 +193,20 @@ impl Reach {
 
     /// Whether it leaves nothing but perhaps sequence values. Otherwise the server has to be queried.
     pub fn is_clean(&self) -> bool {
-        let of_sequences = Effect { touches_sequence: true, needs_sequence_state: true, ..Effect::NONE };
+        let allowed = Effect {
+            touches_sequence: true,
+            needs_sequence_state: true,
+            local_settings: true,
+            ..Effect::NONE
+        };
         self.new.count() == 0
             && !self.code.changes_visible
-            && self.code.effect.without(of_sequences) == Effect::NONE
+            && self.code.effect.without(allowed) == Effect::NONE
+    }
+
+    /// Whether it may change what names mean, at least until the end of its transaction.
+    pub fn changes_meaning(&self) -> bool {
+        !self.is_clean() || self.code.effect.changes_meaning()
     }
 
     /// Whether it may advance a sequence.

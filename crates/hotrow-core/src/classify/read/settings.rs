@@ -13,15 +13,17 @@ use crate::settings;
 /// SET.
 pub(crate) fn set(mut cursor: Cursor<'_>) -> Analysis {
     let mut local = cursor;
-    if local.take(&["local"])
-        && let Some(analysis) = set_switch(local, true)
-    {
+    let is_local = local.take(&["local"]);
+    if is_local && let Some(analysis) = set_switch(local, true) {
         return analysis;
     }
     // A custom setting can begin with each of these words: `local.tenant`.
     let is_custom = cursor.rest().get(1) == Some(&Token::Period);
     if !is_custom && cursor.take(&["local", "transaction", "constraints"]) {
-        let effect = Effect::of_local_setting(local.take_name().as_deref());
+        let effect = match is_local {
+            true => Effect::of_local_setting(local.take_name().as_deref()),
+            false => Effect::NONE,
+        };
         let reason = match effect.seed {
             true => Reason::Session("SET seed".to_owned()),
             false => Reason::Transaction("SET LOCAL or SET TRANSACTION".to_owned()),

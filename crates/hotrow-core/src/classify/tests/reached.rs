@@ -297,3 +297,19 @@ fn sequences_that_code_advances() {
     assert!(!moves("select f(1)", &[function("f", "plpgsql", "begin return 1; end")]));
     assert!(moves("select f(1)", &[function("f", "plpgsql", "begin execute x; end")]), "it is not known");
 }
+
+#[test]
+fn code_that_changes_the_meaning_of_names_for_its_transaction_is_clean() {
+    let changes = [
+        "begin set local search_path = x; end",
+        "begin perform set_config('search_path', 'x', true); end",
+        "begin set local role a; end",
+    ];
+    for text in changes {
+        let found = judged("select f(1)", &[function("f", "plpgsql", text)]);
+        assert!(found.is_clean() && found.changes_meaning(), "{text}");
+    }
+    let keeps = judged("select f(1)", &[function("f", "plpgsql", "begin update t set n = 1; end")]);
+    assert!(keeps.is_clean() && !keeps.changes_meaning());
+    assert!(judged("select f(1)", &[function("f", "c", "")]).changes_meaning(), "unknown code");
+}

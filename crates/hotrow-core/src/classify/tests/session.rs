@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// The effect of a SET LOCAL that decides what names mean.
+const LOCAL: &str = "meaning of names until the end of the transaction";
+
 fn pass(sql: &str) -> Pass {
     match analyse(sql) {
         Analysis::Pass(pass) => pass,
@@ -47,6 +50,12 @@ fn effects_of_settings_and_temporary_objects() {
         ("set local local.tenant = 'a'", ""),
         ("set SEED = 0.5", "the seed of random()"),
         ("set local work_mem = '1GB'", ""),
+        ("set local search_path = a", LOCAL),
+        ("SET LOCAL Role a", LOCAL),
+        ("set local session authorization a", LOCAL),
+        ("set local session_replication_role = replica", LOCAL),
+        ("set transaction read only", ""),
+        ("set constraints all deferred", ""),
         ("set local app.tenant = 'a'", ""),
         ("set local SEED = 0.5", "the seed of random()"),
         ("set transaction isolation level serializable", ""),
@@ -101,8 +110,9 @@ fn effects_of_queries() {
         ("select pg_try_advisory_lock(id) from inv", "advisory locks"),
         ("select pg_advisory_xact_lock(1), pg_advisory_unlock(1)", ""),
         ("select set_config('a.b', 'c', true)", ""),
+        ("select set_config('Search_Path', $1, true)", LOCAL),
         ("select set_config('A.B', $1, TRUE), set_config('work_mem', $2, true)", ""),
-        ("select set_config('role', 'a', true)", ""),
+        ("select set_config('role', 'a', true)", LOCAL),
         ("select set_config('Seed', '0.5', true)", "the seed of random()"),
         ("select set_config('seed', $1, false)", "the seed of random()"),
         ("select set_config('a.b', 'c', false)", "settings that no view lists"),

@@ -398,8 +398,8 @@ impl Environment for SimEnvironment {
         }
     }
 
-    fn proof(&self, statement: &Arc<SimStatement>) -> Option<Proof> {
-        let is_clean = statement.is_plain || statement.packing().is_some();
+    fn proof(&self, statement: &Arc<SimStatement>, as_pool: bool) -> Option<Proof> {
+        let is_clean = statement.is_plain || as_pool && statement.packing().is_some();
         Some(if is_clean { Proof::CLEAN } else { Proof::NONE })
     }
 
