@@ -130,24 +130,17 @@ impl ToldSettings {
 
     /// Whether a connection has told the client of a change of which the pool does not know. The value may have changed back
     /// since then, so the pool has to ask the server.
-    pub fn has_news(&self, is_own: impl Fn(&str) -> bool) -> bool {
-        let is_news = |(name, _): &(String, String)| {
-            !OF_ONE_CONNECTION.contains(&&**name) && !is_own(name) && self.is_newer(name)
-        };
+    pub fn has_news(&self) -> bool {
+        let is_news =
+            |(name, _): &(String, String)| !OF_ONE_CONNECTION.contains(&&**name) && self.is_newer(name);
         !Arc::ptr_eq(&self.values, &self.compared) && self.values.parameters.iter().any(is_news)
     }
 
     /// Compares the values with the settings of the client's pool, which has this number. Returns those that the client has to
-    /// be told. The session has its own values for some settings. A pool that the client has just entered may not know of a
-    /// change of which a connection has told the client.
-    pub fn compare(
-        &mut self,
-        number: u64,
-        pool: Arc<ServerSettings>,
-        is_own: impl Fn(&str) -> bool,
-    ) -> Vec<(String, String)> {
+    /// be told. A pool that the client has just entered may not know of a change of which a connection has told the client.
+    pub fn compare(&mut self, number: u64, pool: Arc<ServerSettings>) -> Vec<(String, String)> {
         let has_entered = number != self.pool;
-        let keeps = |name: &str| is_own(name) || has_entered && self.is_newer(name);
+        let keeps = |name: &str| has_entered && self.is_newer(name);
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let (kept, changed): (Vec<_>, Vec<_>) =
             pool.changed_since(&self.values).map(owned).partition(|(name, _)| keeps(name));
@@ -195,9 +188,9 @@ mod tests {
         }
     }
 
-    /// What a client is told of the pool's settings, if this setting is its own.
-    fn compared(told: &mut ToldSettings, pool: &Arc<ServerSettings>, own: &str) -> Vec<String> {
-        let told = told.compare(1, pool.clone(), |name| name == own);
+    /// What a client is told of the pool's settings.
+    fn compared(told: &mut ToldSettings, pool: &Arc<ServerSettings>) -> Vec<String> {
+        let told = told.compare(1, pool.clone());
         told.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
     }
 
@@ -229,9 +222,9 @@ mod tests {
         let mut told = ToldSettings::new(1, Arc::new(before));
         let now = Arc::new(now);
         assert!(told.are_outdated_by(&now));
-        assert_eq!(compared(&mut told, &now, ""), ["TimeZone=Asia/Tokyo"]);
+        assert_eq!(compared(&mut told, &now), ["TimeZone=Asia/Tokyo"]);
         assert!(!told.are_outdated_by(&now));
-        assert_eq!(compared(&mut told, &now, ""), [""; 0]);
+        assert_eq!(compared(&mut told, &now), [""; 0]);
     }
 
     #[test]
@@ -241,14 +234,14 @@ mod tests {
         let mut told = ToldSettings::new(1, first.clone());
         told.tell("TimeZone", "Asia/Tokyo");
         told.tell("search_path", "unknown at the log-in");
-        assert!(told.has_news(|_| false) && !told.has_news(|name| name == "TimeZone"));
+        assert!(told.has_news());
         assert!(!told.are_outdated_by(&first), "the pool does not know of the change");
-        assert_eq!(compared(&mut told, &second, ""), [""; 0]);
-        assert!(!told.has_news(|_| false));
+        assert_eq!(compared(&mut told, &second), [""; 0]);
+        assert!(!told.has_news());
         assert_eq!(first.value("TimeZone"), Some("UTC"), "other clients are told");
         // The value has changed back before the pool was asked.
         told.tell("TimeZone", "UTC");
-        assert_eq!(compared(&mut told, &Arc::new((*second).clone()), ""), ["TimeZone=Asia/Tokyo"]);
+        assert_eq!(compared(&mut told, &Arc::new((*second).clone())), ["TimeZone=Asia/Tokyo"]);
     }
 
     #[test]
@@ -256,10 +249,10 @@ mod tests {
         let of_server = |zone, style| Arc::new(settings(&[("TimeZone", zone), ("DateStyle", style)], &[]));
         let mut told = ToldSettings::new(1, of_server("UTC", "ISO"));
         told.tell("DateStyle", "SQL");
-        let entered = told.compare(2, of_server("CET", "ISO"), |_| false);
+        let entered = told.compare(2, of_server("CET", "ISO"));
         assert_eq!(entered, [("TimeZone".to_owned(), "CET".to_owned())]);
-        assert_eq!(told.compare(2, of_server("CET", "SQL"), |_| false), []);
-        assert_eq!(told.compare(2, of_server("CET", "ISO"), |_| false).len(), 1, "it was asked again");
+        assert_eq!(told.compare(2, of_server("CET", "SQL")), []);
+        assert_eq!(told.compare(2, of_server("CET", "ISO")).len(), 1, "it was asked again");
     }
 
     #[test]
@@ -277,15 +270,6 @@ mod tests {
         );
         // Of its own settings, the session's connection has the values that apply.
         assert_eq!(told.takes(&connection("UTC"), |name| name == "TimeZone").len(), 1);
-    }
-
-    #[test]
-    fn a_client_keeps_its_own_settings() {
-        let of_server = |zone, style| Arc::new(settings(&[("TimeZone", zone), ("DateStyle", style)], &[]));
-        let mut told = ToldSettings::new(1, of_server("UTC", "ISO"));
-        told.tell("TimeZone", "Asia/Tokyo");
-        assert_eq!(compared(&mut told, &of_server("CET", "SQL"), "TimeZone"), ["DateStyle=SQL"]);
-        assert_eq!(compared(&mut told, &of_server("CET", "SQL"), ""), ["TimeZone=CET"]);
     }
 
     #[test]

@@ -41,6 +41,14 @@ pub const POOLS_PER_ROLE_MAX: usize = 50;
 pub const POOLS_WITH_SETTINGS_PER_ROLE_MAX: usize = 25;
 /// Time that a pool without clients stays open. After that the gateway closes it.
 pub const POOL_IDLE_MS: u64 = 600_000;
+/// How long a pool with settings, in which a statement has run, is kept for the next session that sets them, if its room is
+/// wanted for other settings. Opening a pool costs as much as hundreds of statements, so sessions with other settings keep
+/// their connections meanwhile.
+pub const POOL_TURN_MS: u64 = 10_000;
+/// Frameworks begin a session with several SETs. Up to this number of changes, a session takes the room of any unused pool.
+pub const MOVES_AT_LOG_IN_MAX: usize = 8;
+/// How often a session that keeps its connection, because there is no room for a pool with its settings, looks for room.
+pub const POOL_ROOM_MS: u64 = 1000;
 
 /// Time that a node of a cluster has for the answer about a statement, for which clients wait. Without an answer, the statement's
 /// units run through the coordinator.

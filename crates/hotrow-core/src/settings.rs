@@ -1,6 +1,8 @@
 //! The settings that a client has changed in its session. They are a part of its pool's identity: the pool's connections
 //! begin with them. No connections here.
 
+use std::collections::BTreeMap;
+
 /// The settings that decide how the server reads a statement's text. A prepared statement keeps the meaning that its text
 /// had when it was prepared.
 const READING: [&str; 13] = [
@@ -58,6 +60,17 @@ pub(crate) fn keeps_meaning(name: &str) -> bool {
 /// the value at the log-in: the server's configuration can change later.
 pub fn plain_names() -> String {
     array(PLAIN.split_ascii_whitespace())
+}
+
+/// A SET or RESET whose effect depends on its text alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlainSet {
+    /// The setting, in lower case.
+    pub name: String,
+    /// It gives the setting the value of the log-in.
+    pub resets: bool,
+    /// The server's command tag.
+    pub tag: &'static str,
 }
 
 /// How the server reads texts on a connection that a session holds.
@@ -119,21 +132,34 @@ impl Settings {
         self.0.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted))
     }
 
-    /// Whether all of these settings, whose names are in lower case, are among them, and the others are the same as the
-    /// other ones.
-    pub fn differ_only_in(&self, names: &[String], others: &Settings) -> bool {
-        let is_named = |name: &str| names.iter().any(|wanted| wanted.eq_ignore_ascii_case(name));
-        let rest = |settings: &Settings| -> Vec<(String, String)> {
-            settings.0.iter().filter(|(name, _)| !is_named(name)).cloned().collect()
-        };
-        names.iter().all(|name| self.contains(name)) && rest(self) == rest(others)
+    /// Whether these SETs and RESETs can have led from `before` to these settings: those that were set are among them, those that
+    /// were reset are not, and all others are as before.
+    pub fn follow<'a>(
+        &self,
+        sets: impl IntoIterator<Item = &'a PlainSet> + Clone,
+        before: &Settings,
+    ) -> bool {
+        let last: BTreeMap<&str, bool> = sets.into_iter().map(|set| (&*set.name, set.resets)).collect();
+        let names: Vec<&str> = last.keys().copied().collect();
+        last.iter().all(|(name, resets)| self.contains(name) != *resets)
+            && self.all_but(&names).eq(before.all_but(&names))
     }
 
-    /// Whether a session can get all of them on each connection that it takes, with the same effect each time: no change of
-    /// the server's catalogue, of its files or of the role's rights makes the server refuse one.
-    pub fn can_be_set_again(&self) -> bool {
-        let is_certain = |name: &str| is_plain(name) || name == "datestyle";
-        self.0.iter().all(|(name, _)| is_certain(&name.to_ascii_lowercase()))
+    /// The settings that these SETs and RESETs lead to, if they lead to `outcome` from other settings.
+    #[must_use]
+    pub fn led_by(&self, sets: &[PlainSet], outcome: &Settings) -> Settings {
+        let names: Vec<&str> = sets.iter().map(|set| &*set.name).collect();
+        let is_named =
+            |(name, _): &&(String, String)| names.iter().any(|named| named.eq_ignore_ascii_case(name));
+        let mut settings: Vec<_> = self.all_but(&names).cloned().collect();
+        settings.extend(outcome.0.iter().filter(is_named).cloned());
+        settings.sort();
+        Settings(settings)
+    }
+
+    fn all_but<'a>(&'a self, names: &'a [&str]) -> impl Iterator<Item = &'a (String, String)> {
+        let is_named = |name: &str| names.iter().any(|named| named.eq_ignore_ascii_case(name));
+        self.0.iter().filter(move |(name, _)| !is_named(name))
     }
 
     /// Whether the server reads texts under these settings as under the others.
@@ -233,26 +259,27 @@ mod tests {
         let settings = |pairs| Settings(owned(pairs));
         let before = settings(&[("TimeZone", "UTC"), ("work_mem", "64")]);
         let after = settings(&[("TimeZone", "Asia/Tokyo"), ("jit", "on"), ("work_mem", "64")]);
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        assert!(after.differ_only_in(&names(&["timezone", "jit"]), &before));
-        assert!(before.differ_only_in(&names(&["timezone"]), &before));
-        assert!(!after.differ_only_in(&names(&["timezone"]), &before), "jit has changed too");
-        assert!(
-            !before.differ_only_in(&names(&["jit"]), &before),
-            "its value would follow the configuration"
+        let plain = |name: &str, resets| PlainSet { name: name.to_owned(), resets, tag: "SET" };
+        let sets = |names: &[&str]| names.iter().map(|name| plain(name, false)).collect::<Vec<_>>();
+        let resets = |names: &[&str]| names.iter().map(|name| plain(name, true)).collect::<Vec<_>>();
+        assert!(after.follow(&sets(&["timezone", "jit"]), &before));
+        assert!(before.follow(&sets(&["timezone"]), &before));
+        assert!(!after.follow(&sets(&["timezone"]), &before), "jit has changed too");
+        assert!(!before.follow(&sets(&["jit"]), &before), "its value would follow the configuration");
+        assert!(!before.follow(&resets(&["jit"]), &after), "the time zone has changed too");
+        assert!(before.without(&["TimeZone"]).follow(&resets(&["timezone", "jit"]), &after));
+        assert!(!before.follow(&resets(&["work_mem"]), &before), "it is still set");
+        let both = [plain("jit", false), plain("jit", true)];
+        assert!(before.follow(&both, &before) && !after.follow(&both, &after), "the last one counts");
+        let other = settings(&[("work_mem", "32")]);
+        assert_eq!(
+            other.led_by(&sets(&["timezone", "jit"]), &after),
+            settings(&[("TimeZone", "Asia/Tokyo"), ("jit", "on"), ("work_mem", "32")])
         );
-    }
-
-    #[test]
-    fn settings_that_the_server_may_refuse_another_time_are_not_set_again() {
-        let can_be =
-            |name: &str| Settings(owned(&[("DateStyle", "ISO, DMY"), (name, "x")])).can_be_set_again();
-        for name in ["TimeZone", "search_path", "work_mem", "statement_timeout", "IntervalStyle"] {
-            assert!(can_be(name), "{name}");
-        }
-        for name in ["client_encoding", "default_tablespace", "log_statement", "default_text_search_config"] {
-            assert!(!can_be(name), "{name}");
-        }
+        assert_eq!(
+            after.led_by(&resets(&["timezone", "jit"]), &before.without(&["TimeZone"])),
+            settings(&[("work_mem", "64")])
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::environment::Stop;
 use super::{Environment, Need, Parameters, Session};
 use crate::classify::{Analysis, Pass, Transaction};
 use crate::expect::{Message, StatementName};
+use crate::settings::PlainSet;
 use crate::unit::gather::Single;
 use crate::unit::{aborted, param, put_command_answer};
 
@@ -22,7 +23,7 @@ pub(super) struct Answer {
 
 impl From<&'static str> for Answer {
     fn from(tag: &'static str) -> Self {
-        Answer::with_tag(tag, 1, Vec::new())
+        Answer::with_tags([tag], Vec::new())
     }
 }
 
@@ -33,14 +34,14 @@ impl From<Bytes> for Answer {
 }
 
 impl Answer {
-    fn to_sets(statements: usize, parameters: Parameters) -> Self {
-        Answer::with_tag("SET", statements, parameters)
+    fn to_sets(sets: &[PlainSet], parameters: Parameters) -> Self {
+        Answer::with_tags(sets.iter().map(|set| set.tag), parameters)
     }
 
-    /// The success of this number of commands.
-    fn with_tag(tag: &str, count: usize, parameters: Parameters) -> Self {
+    /// The success of commands with these tags.
+    fn with_tags<'t>(tags: impl IntoIterator<Item = &'t str>, parameters: Parameters) -> Self {
         let mut frames = BytesMut::new();
-        (0..count).for_each(|_| backend::put_command_complete(&mut frames, tag));
+        tags.into_iter().for_each(|tag| backend::put_command_complete(&mut frames, tag));
         Answer { frames: frames.freeze(), parameters }
     }
 
@@ -175,7 +176,7 @@ impl<E: Environment> Session<E> {
         if let Some(frames) = self.answer_without_state(statement, has_portal)? {
             return Ok(Some(Answer::from(frames)));
         }
-        let sets = statement.sets().len();
+        let sets = statement.sets();
         match &mut self.provided.entered {
             Some(Some(parameters)) => {
                 return Ok(Some(Answer::to_sets(sets, std::mem::take(parameters))));

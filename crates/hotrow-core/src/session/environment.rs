@@ -65,6 +65,8 @@ pub trait Environment: Sized {
     fn has_settings(&self) -> bool;
     /// These settings.
     fn settings(&self) -> Settings;
+    /// Whether there may be room for one more pool with settings. True at most once in a while: trying costs.
+    fn may_find_room(&mut self) -> bool;
     /// Whether the connections of the pool begin with UTF-8 as the client's encoding.
     fn speaks_utf8(&self) -> bool;
     /// Whether statements of the pool's clients can be packed.
@@ -183,7 +185,7 @@ pub enum Need<E: Environment> {
     Reply,
     /// One more of the units in lanes is answered or given back.
     Lanes,
-    /// A connection. It gets the session's [own settings](super::Session::own_settings), if there are any.
+    /// A connection.
     Connection,
     /// A place in a queue of transactions. If it is that of a row, with the row in words.
     Turn(Request, Option<Box<KeyName>>),
@@ -215,8 +217,6 @@ pub enum Need<E: Environment> {
         connection: E::Connection,
         /// Whether it can be reused.
         reusable: bool,
-        /// Whether it gets the settings of its pool before, because it has those of the session.
-        restores: bool,
     },
 }
 

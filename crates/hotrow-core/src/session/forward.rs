@@ -9,6 +9,7 @@ use hotrow_wire::frontend::{self, Bind, Execute, Parse, tag};
 
 use super::environment::Stop;
 use super::ran::Ran;
+use super::release::HeldSettings;
 use super::statement::{OWN_STATEMENT, number_apart, own_statement};
 use super::{
     Connection, Environment, Named, RunOutcome, Sequences, Session, Statement, StatementOf,
@@ -59,6 +60,7 @@ impl<E: Environment> Session<E> {
                 // It names its function by OID, so its effects are not known.
                 holding.unproven = true;
                 holding.naming = Reading::Otherwise;
+                holding.settings = HeldSettings::Unclear;
                 holding.held.set_moved_sequence();
                 holding.ran = Ran::Other;
                 self.output().extend_from_slice(frame.bytes);
@@ -179,21 +181,27 @@ impl<E: Environment> Session<E> {
         }
         let (proof, effect) = self.judge(statement, effect);
         let changes_settings = !self.keeps_settings(statement)
-            && (effect.settings || statement.clears().settings && self.has_settings());
-        self.add_run(statement);
+            && (effect.settings || statement.clears().settings && self.env.has_settings());
+        let becomes = self.outcome_here(statement);
+        let is_certain = becomes.is_some();
+        self.add_run(statement, proof.is_clean);
         let changes_channels = self.changes_channels(statement);
         let reading = self.changes_reading(statement).then_some(match changes_settings || !proof.is_clean {
             true => Reading::Otherwise,
             false => Reading::Locally,
         });
-        let removes = statement.may_remove && self.left.pins();
+        let removes = statement.may_remove && self.left.pins() && !is_certain;
         let moves_sequence = if proof.is_clean { proof.moves_sequence } else { effect.touches_sequence };
         if moves_sequence {
             self.sequences = Sequences::Here;
         }
         let holding = self.held();
-        holding.unproven |=
-            !proof.is_clean || changes_settings || changes_channels || statement.may_deallocate || removes;
+        let unclear = !proof.is_clean || changes_settings && !is_certain || removes;
+        holding.unproven |= unclear || changes_channels || statement.may_deallocate;
+        if unclear {
+            holding.settings = HeldSettings::Unclear;
+        }
+        holding.becomes = becomes.or(holding.becomes.take());
         if let Some(reading) = reading {
             holding.reading = holding.reading.max(reading);
         }

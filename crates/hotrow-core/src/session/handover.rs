@@ -4,6 +4,7 @@
 
 use super::environment::Stop;
 use super::ran::Ran;
+use super::release::HeldSettings;
 use super::state_left::StateLeft;
 use super::takeover::TakesOver;
 use super::unjudged::Unjudged;
@@ -24,8 +25,7 @@ pub(super) struct Handover {
 pub enum Moved {
     /// In that pool.
     There,
-    /// In the pool of its log-in, because there cannot be one more pool. The pool that it was in is free for others. Its
-    /// settings [can be set again](Settings::can_be_set_again).
+    /// In the pool of its log-in, because there cannot be one more pool. The pool that it was in is free for others.
     ToLogIn,
     /// In the same pool as before, because there cannot be one more.
     Nowhere,
@@ -95,30 +95,94 @@ impl<E: Environment> Session<E> {
             self.learn_sets(&of_pool, settings, found.speaks_utf8);
         }
         let step = match &found.settings {
-            Some(_) if !is_pinned && !is_changed && self.own_settings.is_none() => Some(Step::Restore),
-            Some(settings) if !is_pinned && self.may_move(&self.settings(), settings) => {
-                Some(if is_changed { Step::Move(settings.clone()) } else { Step::Restore })
+            Some(_) if !is_pinned && !is_changed => Some(Step::Restore),
+            Some(settings) if !is_pinned && self.may_move(&of_pool, settings) => {
+                Some(Step::Move(settings.clone()))
             }
             Some(_) | None => None,
         };
         match step {
             Some(step) => self.held().handover = Some(Handover { found, was_shared, step }),
             None => {
-                found.effect.settings = is_changed || self.own_settings.is_some();
+                found.effect.settings = is_changed;
                 self.state_is(&found);
             }
         }
     }
 
-    /// The session has moved to the pool with its settings, or there cannot be one more pool. In that case it gets its
-    /// settings again on each connection that it takes, or keeps its connection if this is not certain to succeed.
+    /// A text of SETs is over after which its connection has these settings, if it has succeeded and nothing else ran.
+    pub(super) fn sets_are_over(&mut self, settings: Settings) {
+        let of_pool = self.env.settings();
+        let may_move = self.may_move(&of_pool, &settings);
+        let holding = self.held();
+        if holding.unproven || !matches!(holding.ran, Ran::SetsOnly(_)) {
+            (holding.unproven, holding.settings) = (true, HeldSettings::Unclear);
+            return;
+        }
+        let is_exact = match &holding.settings {
+            HeldSettings::Own { is_exact, .. } => *is_exact,
+            HeldSettings::AsPool | HeldSettings::Unclear => true,
+        };
+        if settings == of_pool {
+            if is_exact {
+                holding.settings = HeldSettings::AsPool;
+                let found = self.left_are(settings);
+                self.state_is(&found);
+            } else {
+                self.hand_over_known(settings, Step::Restore);
+            }
+            return;
+        }
+        holding.settings = HeldSettings::Own { settings: settings.clone(), is_exact };
+        if may_move {
+            self.hand_over_known(settings.clone(), Step::Move(settings));
+        } else {
+            let mut found = self.left_are(settings);
+            found.effect.settings = true;
+            self.state_is(&found);
+        }
+    }
+
+    /// Whether a session that keeps its connection because of its settings tries again to move to a pool with them.
+    pub(super) fn may_find_room(&mut self) -> bool {
+        let others = self.left.without(Effect { settings: true, ..Effect::NONE });
+        let holding = self.holding.as_ref().expect("called only while a connection is held");
+        let HeldSettings::Own { settings, .. } = &holding.settings else { return false };
+        let is_it = self.left.settings && !others.pins() && !holding.unproven;
+        if !is_it || !self.may_move(&self.env.settings(), settings) || !self.env.may_find_room() {
+            return false;
+        }
+        let settings = settings.clone();
+        self.hand_over_known(settings.clone(), Step::Move(settings));
+        true
+    }
+
+    /// The state of a connection on which nothing is left but these settings.
+    fn left_are(&mut self, settings: Settings) -> StateLeft {
+        let prepared = Some(self.held().held.prepared().count());
+        let (effect, channels, speaks_utf8) = (Effect::NONE, None, false);
+        StateLeft { effect, channels, speaks_utf8, prepared, settings: Some(settings) }
+    }
+
+    fn hand_over_known(&mut self, settings: Settings, step: Step) {
+        let found = self.left_are(settings);
+        self.held().handover = Some(Handover { found, was_shared: false, step });
+    }
+
+    /// The session has moved to the pool with its settings. If there cannot be one more pool, it keeps its connection.
     pub fn moved(&mut self, moved: Moved) {
         let Some(Handover { mut found, .. }) = self.held().handover.take() else { return };
-        let is_there = moved == Moved::There;
-        let own = found.settings.clone().filter(|settings| !is_there && settings.can_be_set_again());
-        found.effect.settings = !is_there && own.is_none();
-        if !found.effect.settings {
-            self.now_has(own, moved != Moved::Nowhere);
+        found.effect.settings = moved != Moved::There;
+        let holding = self.held();
+        match (&found.settings, &holding.settings) {
+            _ if moved == Moved::There => holding.settings = HeldSettings::AsPool,
+            (Some(settings), HeldSettings::Unclear) => {
+                holding.settings = HeldSettings::Own { settings: settings.clone(), is_exact: false };
+            }
+            _ => {}
+        }
+        if moved != Moved::Nowhere {
+            self.name_anew();
         }
         self.state_is(&found);
     }
@@ -126,16 +190,8 @@ impl<E: Environment> Session<E> {
     /// The connection has the settings of its pool.
     pub fn restored(&mut self) {
         if let Some(Handover { found, .. }) = self.held().handover.take() {
-            self.now_has(None, false);
+            self.held().settings = HeldSettings::AsPool;
             self.state_is(&found);
-        }
-    }
-
-    /// The session has these settings of its own from now on, or none, perhaps in another pool.
-    fn now_has(&mut self, own: Option<Settings>, is_moved: bool) {
-        if is_moved || own != self.own_settings {
-            self.own_settings = own;
-            self.name_anew();
         }
     }
 
@@ -154,10 +210,10 @@ impl<E: Environment> Session<E> {
 
     fn state_is(&mut self, found: &StateLeft) {
         let reads_otherwise = found.effect.settings
-            && !found.settings.as_ref().is_some_and(|set| set.read_as(&self.settings()));
+            && !found.settings.as_ref().is_some_and(|set| set.read_as(&self.env.settings()));
         self.left = found.effect.union(self.hidden_state());
         self.left.unknown |= !self.held().unjudged.is_empty();
-        let names_otherwise = self.own_settings.is_some() || found.effect.settings || found.effect.role;
+        let names_otherwise = found.effect.settings || found.effect.role;
         let holding = self.held();
         (holding.unproven, holding.channels_in_doubt) = (false, false);
         holding.reading = if reads_otherwise { Reading::Otherwise } else { Reading::AsPool };
@@ -182,6 +238,11 @@ impl<E: Environment> Session<E> {
             Step::Move(settings) => Need::Move(settings.clone()),
             Step::Restore => Need::Restore,
         }))
+    }
+
+    /// Whether the session leaves its pool, if it has other settings by now and there cannot be one more pool.
+    pub fn may_go_to_log_in(&self) -> bool {
+        self.env.has_settings() && self.may_move(&self.env.settings(), &Settings::default())
     }
 
     /// Whether the session may move to a pool whose clients have these settings. It may not if a statement that it has

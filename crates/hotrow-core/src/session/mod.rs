@@ -80,7 +80,6 @@ use crate::lane::LaneKind;
 use crate::limits;
 use crate::normalise::Normaliser;
 use crate::replica::Floor;
-use crate::settings::Settings;
 use crate::unit::gather::Gather;
 
 /// Where the session's last sequence values are.
@@ -120,9 +119,6 @@ pub struct Session<E: Environment> {
     places: Places<E::Place>,
     /// The state that is left on the connection that it holds.
     left: Effect,
-    /// Its settings, if they differ from those of its pool and there cannot be one more pool: it gets them on each
-    /// connection that it takes.
-    own_settings: Option<Settings>,
     sequences: Sequences,
     listening: Listening,
     /// The unit that runs on a connection of its own, before all later ones.
@@ -200,7 +196,6 @@ impl<E: Environment> Session<E> {
             begun: None,
             places: Places::default(),
             left: Effect::NONE,
-            own_settings: None,
             sequences: Sequences::Untouched,
             listening: Listening::default(),
             alone: None,
@@ -402,7 +397,7 @@ impl<E: Environment> Session<E> {
 
     /// Whether the session has the state of its pool's clients, as its lanes have it.
     fn is_as_pool(&self) -> bool {
-        !self.left.pins() && self.own_settings.is_none()
+        !self.left.pins()
     }
 
     /// Whether the session may send anything to a lane now.

@@ -132,9 +132,6 @@ impl<E: Environment> Session<E> {
         if is_apart && let Some(found) = there(apart, &|| statement_name(apart).into(), &is_sound) {
             return Some(found);
         }
-        if self.own_settings.is_some() {
-            return None; // under its other numbers it has the meaning that it has in the pool
-        }
         let statement = &named.statement;
         if let Some(found) = there(statement.id, &|| statement.name.clone(), &|parsed| parsed == named.parsed)
         {
@@ -147,8 +144,7 @@ impl<E: Environment> Session<E> {
     /// Whether no other session may use the statement that the server has for this name: the server may read its text, or
     /// its names, otherwise than on the pool's other connections.
     fn is_apart(&self, named: &Named<E::Statement>) -> bool {
-        self.own_settings.is_some()
-            || !named.statement.is_read_alike && (named.only_here || self.may_read_otherwise())
+        !named.statement.is_read_alike && (named.only_here || self.may_read_otherwise())
     }
 
     /// Whether the server may read texts otherwise than on the pool's other connections. A function can have changed the

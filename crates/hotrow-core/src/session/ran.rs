@@ -3,10 +3,10 @@
 /// The statements that have run on a connection since the session got it, or since the server last said which state is left.
 #[derive(Debug, Default)]
 pub(super) enum Ran<S> {
-    /// None.
+    /// None, or such as are known to leave nothing.
     #[default]
     Nothing,
-    /// One text of SETs, whose effect depends on the text alone. The server has not answered this number of them.
+    /// One text of SETs and RESETs, whose effect depends on the text alone. The server has not answered this number of them.
     Sets(S, usize),
     /// The same, and the server has answered with nothing but success.
     SetsOnly(S),
@@ -15,19 +15,23 @@ pub(super) enum Ran<S> {
 }
 
 impl<S> Ran<S> {
-    /// One more text is sent, with this number of such SETs if there is nothing else in it.
-    pub(super) fn add(&mut self, statement: S, sets: usize) {
+    /// One more text is sent, with this number of such SETs and RESETs if there is nothing else in it. `is_clean` is whether it is
+    /// known to leave nothing.
+    pub(super) fn add(&mut self, statement: S, sets: usize, is_clean: bool) {
         *self = match (std::mem::take(self), sets) {
             (Ran::Nothing, 1..) => Ran::Sets(statement, sets),
+            (Ran::Nothing, 0) if is_clean => Ran::Nothing,
             _ => Ran::Other,
         };
     }
 
     /// A command has succeeded.
     pub(super) fn completed(&mut self, tag: &[u8]) {
+        let is_set = matches!(tag, b"SET\0" | b"RESET\0");
         *self = match std::mem::take(self) {
-            Ran::Sets(statement, 1) if tag == b"SET\0" => Ran::SetsOnly(statement),
-            Ran::Sets(statement, sets) if tag == b"SET\0" => Ran::Sets(statement, sets - 1),
+            Ran::Nothing => Ran::Nothing,
+            Ran::Sets(statement, 1) if is_set => Ran::SetsOnly(statement),
+            Ran::Sets(statement, sets) if is_set => Ran::Sets(statement, sets - 1),
             _ => Ran::Other,
         };
     }

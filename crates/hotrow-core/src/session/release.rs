@@ -9,7 +9,6 @@ use super::environment::Stop;
 use super::handover::Handover;
 use super::ran::Ran;
 use super::replies::put_ready;
-use super::statement::number_apart;
 use super::unjudged::Unjudged;
 use super::{
     Connection, Environment, Named, Need, Resolved, Sequences, Session, Statement, StatementOf, ToBePrepared,
@@ -17,6 +16,18 @@ use super::{
 use crate::classify::Effect;
 use crate::limits;
 use crate::settings::{Reading, Settings};
+
+/// The settings of a connection that a session holds.
+#[derive(Debug)]
+pub(super) enum HeldSettings {
+    /// Those of the session's pool, exactly as on the pool's other connections.
+    AsPool,
+    /// These. If they are not exact, the session may also have set others to the values that they have, and they would not
+    /// follow the server's configuration.
+    Own { settings: Settings, is_exact: bool },
+    /// Only the server knows them.
+    Unclear,
+}
 
 /// A connection that the session holds, with the state of its work.
 pub(super) struct Holding<E: Environment> {
@@ -38,6 +49,10 @@ pub(super) struct Holding<E: Environment> {
     /// A statement ran that may have left state: the server is queried before another session gets the
     /// connection.
     pub(super) unproven: bool,
+    /// Its settings, after all units that are answered.
+    pub(super) settings: HeldSettings,
+    /// The settings that it has after the text of SETs under way.
+    pub(super) becomes: Option<Settings>,
     /// Statements ran whose proofs are not known yet.
     pub(super) unjudged: Unjudged<StatementOf<E>>,
     /// A statement ran that may have changed the channels to which the session listens.
@@ -126,11 +141,13 @@ impl<E: Environment> Session<E> {
             must_close: false,
             is_closing: false,
             unproven: false,
+            settings: HeldSettings::AsPool,
+            becomes: None,
             unjudged: Unjudged::default(),
             channels_in_doubt: false,
             prepared_anew: BTreeSet::new(),
             reading: Reading::AsPool,
-            naming: if self.own_settings.is_some() { Reading::Otherwise } else { Reading::AsPool },
+            naming: Reading::AsPool,
             read_again: BTreeSet::new(),
             ran: Ran::Nothing,
             learns: None,
@@ -210,6 +227,21 @@ impl<E: Environment> Session<E> {
         let listens = left.listen || !self.shared_channels().is_empty();
         let holding = self.held();
         let is_busy = !is_settled || holding.status != Status::Idle;
+        let becomes = holding.becomes.take_if(|_| !is_busy);
+        if !is_busy && matches!(holding.ran, Ran::SetsOnly(_)) {
+            self.learn_resets();
+        }
+        if let Some(settings) = becomes {
+            self.unit_ended = true;
+            self.sets_are_over(settings);
+            self.hand_over()?;
+            return self.finish_unit();
+        }
+        if !is_busy && self.may_find_room() {
+            self.unit_ended = true;
+            self.hand_over()?;
+        }
+        let holding = self.held();
         // Only the server knows which of the state that it shows is still there. PREPARE counts until DEALLOCATE ALL: without
         // the connection, the session would get back statements that a function has deallocated there.
         let stays = Effect { prepared: left.prepared, ..left.hidden() };
@@ -234,23 +266,7 @@ impl<E: Environment> Session<E> {
         Err(Stop::Need(Need::Release {
             connection: holding.held,
             reusable: !holding.must_close && !holding.is_closing,
-            restores: self.own_settings.is_some(),
         }))
-    }
-
-    /// The settings that the session gets on each connection that it takes, if there is no pool with them.
-    pub fn own_settings(&self) -> Option<&Settings> {
-        self.own_settings.as_ref()
-    }
-
-    /// The settings under which the session's statements are prepared.
-    pub(super) fn settings(&self) -> Settings {
-        self.own_settings.clone().unwrap_or_else(|| self.env.settings())
-    }
-
-    /// Whether the session begins with settings on a connection that the server does not have at the log-in.
-    pub(super) fn has_settings(&self) -> bool {
-        self.own_settings.is_some() || self.env.has_settings()
     }
 
     /// The client's name at log-in, which the server is told again.
@@ -283,9 +299,9 @@ impl<E: Environment> Session<E> {
     }
 
     /// One more statement is sent on the connection.
-    pub(super) fn add_run(&mut self, statement: &StatementOf<E>) {
+    pub(super) fn add_run(&mut self, statement: &StatementOf<E>, is_clean: bool) {
         self.learn_from(statement);
-        self.held().ran.add(statement.clone(), statement.sets().len());
+        self.held().ran.add(statement.clone(), statement.sets().len(), is_clean);
     }
 
     /// How the server reads texts on the connection that the session holds, as far as the texts of statements show.
@@ -304,7 +320,7 @@ impl<E: Environment> Session<E> {
     }
 
     fn may_change_reading(&self, statement: &StatementOf<E>) -> bool {
-        statement.rereads || statement.clears().settings && self.has_settings()
+        statement.rereads || statement.clears().settings && self.env.has_settings()
     }
 
     /// A statement that changes how texts are read comes next. The statements whose texts may mean something else afterwards
@@ -334,7 +350,7 @@ impl<E: Environment> Session<E> {
 
     fn to_be_prepared(&self, named: &Named<E::Statement>) -> ToBePrepared<StatementOf<E>> {
         let statement = self.with_known_types(named);
-        let number = if self.own_settings.is_some() { number_apart(named.parsed) } else { statement.id };
+        let number = statement.id;
         ToBePrepared { name: Self::own_name(&statement, number), statement, number }
     }
 
@@ -347,9 +363,9 @@ impl<E: Environment> Session<E> {
     }
 
     /// The session has other settings than before, as the other connections that it takes will have them. It has moved to
-    /// another pool of the same user and database, whose clients have these settings, and so has its connection. Or it has
-    /// settings of its own now, or has them no longer. Names of statements keep their meaning. The statements are prepared
-    /// again when they are next used, because a setting can change the meaning of names.
+    /// another pool of the same user and database, whose clients have these settings, and so has its connection. Names of
+    /// statements keep their meaning. The statements are prepared again when they are next used, because a setting can change
+    /// the meaning of names.
     pub(super) fn name_anew(&mut self) {
         (self.last_simple, self.last_parsed) = (None, None);
         self.leave_replica();
@@ -393,7 +409,7 @@ impl<E: Environment> Session<E> {
             // Without the other state, the session may be able to move to the pool with its settings.
             let may_move = self.left.settings && self.left != before;
             self.held().unproven |= may_move;
-            if clears.settings && !self.has_settings() {
+            if clears.settings && !self.env.has_settings() {
                 self.held().reading = Reading::AsPool;
             }
             if clears.touches_sequence {

@@ -258,6 +258,7 @@ impl<E: Environment> Session<E> {
         let ends_alone = !report.is_error() && self.alone.is_some();
         let holding = self.held();
         holding.failed = true;
+        holding.ran = Ran::Other; // also what has succeeded before in the unit is undone
         holding.must_close |= report.code == b"26000" && is_known;
         holding.is_closing |= !report.is_error();
         if ends_alone {

@@ -1,9 +1,14 @@
-//! SETs that the gateway answers. The server runs a text of SETs once for a pool. From then on it is known which settings it
-//! leads to, and the session keeps them or moves to the pool whose clients have them.
+//! SETs and RESETs whose outcome is known. The server runs a text of them once for a pool. From then on it is known which
+//! settings it leads to: the gateway answers it, and the session keeps its settings or moves to the pool whose clients have
+//! them. If that pool is not open, the server runs the text again, but is not asked for the outcome.
+
+use hotrow_wire::backend::Status;
 
 use super::ran::Ran;
-use super::{Environment, OutcomeOfSets, Parameters, Session, Statement};
-use crate::settings::{self, Settings};
+use super::release::HeldSettings;
+use super::{Environment, OutcomeOfSets, Parameters, Session, Statement, StatementInfo};
+use crate::classify::Effect;
+use crate::settings::{self, PlainSet, Settings};
 
 impl<E: Environment> Session<E> {
     /// The session had the settings of its pool and nothing has run on its connection but a text of SETs: this has led to
@@ -11,18 +16,53 @@ impl<E: Environment> Session<E> {
     pub(super) fn learn_sets(&self, before: &Settings, after: &Settings, speaks_utf8: bool) {
         let ran = self.holding.as_ref().map(|holding| &holding.ran);
         let Some(Ran::SetsOnly(statement)) = ran.filter(|_| self.has_settings_of_pool()) else { return };
-        let is_encoding = |name: &&String| *name == settings::CLIENT_ENCODING;
-        let others: Vec<_> = statement.sets().iter().filter(|name| !is_encoding(name)).cloned().collect();
         // A server refuses a conversion that is missing. UTF-8 in a session that has it needs none.
-        let needs_utf8 = others.len() < statement.sets().len();
-        let is_encoded = !needs_utf8 || speaks_utf8 && self.env.speaks_utf8();
+        let is_encoded = !sets_encoding(statement) || speaks_utf8 && self.env.speaks_utf8();
+        let others = statement.sets().iter().filter(|set| !is_encoding(set));
         // One text stands for all that have other literals.
-        if is_encoded && statement.types.is_empty() && after.differ_only_in(&others, before) {
-            statement.learn_sets(match after == before {
-                true => OutcomeOfSets::Keeps,
-                false => OutcomeOfSets::LeadsTo(after.clone()),
-            });
+        if is_encoded && statement.types.is_empty() && after.follow(others, before) {
+            statement.learn_sets(OutcomeOfSets::new(before, after));
         }
+    }
+
+    /// A text of RESETs alone has succeeded on the session's connection, whatever settings that has: it leads from the settings of
+    /// the pool to those without the ones that it resets.
+    pub(super) fn learn_resets(&self) {
+        let Some(Ran::SetsOnly(statement)) = self.holding.as_ref().map(|holding| &holding.ran) else {
+            return;
+        };
+        if statement.sets().iter().all(|set| set.resets) && statement.outcome_of_sets().is_none() {
+            let of_pool = self.env.settings();
+            let after = of_pool.led_by(statement.sets(), &Settings::default());
+            statement.learn_sets(OutcomeOfSets::new(&of_pool, &after));
+        }
+    }
+
+    /// The settings that the session's connection has after a statement, if it is a text of SETs whose outcome is known and that
+    /// is all that the session has left there.
+    pub(super) fn outcome_here(&self, statement: &E::Statement) -> Option<Settings> {
+        let holding = self.holding.as_ref()?;
+        let outcome = statement.outcome_of_sets()?;
+        let others = self.left.without(Effect { settings: true, ..Effect::NONE });
+        let is_alone =
+            matches!(holding.ran, Ran::Nothing) && holding.status == Status::Idle && !others.pins();
+        if !is_alone || !self.shared_channels().is_empty() {
+            return None;
+        }
+        let of_pool = self.env.settings();
+        let before = match &holding.settings {
+            HeldSettings::AsPool => &of_pool,
+            HeldSettings::Own { settings, .. } => settings,
+            HeldSettings::Unclear => return None,
+        };
+        if sets_encoding(statement) || before.contains(settings::CLIENT_ENCODING) {
+            return None;
+        }
+        let outcome = match outcome {
+            OutcomeOfSets::Keeps => &of_pool,
+            OutcomeOfSets::LeadsTo(settings) => settings,
+        };
+        Some(before.led_by(statement.sets(), outcome))
     }
 
     /// Whether a statement sets settings to the values in force. Within a transaction, an earlier `SET LOCAL` may hide a
@@ -48,12 +88,25 @@ impl<E: Environment> Session<E> {
     }
 
     fn has_settings_of_pool(&self) -> bool {
-        !self.left.settings && self.own_settings.is_none()
+        !self.left.settings
     }
 
     /// Whether a text of SETs has the outcome in this session that it has in its pool.
     fn has_its_outcome(&self, statement: &E::Statement) -> bool {
-        let needs_utf8 = || statement.sets().iter().any(|name| name == settings::CLIENT_ENCODING);
-        self.has_settings_of_pool() && (self.env.speaks_utf8() || !needs_utf8())
+        self.has_settings_of_pool() && (self.env.speaks_utf8() || !sets_encoding(statement))
     }
+}
+
+impl OutcomeOfSets {
+    fn new(before: &Settings, after: &Settings) -> Self {
+        if before == after { OutcomeOfSets::Keeps } else { OutcomeOfSets::LeadsTo(after.clone()) }
+    }
+}
+
+fn is_encoding(set: &PlainSet) -> bool {
+    set.name == settings::CLIENT_ENCODING
+}
+
+fn sets_encoding<S>(statement: &StatementInfo<S>) -> bool {
+    statement.sets().iter().any(is_encoding)
 }

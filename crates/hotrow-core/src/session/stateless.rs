@@ -57,7 +57,7 @@ impl<E: Environment> Session<E> {
         let has_name = self.application_name != self.first_name;
         self.holding.is_some()
             || self.begun.is_some()
-            || clears.settings && self.has_settings()
+            || clears.settings && self.env.has_settings()
             || clears.name && has_name
             || clears.listen && !self.shared_channels().is_empty()
     }

@@ -11,7 +11,7 @@ use crate::classify::{
     self, Analysis, Effect, Packing, Pass, Reach, Reason, Step, SwitchChange, Transaction,
 };
 use crate::expect::StatementName;
-use crate::settings::{self, Settings};
+use crate::settings::{self, PlainSet, Settings};
 use crate::unit::Prepared;
 
 /// The prefix of the gateway's names of statements, before their number.
@@ -76,7 +76,7 @@ pub struct StatementInfo<S> {
     pub pieces: Pieces<S>,
 }
 
-/// What a text of SETs does to the settings of each session of a pool.
+/// What a text of SETs and RESETs does to the settings of each session of a pool.
 #[derive(Debug)]
 pub enum OutcomeOfSets {
     /// They have these values already.
@@ -324,8 +324,8 @@ impl<S> StatementInfo<S> {
         matches!(&self.analysis, Analysis::Candidate(candidate) if candidate.call.is_some())
     }
 
-    /// The settings to which it gives values that depend on its text alone, if it does nothing else.
-    pub(super) fn sets(&self) -> &[String] {
+    /// Its SETs and RESETs, if it does nothing else and their effect depends on its text alone.
+    pub(super) fn sets(&self) -> &[PlainSet] {
         match &self.analysis {
             Analysis::Pass(pass) => &pass.sets,
             _ => &[],

@@ -65,9 +65,7 @@ impl<E: Environment> Session<E> {
         param: impl Fn(u16) -> Option<ParamValue<'p>>,
     ) -> Result<(), Stop<E>> {
         let is_first = self.begun_status() == Status::Transaction && self.places.beginning.is_none();
-        // The verdict is about the names' meaning under the settings of the pool.
-        let has_turns = self.switches.pack() && self.own_settings.is_none();
-        if !is_first || !has_turns || self.provided.no_connection.is_some() {
+        if !is_first || !self.switches.pack() || self.provided.no_connection.is_some() {
             return Ok(());
         }
         match row_of(&self.verdict(statement)?, param) {

@@ -215,8 +215,6 @@ pub struct Metrics {
     pub waiting_calls: Gauge,
     /// Clients that have listened without a connection of their own.
     pub listening_clients: Gauge,
-    /// Clients with settings for which there is no pool.
-    pub own_settings: Gauge,
     /// Connections that listen for clients.
     pub listening_connections: Gauge,
     /// Units that wait in the queues of lanes.
@@ -284,7 +282,6 @@ impl Metrics {
             row_waits: Gauge::new(),
             waiting_calls: Gauge::new(),
             listening_clients: Gauge::new(),
-            own_settings: Gauge::new(),
             listening_connections: Gauge::new(),
             queued: Gauge::new(),
             parked: Gauge::new(),

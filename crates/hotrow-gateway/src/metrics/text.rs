@@ -122,11 +122,6 @@ impl Metrics {
                 &self.listening_clients,
             ),
             (
-                "clients_past_pools",
-                "Clients that are passed through because there are more combinations of settings than pools.",
-                &self.own_settings,
-            ),
-            (
                 "listening_connections",
                 "Shared connections that listen for clients.",
                 &self.listening_connections,

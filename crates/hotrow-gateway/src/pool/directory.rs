@@ -142,18 +142,19 @@ impl Directory {
         let (route, held) = (identity.route(), self.held_of(identity.route()));
         let database = self.databases.of(route, identity.database());
         let opening = Pool::open(config, held, database, identity.clone(), credential.clone());
-        let used = self.use_or_open(&identity, opening).await?;
+        let used = self.use_or_open(&identity, 0, opening).await?;
         used.pool().context.login.renew(credential);
         used.pool().log_in().await.map_err(NoPool::Error)?;
         Ok(used)
     }
 
-    /// The pool of a session of this pool that has changed its settings to these, on this connection. Nothing waits for
-    /// another connection.
+    /// The pool of a session of this pool that has changed its settings to these, on this connection, after this number of other
+    /// changes. Nothing waits for another connection.
     pub async fn pool_with(
         &self,
         pool: &Pool,
         settings: Settings,
+        moves: usize,
         held: &mut HeldConnection,
     ) -> Result<PoolUse, NoPool> {
         let identity = pool.identity.with_settings(settings);
@@ -164,7 +165,7 @@ impl Directory {
             let held = self.held_of(identity.route());
             Ok(Pool::start(config, held, database, identity.clone(), login, server))
         };
-        let used = self.use_or_open(&identity, opening).await?;
+        let used = self.use_or_open(&identity, moves, opening).await?;
         used.pool().context.login.renew_from(&pool.context.login);
         used.pool().log_in_soon();
         Ok(used)
@@ -188,10 +189,11 @@ impl Directory {
     async fn use_or_open(
         &self,
         identity: &Identity,
+        moves: usize,
         opening: impl Future<Output = Result<Arc<Pool>, held::Error>>,
     ) -> Result<PoolUse, NoPool> {
         // It keeps the pool open until this function returns.
-        let cell = self.pools.get(identity).map_err(NoPool::Full)?;
+        let cell = self.pools.get(identity, moves).map_err(NoPool::Full)?;
         match cell.get_or_try_init(|| opening).await {
             Ok(pool) => {
                 // A task that paused or resumed the database meanwhile may not have seen this pool yet.

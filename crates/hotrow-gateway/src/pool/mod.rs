@@ -43,7 +43,7 @@ use identity::Identity;
 use judge::Judge;
 use lanes::Lanes;
 use nodes::Nodes;
-use pools::UseCount;
+use pools::Usage;
 use replicas::PoolReplicas;
 use waiting::WaitingCalls;
 
@@ -76,7 +76,7 @@ pub struct Pool {
     asks_early: Arc<Semaphore>,
     clients: AtomicUsize,
     /// The number of its users.
-    pub uses: UseCount,
+    pub usage: Usage,
     /// The tasks that run as long as it is open.
     tasks: OnceLock<Vec<AbortHandle>>,
 }
@@ -146,7 +146,7 @@ impl Pool {
             judge: Judge::default(),
             asks_early: Arc::new(Semaphore::new(1)),
             clients: AtomicUsize::new(0),
-            uses: UseCount::default(),
+            usage: Usage::default(),
             tasks: OnceLock::new(),
         });
         let tasks = vec![

@@ -31,24 +31,42 @@ pub enum Full {
     Role,
 }
 
-/// Number of users of a pool, and since when it has had none.
+/// How a pool is used.
 #[derive(Debug)]
-pub struct UseCount(Lock<(usize, Instant)>);
+pub struct Usage(Lock<Used>);
+
+#[derive(Debug)]
+struct Used {
+    /// Number of users.
+    count: usize,
+    /// Since when it has had none.
+    unused_since: Instant,
+    /// A session has run a statement in it before it left for other settings. Drivers set several settings one by one, and come
+    /// through a pool for each combination on their way.
+    has_served: bool,
+}
 
 /// A use of a pool, which is not closed before this is dropped.
 #[derive(Debug)]
 pub struct PoolUse(Arc<Pool>);
 
-impl Default for UseCount {
+impl Default for Usage {
     fn default() -> Self {
-        UseCount(Lock::new((0, Instant::now())))
+        Usage(Lock::new(Used { count: 0, unused_since: Instant::now(), has_served: false }))
+    }
+}
+
+impl Usage {
+    /// A session has run a statement in the pool.
+    pub fn has_served(&self) {
+        self.0.lock().has_served = true;
     }
 }
 
 impl PoolUse {
     /// Adds a use of this pool.
     pub fn of(pool: &Arc<Pool>) -> Self {
-        pool.uses.0.lock().0 += 1;
+        pool.usage.0.lock().count += 1;
         PoolUse(pool.clone())
     }
 
@@ -60,8 +78,9 @@ impl PoolUse {
 
 impl Drop for PoolUse {
     fn drop(&mut self) {
-        let mut uses = self.0.uses.0.lock();
-        *uses = (uses.0 - 1, Instant::now());
+        let mut used = self.0.usage.0.lock();
+        used.count -= 1;
+        used.unused_since = Instant::now();
     }
 }
 
@@ -77,8 +96,8 @@ impl Pools {
         cells.get(identity)?.get().map(PoolUse::of) // it is not closed meanwhile
     }
 
-    /// The pool of these clients. The caller opens it if it is not open.
-    pub fn get(&self, identity: &Identity) -> Result<Cell, Full> {
+    /// The pool of these clients. The caller opens it if it is not open. `moves` is how often the session has changed its pool.
+    pub fn get(&self, identity: &Identity, moves: usize) -> Result<Cell, Full> {
         let mut cells = self.cells.lock();
         if let Some(cell) = cells.get(identity) {
             return Ok(cell.clone());
@@ -91,13 +110,15 @@ impl Pools {
             let is_one = |other: &Identity| is_of_role(other) && !other.settings().is_empty();
             if cells.keys().filter(|other| is_one(other)).count() >= limits::POOLS_WITH_SETTINGS_PER_ROLE_MAX
             {
-                evict(&mut cells, is_one).then_some(()).ok_or(Full::Role)?;
+                // A session that has just logged in is likely to stay with its settings.
+                let is_free = |used: &Used| moves <= limits::MOVES_AT_LOG_IN_MAX || used.is_done_with();
+                evict(&mut cells, is_one, is_free).then_some(()).ok_or(Full::Role)?;
             }
         }
         if cells.keys().filter(|other| is_of_role(other)).count() >= limits::POOLS_PER_ROLE_MAX {
-            evict(&mut cells, is_of_role).then_some(()).ok_or(Full::Role)?;
+            evict(&mut cells, is_of_role, |_| true).then_some(()).ok_or(Full::Role)?;
         } else if cells.keys().filter(|other| is_there(other)).count() >= limits::POOLS_MAX {
-            evict(&mut cells, is_there).then_some(()).ok_or(Full::All)?;
+            evict(&mut cells, is_there, |_| true).then_some(()).ok_or(Full::All)?;
         }
         Ok(cells.entry(identity.clone()).or_default().clone())
     }
@@ -122,24 +143,37 @@ impl Pools {
 
     fn close_where(&self, wanted: impl Fn(&Identity, Instant) -> bool) {
         let mut cells = self.cells.lock();
-        let closes =
-            |(identity, cell): &(&Identity, &Cell)| unused(cell).is_some_and(|since| wanted(identity, since));
+        let closes = |(identity, cell): &(&Identity, &Cell)| {
+            unused(cell, |_| true).is_some_and(|since| wanted(identity, since))
+        };
         let closing: Vec<_> = cells.iter().filter(closes).map(|(identity, _)| identity.clone()).collect();
         closing.iter().for_each(|identity| close(&mut cells, identity));
     }
 }
 
-/// Since when an open pool has been unused. None if it is in use or about to be used.
-fn unused(cell: &Cell) -> Option<Instant> {
-    let (count, since) = *cell.get()?.uses.0.lock();
-    (count == 0 && Arc::strong_count(cell) == 1).then_some(since)
+/// Since when an open pool has been unused. None if it is in use or about to be used, or does not match.
+fn unused(cell: &Cell, wanted: impl Fn(&Used) -> bool) -> Option<Instant> {
+    let used = cell.get()?.usage.0.lock();
+    (used.count == 0 && wanted(&used) && Arc::strong_count(cell) == 1).then_some(used.unused_since)
+}
+
+impl Used {
+    /// Whether no session is likely to come back to the unused pool soon. Sessions that set their settings for each request use
+    /// the same pools in turns.
+    fn is_done_with(&self) -> bool {
+        !self.has_served || self.unused_since.elapsed() >= Duration::from_millis(limits::POOL_TURN_MS)
+    }
 }
 
 /// Closes the pool that has been unused for longest among those that match. False if there is none.
 #[expect(clippy::mutable_key_type, reason = "a route is compared by its number, which never changes")]
-fn evict(cells: &mut HashMap<Identity, Cell>, wanted: impl Fn(&Identity) -> bool) -> bool {
+fn evict(
+    cells: &mut HashMap<Identity, Cell>,
+    wanted: impl Fn(&Identity) -> bool,
+    is_free: impl Fn(&Used) -> bool,
+) -> bool {
     let candidates = cells.iter().filter(|(identity, _)| wanted(identity));
-    let unused = candidates.filter_map(|(identity, cell)| Some((unused(cell)?, identity)));
+    let unused = candidates.filter_map(|(identity, cell)| Some((unused(cell, &is_free)?, identity)));
     let Some(identity) = unused.min_by_key(|(since, _)| *since).map(|(_, identity)| identity.clone()) else {
         return false;
     };

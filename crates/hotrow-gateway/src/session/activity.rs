@@ -1,7 +1,7 @@
 //! The present activity and the counts of a session for the console. Only the session writes them, without a lock.
 
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hotrow_core::classify::Effect;
@@ -31,8 +31,6 @@ pub struct SessionActivity {
     passed_since: AtomicU64,
     /// Number of channels to which it listens without a connection of its own.
     channels: AtomicUsize,
-    /// It has settings for which there is no pool.
-    own_settings: AtomicBool,
     name: Lock<String>,
 }
 
@@ -131,16 +129,7 @@ impl SessionActivity {
 
     /// What the session does while it holds no connection and waits for its client, in words.
     pub fn describe_idle(&self) -> &'static str {
-        let idle = match self.own_settings.load(Relaxed) {
-            true => "idle, passed through: more combinations of settings than pools",
-            false => "idle",
-        };
-        describe_transaction(self.begun.load(Relaxed)).unwrap_or(idle)
-    }
-
-    /// Notes whether the session has settings for which there is no pool.
-    pub fn set_own_settings(&self, has_own: bool) {
-        self.own_settings.store(has_own, Relaxed);
+        describe_transaction(self.begun.load(Relaxed)).unwrap_or("idle")
     }
 
     /// Notes to how many channels the session listens without a connection of its own.

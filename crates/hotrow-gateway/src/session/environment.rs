@@ -1,7 +1,7 @@
 //! The gateway as one session sees it: its pool, its mailbox, and what the console shows of it.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use hotrow_core::admission::ToldSettings;
@@ -9,6 +9,7 @@ use hotrow_core::affinity::LaneId;
 use hotrow_core::classify::{Alters, Packing};
 use hotrow_core::expect::PreparedStatements;
 use hotrow_core::key::{Key, KeyName};
+use hotrow_core::limits;
 use hotrow_core::normalise::Shape;
 use hotrow_core::replica::{Floor, ReadSource};
 use hotrow_core::session::{self, Answers, Proof, Verdict};
@@ -39,6 +40,8 @@ pub struct Environment {
     pub control: Arc<Control>,
     /// When the last bytes of the client arrived.
     pub since: Instant,
+    /// When the session last looked for room for a pool with its settings.
+    pub looked_for_room: Instant,
     /// Its share of the connection that listens for the clients of its role.
     pub subscription: Option<Arc<Subscription>>,
     /// The server's settings that the client was told.
@@ -128,6 +131,15 @@ impl session::Environment for Environment {
 
     fn settings(&self) -> Settings {
         self.pool.identity.settings().clone()
+    }
+
+    fn may_find_room(&mut self) -> bool {
+        let again =
+            self.since.duration_since(self.looked_for_room) >= Duration::from_millis(limits::POOL_ROOM_MS);
+        if again {
+            self.looked_for_room = self.since;
+        }
+        again
     }
 
     fn speaks_utf8(&self) -> bool {

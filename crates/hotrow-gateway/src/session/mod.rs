@@ -26,7 +26,6 @@ use hotrow_wire::backend::{self, Problem};
 
 use crate::lane::{Backlog, Mailbox, ToLane};
 use crate::lock::Lock;
-use crate::metrics::GaugeGuard;
 use crate::net::ReadHalf;
 use crate::net::budget::Reservation;
 use crate::pool::directory::Directory;
@@ -51,9 +50,11 @@ pub struct SessionTask {
     read: ReadHalf,
     input: BytesMut,
     budget: Reservation,
-    /// Counts the session as one whose settings have no pool.
-    own_settings: Option<GaugeGuard>,
     stop: Arc<Stop>,
+    /// Number of its units when it entered the pool.
+    units_before: u64,
+    /// Number of times that it has changed its pool.
+    moves: usize,
     /// The client has gone, and what it waited for was cancelled.
     is_gone: bool,
 }
@@ -96,6 +97,7 @@ impl SessionTask {
             mailbox: mailbox.clone(),
             control: control.clone(),
             since: Instant::now(),
+            looked_for_room: Instant::now(),
             subscription: None,
             told: start.told,
             undecided: Lock::default(),
@@ -109,8 +111,9 @@ impl SessionTask {
             read: start.read,
             input: start.input,
             budget: Reservation::default(),
-            own_settings: None,
             stop: start.stop,
+            units_before: 0,
+            moves: 0,
             is_gone: false,
         }
     }
@@ -152,6 +155,15 @@ impl SessionTask {
         if self.session.leaves_lanes() {
             let session = self.mailbox.session;
             self.pool.send_all(|| ToLane::Gone(session));
+        }
+    }
+
+    /// The session leaves its pool, where this number of units has done nothing but that.
+    fn leaves_pool(&mut self, units: u64) {
+        let (packed, passed) = self.control.activity.counts();
+        let before = std::mem::replace(&mut self.units_before, packed + passed);
+        if packed + passed > before + units {
+            self.pool.usage.has_served();
         }
     }
 
@@ -270,22 +282,11 @@ impl SessionTask {
             return;
         }
         if let Some(newer) = self.pool.newer_settings(&self.session.env.told) {
-            let is_own = self.own_names();
-            let changed = self.session.env.told.compare(self.pool.id, newer, is_own);
+            let changed = self.session.env.told.compare(self.pool.id, newer);
             self.put_settings(&changed);
-        } else {
-            let own = self.session.own_settings();
-            let is_own = |name: &str| own.is_some_and(|own| own.contains(name));
-            if self.session.env.told.has_news(is_own) {
-                self.pool.context.doubt_settings();
-            }
+        } else if self.session.env.told.has_news() {
+            self.pool.context.doubt_settings();
         }
-    }
-
-    /// Says whether a setting is one of the session's own.
-    fn own_names(&self) -> impl Fn(&str) -> bool + use<> {
-        let own = self.session.own_settings().cloned();
-        move |name| own.as_ref().is_some_and(|own| own.contains(name))
     }
 
     fn put_settings(&self, changed: &[(String, String)]) {
@@ -342,6 +343,7 @@ impl SessionTask {
 
 impl Drop for SessionTask {
     fn drop(&mut self) {
+        self.leaves_pool(0);
         self.mailbox.close();
         self.control.ended();
     }

@@ -60,12 +60,10 @@ impl SessionTask {
                     self.relay_received()?;
                 }
             }
-            Need::Release { connection, reusable, restores } => {
+            Need::Release { connection, reusable } => {
                 self.control.activity.holds_none();
                 self.control.leave().await;
-                if reusable && restores {
-                    Box::pin(self.restore_and_give_back(connection)).await;
-                } else if reusable {
+                if reusable {
                     self.pool.give_back(connection);
                 }
             }
@@ -231,17 +229,6 @@ impl SessionTask {
         Ok(prepared)
     }
 
-    /// Gives back a connection that has the session's own settings. If it cannot get those of its pool, it is closed.
-    async fn restore_and_give_back(&mut self, mut held: HeldConnection) {
-        let _ = self.try_write(); // the client gets its answer now; reading it shows an error
-        match held.set_settings(self.pool.identity.settings()).await {
-            Ok(()) => self.pool.give_back(held),
-            Err(error) => {
-                tracing::debug!(%error, "a connection is closed because it keeps a session's settings")
-            }
-        }
-    }
-
     /// Runs a query of the gateway on the session's connection. A cancel request of the client is not for this query: it waits.
     async fn without_cancels<R>(&mut self, query: impl AsyncFnOnce(&mut Self) -> R) -> R {
         self.control.quiet().await;
@@ -256,12 +243,6 @@ impl SessionTask {
 
     /// A connection is there, unless a cancel request has come meanwhile.
     async fn acquired(&mut self, mut held: HeldConnection) {
-        if let Some(settings) = self.session.own_settings().cloned()
-            && let Err(error) = Box::pin(held.set_settings(&settings)).await
-        {
-            let problem = no_connection(&error.into(), false);
-            return self.refuse_connection(problem).await;
-        }
         if !self.session.shared_channels().is_empty()
             && let Err(error) = Box::pin(self.listen_on(&mut held)).await
         {
@@ -269,15 +250,11 @@ impl SessionTask {
             return self.refuse_connection(problem).await;
         }
         if self.control.works(backend_key(&held)) {
-            let is_own = self.own_names();
-            let changed = self.session.env.told.takes(&held.upstream.parameters, is_own);
+            let changed = self.session.env.told.takes(&held.upstream.parameters, |_| false);
             self.put_settings(&changed);
             return self.session.connected(held);
         }
-        match self.session.own_settings() {
-            Some(_) => Box::pin(self.restore_and_give_back(held)).await,
-            None => self.pool.give_back(held),
-        }
+        self.pool.give_back(held);
         self.cancelled().await;
     }
 

@@ -5,7 +5,6 @@ use hotrow_core::session::{Moved, StateLeft, WaitsFor};
 use hotrow_core::settings::{self, Settings};
 
 use super::{Need, SessionTask};
-use crate::metrics::METRICS;
 use crate::pool::Member;
 use crate::pool::directory::NoPool;
 use crate::pool::pools::PoolUse;
@@ -22,26 +21,15 @@ impl SessionTask {
             Need::Move(settings) => {
                 let moved = self.move_to_pool_with(settings).await?;
                 self.session.moved(moved);
-                self.count_own_settings();
             }
             Need::Restore => {
                 let Some(held) = self.session.connection() else { return Ok(()) };
                 held.set_settings(self.pool.identity.settings()).await?;
                 self.session.restored();
-                self.count_own_settings();
             }
             _ => self.query_state_left().await?,
         }
         Ok(())
-    }
-
-    /// Shows whether the session has settings for which there is no pool.
-    fn count_own_settings(&mut self) {
-        let has_own = self.session.own_settings().is_some();
-        self.control.activity.set_own_settings(has_own);
-        if has_own != self.own_settings.is_some() {
-            self.own_settings = has_own.then(|| METRICS.own_settings.enter());
-        }
     }
 
     async fn query_state_left(&mut self) -> Result<(), held::Error> {
@@ -63,30 +51,34 @@ impl SessionTask {
     }
 
     /// Moves the session to the pool with these settings, which its connection has. If there cannot be one more pool, it goes
-    /// back to the pool of its log-in: nobody could use the one that it is in, if no other client has those settings.
+    /// back to the pool of its log-in: nobody could use the one that it is in, if no other client has those settings. This may
+    /// make the room that was missing.
     async fn move_to_pool_with(&mut self, settings: Settings) -> Result<Moved, held::Error> {
-        let can_be_set_again = settings.can_be_set_again();
-        let directory = self.session.env.directory.clone();
-        let Some(held) = self.session.connection() else { return Ok(Moved::There) };
-        match directory.pool_with(&self.pool, settings, held).await {
-            Ok(used) => {
-                // Nothing else of the session may stay on the connection.
-                held.set_settings(used.pool().identity.settings()).await?;
-                self.enter(used);
-                Ok(Moved::There)
-            }
-            Err(NoPool::Full(_)) if can_be_set_again && !self.pool.identity.settings().is_empty() => {
-                Ok(match directory.open_pool_with(&self.pool, Settings::default()) {
-                    Some(used) => {
-                        self.enter(used);
-                        Moved::ToLogIn
-                    }
-                    None => Moved::Nowhere,
-                })
-            }
-            Err(NoPool::Full(_)) => Ok(Moved::Nowhere),
-            Err(NoPool::Error(error)) => Err(error),
+        if self.move_if_there_is_room(&settings).await? {
+            return Ok(Moved::There);
         }
+        let directory = self.session.env.directory.clone();
+        let log_in = || directory.open_pool_with(&self.pool, Settings::default());
+        let Some(used) = self.session.may_go_to_log_in().then(log_in).flatten() else {
+            return Ok(Moved::Nowhere);
+        };
+        self.enter(used);
+        Ok(if self.move_if_there_is_room(&settings).await? { Moved::There } else { Moved::ToLogIn })
+    }
+
+    async fn move_if_there_is_room(&mut self, settings: &Settings) -> Result<bool, held::Error> {
+        let directory = self.session.env.directory.clone();
+        let moves = self.moves;
+        let Some(held) = self.session.connection() else { return Ok(true) };
+        let used = match directory.pool_with(&self.pool, settings.clone(), moves, held).await {
+            Ok(used) => used,
+            Err(NoPool::Full(_)) => return Ok(false),
+            Err(NoPool::Error(error)) => return Err(error),
+        };
+        // Nothing else of the session may stay on the connection.
+        held.set_settings(used.pool().identity.settings()).await?;
+        self.enter(used);
+        Ok(true)
     }
 
     /// Moves the session, which holds no connection, to the pool with these settings if it is open.
@@ -98,7 +90,7 @@ impl SessionTask {
         tokio::task::yield_now().await; // a client may send thousands of such SETs at once
         let parameters = found.map(|used| {
             self.enter(used);
-            self.session.env.told.compare(self.pool.id, self.pool.server_settings(), |_| false)
+            self.session.env.told.compare(self.pool.id, self.pool.server_settings())
         });
         self.session.entered(parameters);
     }
@@ -106,9 +98,13 @@ impl SessionTask {
     /// The session is a client of this pool from now on, and its connection one of the pool's.
     fn enter(&mut self, used: PoolUse) {
         let pool = used.pool().clone();
-        if let Some(held) = self.session.connection() {
+        let held = self.session.connection();
+        let units = u64::from(held.is_some()); // the SETs ran there
+        if let Some(held) = held {
             held.moved(pool.id, &pool.context.login);
         }
+        self.leaves_pool(units);
+        self.moves += 1;
         self.leave_lanes();
         self.control.moved(pool.clone());
         self.session.env.pool = pool.clone();

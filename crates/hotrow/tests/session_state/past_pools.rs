@@ -1,5 +1,5 @@
-//! More combinations of settings than there are pools: the sessions past the bound hold no connection while they are idle,
-//! and get their own settings on each connection that they take.
+//! More combinations of settings than there are pools: the sessions past the bound keep their connections until they reset
+//! their settings, and the pools stay with those that use them in turns.
 
 use futures_util::future::join_all;
 use hotrow_testkit::{Gateway, connect, new_database, rows, until, value};
@@ -8,9 +8,7 @@ use tokio_postgres::{Client, Config, Statement};
 /// Clients, of which each has other settings. A role may have 25 pools with settings.
 const CLIENTS: usize = 40;
 const PAST: u64 = 15;
-const CONNECTIONS: &str = "8";
 const ROUNDS: usize = 2;
-const REASON: &str = "idle, passed through: more combinations of settings than pools";
 
 /// A client with its own settings, and statements that it has prepared under them.
 struct Customer {
@@ -28,7 +26,7 @@ const STYLES: [(&str, &str); 4] = [
     ("Postgres, DMY", "01-02-2020"),
 ];
 
-/// A gateway with few connections, and a database with a schema and a table for each client.
+/// A gateway, and a database with a schema and a table for each client.
 async fn stage() -> (Gateway, Config, Client) {
     let (name, direct) = new_database().await;
     for number in 0..CLIENTS {
@@ -41,7 +39,7 @@ async fn stage() -> (Gateway, Config, Client) {
         direct.batch_execute(&schema).await.unwrap();
     }
     // On a busy machine, a client may wait long for its turn.
-    let gateway = Gateway::start(&["--held-connections-max", CONNECTIONS, "--held-wait-ms", "30000"]);
+    let gateway = Gateway::start(&["--held-wait-ms", "30000"]);
     let mut config = gateway.config_in("public");
     config.dbname(&name);
     (gateway, config, direct)
@@ -85,17 +83,26 @@ impl Customer {
     }
 }
 
-/// Waits until this number of clients has settings without a pool. A session's settings are looked at after its client has
-/// the answer.
+/// This number of customers. They come one after another, because each needs a pool on the way to its settings.
+async fn customers(config: &Config, count: usize) -> Vec<Customer> {
+    let mut customers = Vec::new();
+    for number in 0..count {
+        customers.push(Customer::new(config, number).await);
+    }
+    customers
+}
+
+/// Waits until this number of clients keeps a connection because of settings without a pool. A session's settings are looked at
+/// after its client has the answer.
 async fn until_past(gateway: &Gateway, count: u64) {
-    let is_it = async || gateway.metric("clients_past_pools") == count;
+    let is_it = async || gateway.metric("pinned_clients{reason=\"SET\"}") == count;
     until(&format!("{count} clients have settings without a pool"), is_it).await;
 }
 
 #[tokio::test]
-async fn sessions_with_more_combinations_of_settings_than_pools_share_connections() {
+async fn sessions_with_more_combinations_of_settings_than_pools_keep_connections() {
     let (gateway, config, direct) = stage().await;
-    let customers = join_all((0..CLIENTS).map(|number| Customer::new(&config, number))).await;
+    let customers = customers(&config, CLIENTS).await;
     for _ in 0..ROUNDS {
         join_all(customers.iter().map(Customer::work)).await;
     }
@@ -111,37 +118,20 @@ async fn sessions_with_more_combinations_of_settings_than_pools_share_connection
     join_all((0..20).map(|_| async { assert_eq!(value(&other, "show work_mem").await, "4MB") })).await;
 
     until_past(&gateway, PAST).await;
-    let console = connect(gateway.config().dbname("hotrow")).await;
-    let shown = async || {
-        let clients = rows(&console, "show clients").await.unwrap();
-        let shows = |row: &&Vec<Option<String>>| row.iter().flatten().any(|cell| cell == REASON);
-        clients.iter().filter(shows).count()
-    };
-    until("the sessions are idle", async || shown().await as u64 == PAST).await;
-
-    // The sessions move to pools when there is room, and go back when they give up their settings.
-    let (leaving, staying): (Vec<_>, Vec<_>) =
-        customers.into_iter().partition(|customer| customer.number % 2 == 0);
-    let left = leaving.len();
-    drop(leaving);
-    until("the clients have left", async || {
-        rows(&console, "show clients").await.unwrap().len() <= CLIENTS + 2 - left
-    })
-    .await;
-    join_all(staying.iter().map(Customer::work)).await;
-    until_past(&gateway, 0).await;
-    join_all(staying.into_iter().map(|Customer { client, date, .. }| async move {
+    // The connections are given back when the sessions give up their settings.
+    join_all(customers.into_iter().map(|Customer { client, date, .. }| async move {
         drop(date); // its constant means something else afterwards
         client.batch_execute("reset all").await.unwrap();
         assert_eq!(value(&client, "show work_mem").await, "4MB");
         assert_eq!(value(&client, "show search_path").await, "public");
     }))
     .await;
+    until_past(&gateway, 0).await;
 }
 
 /// Clients with as many combinations of settings as there are pools for.
 async fn fill_pools(gateway: &Gateway, config: &Config) -> Vec<Customer> {
-    let customers = join_all((0..25).map(|number| Customer::new(config, number))).await;
+    let customers = customers(config, 25).await;
     // On their way to these settings they have had others, each in a pool that no client has now.
     join_all(customers.iter().map(Customer::work)).await;
     until_past(gateway, 0).await;
@@ -201,5 +191,35 @@ async fn a_session_past_the_bound_keeps_its_connection_for_a_text_of_other_setti
     drop(date);
     client.batch_execute("discard all").await.unwrap();
     assert_eq!(value(&client, "show datestyle").await, "ISO, MDY");
+    until_past(&gateway, 0).await;
+}
+
+/// Each request sets the tenant's schema and resets it. There are more tenants than pools.
+#[tokio::test]
+async fn pools_stay_with_sessions_that_use_their_settings_in_turns() {
+    const TENANTS: usize = 32;
+    const TURNS: usize = 4;
+    let (gateway, config, direct) = stage().await;
+    let work = |first: usize| {
+        let config = &config;
+        async move {
+            let client = connect(config).await;
+            for tenant in (0..TENANTS).cycle().skip(first).take(TURNS * TENANTS) {
+                client.batch_execute(&format!("set search_path = s{tenant}")).await.unwrap();
+                let column = ["a", "b", "c"][tenant % 3];
+                let update = format!("update whose set {column} = {column} + 1 returning n");
+                assert_eq!(value(&client, &update).await, tenant.to_string());
+                client.batch_execute("reset search_path").await.unwrap();
+                assert_eq!(value(&client, "show search_path").await, "public");
+            }
+        }
+    };
+    join_all([0, 11].map(work)).await;
+    for tenant in 0..TENANTS {
+        let sum = format!("select {} from s{tenant}.whose", ["a", "b", "c"][tenant % 3]);
+        assert_eq!(value(&direct, &sum).await, (2 * TURNS).to_string());
+    }
+    let opened = gateway.log().matches("pool opened").count();
+    assert!(opened <= TURNS * TENANTS / 2, "{opened} pools were opened, of which 26 can be open");
     until_past(&gateway, 0).await;
 }

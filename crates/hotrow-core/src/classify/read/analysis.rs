@@ -3,6 +3,7 @@
 use crate::classify::effects::effect::Effect;
 use crate::classify::read::candidate::Candidate;
 use crate::classify::reason::Reason;
+use crate::settings::PlainSet;
 
 /// The result of reading a statement's text, before the catalogue is queried.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -170,9 +171,8 @@ pub struct Pass {
     pub begins: Option<Box<(Transaction, String)>>,
     /// Savepoints that it defines, releases or rolls back to, in order.
     pub steps: Vec<Step>,
-    /// The settings, one for each SET, to which the SETs of the text give values that depend on the text alone. Empty if the
-    /// text has anything else.
-    pub sets: Box<[String]>,
+    /// The SETs and RESETs of the text, if it has nothing else and their effect depends on the text alone.
+    pub sets: Box<[PlainSet]>,
     /// `PREPARE name`. The name can belong to a statement that was prepared through the protocol.
     pub prepares: Option<Box<str>>,
 }

@@ -8,7 +8,7 @@ use crate::classify::read::analysis::{Analysis, Pass, Switch, SwitchChange, clea
 use crate::classify::reason::Reason;
 use crate::classify::text::tokens::{Cursor, is_word};
 use crate::limits;
-use crate::settings;
+use crate::settings::{self, PlainSet};
 
 /// SET.
 pub(crate) fn set(mut cursor: Cursor<'_>) -> Analysis {
@@ -65,12 +65,12 @@ pub(crate) fn set(mut cursor: Cursor<'_>) -> Analysis {
         _ if effect.unlisted_settings => "SET of a custom setting",
         _ => "SET",
     };
-    let sets = name.and_then(|name| plain_setting(name, cursor)).into_iter().collect();
+    let sets = name.and_then(|name| plain_set(name, cursor)).into_iter().collect();
     Analysis::Pass(Pass { effect, sets, ..Pass::harmless(Reason::Session(command.to_owned())) })
 }
 
-/// The setting, if its new value depends on the text alone. The cursor is behind the name.
-fn plain_setting(name: String, mut cursor: Cursor<'_>) -> Option<String> {
+/// The SET, if the new value depends on the text alone. The cursor is behind the name.
+fn plain_set(name: String, mut cursor: Cursor<'_>) -> Option<PlainSet> {
     let is_zone = name == "time" && cursor.take(&["zone"]);
     let is_encoding = name == "names";
     if !is_zone && !is_encoding && !cursor.take(&["to"]) && !take_equals(&mut cursor) {
@@ -95,8 +95,19 @@ fn plain_setting(name: String, mut cursor: Cursor<'_>) -> Option<String> {
         Token::Number(..) | Token::Comma | Token::Minus | Token::Plus => true,
         _ => false,
     };
+    let resets =
+        matches!(cursor.rest(), [word] if is_word(Some(word), &["default"])) && settings::is_plain(&name);
     let is_plain = !cursor.rest().is_empty() && cursor.rest().iter().all(is_value);
-    (is_plain && (settings::is_plain(&name) || name == settings::CLIENT_ENCODING)).then_some(name)
+    let sets = is_plain && (settings::is_plain(&name) || name == settings::CLIENT_ENCODING);
+    (resets || sets).then_some(PlainSet { name, resets, tag: "SET" })
+}
+
+/// The RESET, if it is one of a setting whose SET depends on the text alone. The cursor is behind the name.
+fn plain_reset(name: Option<&str>, mut cursor: Cursor<'_>) -> Option<PlainSet> {
+    let is_zone = name == Some("time") && cursor.take(&["zone"]);
+    let name = if is_zone { "timezone".to_owned() } else { name?.to_ascii_lowercase() };
+    let is_plain = cursor.rest().is_empty() && settings::is_plain(&name);
+    is_plain.then_some(PlainSet { name, resets: true, tag: "RESET" })
 }
 
 /// Whether an interval, such as `+01:00`, is the same in all styles: it has one field.
@@ -164,7 +175,9 @@ pub(crate) fn reset(mut cursor: Cursor<'_>) -> Analysis {
                 _ if effect.unlisted_settings => "RESET of a custom setting",
                 _ => "RESET",
             };
-            leaves(command.to_owned(), Effect { settings: effect.settings, ..Effect::NONE })
+            let effect = Effect { settings: effect.settings, ..Effect::NONE };
+            let sets = plain_reset(name, cursor).into_iter().collect();
+            Analysis::Pass(Pass { effect, sets, ..Pass::harmless(Reason::Session(command.to_owned())) })
         }
     }
 }

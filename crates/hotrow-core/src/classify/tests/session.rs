@@ -1,6 +1,7 @@
 //! Tests the effects that statements have on the session or remove from it, and Hotrow's own commands.
 
 use super::*;
+use crate::settings::PlainSet;
 
 /// The effect of a SET LOCAL that decides what names mean.
 const LOCAL: &str = "meaning of names until the end of the transaction";
@@ -453,7 +454,7 @@ fn only_some_effects_pin_the_connection() {
     assert!(!pass("select * from inv").effect.pins());
 }
 
-/// A SET whose effect depends on its text alone can be answered by the gateway if the value is in force.
+/// A SET or RESET whose effect depends on its text alone can be answered by the gateway. Settings that are reset have a minus.
 #[test]
 fn the_settings_of_a_text_of_sets_whose_effects_depend_on_it_alone() {
     for (sql, names) in [
@@ -470,13 +471,26 @@ fn the_settings_of_a_text_of_sets_whose_effects_depend_on_it_alone() {
         ("set names 'latin1'", "client_encoding"),
         ("set client_encoding to utf8", "client_encoding"),
         ("set work_mem = '5MB'; set timezone = utc; set work_mem to 64;", "work_mem timezone work_mem"),
+        ("reset work_mem", "-work_mem"),
+        ("RESET Search_Path; set work_mem = 64", "-search_path work_mem"),
+        ("reset time zone", "-timezone"),
+        ("set time zone default", "-timezone"),
+        ("set work_mem to default", "-work_mem"),
     ] {
-        assert_eq!(pass(sql).sets.join(" "), names, "{sql}");
+        let shown = |set: &PlainSet| format!("{}{}", if set.resets { "-" } else { "" }, set.name);
+        let found: Vec<_> = pass(sql).sets.iter().map(shown).collect();
+        assert_eq!(found.join(" "), names, "{sql}");
     }
     for sql in [
         "set local work_mem = '5MB'",
-        "set work_mem to default",
-        "set time zone default",
+        "set names to default",
+        "reset client_encoding",
+        "reset datestyle",
+        "reset app.tenant",
+        "reset role",
+        "reset session authorization",
+        "reset all",
+        "reset work_mem x",
         "set time zone local",
         "set work_mem from current",
         "set work_mem",
@@ -497,7 +511,6 @@ fn the_settings_of_a_text_of_sets_whose_effects_depend_on_it_alone() {
         "set app.tenant = 'x'",
         "set default_tablespace = 'x'", // the tablespace has to exist
         "set log_statement = 'all'",    // the right to set it can be revoked
-        "reset work_mem",
         "select set_config('work_mem', '5MB', false)",
         "set work_mem = '5MB'; set datestyle = dmy",
         "set work_mem = '5MB'; select 1",

@@ -427,6 +427,10 @@ impl Environment for SimEnvironment {
         as_settings(&self.settings.borrow())
     }
 
+    fn may_find_room(&mut self) -> bool {
+        self.next_parse().is_multiple_of(4)
+    }
+
     fn speaks_utf8(&self) -> bool {
         true
     }

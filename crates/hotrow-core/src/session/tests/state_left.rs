@@ -18,7 +18,7 @@ impl World {
     /// Moves a session to the pool with these settings. Sometimes there cannot be one more pool.
     pub(super) fn move_to_pool(&mut self, number: usize, backend: usize, settings: &Settings) {
         let moved = match self.random.u8(..6) {
-            0 if settings.can_be_set_again() => Moved::ToLogIn,
+            0 if self.clients[number].session.may_go_to_log_in() => Moved::ToLogIn,
             2.. if self.has_room => Moved::There,
             _ => Moved::Nowhere,
         };
@@ -32,12 +32,10 @@ impl World {
             Moved::Nowhere => {}
         }
         client.session.moved(moved);
-        let has_own = client.session.own_settings().is_some();
-        self.count_step(match moved {
-            Moved::There => "moved",
-            Moved::ToLogIn | Moved::Nowhere if has_own => "own",
-            Moved::ToLogIn | Moved::Nowhere => "stays",
-        });
+        self.count_step(if moved == Moved::There { "moved" } else { "stays" });
+        if !std::mem::take(&mut self.is_asked) {
+            self.count_step("certain");
+        }
     }
 
     /// The same for a session without a connection. Pools are closed if nobody uses them for a while.
@@ -63,6 +61,7 @@ impl World {
 
     /// The state of a connection in the server's catalogue and settings.
     pub(super) fn query_state(&mut self, number: usize) {
+        self.is_asked = true;
         let session = &mut self.clients[number].session;
         let connection = session.connection().expect("state is left on a connection");
         let backend = &self.backends[connection.backend];
@@ -138,7 +137,7 @@ impl World {
     }
 }
 
-pub fn owned((name, value): (&str, &str)) -> (String, String) {
+fn owned((name, value): (&str, &str)) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 

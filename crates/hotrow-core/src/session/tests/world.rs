@@ -18,7 +18,6 @@ use super::leaving::Fate;
 use super::listener::Listener;
 use super::postgres::{Backend, Database};
 use super::replicas::{FIRST_LANE, REPLICAS, Search};
-use super::state_left::owned;
 use super::waits::Wait;
 use crate::session::{Need, Stage, ToBePrepared, Wait as Waits};
 
@@ -53,6 +52,8 @@ pub struct World {
     pub loses_held: bool,
     /// There can be one more pool for a session that has changed its settings.
     pub has_room: bool,
+    /// The server was asked which state is left, and no session has moved since.
+    pub is_asked: bool,
     /// How often sessions have handed over state, by what has become of it.
     pub handed_over: BTreeMap<&'static str, usize>,
     /// Steps so far.
@@ -98,6 +99,7 @@ impl World {
             waits: false,
             loses_held: false,
             has_room: true,
+            is_asked: false,
             handed_over: BTreeMap::new(),
             clock: 0,
             leaves: 0,
@@ -437,12 +439,7 @@ impl World {
                 client.session.restored();
                 self.count_step("restored");
             }
-            Need::Release { connection, reusable, restores } => {
-                if restores {
-                    self.backends[backend].set_settings(&client.settings.borrow());
-                }
-                self.release(number, connection, reusable);
-            }
+            Need::Release { connection, reusable } => self.release(number, connection, reusable),
             _ => unreachable!("it needs no backend"),
         }
     }
@@ -472,9 +469,6 @@ impl World {
         }
         let backend = &mut self.backends[connection.backend];
         backend.settings = pool;
-        if let Some(own) = client.session.own_settings() {
-            backend.settings = own.iter().map(owned).collect();
-        }
         backend.set_name(&name);
         connection.name = name;
         for channel in client.session.shared_channels() {
