@@ -65,20 +65,37 @@ impl<E: Environment> Session<E> {
     /// A statement is sent. If it only clears state, and is the first one on its connection, the server's reply is recorded.
     pub(super) fn learn_from(&mut self, statement: &StatementOf<E>) {
         let is_known = statement.clears_only().is_none() || statement.answer().is_some();
+        // Replies to earlier messages may be on their way: those of a whole unit, or of the Parse of this statement.
+        let is_alone = self.expected.owes_nothing();
+        let is_in_first_unit = !self.expected.has_unit_under_way();
         let holding = self.held();
-        let is_first = matches!(holding.ran, Ran::Nothing) && holding.status == Status::Idle;
-        holding.learns = (is_first && !is_known).then(|| (statement.clone(), BytesMut::new()));
+        let is_first =
+            is_in_first_unit && matches!(holding.ran, Ran::Nothing) && holding.status == Status::Idle;
+        holding.learns = (is_first && !is_known).then(|| LearnedReply {
+            statement: statement.clone(),
+            is_alone,
+            reply: BytesMut::new(),
+        });
     }
 }
 
+/// A statement, and the server's reply to it so far.
+pub(super) struct LearnedReply<S> {
+    statement: Arc<S>,
+    /// No other message was sent before in its unit.
+    is_alone: bool,
+    reply: BytesMut,
+}
+
 /// Records a message of the reply to a statement, if it is learned. A reply that says more than its success is not repeated.
-pub(super) fn learn_reply<S: Statement>(learns: &mut Option<(Arc<S>, BytesMut)>, frame: Frame<'_>) {
-    let Some((_, reply)) = learns else { return };
+pub(super) fn learn_reply<S: Statement>(learns: &mut Option<LearnedReply<S>>, frame: Frame<'_>) {
+    let Some(LearnedReply { reply, .. }) = learns else { return };
     match frame.tag {
         tag::ROW_DESCRIPTION | tag::DATA_ROW | tag::COMMAND_COMPLETE => reply.extend_from_slice(frame.bytes),
         tag::PARSE_COMPLETE | tag::BIND_COMPLETE | tag::PARAMETER_DESCRIPTION | tag::NO_DATA => {}
         tag::READY => {
-            if let Some((statement, reply)) = learns.take().filter(|_| frame.body() == b"I") {
+            let learned = learns.take().filter(|learned| learned.is_alone || is_command(&learned.reply));
+            if let Some(LearnedReply { statement, reply, .. }) = learned.filter(|_| frame.body() == b"I") {
                 statement.learn_answer(reply.freeze());
             }
         }

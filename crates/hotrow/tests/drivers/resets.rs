@@ -60,6 +60,20 @@ async fn commands_that_clear_state_have_the_replies_of_the_server() {
 }
 
 #[tokio::test]
+async fn the_reply_to_an_earlier_message_is_not_taken_for_that_of_a_reset() {
+    let stage = Stage::new().await;
+    for text in ["DISCARD ALL", ASYNCPG] {
+        for first in [step![sync()], step![parse("a", "select 1"), describe(b'S', "a"), sync()]] {
+            let fresh = Stage::new().await;
+            fresh.same(text, &[[first, query(text)].concat()]).await;
+            fresh.same(text, &[query(text)]).await;
+        }
+        stage.same(text, &[step![parse("a", "select 1"), describe(b'S', "a"), query(text)]]).await;
+        stage.same(text, &[query(text)]).await;
+    }
+}
+
+#[tokio::test]
 async fn a_session_without_state_clears_it_without_a_connection() {
     let stage = Stage::with(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
     let mut direct = stage.raw(hotrow_testkit::server().port()).await;
