@@ -4,6 +4,7 @@
 mod cache;
 pub mod counts;
 mod record;
+mod reply;
 #[cfg(test)]
 mod tests;
 mod verdicts;
@@ -33,6 +34,7 @@ use tokio::sync::Notify;
 use cache::{Generations, lookup};
 use record::Records;
 pub use record::RunRecord;
+use reply::KnownReply;
 pub use verdicts::{CachedVerdict, Explanation, NodeRecord, NodeState, VerdictRecord, WhyNot};
 
 use crate::lock::Lock;
@@ -66,7 +68,7 @@ pub struct Statement {
     /// What it does to the settings of the pool's sessions, if it has nothing but SETs and that is known.
     outcome_of_sets: OnceLock<OutcomeOfSets>,
     /// The server's reply in the pool, if it only clears state.
-    answer: OnceLock<Bytes>,
+    reply: Lock<Option<KnownReply>>,
     /// What its runs have shown, and those of the statements that differ from it only in values.
     pub record: Arc<RunRecord>,
 }
@@ -134,14 +136,6 @@ impl session::Statement for Statement {
     fn learn_sets(&self, outcome: OutcomeOfSets) {
         let _ = self.outcome_of_sets.set(outcome); // another session may have learned the same
     }
-
-    fn answer(&self) -> Option<&Bytes> {
-        self.answer.get()
-    }
-
-    fn learn_answer(&self, answer: Bytes) {
-        let _ = self.answer.set(answer);
-    }
 }
 
 impl Statement {
@@ -162,7 +156,7 @@ impl Statement {
             nodes: Lock::default(),
             description: OnceLock::new(),
             outcome_of_sets: OnceLock::new(),
-            answer: OnceLock::new(),
+            reply: Lock::default(),
         }
     }
 
@@ -226,6 +220,16 @@ impl Statement {
     /// Its text without values for the console, with at most this many characters.
     pub fn shown(&self, chars_max: usize) -> String {
         normalise::without_values(&String::from_utf8_lossy(&self.text), chars_max)
+    }
+
+    /// The server's reply, if it only clears state and the reply can be repeated in this epoch of the catalogue.
+    pub fn known_reply(&self, epoch: u64, age_max: Duration) -> Option<Bytes> {
+        self.reply.lock().as_mut()?.repeat(epoch, Instant::now(), age_max)
+    }
+
+    /// Notes the server's reply in this epoch, or that it is not repeated.
+    pub fn learn_reply(&self, reply: Option<Bytes>, epoch: u64) {
+        *self.reply.lock() = reply.map(|reply| KnownReply::new(reply, epoch));
     }
 
     /// Whether it has a verdict, which may have expired.
