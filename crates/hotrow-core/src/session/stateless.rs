@@ -1,11 +1,11 @@
-//! What pools of connections send before they give a connection to their application: an empty statement, or commands that clear
-//! the state of the session. A session that has no state and holds no connection needs none for them. The server answers each
+//! What pools of connections send before they give a connection to their application: an empty statement, commands that clear
+//! the state of the session, or the end of a transaction that there may not be. A session that has no state and holds no connection needs none for them. The server answers each
 //! such text once in a pool, and the gateway repeats its reply as long as that is known to be the present one.
 
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use hotrow_wire::backend::{self, Status, tag};
+use hotrow_wire::backend::{self, Report, Status, tag};
 use hotrow_wire::{Frame, split};
 
 use super::environment::Stop;
@@ -100,6 +100,9 @@ impl<S> LearnedReply<S> {
             tag::ROW_DESCRIPTION | tag::DATA_ROW | tag::COMMAND_COMPLETE => {
                 self.reply.iter_mut().for_each(|reply| reply.extend_from_slice(frame.bytes));
             }
+            tag::NOTICE if warns_of_no_transaction(frame) => {
+                self.reply.iter_mut().for_each(|reply| reply.extend_from_slice(frame.bytes));
+            }
             tag::PARSE_COMPLETE | tag::BIND_COMPLETE | tag::PARAMETER_DESCRIPTION | tag::NO_DATA => {}
             tag::READY if frame.body() == b"I" => {}
             _ => self.reply = None,
@@ -123,8 +126,21 @@ pub(super) fn learn_reply<E: Environment>(
     }
 }
 
-/// Whether a reply is that to one command.
-fn is_command(reply: &[u8]) -> bool {
-    let frame = split(reply, |_| usize::MAX).ok().flatten();
-    frame.is_some_and(|frame| frame.tag == tag::COMMAND_COMPLETE && frame.bytes.len() == reply.len())
+/// Whether a notice is the warning for COMMIT or ROLLBACK outside a transaction. Its text and its place in the server's code depend
+/// on nothing but the server and its settings.
+fn warns_of_no_transaction(notice: Frame<'_>) -> bool {
+    const NO_ACTIVE_SQL_TRANSACTION: &[u8] = b"25P01";
+    Report::read(notice.body()).is_ok_and(|report| report.code == NO_ACTIVE_SQL_TRANSACTION)
+}
+
+/// Whether a reply is that to one command, which may have warned.
+fn is_command(mut reply: &[u8]) -> bool {
+    while let Ok(Some(frame)) = split(reply, |_| usize::MAX) {
+        reply = &reply[frame.bytes.len()..];
+        match frame.tag {
+            tag::NOTICE => {}
+            last => return last == tag::COMMAND_COMPLETE && reply.is_empty(),
+        }
+    }
+    false
 }
