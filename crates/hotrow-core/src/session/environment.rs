@@ -57,6 +57,12 @@ pub trait Environment: Sized {
     fn passes(&self, statement: &Self::Statement) -> bool;
     /// The state that a statement is known to leave behind. `as_pool` is whether its names mean what they mean in the pool.
     fn proof(&self, statement: &StatementOf<Self>, as_pool: bool) -> Option<Proof>;
+    /// The server's reply in the pool to a statement that only clears state, without ReadyForQuery, if it is known at present.
+    /// If it has not been learned for long, it is withheld from one caller, whose session gets it from the server again.
+    fn known_reply(&self, statement: &Self::Statement) -> Option<Bytes>;
+    /// The server has answered such a statement on this connection with a reply that other sessions of the pool can get too,
+    /// or with one that is not repeated.
+    fn learn_reply(&self, held: &Self::Connection, statement: &Self::Statement, reply: Option<Bytes>);
     /// The statement that a superseded one would be if it were prepared now.
     fn successor(&self, statement: &Self::Statement) -> StatementOf<Self>;
     /// The same statement with these declared types, in the session's pool. It is not analysed again.

@@ -59,7 +59,7 @@ impl<E: Environment> Session<E> {
         Ok(statement.is_some_and(|statement| {
             let is_answered_here = statement.begins_empty()
                 || statement.is_empty()
-                || statement.answer().is_some()
+                || self.knows_reply(&statement)
                 || self.keeps_settings(&statement)
                 || self.leads_to(&statement).is_some();
             !self.sends_to_lanes() || self.env.passes(&statement) && !is_answered_here

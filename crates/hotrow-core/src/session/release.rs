@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use bytes::BytesMut;
 use hotrow_wire::backend::{self, Status};
 
 use super::environment::Stop;
 use super::handover::Handover;
 use super::ran::Ran;
 use super::replies::put_ready;
+use super::stateless::LearnedReply;
 use super::unjudged::Unjudged;
 use super::{
     Connection, Environment, Named, Need, Resolved, Sequences, Session, Statement, StatementOf, ToBePrepared,
@@ -67,8 +67,8 @@ pub(super) struct Holding<E: Environment> {
     pub(super) read_again: BTreeSet<u64>,
     /// What has run there.
     pub(super) ran: Ran<StatementOf<E>>,
-    /// A statement that only clears state, and the server's reply so far.
-    pub(super) learns: Option<(StatementOf<E>, BytesMut)>,
+    /// The reply to a statement that only clears state.
+    pub(super) learns: Option<LearnedReply<E::Statement>>,
     /// The client's name, or all its settings, were reset in this unit.
     pub(super) name_reset: bool,
     /// A ReadyForQuery that the client gets after its name is restored.

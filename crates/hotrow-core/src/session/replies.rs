@@ -105,7 +105,7 @@ impl<E: Environment> Session<E> {
             };
             let end = *taken + frame.bytes.len();
             if frame.tag == tag::DATA_ROW {
-                learn_reply(&mut holding.learns, frame);
+                holding.learns.iter_mut().for_each(|learns| learns.add(frame));
                 *taken = end; // it has no other effect here
                 continue;
             }
@@ -170,7 +170,7 @@ impl<E: Environment> Session<E> {
         if matches!(frame.tag, tag::ERROR | tag::NOTICE) {
             holding.ran = Ran::Other;
         }
-        learn_reply(&mut holding.learns, frame);
+        learn_reply(&self.env, &holding.held, &mut holding.learns, frame);
         let is_own = match frame.tag {
             tag::ERROR => self.handle_error(frame.body(), bound.as_ref())?,
             tag::PARAMETER_STATUS => self.handle_setting(frame.body())?,

@@ -87,7 +87,8 @@ impl<E: Environment> Session<E> {
         self.provided.entered = Some(parameters);
     }
 
-    fn has_settings_of_pool(&self) -> bool {
+    /// Whether its connection has the settings of its pool.
+    pub(super) fn has_settings_of_pool(&self) -> bool {
         !self.left.settings
     }
 

@@ -108,10 +108,6 @@ pub trait Statement: Prepared + Deref<Target = StatementInfo<Self>> + Sized {
     fn outcome_of_sets(&self) -> Option<&OutcomeOfSets>;
     /// Records it.
     fn learn_sets(&self, outcome: OutcomeOfSets);
-    /// The server's reply in the pool, without ReadyForQuery, if the statement only clears state and the reply is known.
-    fn answer(&self) -> Option<&Bytes>;
-    /// Records it.
-    fn learn_answer(&self, answer: Bytes);
 
     /// Whether neither it nor one of its pieces is superseded.
     fn is_current(&self) -> bool {

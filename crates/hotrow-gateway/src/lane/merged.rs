@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use hotrow_core::lane::Event;
 use hotrow_core::limits;
-use hotrow_core::session::{RunOutcome, Statement as _};
+use hotrow_core::session::RunOutcome;
 use hotrow_wire::backend::Problem;
 
 use super::Task;
@@ -67,8 +67,8 @@ impl Task {
             METRICS.merged.inc();
             self.context.traffic.merged.inc();
             let Some(run) = packed.unit.runs().next() else { continue };
-            run.statement.succeeded();
-            run.statement.counts.add(RunOutcome::Merged);
+            run.statement.record.succeeded();
+            run.statement.record.count(RunOutcome::Merged);
             let put = |out: &mut BytesMut| packed.unit.put_merged_answer(&rows, place, commit, out);
             if packed.mailbox.answer(packed.slot, put) {
                 self.touched.push(packed.mailbox);
@@ -79,7 +79,7 @@ impl Task {
     fn refuse_merged(&mut self, units: &[Envelope], why: &str) {
         for packed in units {
             let Some(run) = packed.unit.runs().next() else { continue };
-            run.statement.exclude();
+            run.statement.record.exclude();
             if packed.refuse(&broken_twin(&run.packing.table, units.len(), why)) {
                 self.touched.push(packed.mailbox.clone());
             }

@@ -79,7 +79,9 @@ impl Envelope {
     pub fn is_unmeasured(&self) -> bool {
         self.unit.runs().any(|run| {
             let returns = run.packing.kind == LaneKind::Write && run.packing.returns_rows;
-            returns && run.packing.merging.is_none() && run.statement.counts.of(RunOutcome::Packed) == 0
+            returns
+                && run.packing.merging.is_none()
+                && run.statement.record.counts().of(RunOutcome::Packed) == 0
         })
     }
 

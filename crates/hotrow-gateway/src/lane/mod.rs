@@ -448,20 +448,20 @@ impl Task {
                 continue;
             }
             if let Some(oversized) = places.clone().position(|place| answers.of(place).is_none()) {
-                packed.unit.runs().skip(oversized).take(1).for_each(|run| run.statement.exclude());
+                packed.unit.runs().skip(oversized).take(1).for_each(|run| run.statement.record.exclude());
                 let mailbox = packed.mailbox.clone();
                 mailbox.give_back(packed.slot, Returned::RunAlone(packed, None));
                 continue;
             }
             packed.unit.runs().for_each(|run| {
                 if batch.is_too_slow && on_replica {
-                    run.statement.keep_off_replicas();
+                    run.statement.record.keep_off_replicas();
                 } else if batch.is_too_slow {
-                    run.statement.failed()
+                    run.statement.record.failed()
                 } else {
-                    run.statement.succeeded()
+                    run.statement.record.succeeded()
                 }
-                run.statement.counts.add(RunOutcome::Packed);
+                run.statement.record.count(RunOutcome::Packed);
             });
             let bytes = places.filter_map(|place| answers.of(place));
             let put = |out: &mut bytes::BytesMut| packed.unit.put_answer(bytes, &answers.commit, out);
@@ -483,7 +483,7 @@ impl Task {
 
     /// A unit has failed on a replica. Its session runs it on the primary, which shows whether the fault is the unit's.
     fn failed_on_replica(&mut self, unit: Unit<Envelope>) {
-        unit.payload.unit.runs().for_each(|run| run.statement.keep_off_replicas());
+        unit.payload.unit.runs().for_each(|run| run.statement.record.keep_off_replicas());
         self.return_unit(unit, Returned::Resubmit);
     }
 
@@ -496,10 +496,10 @@ impl Task {
         };
         metric.inc();
         for run in unit.payload.unit.runs().skip(unit.at_fault.into()).take(1) {
-            run.statement.counts.add(outcome);
+            run.statement.record.count(outcome);
             match outcome {
-                RunOutcome::TooSlow => run.statement.was_too_slow(),
-                RunOutcome::Failed => run.statement.failed(),
+                RunOutcome::TooSlow => run.statement.record.was_too_slow(),
+                RunOutcome::Failed => run.statement.record.failed(),
                 _ => {}
             }
         }

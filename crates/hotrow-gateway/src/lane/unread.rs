@@ -56,7 +56,7 @@ impl Task {
         else {
             return;
         };
-        run.statement.exclude();
+        run.statement.record.exclude();
         let waits = |(place, unit): &(UnitState, &Unit<Envelope>)| {
             *place == UnitState::Queued && unit.payload.has_lost_credit()
         };

@@ -95,7 +95,9 @@ impl PoolReplicas {
 impl Pool {
     /// Where a read runs in a session whose earlier reads from a replica had this floor.
     pub fn read_source(self: &Arc<Self>, floor: Option<&Floor>, unit: &Packed) -> ReadSource {
-        if self.replicas.known.all().is_empty() || !unit.runs().all(|run| run.statement.may_use_replicas()) {
+        if self.replicas.known.all().is_empty()
+            || !unit.runs().all(|run| run.statement.record.may_use_replicas())
+        {
             return ReadSource::Primary;
         }
         self.replicas.tasks.get_or_init(|| {

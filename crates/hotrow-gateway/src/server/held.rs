@@ -459,6 +459,11 @@ impl OpenConnection {
         }))
     }
 
+    /// Whether the server's settings are not known to have changed since it was made.
+    pub fn is_of_present_generation(&self) -> bool {
+        self.permits.as_ref().is_some_and(|permits| permits.database_use.may_reuse(self.generation))
+    }
+
     async fn rename(&mut self, application_name: &str) -> Result<(), upstream::Error> {
         if self.application_name.as_deref() != Some(application_name) {
             self.set_name(application_name).await?;

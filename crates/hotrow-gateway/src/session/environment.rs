@@ -109,6 +109,17 @@ impl session::Environment for Environment {
         self.pool.proof(statement, as_pool)
     }
 
+    fn known_reply(&self, statement: &Statement) -> Option<Bytes> {
+        statement.known_reply(self.pool.catalogue_epoch(), self.pool.config().catalogue_age)
+    }
+
+    fn learn_reply(&self, held: &HeldConnection, statement: &Statement, reply: Option<Bytes>) {
+        let epoch = self.pool.catalogue_epoch(); // before the look: connections are retired before a new epoch begins
+        if held.is_of_present_generation() {
+            statement.learn_reply(reply, epoch);
+        }
+    }
+
     fn successor(&self, statement: &Statement) -> Arc<Statement> {
         self.pool.successor(statement)
     }

@@ -45,7 +45,7 @@ impl Generations {
     }
 
     /// The entry for this key: the given one, unless another task was faster.
-    fn insert(&mut self, key: &[u8], mut statement: Arc<Statement>) -> Arc<Statement> {
+    fn insert(&mut self, key: &[u8], statement: Arc<Statement>) -> Arc<Statement> {
         if self.young.len() >= limits::SHAPES_MAX || self.young_bytes > limits::SHAPES_BYTES_MAX {
             self.old = std::mem::take(&mut self.young);
             self.young_bytes = 0;
@@ -53,10 +53,6 @@ impl Generations {
         self.young_bytes += key.len() + statement.text.len();
         let entry = self.young.entry(key.into()).or_insert_with(|| statement.clone());
         if !entry.is_current() {
-            // The counts continue.
-            if let Some(fresh) = Arc::get_mut(&mut statement) {
-                fresh.counts = entry.counts.clone();
-            }
             *entry = statement;
         }
         entry.clone()

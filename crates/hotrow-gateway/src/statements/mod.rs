@@ -3,6 +3,8 @@
 
 mod cache;
 pub mod counts;
+mod record;
+mod reply;
 #[cfg(test)]
 mod tests;
 mod verdicts;
@@ -10,7 +12,7 @@ mod verdicts;
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicU32, AtomicU64,
+    AtomicBool, AtomicU64,
     Ordering::{Relaxed, SeqCst},
 };
 use std::sync::{Arc, OnceLock};
@@ -21,7 +23,6 @@ use hotrow_core::classify::{
     self, Analysis, Candidate, LockStatement, Merging, Names, Packing, Pass, Reason, Watch,
     differ_in_tables_only,
 };
-use hotrow_core::limits;
 use hotrow_core::normalise::{self, Shape};
 use hotrow_core::session::{
     self, OutcomeOfSets, Pieces, Proof, RunOutcome, Statement as _, StatementInfo, Verdict,
@@ -31,7 +32,9 @@ use hotrow_wire::split;
 use tokio::sync::Notify;
 
 use cache::{Generations, lookup};
-use counts::Counts;
+use record::Records;
+pub use record::RunRecord;
+use reply::KnownReply;
 pub use verdicts::{CachedVerdict, Explanation, NodeRecord, NodeState, VerdictRecord, WhyNot};
 
 use crate::lock::Lock;
@@ -42,6 +45,8 @@ pub struct Statement {
     info: StatementInfo<Statement>,
     /// Clients can give it names: it comes from a Parse message.
     is_named: bool,
+    /// A parameter has a type of a user. The text does not show the code of such a type, so it never runs in a lane.
+    has_user_types: bool,
     /// It takes the place of a statement that the server has described.
     is_described_next: AtomicBool,
     /// The last verdict.
@@ -51,7 +56,6 @@ pub struct Statement {
     pub awaits_proof: AtomicBool,
     /// The catalogue was asked for a verdict, with or without success.
     pub was_judged: Notify,
-    credit: AtomicI32,
     superseded: AtomicBool,
     proof: Lock<Option<(Proof, u64, Instant)>>,
     /// The names of the code that it can reach, if that is known to leave nothing.
@@ -61,26 +65,13 @@ pub struct Statement {
     /// The types of its parameters and its columns, as the server described them when the verdict was made. None if the server
     /// cannot describe it.
     pub description: OnceLock<Option<Bytes>>,
-    /// How often the primary runs it before it may run on a replica again.
-    off_replicas: AtomicU32,
     /// What it does to the settings of the pool's sessions, if it has nothing but SETs and that is known.
     outcome_of_sets: OnceLock<OutcomeOfSets>,
     /// The server's reply in the pool, if it only clears state.
-    answer: OnceLock<Bytes>,
-    /// Counts of its runs by outcome.
-    pub counts: Arc<Counts>,
+    reply: Lock<Option<KnownReply>>,
+    /// What its runs have shown, and those of the statements that differ from it only in values.
+    pub record: Arc<RunRecord>,
 }
-
-/// A statement that fails in a lane makes its whole batch run again. Each failure takes this much of its credit, and
-/// each success returns one. A statement that fails more than one time in five is passed through until it has
-/// recovered.
-const CREDIT_MAX: i32 = 64;
-const CREDIT_OF_FAILURE: i32 = 4;
-/// The credit of a statement that took too long in a lane, where the other units of its batch had to wait. It is passed
-/// through this often before a lane tries it again.
-const CREDIT_OF_SLOW: i32 = -1_000;
-/// A credit below this is never earned back.
-const CREDIT_OF_EXCLUDED: i32 = i32::MIN / 4;
 
 /// The OIDs of PostgreSQL's own types are lower.
 const FIRST_USER_OID: u32 = 16_384;
@@ -110,13 +101,11 @@ impl session::Statement for Statement {
     }
 
     fn has_credit(&self) -> bool {
-        self.credit.load(Relaxed) > 0
+        !self.has_user_types && self.record.has_credit()
     }
 
     fn succeeded(&self) {
-        if self.credit.load(Relaxed) < CREDIT_MAX {
-            self.credit.fetch_add(1, Relaxed);
-        }
+        self.record.succeeded();
     }
 
     fn is_superseded(&self) -> bool {
@@ -137,7 +126,7 @@ impl session::Statement for Statement {
     }
 
     fn count(&self, outcome: RunOutcome) {
-        self.counts.add(outcome);
+        self.record.count(outcome);
     }
 
     fn outcome_of_sets(&self) -> Option<&OutcomeOfSets> {
@@ -147,46 +136,35 @@ impl session::Statement for Statement {
     fn learn_sets(&self, outcome: OutcomeOfSets) {
         let _ = self.outcome_of_sets.set(outcome); // another session may have learned the same
     }
-
-    fn answer(&self) -> Option<&Bytes> {
-        self.answer.get()
-    }
-
-    fn learn_answer(&self, answer: Bytes) {
-        let _ = self.answer.set(answer);
-    }
 }
 
 impl Statement {
-    fn new(info: StatementInfo<Statement>) -> Self {
+    fn new(info: StatementInfo<Statement>, records: &Records) -> Self {
         Statement {
+            record: records.of(&info.text, &info.types),
             info,
             is_named: false,
+            has_user_types: false,
             is_described_next: AtomicBool::new(false),
             decided: Lock::new(None),
             awaits_verdict: AtomicBool::new(false),
             awaits_proof: AtomicBool::new(false),
             was_judged: Notify::new(),
-            credit: AtomicI32::new(CREDIT_MAX),
             superseded: AtomicBool::new(false),
             proof: Lock::new(None),
             reached: Lock::default(),
             nodes: Lock::default(),
             description: OnceLock::new(),
-            off_replicas: AtomicU32::new(0),
             outcome_of_sets: OnceLock::new(),
-            answer: OnceLock::new(),
-            counts: Arc::default(),
+            reply: Lock::default(),
         }
     }
 
     /// The statement of a Parse message.
-    fn extended(info: StatementInfo<Statement>) -> Self {
-        let statement = Statement { is_named: true, ..Statement::new(info) };
-        if statement.types.chunks_exact(4).any(|oid| oid >= &FIRST_USER_OID.to_be_bytes()[..]) {
-            statement.exclude(); // the text does not show the code of a user's type
-        }
-        statement
+    fn extended(info: StatementInfo<Statement>, records: &Records) -> Self {
+        let is_of_user = |oid: &[u8]| oid >= &FIRST_USER_OID.to_be_bytes()[..];
+        let has_user_types = info.types.chunks_exact(4).any(is_of_user);
+        Statement { is_named: true, has_user_types, ..Statement::new(info, records) }
     }
 
     /// The parameter types that the client has declared. If they do not suffice, the types that the server has given the
@@ -244,9 +222,24 @@ impl Statement {
         normalise::without_values(&String::from_utf8_lossy(&self.text), chars_max)
     }
 
+    /// The server's reply, if it only clears state and the reply can be repeated in this epoch of the catalogue.
+    pub fn known_reply(&self, epoch: u64, age_max: Duration) -> Option<Bytes> {
+        self.reply.lock().as_mut()?.repeat(epoch, Instant::now(), age_max)
+    }
+
+    /// Notes the server's reply in this epoch, or that it is not repeated.
+    pub fn learn_reply(&self, reply: Option<Bytes>, epoch: u64) {
+        *self.reply.lock() = reply.map(|reply| KnownReply::new(reply, epoch));
+    }
+
+    /// Whether it has a verdict, which may have expired.
+    pub fn is_decided(&self) -> bool {
+        !matches!(&self.analysis, Analysis::Candidate(_)) || self.decided.lock().is_some()
+    }
+
     /// Its verdict in words; none while it has no verdict.
     pub fn explain(&self) -> Option<Explanation> {
-        if self.credit.load(Relaxed) < CREDIT_OF_EXCLUDED {
+        if self.has_user_types || self.record.is_excluded() {
             let reason = "its answers are too large, or its parameters of a user's type";
             return Some(Explanation::new("passed", reason));
         }
@@ -360,39 +353,6 @@ impl Statement {
     pub fn decide(&self, decided: VerdictRecord) {
         *self.decided.lock() = Some(decided);
     }
-
-    /// Notes a failure that made its batch run again.
-    pub fn failed(&self) {
-        let credit = self.credit.fetch_sub(CREDIT_OF_FAILURE, Relaxed);
-        if (0..=CREDIT_OF_FAILURE).contains(&credit) {
-            self.credit.store(-CREDIT_MAX / 2, Relaxed);
-        }
-    }
-
-    /// Notes that it took too long in a lane.
-    pub fn was_too_slow(&self) {
-        self.credit.fetch_min(CREDIT_OF_SLOW, Relaxed);
-    }
-
-    /// Notes that it has failed or was slow on a replica, for example because its table is unlogged. The primary runs it the
-    /// next times.
-    pub fn keep_off_replicas(&self) {
-        self.off_replicas.store(limits::OFF_REPLICAS, Relaxed);
-    }
-
-    /// Whether it may run on a replica now.
-    pub fn may_use_replicas(&self) -> bool {
-        let left = self.off_replicas.load(Relaxed);
-        if left > 0 {
-            self.off_replicas.store(left - 1, Relaxed);
-        }
-        left == 0
-    }
-
-    /// Excludes it from packing for ever.
-    pub fn exclude(&self) {
-        self.credit.store(i32::MIN / 2, Relaxed);
-    }
 }
 
 /// All statements of a pool.
@@ -400,6 +360,7 @@ impl Statement {
 pub struct Statements {
     simple: Lock<Generations>,
     extended: Lock<Generations>,
+    records: Records,
 }
 
 impl Statements {
@@ -425,7 +386,7 @@ impl Statements {
             if let Analysis::Pass(Pass { reason: Reason::SeveralStatements, .. }) = &info.analysis {
                 info.pieces = self.pieces(&info).unwrap_or_default();
             }
-            Arc::new(Statement::new(info))
+            Arc::new(Statement::new(info, &self.records))
         })
     }
 
@@ -456,7 +417,7 @@ impl Statements {
         lookup(&self.extended, &extended_key(text, types), || {
             let analysis = classify::analyse(str::from_utf8(text).unwrap_or("\u{fffd}"));
             let info = info(Bytes::copy_from_slice(text), Bytes::copy_from_slice(types), analysis);
-            Arc::new(Statement::extended(info))
+            Arc::new(Statement::extended(info, &self.records))
         })
     }
 
@@ -464,7 +425,7 @@ impl Statements {
     pub fn with_types(&self, statement: &Statement, types: &Bytes) -> Arc<Statement> {
         lookup(&self.extended, &extended_key(&statement.text, types), || {
             let id = IDS.fetch_add(1, Relaxed);
-            Arc::new(Statement::extended(statement.info.with_types(id, types.clone())))
+            Arc::new(Statement::extended(statement.info.with_types(id, types.clone()), &self.records))
         })
     }
 
@@ -472,6 +433,7 @@ impl Statements {
     /// which no connection has prepared.
     pub fn supersede(&self, statement: &Statement) {
         statement.superseded.store(true, Relaxed);
+        statement.record.renew_credit();
         if let Some(packing) = statement.packing() {
             let locks = packing.parts().filter_map(|part| part.lock_statement.as_ref());
             let with_it = locks.map(|ahead| self.ahead(ahead));

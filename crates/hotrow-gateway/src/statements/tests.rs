@@ -33,6 +33,52 @@ fn the_cache_is_bounded_and_keeps_used_statements() {
 }
 
 #[test]
+fn texts_that_differ_only_in_values_share_their_credit_and_counts() {
+    let statements = Statements::default();
+    let one = statements.extended(b"update t set a = 1 where id = $1", &23u32.to_be_bytes());
+    let other = statements.extended(b"update t set a = 22 where id = $1 -- 7", &23u32.to_be_bytes());
+    assert_ne!(one.name, other.name, "the server prepares each text");
+    one.record.was_too_slow();
+    one.count(RunOutcome::TooSlow);
+    assert!(!other.has_credit());
+    assert_eq!(other.record.counts().of(RunOutcome::TooSlow), 1);
+    for (text, types) in [
+        (&b"update t set a = 1 where id = $1"[..], &20u32.to_be_bytes()[..]),
+        (b"update t set a = b where id = $1", &23u32.to_be_bytes()),
+    ] {
+        assert!(statements.extended(text, types).has_credit(), "{}", text.escape_ascii());
+    }
+    let mut normaliser = Normaliser::new();
+    let mut simple = |text| statements.simple(&normaliser.run(text));
+    simple("select f(1) from t where id = 5").record.exclude();
+    assert!(!simple("select f(2) from t where id = 6").has_credit());
+}
+
+#[test]
+fn a_change_of_the_catalogue_renews_the_credit() {
+    let statements = Statements::default();
+    let statement = statements.extended(b"select a from t where id = $1", b"");
+    statement.count(RunOutcome::TooSlow);
+    statement.record.was_too_slow();
+    statements.supersede(&statement);
+    let successor = statements.successor(&statement);
+    assert_ne!(successor.name, statement.name);
+    assert!(successor.has_credit());
+    assert_eq!(successor.record.counts().of(RunOutcome::TooSlow), 1, "the counts continue");
+}
+
+#[test]
+fn records_of_forgotten_statements_are_forgotten() {
+    let records = Records::default();
+    let kept = records.of(b"select a from t where id = 0", b"");
+    for i in 0..4 * limits::SHAPES_MAX {
+        records.of(format!("select a{i} from t").as_bytes(), b"");
+    }
+    assert!(records.len() < 2 * limits::SHAPES_MAX, "{} records", records.len());
+    assert!(Arc::ptr_eq(&kept, &records.of(b"select a from t where id = 1", b"")));
+}
+
+#[test]
 fn parameters_of_user_types_are_not_packed() {
     let statements = Statements::default();
     assert!(statements.extended(b"select $1", &23u32.to_be_bytes()).has_credit());
@@ -42,15 +88,15 @@ fn parameters_of_user_types_are_not_packed() {
 #[test]
 fn a_statement_that_took_too_long_is_tried_again_after_a_thousand_runs() {
     let statement = Statements::default().extended(b"select 1", b"");
-    statement.was_too_slow();
+    statement.record.was_too_slow();
     for _ in 0..1_000 {
         assert!(!statement.has_credit());
         statement.succeeded();
     }
     statement.succeeded();
     assert!(statement.has_credit());
-    statement.exclude();
-    statement.was_too_slow();
+    statement.record.exclude();
+    statement.record.was_too_slow();
     assert!(
         statement.explain().is_some_and(|explained| explained.verdict == "passed"),
         "the statement stays excluded"
@@ -62,14 +108,14 @@ fn a_statement_that_fails_often_loses_its_credit_and_earns_it_back() {
     let statement = Statements::default().extended(b"insert into t values ($1)", b"");
     for _ in 0..100 {
         (0..9).for_each(|_| statement.succeeded());
-        statement.failed();
+        statement.record.failed();
         assert!(statement.has_credit(), "one failure in ten does not exclude the statement");
     }
-    (0..40).for_each(|_| statement.failed());
+    (0..40).for_each(|_| statement.record.failed());
     assert!(!statement.has_credit());
     (0..1000).for_each(|_| statement.succeeded());
     assert!(statement.has_credit());
-    statement.exclude();
+    statement.record.exclude();
     (0..1000).for_each(|_| statement.succeeded());
     assert!(!statement.has_credit());
 }

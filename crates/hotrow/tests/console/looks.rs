@@ -245,6 +245,24 @@ async fn show_statements_reports_why_statements_were_not_packed() {
 }
 
 #[tokio::test]
+async fn prepared_texts_that_differ_in_constants_are_one_row_and_lose_their_credit_together() {
+    let stage = Stage::new("", &[]).await;
+    stage.direct.batch_execute("alter table t add check (n < 1000)").await.unwrap();
+    let (console, client) = (stage.console().await, stage.client().await);
+    client.execute("update t set n = 1 where id = 2", &[]).await.unwrap();
+    for n in 5_000..5_020 {
+        client.execute(&format!("update t set n = {n} where id = 2 -- {n}"), &[]).await.unwrap_err();
+    }
+    let rows = table(&console, "statements").await;
+    let mut rows = rows.iter().filter(|row| row["statement"] == "update t set n = ? where id = ?");
+    let row = rows.next().unwrap();
+    assert!(rows.next().is_none(), "{row:?}");
+    assert_eq!((row["runs"].as_str(), row["verdict"].as_str()), ("21", "passed"));
+    assert!(row["reason"].starts_with("it fails too often in lanes"), "{row:?}");
+    assert_ne!(row["passed_fails_too_often"], "0", "{row:?}");
+}
+
+#[tokio::test]
 async fn show_statements_reports_statements_sent_with_others_and_of_a_pool_that_does_not_pack() {
     let stage = Stage::new("", &[]).await;
     let (console, client) = (stage.console().await, stage.client().await);

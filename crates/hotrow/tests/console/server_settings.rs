@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use hotrow_postgres::PrivateServer;
-use hotrow_testkit::raw::{Message, Raw};
+use hotrow_testkit::raw::{Message, Raw, tags};
 use hotrow_testkit::{Gateway, PATIENCE, PATIENT_LANES, config, connect, until, value};
 use tokio_postgres::{Client, NoTls};
 
@@ -167,4 +167,23 @@ async fn an_isolation_level_that_prevents_packing_is_noticed_at_the_next_log_in(
     })
     .await;
     assert_eq!(value(&client, "show transaction_isolation").await, "repeatable read");
+}
+
+#[tokio::test]
+async fn a_warning_that_the_reloaded_configuration_hides_is_not_repeated() {
+    let start = || PrivateServer::builder().label("confwarning").start().unwrap();
+    let server = tokio::task::spawn_blocking(start).await.unwrap();
+    let direct = connect(&config(server.port())).await;
+    let gateway = Gateway::in_front_of(&server.url(), &["--catalogue-age-ms", "100"]);
+    let mut client = Raw::log_in(gateway.port(), &[]).await;
+    for _ in 0..10 {
+        assert_eq!(tags(&client.query("rollback").await), "NCZ");
+    }
+    for (level, expected) in [("error", "CZ"), ("warning", "NCZ")] {
+        set(&direct, &format!("client_min_messages = {level}")).await;
+        let deadline = Instant::now() + PATIENCE;
+        while tags(&client.query("rollback").await) != expected {
+            assert!(Instant::now() < deadline, "the earlier reply is repeated");
+        }
+    }
 }

@@ -1,15 +1,15 @@
-//! What pools of connections send before they give a connection to their application: an empty statement, or commands that clear
-//! the session's state. The replies are those of the server, byte for byte. A session without state needs no connection for them.
+//! What pools of connections send before they give a connection to their application: an empty statement, commands that clear
+//! the session's state, or ROLLBACK without a transaction. The replies are those of the server, byte for byte. A session without state needs no connection for them.
 
 use hotrow_testkit::raw::{Raw, bind, close, describe, execute, parse, query, sync, tags};
 
-use crate::stage::{RESET, Stage, once, step};
+use crate::stage::{RESET, Stage, UPDATE, once, step};
 
 /// What asyncpg sends.
 const ASYNCPG: &str = "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;";
 
 /// Texts that have no effect in a session without state.
-const TEXTS: [&str; 13] = [
+const TEXTS: [&str; 16] = [
     "",
     ";",
     "-- ping",
@@ -23,6 +23,9 @@ const TEXTS: [&str; 13] = [
     "DISCARD TEMP",
     "DISCARD PLANS",
     "close all; deallocate all; discard sequences",
+    "rollback",
+    "COMMIT;",
+    "Abort Work And No Chain -- from a pool",
 ];
 
 /// Forms in which drivers send them by the extended protocol.
@@ -52,10 +55,29 @@ async fn commands_that_clear_state_have_the_replies_of_the_server() {
             }
         }
     }
-    for text in
-        ["rollback", "commit", "select 1; rollback", "discard all; select 1", "close all; close nothing"]
-    {
+    for text in [
+        "select 1; rollback",
+        "rollback; discard temp",
+        "rollback and chain",
+        "commit and chain",
+        "discard all; select 1",
+        "close all; close nothing",
+    ] {
         stage.same(text, &[query(text), query(text), once("rollback", &[])]).await;
+    }
+}
+
+#[tokio::test]
+async fn the_reply_to_an_earlier_message_is_not_taken_for_that_of_a_reset() {
+    let stage = Stage::new().await;
+    for text in ["DISCARD ALL", ASYNCPG] {
+        for first in [step![sync()], step![parse("a", "select 1"), describe(b'S', "a"), sync()]] {
+            let fresh = Stage::new().await;
+            fresh.same(text, &[[first, query(text)].concat()]).await;
+            fresh.same(text, &[query(text)]).await;
+        }
+        stage.same(text, &[step![parse("a", "select 1"), describe(b'S', "a"), query(text)]]).await;
+        stage.same(text, &[query(text)]).await;
     }
 }
 
@@ -87,8 +109,8 @@ async fn a_session_without_state_clears_it_without_a_connection() {
     // In a transaction that has no connection yet.
     raw.send(&step![query("begin"), query(""), query("commit")]).await;
     assert_eq!(tags(&raw.until_ready(3).await), "CZIZCZ");
-    // The server reports the warning of this one.
-    assert_eq!(tags(&raw.query("rollback").await), "EZ");
+    // Only the server can run this one.
+    assert_eq!(tags(&raw.query("rollback to a").await), "EZ");
 }
 
 /// Two statements with names, and what becomes of them.
@@ -134,6 +156,72 @@ async fn what_the_session_has_is_cleared_as_by_the_server() {
             stage.same(&what, &[query(has), query(text), query(shows)]).await;
         }
     }
+}
+
+#[tokio::test]
+async fn a_rollback_without_a_transaction_warns_as_the_sessions_settings_say() {
+    let stage = Stage::new().await;
+    let bound = || step![bind("", "r", &[]), execute("", 0), sync()];
+    for text in ["rollback", "commit"] {
+        let set = query("set client_min_messages = error");
+        for _ in 0..2 {
+            stage.same(text, &[query(text), once(text, &[])]).await;
+            let both = [query(text), bound()];
+            let steps = [
+                vec![step![parse("r", text), sync()]],
+                both.to_vec(),
+                vec![set.clone()],
+                [&both[..], &both[..]].concat(),
+                vec![query("reset client_min_messages")],
+                both.to_vec(),
+            ];
+            stage.same(text, &steps.concat()).await;
+            stage.same(text, &[steps.concat().concat()]).await;
+            // Debug messages are more than the success.
+            let debug = query("set client_min_messages = debug5");
+            let level = |set: &[u8]| step![set, query("reset client_min_messages"), query(text), bound()];
+            stage.same(text, &[step![parse("r", text), sync()], level(&debug), level(&debug)]).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_rollback_without_a_transaction_is_answered_in_its_turn_and_undoes_nothing() {
+    let stage = Stage::new().await;
+    let update = |id: &str| once(UPDATE, &[Some(id)]);
+    for text in ["rollback", "commit"] {
+        for ends in [query(text), once(text, &[])] {
+            let steps = [
+                ends.clone(),
+                step![
+                    update("1"),
+                    ends,
+                    update("1"),
+                    update("2"),
+                    ends,
+                    query("select 1"),
+                    ends,
+                    update("1")
+                ],
+                step![query("begin"), update("1"), query("commit"), ends, ends],
+                step![query("begin"), query("update t set n = 1000 where id = 3"), query("commit"), ends],
+                step![query("begin"), query("update t set n = 1000 where id = 3"), ends, ends],
+                step![query("begin"), ends, ends, update("2")],
+                step![parse("", "selct"), sync(), ends, update("3")],
+                step![parse("", "selct"), parse("", text), bind("", "", &[]), execute("", 0), sync(), ends],
+                // Within a unit it ends the unit's transaction.
+                step![parse("", UPDATE), bind("", "", &[Some("4")]), execute("", 0), ends, update("5")],
+            ];
+            for _ in 0..2 {
+                stage.same(text, &steps).await;
+            }
+        }
+    }
+    let mut raw = stage.raw(stage.gateway.port()).await;
+    raw.query("set hotrow.reads = 'replica'").await;
+    raw.query("rollback").await;
+    let shown = raw.query("show hotrow.reads").await;
+    assert_eq!(shown[1].values(), [Some(b"replica".to_vec())]);
 }
 
 #[tokio::test]

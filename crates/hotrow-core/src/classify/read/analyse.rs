@@ -112,7 +112,7 @@ fn cleared_by(tokens: &[Token]) -> Option<Effect> {
         return Some(Effect { advisory_lock: true, ..Effect::NONE });
     }
     match commands::command(tokens) {
-        Analysis::Pass(pass) => pass.clears_only.as_deref().copied(),
+        Analysis::Pass(pass) if pass.transaction.is_none() => pass.clears_only.as_deref().copied(),
         _ => None,
     }
 }

@@ -155,7 +155,8 @@ pub struct Pass {
     /// The effects that it removes if it succeeds outside a transaction block. They are removed before
     /// `effect` is applied.
     pub clears: Effect,
-    /// The state that it clears, if it does nothing else: in a session without state it has no effect.
+    /// The state that it clears, if it does nothing else: in a session without state it has no effect. The end of a transaction
+    /// clears none, and has no effect without a transaction.
     pub clears_only: Option<Box<Effect>>,
     /// What it can change in the catalogue.
     pub alters: Alters,

@@ -38,6 +38,8 @@ pub(crate) fn command(tokens: &[Token]) -> Analysis {
             // The prepared transaction may have changed anything.
             let is_prepared = word == "commit" && cursor.peek_word().as_deref() == Some("prepared");
             let alters = if is_prepared { Alters::Anything } else { Alters::Nothing };
+            // In a session without a transaction, the server only warns.
+            let is_end = matches!(transaction, Some(Transaction::End { chains: false, .. }));
             let leaves_open = match boundary {
                 Some(Boundary::Commit) => Some(false),
                 _ => reason.is_begin().then_some(true),
@@ -48,6 +50,7 @@ pub(crate) fn command(tokens: &[Token]) -> Analysis {
                 leaves_open,
                 steps,
                 alters,
+                clears_only: is_end.then(|| Box::new(Effect::NONE)),
                 ..Pass::harmless(reason)
             })
         }

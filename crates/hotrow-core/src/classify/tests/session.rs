@@ -533,6 +533,8 @@ fn commands_that_only_clear_state_are_known() {
         ("unlisten *", Effect { listen: true, ..Effect::NONE }),
         ("close all", Effect { holdable_cursor: true, ..Effect::NONE }),
         ("deallocate all", Effect { prepared: true, ..Effect::NONE }),
+        ("rollback", Effect::NONE),
+        ("END WORK AND NO CHAIN", Effect::NONE),
         (
             "SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *;",
             Effect { advisory_lock: true, holdable_cursor: true, listen: true, ..Effect::NONE },
@@ -552,7 +554,12 @@ fn commands_that_only_clear_state_are_known() {
         "select other.pg_advisory_unlock_all(); close all",
         "begin; close all; commit",
         "set work_mem = '5MB'; reset all",
-        "rollback",
+        "rollback; close all",
+        "rollback and chain",
+        "rollback to a",
+        "rollback prepared 'a'",
+        "commit prepared 'a'",
+        "begin",
     ] {
         assert_eq!(pass(sql).clears_only, None, "{sql}");
     }

@@ -38,7 +38,9 @@ pub struct SimStatement {
     verdict: Mutex<Option<Verdict>>,
     credit: AtomicI32,
     outcome_of_sets: OnceLock<OutcomeOfSets>,
-    answer: OnceLock<Bytes>,
+    reply: Mutex<Option<Bytes>>,
+    /// How often its reply was wanted.
+    asked: AtomicI32,
 }
 
 impl Deref for SimStatement {
@@ -92,14 +94,6 @@ impl Statement for SimStatement {
 
     fn learn_sets(&self, outcome: OutcomeOfSets) {
         let _ = self.outcome_of_sets.set(outcome);
-    }
-
-    fn answer(&self) -> Option<&Bytes> {
-        self.answer.get()
-    }
-
-    fn learn_answer(&self, answer: Bytes) {
-        let _ = self.answer.set(answer);
     }
 }
 
@@ -273,7 +267,8 @@ impl Shared {
             verdict: Mutex::default(),
             credit: AtomicI32::new(8),
             outcome_of_sets: OnceLock::new(),
-            answer: OnceLock::new(),
+            reply: Mutex::default(),
+            asked: AtomicI32::new(0),
         });
         self.statements.borrow_mut().insert(key, statement.clone());
         statement
@@ -401,6 +396,15 @@ impl Environment for SimEnvironment {
     fn proof(&self, statement: &Arc<SimStatement>, as_pool: bool) -> Option<Proof> {
         let is_clean = statement.is_plain || as_pool && statement.packing().is_some();
         Some(if is_clean { Proof::CLEAN } else { Proof::NONE })
+    }
+
+    fn known_reply(&self, statement: &SimStatement) -> Option<Bytes> {
+        let is_old = statement.asked.fetch_add(1, Relaxed) % 8 == 7;
+        statement.reply.lock().unwrap().clone().filter(|_| !is_old)
+    }
+
+    fn learn_reply(&self, _: &SimConnection, statement: &SimStatement, reply: Option<Bytes>) {
+        *statement.reply.lock().unwrap() = reply;
     }
 
     fn successor(&self, statement: &SimStatement) -> Arc<SimStatement> {

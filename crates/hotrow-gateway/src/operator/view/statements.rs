@@ -3,6 +3,7 @@
 //! operator cannot change them.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotrow_core::limits;
@@ -83,14 +84,20 @@ pub struct StatementTotals {
     pub runs: Runs,
 }
 
-/// The shapes that were run, and their pools.
+/// The shapes that were run, each with its pool and one of its statements: the latest that has a verdict.
 fn remembered(shared: &Shared) -> Vec<(Arc<Pool>, Arc<Statement>)> {
     let of_pool = |pool: Arc<Pool>| {
-        let statements = pool.context.statements.all();
-        statements.into_iter().map(move |statement| (pool.clone(), statement))
+        let mut shapes: HashMap<_, Arc<Statement>> = HashMap::new();
+        for statement in pool.context.statements.all() {
+            let shape = shapes.entry(Arc::as_ptr(&statement.record)).or_insert_with(|| statement.clone());
+            if (statement.is_decided(), statement.id) > (shape.is_decided(), shape.id) {
+                *shape = statement;
+            }
+        }
+        shapes.into_values().map(move |statement| (pool.clone(), statement))
     };
     let mut all: Vec<_> = shared.pools().into_iter().flat_map(of_pool).collect();
-    all.retain(|(_, statement)| statement.counts.total() > 0 && !pack::is_own(&statement.text));
+    all.retain(|(_, statement)| statement.record.counts().total() > 0 && !pack::is_own(&statement.text));
     all
 }
 
@@ -98,7 +105,7 @@ fn remembered(shared: &Shared) -> Vec<(Arc<Pool>, Arc<Statement>)> {
 pub fn statements(shared: &Shared) -> Vec<ShownStatement> {
     let mut all = remembered(shared);
     all.sort_by_cached_key(|(_, statement)| {
-        let counts = &statement.counts;
+        let counts = statement.record.counts();
         (Reverse(counts.total()), Reverse(counts.passed()), statement.id)
     });
     let shown = all.iter().take(limits::SHOWN_STATEMENTS_MAX);
@@ -108,7 +115,7 @@ pub fn statements(shared: &Shared) -> Vec<ShownStatement> {
 /// The sums over all shapes.
 pub fn totals(shared: &Shared) -> StatementTotals {
     let all = remembered(shared);
-    let counts: Vec<&Counts> = all.iter().map(|(_, statement)| &*statement.counts).collect();
+    let counts: Vec<&Counts> = all.iter().map(|(_, statement)| statement.record.counts()).collect();
     let listed = all.len().min(limits::SHOWN_STATEMENTS_MAX);
     StatementTotals { shapes: all.len(), listed, runs: Runs::of(&counts) }
 }
@@ -122,7 +129,7 @@ impl ShownStatement {
             verdict,
             reason,
             remedy,
-            runs: Runs::of(&[&statement.counts]),
+            runs: Runs::of(&[statement.record.counts()]),
         }
     }
 }
