@@ -68,7 +68,7 @@ impl Comparison {
             [(0, direct), (1, through)].map(|(side, received)| self.plain(side, session, received));
         let slow = through.took > direct.took * SLOWER + SLOWER_BY;
         let same = left == right && direct.closed == through.closed && !through.hangs && !slow;
-        if same {
+        if same && !direct.hangs {
             return Verdict::Same;
         }
         if direct.hangs || step.is_some_and(|step| documented(program, step, &left, &right)) {
@@ -167,14 +167,18 @@ impl Comparison {
 }
 
 /// An error or notice without what depends on the backend. In a failed transaction, the gateway may send a Parse before
-/// a Bind, and the server reports the place of its code that refuses the Parse. Schemas are left out too. The `search_path` under which the backend first ran a
+/// a Bind, and the server reports the place of its code that refuses the Parse; or the gateway reports the error. Schemas are left out too. The `search_path` under which the backend first ran a
 /// PL/pgSQL function decides whether the function is shown with its schema. The schema of temporary tables has the
 /// backend's number. A row's place in its table shows how many attempts were rolled back before.
 fn plain_report(body: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(body).replace("PL/pgSQL function one.", "PL/pgSQL function ");
-    let is_aborted = text.contains("\0C25P02\0");
-    let fields =
-        text.split('\0').filter(|field| !is_aborted || !field.starts_with(['L', 'R'])).map(without_place);
+    let left_out: &[char] = match () {
+        () if text.contains("\0C25P02\0") => &['F', 'L', 'R'],
+        // The details name processes and transactions.
+        () if text.contains("\0C40P01\0") => &['D'],
+        () => &[],
+    };
+    let fields = text.split('\0').filter(|field| !field.starts_with(left_out)).map(without_place);
     let text = fields.collect::<Vec<_>>().join("\0");
     let mut parts = text.split("pg_temp_");
     let start = parts.next().unwrap_or_default().to_owned();
