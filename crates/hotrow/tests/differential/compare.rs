@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hotrow_testkit::raw::Message;
 
+use crate::cancel::cancelled;
 use crate::program::{Frame, Program, Step};
 use crate::run::Received;
 
@@ -66,12 +67,16 @@ impl Comparison {
         };
         let [left, right] =
             [(0, direct), (1, through)].map(|(side, received)| self.plain(side, session, received));
+        let cancels = step.is_some_and(|step| step.frames.contains(&Frame::Cancel));
+        let [left, right] = [left, right].map(|side| if cancels { of_cancelled(side) } else { side });
         let slow = through.took > direct.took * SLOWER + SLOWER_BY;
         let same = left == right && direct.closed == through.closed && !through.hangs && !slow;
         if same && !direct.hangs {
             return Verdict::Same;
         }
-        if direct.hangs || step.is_some_and(|step| documented(program, step, &left, &right)) {
+        // A statement that did not wait for anything directly can be cancelled or not.
+        let is_race = cancels && cancelled(direct).is_none();
+        if direct.hangs || is_race || step.is_some_and(|step| documented(program, step, &left, &right)) {
             return Verdict::Incomparable;
         }
         let kind = match (through.hangs, slow && left == right) {
@@ -196,6 +201,20 @@ fn without_place(field: &str) -> String {
         Some((before, after)) if field.starts_with('W') => format!("{before}tuple{after}"),
         _ => field.to_owned(),
     }
+}
+
+/// The answer to a cancelled statement. The gateway can refuse the statement before the server has seen it: then there are no
+/// replies to its preparation and to the statements before it in the same text, and the error has no context.
+fn of_cancelled(messages: Vec<Message>) -> Vec<Message> {
+    if !messages.iter().any(|message| name(message) == "E57014") {
+        return messages;
+    }
+    let kept = messages.into_iter().filter(|message| !b"123tTnDC".contains(&message.tag));
+    let plain = kept.map(|message| match (message.tag, message.field(b'C'), message.field(b'M')) {
+        (b'E', Some(code), Some(text)) => Message { body: format!("C{code}\0M{text}\0\0").into(), ..message },
+        _ => message,
+    });
+    plain.collect()
 }
 
 fn name(message: &Message) -> String {

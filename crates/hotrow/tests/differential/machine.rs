@@ -34,6 +34,8 @@ const MINIMISES_FOR: Duration = Duration::from_secs(60);
 /// The server and the gateway that are compared.
 pub struct Machine {
     gateway: Option<Gateway>,
+    /// The console of the gateway.
+    console: Option<Client>,
     direct: Side,
     through: Side,
     number: u32,
@@ -63,8 +65,15 @@ impl Machine {
         let _ = admin.batch_execute("create role other login superuser").await;
         let direct = Side::new(&admin, format!("direct_{name}")).await;
         let through = Side::new(&admin, format!("through_{name}")).await;
-        let mut machine =
-            Self { gateway: None, direct, through, number: 0, verdict_wait, played: Vec::new() };
+        let mut machine = Self {
+            gateway: None,
+            console: None,
+            direct,
+            through,
+            number: 0,
+            verdict_wait,
+            played: Vec::new(),
+        };
         machine.refresh().await;
         machine
     }
@@ -81,7 +90,9 @@ impl Machine {
                 drop schema one cascade; drop schema two cascade; create schema one; create schema two";
             side.client.batch_execute(empty).await.expect("no session uses them");
         }
-        self.gateway = Some(Gateway::start(&["--verdict-wait-ms", &self.verdict_wait]));
+        let gateway = Gateway::start(&["--verdict-wait-ms", &self.verdict_wait]);
+        self.console = Some(connect(gateway.config().dbname("hotrow")).await);
+        self.gateway = Some(gateway);
     }
 
     /// Starts a new gateway with another `verdict_wait_ms`.
@@ -117,10 +128,15 @@ impl Machine {
         self.number += 1;
         let number = format!("_{:05}", self.number);
         let [direct, through] = [
-            (server().port(), &self.direct),
-            (self.gateway.as_ref().expect("the gateway runs").port(), &self.through),
+            (server().port(), &self.direct, None),
+            (self.gateway.as_ref().expect("the gateway runs").port(), &self.through, self.console.as_ref()),
         ]
-        .map(|(port, side)| Target { port, database: &side.database, direct: &side.client });
+        .map(|(port, side, console)| Target {
+            port,
+            database: &side.database,
+            direct: &side.client,
+            console,
+        });
         let guide = play(&direct, program, &number, None, patience, |_, _| true).await;
         let mut comparison = Comparison::default();
         let mut verdict = Verdict::Same;

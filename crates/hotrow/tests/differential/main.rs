@@ -2,6 +2,7 @@
 //! every table have to be the same. A program with a difference is made smaller and printed as a script
 //! (docs/internals/differential.md).
 
+mod cancel;
 mod compare;
 mod frames;
 mod generate;

@@ -4,7 +4,7 @@ use super::{CLASSES, Class, Draft};
 use crate::program::{NUMBER, Step};
 
 /// Classes whose steps have to follow each other: a session waits for what the next step of another session does.
-const ALONE: [&str; 2] = ["mixed", "refused"];
+const ALONE: [&str; 3] = ["mixed", "cancels", "refused"];
 
 pub fn write(draft: &mut Draft) {
     let classes: Vec<&Class> =

@@ -1,6 +1,7 @@
 //! Makes a program from a seed. Each class of programs has a file. This file contains the code that they share.
 
 mod calls;
+mod cancels;
 mod casts;
 mod combinations;
 mod commands;
@@ -87,6 +88,7 @@ pub const CLASSES: &[Class] = &[
     class("commands", 40, commands::write),
     class("literals", 40, literals::write),
     class("refused", 30, refused::write),
+    class("cancels", 20, cancels::write),
     class("combinations", 6, combinations::write),
     class("pools", 3, pools::write),
     class("slow", 3, slow::write),
