@@ -48,9 +48,9 @@ const FAILS: &[&str] = &[
     "update t_N set n = n / 0 where id = 1",
     "update t_N set n = 1 / (n - n) where id = 2 returning n",
     "insert into t_N values (1)",
-    "insert into t_N (id, k) values (5, 99)",
-    "update t_N set k = 99 where id = 1",
-    "update t_N set u = 7 where id in (1, 2)",
+    "insert into u_N (id, k) values (5, 99)",
+    "update u_N set k = 99 where id = 1",
+    "update u_N set u = 7 where id in (1, 2)",
     "update t_N set n = -1 where id = 1",
     "update t_N set id = 1 where id = 2",
     "update t_N set n = null where id = 1",
@@ -69,7 +69,7 @@ const FAILS: &[&str] = &[
     "select n from t_N where id = 1 for update nowait",
     "set transaction isolation level serializable",
     "set constraints all immediate",
-    "update t_N set u = 7 where id = 1; update t_N set u = 7 where id = 2; set constraints all immediate",
+    "update u_N set u = 7 where id = 1; update u_N set u = 7 where id = 2; set constraints all immediate",
 ];
 
 /// What a session does after a refusal, to show its state.
@@ -86,13 +86,17 @@ const AFTER: &[&str] = &[
 pub fn write(draft: &mut Draft) {
     draft.set_up(
         "create table r_N (id int primary key); insert into r_N values (1);
-        create table t_N (id int primary key, n int not null default 0 check (n >= 0), u int unique deferrable initially deferred,
+        create table t_N (id int primary key, n int not null default 0 check (n >= 0));
+        create table u_N (id int primary key, u int unique deferrable initially deferred,
             k int references r_N deferrable initially deferred);
-        insert into t_N values (1), (2), (6), (7);
+        insert into t_N values (1), (2), (6), (7); insert into u_N values (1), (2), (6), (7);
         create or replace function raises_N(int) returns int language plpgsql as $$ begin raise exception 'refused %', $1; end $$",
     );
     for _ in 0..draft.random.u8(4..14) {
         let session = draft.session();
+        if !draft.once_in(3) {
+            draft.query(session, "rollback");
+        }
         match draft.random.u8(..12) {
             0..=5 => {
                 let texts = transaction(draft, None);
@@ -137,7 +141,7 @@ fn transaction(draft: &mut Draft, blocked: Option<&str>) -> Vec<String> {
     }
     match blocked {
         Some(text) => texts.push(text.to_owned()),
-        None if draft.once_in(5) => {}
+        None if draft.once_in(3) => {}
         None => texts.push(draft.pick(FAILS).to_owned()),
     }
     for _ in 0..draft.random.u8(..3) {
@@ -192,8 +196,8 @@ fn blocked(draft: &mut Draft, session: char) {
         &("insert into t_N values (8)", "insert into t_N values (8) on conflict do nothing"),
         &("lock t_N in exclusive mode", "update t_N set n = n + 1 where id = 6"),
         &("lock t_N in access exclusive mode", "select n from t_N where id = 6"),
-        &("update t_N set u = 9 where id = 6", "update t_N set u = 9 where id = 7"),
-        &("delete from r_N where id = 1", "update t_N set k = 1 where id = 7"),
+        &("update u_N set u = 9 where id = 6", "update u_N set u = 9 where id = 7"),
+        &("delete from r_N where id = 1", "update u_N set k = 1 where id = 7"),
         &("select pg_advisory_xact_lock(4714)", "select pg_advisory_xact_lock(4714)"),
     ]);
     draft.query(holder, "begin");
