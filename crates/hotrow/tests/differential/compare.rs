@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hotrow_testkit::raw::Message;
 
+use crate::cancel::cancelled;
 use crate::program::{Frame, Program, Step};
 use crate::run::Received;
 
@@ -66,12 +67,16 @@ impl Comparison {
         };
         let [left, right] =
             [(0, direct), (1, through)].map(|(side, received)| self.plain(side, session, received));
+        let cancels = step.is_some_and(|step| step.frames.contains(&Frame::Cancel));
+        let [left, right] = [left, right].map(|side| if cancels { of_cancelled(side) } else { side });
         let slow = through.took > direct.took * SLOWER + SLOWER_BY;
         let same = left == right && direct.closed == through.closed && !through.hangs && !slow;
-        if same {
+        if same && !direct.hangs {
             return Verdict::Same;
         }
-        if direct.hangs || step.is_some_and(|step| documented(program, step, &left, &right)) {
+        // A statement that did not wait for anything directly can be cancelled or not.
+        let is_race = cancels && cancelled(direct).is_none();
+        if direct.hangs || is_race || step.is_some_and(|step| documented(program, step, &left, &right)) {
             return Verdict::Incomparable;
         }
         let kind = match (through.hangs, slow && left == right) {
@@ -167,14 +172,18 @@ impl Comparison {
 }
 
 /// An error or notice without what depends on the backend. In a failed transaction, the gateway may send a Parse before
-/// a Bind, and the server reports the place of its code that refuses the Parse. Schemas are left out too. The `search_path` under which the backend first ran a
+/// a Bind, and the server reports the place of its code that refuses the Parse; or the gateway reports the error. Schemas are left out too. The `search_path` under which the backend first ran a
 /// PL/pgSQL function decides whether the function is shown with its schema. The schema of temporary tables has the
 /// backend's number. A row's place in its table shows how many attempts were rolled back before.
 fn plain_report(body: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(body).replace("PL/pgSQL function one.", "PL/pgSQL function ");
-    let is_aborted = text.contains("\0C25P02\0");
-    let fields =
-        text.split('\0').filter(|field| !is_aborted || !field.starts_with(['L', 'R'])).map(without_place);
+    let left_out: &[char] = match () {
+        () if text.contains("\0C25P02\0") => &['F', 'L', 'R'],
+        // The details name processes and transactions.
+        () if text.contains("\0C40P01\0") => &['D'],
+        () => &[],
+    };
+    let fields = text.split('\0').filter(|field| !field.starts_with(left_out)).map(without_place);
     let text = fields.collect::<Vec<_>>().join("\0");
     let mut parts = text.split("pg_temp_");
     let start = parts.next().unwrap_or_default().to_owned();
@@ -192,6 +201,20 @@ fn without_place(field: &str) -> String {
         Some((before, after)) if field.starts_with('W') => format!("{before}tuple{after}"),
         _ => field.to_owned(),
     }
+}
+
+/// The answer to a cancelled statement. The gateway can refuse the statement before the server has seen it: then there are no
+/// replies to its preparation and to the statements before it in the same text, and the error has no context.
+fn of_cancelled(messages: Vec<Message>) -> Vec<Message> {
+    if !messages.iter().any(|message| name(message) == "E57014") {
+        return messages;
+    }
+    let kept = messages.into_iter().filter(|message| !b"123tTnDC".contains(&message.tag));
+    let plain = kept.map(|message| match (message.tag, message.field(b'C'), message.field(b'M')) {
+        (b'E', Some(code), Some(text)) => Message { body: format!("C{code}\0M{text}\0\0").into(), ..message },
+        _ => message,
+    });
+    plain.collect()
 }
 
 fn name(message: &Message) -> String {

@@ -7,7 +7,7 @@ use crate::program::Frame;
 /// The bytes of a frame. `oid` is the OID of the function that a Call names.
 pub fn bytes(frame: &Frame, oid: u32) -> Vec<u8> {
     match frame {
-        Frame::Connect(_) => Vec::new(),
+        Frame::Connect(_) | Frame::Cancel | Frame::Race(..) | Frame::Paused(_) => Vec::new(),
         Frame::Leave => raw::frame(b'X', &[]),
         Frame::Query(text) => raw::query(text),
         Frame::Parse { name, text } => raw::parse(name, text),

@@ -34,9 +34,13 @@ const MINIMISES_FOR: Duration = Duration::from_secs(60);
 /// The server and the gateway that are compared.
 pub struct Machine {
     gateway: Option<Gateway>,
+    /// The console of the gateway.
+    console: Option<Client>,
     direct: Side,
     through: Side,
     number: u32,
+    /// `verdict_wait_ms` of its gateways.
+    verdict_wait: String,
     /// The programs that this gateway has run.
     played: Vec<Program>,
 }
@@ -54,14 +58,22 @@ pub struct Found {
 }
 
 impl Machine {
-    /// Creates databases whose names end in `name`, and a gateway.
-    pub async fn new(name: &str) -> Self {
+    /// Creates databases whose names end in `name`, and a gateway with this `verdict_wait_ms`.
+    pub async fn new(name: &str, verdict_wait: String) -> Self {
         let admin = connect(&config(server().port())).await;
         // Another test of this file may have created the role.
         let _ = admin.batch_execute("create role other login superuser").await;
         let direct = Side::new(&admin, format!("direct_{name}")).await;
         let through = Side::new(&admin, format!("through_{name}")).await;
-        let mut machine = Self { gateway: None, direct, through, number: 0, played: Vec::new() };
+        let mut machine = Self {
+            gateway: None,
+            console: None,
+            direct,
+            through,
+            number: 0,
+            verdict_wait,
+            played: Vec::new(),
+        };
         machine.refresh().await;
         machine
     }
@@ -78,7 +90,15 @@ impl Machine {
                 drop schema one cascade; drop schema two cascade; create schema one; create schema two";
             side.client.batch_execute(empty).await.expect("no session uses them");
         }
-        self.gateway = Some(Gateway::start(&[]));
+        let gateway = Gateway::start(&["--verdict-wait-ms", &self.verdict_wait]);
+        self.console = Some(connect(gateway.config().dbname("hotrow")).await);
+        self.gateway = Some(gateway);
+    }
+
+    /// Starts a new gateway with another `verdict_wait_ms`.
+    pub async fn refresh_with(&mut self, verdict_wait: String) {
+        self.verdict_wait = verdict_wait;
+        self.refresh().await;
     }
 
     /// Makes the gateway's database differ: `sets` applies to all sessions that connect there later.
@@ -86,6 +106,11 @@ impl Machine {
         let side = &self.through;
         let plants = format!("alter database {} {sets}", side.database);
         side.client.batch_execute(&plants).await.expect("a setting of the database");
+    }
+
+    /// `verdict_wait_ms` of the gateway.
+    pub fn verdict_wait(&self) -> &str {
+        &self.verdict_wait
     }
 
     /// How many programs this gateway has run.
@@ -103,10 +128,15 @@ impl Machine {
         self.number += 1;
         let number = format!("_{:05}", self.number);
         let [direct, through] = [
-            (server().port(), &self.direct),
-            (self.gateway.as_ref().expect("the gateway runs").port(), &self.through),
+            (server().port(), &self.direct, None),
+            (self.gateway.as_ref().expect("the gateway runs").port(), &self.through, self.console.as_ref()),
         ]
-        .map(|(port, side)| Target { port, database: &side.database, direct: &side.client });
+        .map(|(port, side, console)| Target {
+            port,
+            database: &side.database,
+            direct: &side.client,
+            console,
+        });
         let guide = play(&direct, program, &number, None, patience, |_, _| true).await;
         let mut comparison = Comparison::default();
         let mut verdict = Verdict::Same;

@@ -2,6 +2,7 @@
 //! every table have to be the same. A program with a difference is made smaller and printed as a script
 //! (docs/internals/differential.md).
 
+mod cancel;
 mod compare;
 mod frames;
 mod generate;
@@ -27,8 +28,11 @@ const SEED: &str = "HOTROW_DIFFERENTIAL_SEED";
 const CLASS: &str = "HOTROW_DIFFERENTIAL_CLASS";
 /// A file with a script to run instead.
 const SCRIPT: &str = "HOTROW_DIFFERENTIAL_SCRIPT";
+/// `verdict_wait_ms` of all gateways. If it is not set, gateways whose statements wait for their verdicts alternate with
+/// gateways that pass first runs through.
+const VERDICT_WAIT: &str = "HOTROW_VERDICT_WAIT_MS";
 /// The number of programs that one gateway runs.
-const PROGRAMS_OF_A_GATEWAY: usize = 50;
+const PROGRAMS_OF_A_GATEWAY: u64 = 50;
 
 /// Differences that were found and fixed.
 const SCRIPTS: &[(&str, &str)] = &[
@@ -58,9 +62,16 @@ fn classes() -> Vec<&'static Class> {
     chosen.split(',').map(find).collect()
 }
 
+/// `verdict_wait_ms` of the gateway whose first program has this seed.
+fn verdict_wait(seed: u64) -> String {
+    let by_turns = || ["10000", "0"][usize::from(seed / PROGRAMS_OF_A_GATEWAY % 2 == 1)].to_owned();
+    setting(VERDICT_WAIT).unwrap_or_else(by_turns)
+}
+
 #[tokio::test]
 async fn programs_get_the_answers_of_direct_connections() {
-    let mut machine = Machine::new("random").await;
+    let first = number(SEED).unwrap_or_else(hotrow_testkit::first_seed);
+    let mut machine = Machine::new("random", verdict_wait(first)).await;
     if let Some(path) = setting(SCRIPT) {
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
         return play_script(&mut machine, &path, &text).await;
@@ -70,20 +81,19 @@ async fn programs_get_the_answers_of_direct_connections() {
     }
     let classes = classes();
     let seconds = number(SECONDS).unwrap_or(SECONDS_BY_DEFAULT);
-    let first = number(SEED).unwrap_or_else(hotrow_testkit::first_seed);
     println!("seed {first}, {seconds} s");
     let (began, mut played, mut unseen) = (Instant::now(), 0, 0);
     while played == 0 || began.elapsed() < Duration::from_secs(seconds) {
-        if machine.played() >= PROGRAMS_OF_A_GATEWAY {
-            machine.refresh().await;
-        }
         let seed = first + played;
+        if machine.played() as u64 >= PROGRAMS_OF_A_GATEWAY {
+            machine.refresh_with(verdict_wait(seed)).await;
+        }
         played += 1;
         let class = generate::draw(&classes, seed);
         let Some(difference) = machine.play(&generate::program(class, seed)).await else { continue };
         let after = began.elapsed().as_secs_f32();
         match machine.explain().await {
-            Some(found) => panic!("{}", report(class, seed, after, &found)),
+            Some(found) => panic!("{}", report(class, seed, after, machine.verdict_wait(), &found)),
             None => {
                 unseen += 1;
                 println!(
@@ -99,7 +109,7 @@ async fn programs_get_the_answers_of_direct_connections() {
 
 #[tokio::test]
 async fn a_planted_difference_is_found_and_minimised() {
-    let mut machine = Machine::new("planted").await;
+    let mut machine = Machine::new("planted", verdict_wait(0)).await;
     machine.plant("set bytea_output = 'escape'").await;
     let mut texts: Vec<String> = (0..6).map(|n| format!("select {n}")).collect();
     texts.insert(4, "select 1; select '\\x00ff'::bytea".to_owned());
@@ -125,14 +135,14 @@ async fn play_script(machine: &mut Machine, name: &str, text: &str) {
     }
 }
 
-fn report(class: &Class, seed: u64, after: f32, found: &Found) -> String {
+fn report(class: &Class, seed: u64, after: f32, verdict_wait: &str, found: &Found) -> String {
     let Found { program, difference } = found;
     let index = difference.step;
     let step = program.steps.get(index).map_or("# after the last step\n".to_owned(), ToString::to_string);
     format!(
         "a difference: {}, found after {after:.1} s\n\
         # class {}, seed {seed}\n{program}\nstep {} of {}:\n{step}{difference}\n\
-        again: {CLASS}={} {SEED}={seed} make differential; or {SCRIPT}=FILE with the lines above\n",
+        again: {VERDICT_WAIT}={verdict_wait} {CLASS}={} {SEED}={seed} make differential; or {SCRIPT}=FILE with the lines above\n",
         difference.kind,
         class.name,
         index + 1,

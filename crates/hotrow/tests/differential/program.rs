@@ -53,6 +53,13 @@ pub enum Frame {
     CopyData(String),
     CopyDone,
     CopyFail(String),
+    /// A cancel request for the session's statement, which an earlier step has sent. It is sent when the statement waits.
+    Cancel,
+    /// The other frames of the step, with a cancel request after some microseconds. If the statement was cancelled, it is
+    /// sent again, after a text that brings its transaction back.
+    Race(u32, String),
+    /// The same, and the gateway is paused until the statement is cancelled.
+    Paused(String),
 }
 
 impl Program {
@@ -149,6 +156,9 @@ impl Frame {
             Frame::CopyData(data) => ("CopyData", all(&[data])),
             Frame::CopyDone => ("CopyDone", all(&[])),
             Frame::CopyFail(why) => ("CopyFail", all(&[why])),
+            Frame::Cancel => ("Cancel", all(&[])),
+            Frame::Race(after, undo) => ("Race", all(&[&after.to_string(), undo])),
+            Frame::Paused(undo) => ("Paused", all(&[undo])),
         }
     }
 
@@ -181,6 +191,9 @@ impl Frame {
             "CopyData" => Frame::CopyData(text()?),
             "CopyDone" => Frame::CopyDone,
             "CopyFail" => Frame::CopyFail(text()?),
+            "Cancel" => Frame::Cancel,
+            "Race" => Frame::Race(text()?.parse().ok()?, text()?),
+            "Paused" => Frame::Paused(text()?),
             _ => return None,
         };
         words.next().is_none().then_some(frame)

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use crate::cancel::{Key, cancelled, pause};
 use crate::frames;
 use crate::program::{Frame, NUMBER, Program, Step};
 use hotrow_testkit::raw::{Message, Raw, startup};
@@ -16,6 +17,8 @@ pub struct Target<'a> {
     pub database: &'a str,
     /// A direct connection to the same database.
     pub direct: &'a Client,
+    /// The console of the gateway, if the port is a gateway's.
+    pub console: Option<&'a Client>,
 }
 
 /// How long to wait for events that no message announces.
@@ -57,6 +60,8 @@ impl Received {
 #[derive(Default)]
 struct Session {
     raw: Option<Raw>,
+    /// For its cancel requests.
+    key: Key,
     /// An extended query was sent without a Sync, or COPY may be running: the number of ReadyForQuery is not known in
     /// advance.
     extended: bool,
@@ -142,6 +147,23 @@ impl Session {
                 return received;
             }
         }
+        if step.frames.contains(&Frame::Cancel) {
+            return self.cancel(target, patience).await;
+        }
+        let interrupts = step.frames.iter().find(|frame| matches!(frame, Frame::Race(..) | Frame::Paused(_)));
+        if let Some(interrupts) = interrupts {
+            return self.interrupted(target, step, interrupts, patience).await;
+        }
+        self.send(target, step, guide, patience).await
+    }
+
+    async fn send(
+        &mut self,
+        target: &Target<'_>,
+        step: &Step,
+        guide: Option<&Received>,
+        patience: Patience,
+    ) -> Received {
         let mut bytes = Vec::new();
         for frame in &step.frames {
             bytes.extend(frames::bytes(frame, oid(target, frame).await));
@@ -168,6 +190,63 @@ impl Session {
         received
     }
 
+    /// Cancels the statement that an earlier step has sent, and reads its answer.
+    async fn cancel(&mut self, target: &Target<'_>, patience: Patience) -> Received {
+        if self.owed == 0 {
+            return Received::default();
+        }
+        self.key.until_it_waits(target).await;
+        self.key.cancel(target.port).await;
+        self.answer(patience).await
+    }
+
+    /// The answer to what was sent without waiting for it.
+    async fn answer(&mut self, patience: Patience) -> Received {
+        let readies = Goal::Readies(std::mem::take(&mut self.owed));
+        let received = receive(self.raw.as_mut().expect("the session is connected"), readies, patience).await;
+        if received.closed {
+            *self = Self::default();
+        }
+        received
+    }
+
+    /// A statement and a cancel request for it. If the statement was cancelled, it is sent again, because it may be
+    /// cancelled in one run and be answered in the other. The answer to the second one counts.
+    async fn interrupted(
+        &mut self,
+        target: &Target<'_>,
+        step: &Step,
+        by: &Frame,
+        patience: Patience,
+    ) -> Received {
+        let waiting = Step { waits: false, ..step.clone() };
+        let (undo, received) = match (by, target.console) {
+            (Frame::Race(after, undo), _) => {
+                self.send(target, &waiting, None, patience).await;
+                tokio::time::sleep(Duration::from_micros(u64::from(*after))).await;
+                self.key.cancel(target.port).await;
+                (undo, self.answer(patience).await)
+            }
+            (Frame::Paused(undo), Some(console)) if pause(console, target.database).await => {
+                self.send(target, &waiting, None, patience).await;
+                let received = self.cancel(target, patience).await;
+                let resume = format!("resume {}", target.database);
+                console.batch_execute(&resume).await.expect("the console answers");
+                (undo, received)
+            }
+            _ => return self.send(target, step, None, patience).await,
+        };
+        let expected = if undo.is_empty() { b'I' } else { b'E' };
+        if received.closed || cancelled(&received) != Some(expected) {
+            return received;
+        }
+        if !undo.is_empty() {
+            let frames = vec![Frame::Query(undo.clone())];
+            self.send(target, &Step::new(step.session, frames), None, patience).await;
+        }
+        self.send(target, step, None, patience).await
+    }
+
     /// Disconnects, and waits until the session's connection is free, which no message announces behind a gateway.
     async fn leave(&mut self, target: &Target<'_>, patience: Patience) {
         let Some(mut raw) = std::mem::take(self).raw else { return };
@@ -192,7 +271,9 @@ impl Session {
         let mut raw = Raw::open(target.port).await;
         raw.send(&startup(0x0003_0000, &all)).await;
         let received = receive(&mut raw, Goal::Readies(1), patience).await;
-        *self = Self { raw: (!received.closed && !received.hangs).then_some(raw), ..Self::default() };
+        let key = received.messages.iter().find(|message| message.tag == b'K');
+        let key = key.map_or_else(Key::default, |message| Key(message.body.clone()));
+        *self = Self { raw: (!received.closed && !received.hangs).then_some(raw), key, ..Self::default() };
         received
     }
 
@@ -217,7 +298,7 @@ impl Session {
                     self.extended = false;
                     readies += 1;
                 }
-                Frame::Connect(_) | Frame::Leave => {}
+                Frame::Connect(_) | Frame::Leave | Frame::Cancel | Frame::Race(..) | Frame::Paused(_) => {}
                 _ => self.extended = true,
             }
         }

@@ -5,7 +5,7 @@ use super::{Draft, parse};
 use crate::program::Frame;
 
 /// Objects that call a function, each with a statement that uses the object.
-const HIDDEN: &[(&str, &str)] = &[
+pub(super) const HIDDEN: &[(&str, &str)] = &[
     ("create view v_N as select sets_N() as s", "select * from v_N"),
     (
         "create function of_N(t_N) returns text language sql as $$ select sets_N() $$",

@@ -3,9 +3,12 @@
 use super::{CLASSES, Class, Draft};
 use crate::program::{NUMBER, Step};
 
+/// Classes whose steps have to follow each other: a session waits for what the next step of another session does.
+const ALONE: [&str; 3] = ["mixed", "cancels", "refused"];
+
 pub fn write(draft: &mut Draft) {
     let classes: Vec<&Class> =
-        CLASSES.iter().filter(|class| class.weight > 0 && class.name != "mixed").collect();
+        CLASSES.iter().filter(|class| class.weight > 0 && !ALONE.contains(&class.name)).collect();
     let mut parts: Vec<Vec<Step>> = Vec::new();
     for own in [NUMBER.to_owned(), format!("{NUMBER}z")] {
         let class = classes[draft.random.usize(..classes.len())];

@@ -1,7 +1,10 @@
 //! Makes a program from a seed. Each class of programs has a file. This file contains the code that they share.
 
 mod calls;
+mod cancels;
 mod casts;
+mod combinations;
+mod commands;
 mod constants;
 mod copies;
 mod cursors;
@@ -9,6 +12,7 @@ mod functions;
 mod late;
 mod leaks;
 mod lists;
+mod literals;
 mod mixed;
 mod names;
 mod notify;
@@ -16,6 +20,8 @@ mod partitions;
 mod pipelines;
 mod pools;
 mod readings;
+mod refused;
+mod routines;
 mod rows;
 mod sequences;
 mod settings;
@@ -78,6 +84,12 @@ pub const CLASSES: &[Class] = &[
     class("pipelines", 40, pipelines::write),
     class("names", 20, names::write),
     class("copies", 20, copies::write),
+    class("routines", 40, routines::write),
+    class("commands", 40, commands::write),
+    class("literals", 40, literals::write),
+    class("refused", 30, refused::write),
+    class("cancels", 20, cancels::write),
+    class("combinations", 6, combinations::write),
     class("pools", 3, pools::write),
     class("slow", 3, slow::write),
 ];
