@@ -4,7 +4,11 @@ use crate::child::Child;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::files::{temporary_folder, write_private};
-use std::net::SocketAddr;
+use crate::http::{Connection, Post};
+use hotrow_postgres::free_port;
+use hyper::Method;
+use hyper::body::Bytes;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,6 +25,17 @@ pub struct Gateway {
     pub endpoint: Endpoint,
     /// The address of its HTTP server, if it has one.
     pub http: Option<SocketAddr>,
+    /// The address of its metrics.
+    metrics: SocketAddr,
+}
+
+/// What a gateway has done so far, and its memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Footprint {
+    /// Rounds of questions to the catalogue.
+    pub questions: u64,
+    /// Resident memory.
+    pub bytes: u64,
 }
 
 /// The beginnings of the lines that show that the gateway is ready.
@@ -41,6 +56,8 @@ impl Gateway {
         make_certificate(&chain, &key)?;
         let mut command = Command::new(program);
         command.args(["serve", "--upstream", upstream_url, "--listen", "127.0.0.1:0"]);
+        let metrics = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        command.arg("--metrics").arg(metrics.to_string());
         command.arg("--tls-cert-file").arg(chain).arg("--tls-key-file").arg(key);
         if with_http {
             command.args(["--http", "127.0.0.1:0"]);
@@ -53,7 +70,21 @@ impl Gateway {
             (http.is_some() || !with_http).then(|| wire.clone()).flatten()
         };
         let (host, port) = child.ready(ready).await?;
-        Ok(Self { child, endpoint: upstream.at(&host, port), http })
+        Ok(Self { child, endpoint: upstream.at(&host, port), http, metrics })
+    }
+
+    /// Its footprint. `None` if this program has no metrics, or if the system does not show its memory.
+    pub async fn footprint(&self) -> Option<Footprint> {
+        const QUESTIONS: &str = "hotrow_catalogue_questions_total ";
+        let page = Post { path: "/metrics".into(), idempotency_key: None, body: Bytes::new() };
+        let mut connection = Connection::open(self.metrics).await.ok()?;
+        let (_, text) = connection.send(&Method::GET, &page).await.ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let questions = text.lines().find_map(|line| line.strip_prefix(QUESTIONS)?.parse().ok())?;
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()?)).ok()?;
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kilobytes: u64 = resident.trim().trim_end_matches(" kB").parse().ok()?;
+        Some(Footprint { questions, bytes: kilobytes << 10 })
     }
 }
 

@@ -1,0 +1,1 @@
+\set tenant 1 + :client_id % :rows
