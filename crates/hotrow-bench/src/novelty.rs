@@ -44,6 +44,7 @@ pub fn novelties(scenario: &Scenario, results: &[TechniqueResult]) -> Vec<Novelt
         let rounds = |result: &TechniqueResult| Some(result.figures(clients)?.rounds.clone());
         let all = [rounds(direct)?, rounds(direct_new)?, rounds(hotrow)?, rounds(hotrow_new)?];
         let share = share(scenario.figure, &all)?;
+        let through_by_direct = Spread::of(&ratios(scenario.figure, &all[3], &all[1])?)?.median;
         let p50_us = |name| Some(figures(name)?.latency?.p50_us);
         let first_use = p50_us(PASSED_THROUGH).zip(p50_us(COMPARED[1]).zip(p50_us(COMPARED[3])));
         let first_use = first_use.map(|(round_trip_us, (direct_us, hotrow_us))| FirstUse {
@@ -58,7 +59,7 @@ pub fn novelties(scenario: &Scenario, results: &[TechniqueResult]) -> Vec<Novelt
                 Some(first_use) => first_use.hotrow_us <= first_use.direct_us + first_use.round_trip_us,
                 None => share.median >= SHARE_MIN,
             };
-        Some(Novelty { clients, share, is_within, first_use, gateway })
+        Some(Novelty { clients, share, through_by_direct, is_within, first_use, gateway })
     };
     direct.cells.iter().filter_map(|cell| compared(cell.clients)).collect()
 }
@@ -66,17 +67,18 @@ pub fn novelties(scenario: &Scenario, results: &[TechniqueResult]) -> Vec<Novelt
 /// The share of Hotrow's speed that remains, divided by the share of the direct speed that remains. The runs of a round follow
 /// each other closely, so each round is compared with itself.
 fn share(figure: Figure, [direct, direct_new, hotrow, hotrow_new]: &[Vec<Round>; 4]) -> Option<Spread> {
+    let (new, other) = (ratios(figure, hotrow_new, direct_new)?, ratios(figure, hotrow, direct)?);
+    let shares: Vec<f64> = new.iter().zip(other).map(|(new, other)| new / other).collect();
+    Spread::of(&shares).filter(|spread| spread.max.is_finite())
+}
+
+/// The speeds of a technique divided by those of another one, for each round.
+fn ratios(figure: Figure, one: &[Round], other: &[Round]) -> Option<Vec<f64>> {
     let speed = |round: &Round| match figure {
         Figure::Throughput => Some(round.per_second),
         Figure::Latency => Some(1.0 / round.latency?.p50_us as f64),
     };
-    let rounds = direct.iter().zip(direct_new).zip(hotrow.iter().zip(hotrow_new));
-    let shares: Option<Vec<f64>> = rounds
-        .map(|((direct, direct_new), (hotrow, hotrow_new))| {
-            Some(speed(hotrow_new)? / speed(hotrow)? / (speed(direct_new)? / speed(direct)?))
-        })
-        .collect();
-    Spread::of(&shares?).filter(|spread| spread.max.is_finite())
+    one.iter().zip(other).map(|(one, other)| Some(speed(one)? / speed(other)?)).collect()
 }
 
 #[cfg(test)]
@@ -145,6 +147,7 @@ mod tests {
         );
         let novelty = novelty.unwrap();
         assert_eq!(novelty.share, Spread { median: 1.0, min: 0.2, max: 1.2 });
+        assert_eq!(novelty.through_by_direct, 10.0);
         assert!(novelty.is_within);
         let gateway = novelty.gateway.unwrap();
         assert_eq!((gateway.questions, gateway.statements, gateway.beside), (3, 300, 30));

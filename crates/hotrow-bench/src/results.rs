@@ -87,6 +87,8 @@ pub struct Novelty {
     pub clients: u32,
     /// (through Hotrow with what is new / without) / (directly with what is new / without), over the rounds.
     pub share: Spread,
+    /// Through Hotrow with what is new / directly with what is new, the median of the rounds.
+    pub through_by_direct: f64,
     /// Whether it is within the bounds.
     pub is_within: bool,
     /// Latencies, if the scenario is about first executions.

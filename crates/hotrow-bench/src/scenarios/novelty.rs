@@ -92,26 +92,28 @@ pub static TEMPORARY: Scenario = Scenario {
 /// More search paths than the gateway has pools.
 pub static TENANTS: Scenario = Scenario {
     name: "novelty-tenants",
-    shows: "SET search_path, an update by key, RESET, for one tenant per client or for any of 40: updates per second",
+    shows: "An update by key for any of 40 tenants, between SET and RESET of search_path or between two `select 1`: updates per second",
     set_up: sql!("novelty/tenants.sql"),
     fill: "",
     tables: &[],
     rows: Rows::UpTo(40),
     techniques: &with_and_without!(
         Technique {
-            script: script!("novelty/pgbench/own_tenant.sql" "novelty/pgbench/tenant.sql"),
+            script: script!("novelty/pgbench/any_tenant.sql" "novelty/pgbench/name_tenant.sql"),
             protocol: Protocol::Simple,
             ..SELL_DIRECT
         },
         Technique {
-            script: script!("novelty/pgbench/any_tenant.sql" "novelty/pgbench/tenant.sql"),
+            script: script!("novelty/pgbench/any_tenant.sql" "novelty/pgbench/set_tenant.sql"),
             protocol: Protocol::Simple,
             ..SELL_DIRECT
         },
-        "each client works for a tenant of its own",
-        "each request is for any of 40 tenants",
+        "`select 1`, an update that names the tenant's schema, `select 1`",
+        "`SET search_path`, an update that does not name it, `RESET search_path`",
     ),
-    remarks: &["Each unit of work is three statements. Each tenant has a schema with a table of one row."],
+    remarks: &[
+        "Each unit of work is three statements, each sent after the answer to the one before it. Each tenant has a schema with a table of one row.",
+    ],
     ..NOVELTY
 };
 

@@ -27,19 +27,20 @@ pub(super) fn write_novelties(text: &mut String, report: &Report) -> Result<(), 
     )?;
     writeln!(
         text,
-        "| scenario | clients | share | lowest to highest | within the bounds | catalogue questions per statement | memory |"
+        "| scenario | clients | share | lowest to highest | within the bounds | `hotrow-new` / `direct-new` | catalogue questions per statement | memory |"
     )?;
-    writeln!(text, "|---|---:|---:|---:|:-:|---:|---:|")?;
+    writeln!(text, "|---|---:|---:|---:|:-:|---:|---:|---:|")?;
     for (scenario, novelty) in &novelties {
         let unknown = || "-".to_owned();
         writeln!(
             text,
-            "| {scenario} | {} | {:.2} | {:.2} to {:.2} | {} | {} | {} |",
+            "| {scenario} | {} | {:.2} | {:.2} to {:.2} | {} | {:.2} | {} | {} |",
             whole(novelty.clients.into()),
             novelty.share.median,
             novelty.share.min,
             novelty.share.max,
             if novelty.is_within { "yes" } else { "no" },
+            novelty.through_by_direct,
             novelty.gateway.as_ref().map_or_else(unknown, questions),
             novelty.gateway.as_ref().map_or_else(unknown, memory),
         )?;
@@ -98,6 +99,7 @@ mod tests {
         let novelty = |beside: u64| Novelty {
             clients: 8,
             share: Spread { median: 0.954, min: 0.9, max: 1.0 },
+            through_by_direct: 2.5,
             is_within: beside == 0,
             first_use: (beside > 0).then_some(FirstUse {
                 direct_us: 500,
@@ -116,8 +118,8 @@ mod tests {
         let text = render(&report);
         for expected in [
             "1 of 2 workloads are.",
-            "| hot-row | 8 | 0.95 | 0.90 to 1.00 | yes | 0.0050 | 10 to 12 MiB |",
-            "| no | 0.0050 (0.50 per statement beside them) |",
+            "| hot-row | 8 | 0.95 | 0.90 to 1.00 | yes | 2.50 | 0.0050 | 10 to 12 MiB |",
+            "| no | 2.50 | 0.0050 (0.50 per statement beside them) |",
             "`hot-row`: a first execution takes 0.50 ms directly and 1.25 ms through Hotrow, 0.75 ms more.",
         ] {
             assert!(text.contains(expected), "{expected} is missing:\n{text}");

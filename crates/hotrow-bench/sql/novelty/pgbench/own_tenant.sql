@@ -1,1 +1,0 @@
-\set tenant 1 + :client_id % :rows
