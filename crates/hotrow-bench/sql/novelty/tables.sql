@@ -6,6 +6,7 @@ create table hotrow_bench.inv (
     id    int    primary key,
     stock bigint not null,
     sold  bigint not null,
+    kind  text   not null default 'usual',
     note  text,
     seen  timestamptz,
     ip    inet
@@ -19,7 +20,7 @@ begin
 end
 $$;
 
-create index by_note on hotrow_bench.inv (note);
+create index by_kind on hotrow_bench.inv (kind);
 
 -- A table that only the disturbance uses.
 create table hotrow_bench.scratch (id int);
