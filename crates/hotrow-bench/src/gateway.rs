@@ -36,6 +36,8 @@ pub struct Footprint {
     pub questions: u64,
     /// Resident memory.
     pub bytes: u64,
+    /// Processor time.
+    pub cpu_us: u64,
 }
 
 /// The beginnings of the lines that show that the gateway is ready.
@@ -81,11 +83,23 @@ impl Gateway {
         let (_, text) = connection.send(&Method::GET, &page).await.ok()?;
         let text = String::from_utf8_lossy(&text);
         let questions = text.lines().find_map(|line| line.strip_prefix(QUESTIONS)?.parse().ok())?;
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()?)).ok()?;
+        let process = format!("/proc/{}", self.child.id()?);
+        let status = std::fs::read_to_string(format!("{process}/status")).ok()?;
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
         let kilobytes: u64 = resident.trim().trim_end_matches(" kB").parse().ok()?;
-        Some(Footprint { questions, bytes: kilobytes << 10 })
+        let cpu_us = cpu_us(&std::fs::read_to_string(format!("{process}/stat")).ok()?)?;
+        Some(Footprint { questions, bytes: kilobytes << 10, cpu_us })
     }
+}
+
+/// The processor time in a file `/proc/PID/stat`, of the program and of the kernel for it.
+fn cpu_us(stat: &str) -> Option<u64> {
+    /// The unit is a hundredth of a second on every Linux.
+    const TICK_US: u64 = 10_000;
+    // The name of the program is in parentheses, and can contain spaces. The state is the first field after it.
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
+    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some((user + system) * TICK_US)
 }
 
 /// Writes a certificate, which no client has to trust, and its key.
@@ -115,7 +129,7 @@ pub async fn accepts_tls(endpoint: &Endpoint) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{WIRE, accepts_tls, address, make_certificate};
+    use super::{WIRE, accepts_tls, address, cpu_us, make_certificate};
     use crate::endpoint::Endpoint;
     use crate::files::temporary_folder;
     use std::os::unix::fs::PermissionsExt;
@@ -128,6 +142,13 @@ mod tests {
         assert_eq!(address(WIRE, "hotrow: listening on [::1]:6432"), Some(("::1".into(), 6432)));
         assert_eq!(address(WIRE, "hotrow: listening on soon"), None);
         assert_eq!(address(WIRE, "upstream: listening on 127.0.0.1:6432"), None);
+    }
+
+    #[test]
+    fn processor_time_is_that_of_program_and_kernel() {
+        let stat = "7 (a) name) S 1 7 7 0 -1 4194560 1 2 3 4 25 17 0 0 20 0";
+        assert_eq!(cpu_us(stat), Some(420_000));
+        assert_eq!(cpu_us("7 (name"), None);
     }
 
     #[test]

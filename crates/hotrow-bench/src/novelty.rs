@@ -28,6 +28,7 @@ pub fn gateway_work(before: Footprint, after: Footprint, statements: u64, beside
         questions: after.questions.saturating_sub(before.questions),
         statements: statements + beside,
         beside,
+        cpu_us: after.cpu_us.saturating_sub(before.cpu_us),
         bytes_before: before.bytes,
         bytes_after: after.bytes,
     }
@@ -52,14 +53,16 @@ pub fn novelties(scenario: &Scenario, results: &[TechniqueResult]) -> Vec<Novelt
             hotrow_us,
             round_trip_us,
         });
-        let gateway = all[3].iter().filter_map(|round| round.gateway).reduce(GatewayWork::and);
+        let work =
+            |rounds: &[Round]| rounds.iter().filter_map(|round| round.gateway).reduce(GatewayWork::and);
+        let (gateway_without, gateway) = (work(&all[2]), work(&all[3]));
         let asks_rarely = gateway.is_none_or(|work| work.questions_per_statement() <= QUESTIONS_MAX);
         let is_within = asks_rarely
             && match &first_use {
                 Some(first_use) => first_use.hotrow_us <= first_use.direct_us + first_use.round_trip_us,
                 None => share.median >= SHARE_MIN,
             };
-        Some(Novelty { clients, share, through_by_direct, is_within, first_use, gateway })
+        Some(Novelty { clients, share, through_by_direct, is_within, first_use, gateway_without, gateway })
     };
     direct.cells.iter().filter_map(|cell| compared(cell.clients)).collect()
 }
@@ -97,8 +100,14 @@ mod tests {
 
     /// A technique with these rates, whose median latency is that of a closed loop.
     fn technique(name: &'static str, rates: &[f64]) -> TechniqueResult {
-        let gateway =
-            Some(GatewayWork { questions: 1, statements: 100, beside: 10, bytes_before: 1, bytes_after: 9 });
+        let gateway = Some(GatewayWork {
+            questions: 1,
+            statements: 100,
+            beside: 10,
+            cpu_us: 500,
+            bytes_before: 1,
+            bytes_after: 9,
+        });
         let round = |rate: &f64| Round {
             per_second: *rate,
             turned_away_per_second: 0.0,
@@ -151,6 +160,7 @@ mod tests {
         assert!(novelty.is_within);
         let gateway = novelty.gateway.unwrap();
         assert_eq!((gateway.questions, gateway.statements, gateway.beside), (3, 300, 30));
+        assert_eq!(gateway.cpu_us_per_statement(), 5.0);
         assert_eq!((gateway.bytes_before, gateway.bytes_after), (1, 9));
     }
 

@@ -94,7 +94,10 @@ pub struct Novelty {
     /// Latencies, if the scenario is about first executions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_use: Option<FirstUse>,
-    /// The gateway's work for what is new, in all rounds.
+    /// The gateway's work without anything new, in all rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gateway_without: Option<GatewayWork>,
+    /// The same with what is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gateway: Option<GatewayWork>,
 }
@@ -119,6 +122,8 @@ pub struct GatewayWork {
     pub statements: u64,
     /// Statements of the second load among them.
     pub beside: u64,
+    /// Processor time.
+    pub cpu_us: u64,
     /// The resident memory before the first of them.
     pub bytes_before: u64,
     /// The resident memory after the last of them.
@@ -131,12 +136,18 @@ impl GatewayWork {
         self.questions as f64 / self.statements as f64
     }
 
+    /// Microseconds of processor time for each statement.
+    pub fn cpu_us_per_statement(&self) -> f64 {
+        self.cpu_us as f64 / self.statements as f64
+    }
+
     /// Its work in this run and in a later one.
     pub fn and(self, later: Self) -> Self {
         Self {
             questions: self.questions + later.questions,
             statements: self.statements + later.statements,
             beside: self.beside + later.beside,
+            cpu_us: self.cpu_us + later.cpu_us,
             bytes_after: later.bytes_after,
             ..self
         }

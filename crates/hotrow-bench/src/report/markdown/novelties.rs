@@ -27,20 +27,21 @@ pub(super) fn write_novelties(text: &mut String, report: &Report) -> Result<(), 
     )?;
     writeln!(
         text,
-        "| scenario | clients | share | lowest to highest | within the bounds | `hotrow-new` / `direct-new` | catalogue questions per statement | memory |"
+        "| scenario | clients | share | lowest to highest | within the bounds | `hotrow-new` / `direct-new` | gateway CPU time per statement, without and with | catalogue questions per statement | memory |"
     )?;
-    writeln!(text, "|---|---:|---:|---:|:-:|---:|---:|---:|")?;
+    writeln!(text, "|---|---:|---:|---:|:-:|---:|---:|---:|---:|")?;
     for (scenario, novelty) in &novelties {
         let unknown = || "-".to_owned();
         writeln!(
             text,
-            "| {scenario} | {} | {:.2} | {:.2} to {:.2} | {} | {:.2} | {} | {} |",
+            "| {scenario} | {} | {:.2} | {:.2} to {:.2} | {} | {:.2} | {} | {} | {} |",
             whole(novelty.clients.into()),
             novelty.share.median,
             novelty.share.min,
             novelty.share.max,
             if novelty.is_within { "yes" } else { "no" },
             novelty.through_by_direct,
+            novelty.gateway_without.zip(novelty.gateway).map_or_else(unknown, cpu),
             novelty.gateway.as_ref().map_or_else(unknown, questions),
             novelty.gateway.as_ref().map_or_else(unknown, memory),
         )?;
@@ -80,6 +81,10 @@ fn questions(work: &GatewayWork) -> String {
     }
 }
 
+fn cpu((without, with): (GatewayWork, GatewayWork)) -> String {
+    format!("{:.0} and {:.0} µs", without.cpu_us_per_statement(), with.cpu_us_per_statement())
+}
+
 fn memory(work: &GatewayWork) -> String {
     let mebibytes = |bytes: u64| whole(bytes as f64 / f64::from(1 << 20));
     format!("{} to {} MiB", mebibytes(work.bytes_before), mebibytes(work.bytes_after))
@@ -96,6 +101,14 @@ mod tests {
     fn shares_questions_and_memory_are_listed() {
         let mut report = sample::report();
         assert!(!render(&report).contains("Traffic that is new"));
+        let gateway = |beside, cpu_us| GatewayWork {
+            questions: 50,
+            statements: 10_000,
+            beside,
+            cpu_us,
+            bytes_before: 10 << 20,
+            bytes_after: 12 << 20,
+        };
         let novelty = |beside: u64| Novelty {
             clients: 8,
             share: Spread { median: 0.954, min: 0.9, max: 1.0 },
@@ -106,20 +119,15 @@ mod tests {
                 hotrow_us: 1_250,
                 round_trip_us: 300,
             }),
-            gateway: Some(GatewayWork {
-                questions: 50,
-                statements: 10_000,
-                beside,
-                bytes_before: 10 << 20,
-                bytes_after: 12 << 20,
-            }),
+            gateway_without: Some(gateway(0, 300_000)),
+            gateway: Some(gateway(beside, 450_000)),
         };
         report.scenarios[0].novelties = vec![novelty(0), novelty(100)];
         let text = render(&report);
         for expected in [
             "1 of 2 workloads are.",
-            "| hot-row | 8 | 0.95 | 0.90 to 1.00 | yes | 2.50 | 0.0050 | 10 to 12 MiB |",
-            "| no | 2.50 | 0.0050 (0.50 per statement beside them) |",
+            "| hot-row | 8 | 0.95 | 0.90 to 1.00 | yes | 2.50 | 30 and 45 µs | 0.0050 | 10 to 12 MiB |",
+            "| no | 2.50 | 30 and 45 µs | 0.0050 (0.50 per statement beside them) |",
             "`hot-row`: a first execution takes 0.50 ms directly and 1.25 ms through Hotrow, 0.75 ms more.",
         ] {
             assert!(text.contains(expected), "{expected} is missing:\n{text}");
