@@ -13,6 +13,7 @@ use std::sync::LazyLock;
 Examples:\n  \
 hotrow bench hot-row --clients 2,64\n  \
 hotrow bench predictions    # what the doctor predicts for twelve workloads, and what is measured\n  \
+hotrow bench novelty --seconds 10    # the cost of statements, tables and settings that are new all the time\n  \
 hotrow bench --like report.json    # a load like that in a report of `hotrow doctor --json report.json`")]
 pub struct Args {
     /// Scenario, or group of scenarios
@@ -52,7 +53,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME,NAME,...", value_delimiter = ',')]
     pub techniques: Vec<String>,
 
-    /// Requests per second in an open loop [default: 20000 in `open-loop`, 10000 in `counter-http`]
+    /// Requests per second in an open loop [default: 20000 in `open-loop`, 10000 in `counter-http`, 50 in
+    /// `novelty-first-use`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub rate: Option<u32>,
 
@@ -83,7 +85,7 @@ pub struct Args {
 }
 
 /// Groups of scenarios.
-const FAMILIES: [&str; 4] = ["queue", "feed", "disks", "predictions"];
+const FAMILIES: [&str; 5] = ["queue", "feed", "disks", "predictions", "novelty"];
 
 /// One scenario, or several of them.
 #[derive(Debug, Clone, Copy)]
@@ -145,11 +147,14 @@ impl ValueEnum for Choice {
         Some(
             PossibleValue::new(self.name()).help(match self {
                 Self::All => "All scenarios except `platform`, `counter-restart`, `fleet`, `queue-held`, `queue-batch-held`, `disks-...`, \
-                    `predictions-...` and those of the payment service"
+                    `predictions-...`, `novelty-...` and those of the payment service"
                     .to_owned(),
                 Self::Family(name @ "disks") => format!("All scenarios `{name}-...`, in one report"),
                 Self::Family("predictions") => "Twelve workloads in the scenarios `predictions-...`: the gain that `hotrow \
                     doctor` predicts and the measured one, in one report"
+                    .to_owned(),
+                Self::Family("novelty") => "Traffic that is new all the time in the scenarios `novelty-...`: its cost through Hotrow \
+                    divided by its direct cost, in one report"
                     .to_owned(),
                 Self::Family(name) => format!("All scenarios `{name}-...` that do not take long, in one report"),
                 Self::Model => "No measurement, but a simulation: 1 to 100 nodes, 1 to 20 gateways and up to a million requests per \
@@ -189,7 +194,8 @@ mod tests {
         };
         assert_eq!(names("queue"), ["queue-take", "queue-lease", "queue-batch", "queue-enqueue"]);
         assert_eq!(names("disks"), ["disks-hot-row", "disks-spread", "disks-transaction", "disks-payments"]);
-        assert!(!names("all").iter().any(|name| name.starts_with("disks")));
+        assert_eq!(names("novelty").len(), 9);
+        assert!(!names("all").iter().any(|name| name.starts_with("disks") || name.starts_with("novelty")));
     }
 
     #[test]

@@ -114,6 +114,11 @@ impl Child {
         if lines.is_empty() { "no output".into() } else { Vec::from(lines.clone()).join("\n") }
     }
 
+    /// The process ID, unless the program has ended.
+    pub fn id(&self) -> Option<u32> {
+        self.process.id()
+    }
+
     /// Kills the process, as a crash would.
     pub fn kill(&mut self) -> Result<(), Error> {
         self.process.start_kill().map_err(Error::system("kill a child process"))

@@ -25,6 +25,12 @@ pub struct Setting {
     pub value: String,
 }
 
+/// The names of the schemas of scenarios: `hotrow_bench`, and one per tenant.
+pub const SCHEMAS: &str = "^hotrow_bench(_[0-9]+)?$";
+
+/// The name of the schema pack's schema.
+pub const PACK: &str = "^hotrow$";
+
 /// Settings that influence the speed of a commit and the times of the server's background work.
 const SETTINGS: &str = "
     fsync synchronous_commit full_page_writes wal_sync_method wal_level wal_compression commit_delay commit_siblings
@@ -54,10 +60,10 @@ impl Control {
         Ok(())
     }
 
-    /// Checks that a schema that the benchmark creates, and drops at the end, does not exist.
-    pub async fn expect_no_schema(&self, name: &str, exists: Error) -> Result<(), Error> {
-        let found = self.one(&format!("select coalesce(to_regnamespace('{name}')::text, '')")).await?;
-        if found.is_empty() { Ok(()) } else { Err(exists) }
+    /// Checks that the schemas that the benchmark creates, and drops at the end, do not exist.
+    pub async fn expect_no_schemas(&self, names: &str, exists: Error) -> Result<(), Error> {
+        let query = format!("select count(*)::text from pg_namespace where nspname ~ '{names}'");
+        if self.one(&query).await? == "0" { Ok(()) } else { Err(exists) }
     }
 
     /// Creates the schema `hotrow_bench` for a scenario, and reports the number of rows while it creates many.
@@ -78,9 +84,16 @@ impl Control {
         Ok(())
     }
 
-    /// Drops the schema.
+    /// Drops the schemas.
     pub async fn tear_down(&self) -> Result<(), Error> {
-        self.execute("drop schema if exists hotrow_bench cascade", "drop the schema hotrow_bench").await
+        let drop = format!(
+            "do $$ declare name text; begin
+                for name in select nspname from pg_namespace where nspname ~ '{SCHEMAS}' loop
+                    execute format('drop schema %I cascade', name);
+                end loop;
+            end $$"
+        );
+        self.execute(&drop, "drop the schema hotrow_bench").await
     }
 
     /// Drops the schema pack.

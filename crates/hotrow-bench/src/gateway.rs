@@ -4,7 +4,11 @@ use crate::child::Child;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::files::{temporary_folder, write_private};
-use std::net::SocketAddr;
+use crate::http::{Connection, Post};
+use hotrow_postgres::free_port;
+use hyper::Method;
+use hyper::body::Bytes;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,6 +25,19 @@ pub struct Gateway {
     pub endpoint: Endpoint,
     /// The address of its HTTP server, if it has one.
     pub http: Option<SocketAddr>,
+    /// The address of its metrics.
+    metrics: SocketAddr,
+}
+
+/// What a gateway has done so far, and its memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Footprint {
+    /// Rounds of questions to the catalogue.
+    pub questions: u64,
+    /// Resident memory.
+    pub bytes: u64,
+    /// Processor time.
+    pub cpu_us: u64,
 }
 
 /// The beginnings of the lines that show that the gateway is ready.
@@ -41,6 +58,8 @@ impl Gateway {
         make_certificate(&chain, &key)?;
         let mut command = Command::new(program);
         command.args(["serve", "--upstream", upstream_url, "--listen", "127.0.0.1:0"]);
+        let metrics = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        command.arg("--metrics").arg(metrics.to_string());
         command.arg("--tls-cert-file").arg(chain).arg("--tls-key-file").arg(key);
         if with_http {
             command.args(["--http", "127.0.0.1:0"]);
@@ -53,8 +72,34 @@ impl Gateway {
             (http.is_some() || !with_http).then(|| wire.clone()).flatten()
         };
         let (host, port) = child.ready(ready).await?;
-        Ok(Self { child, endpoint: upstream.at(&host, port), http })
+        Ok(Self { child, endpoint: upstream.at(&host, port), http, metrics })
     }
+
+    /// Its footprint. `None` if this program has no metrics, or if the system does not show its memory.
+    pub async fn footprint(&self) -> Option<Footprint> {
+        const QUESTIONS: &str = "hotrow_catalogue_questions_total ";
+        let page = Post { path: "/metrics".into(), idempotency_key: None, body: Bytes::new() };
+        let mut connection = Connection::open(self.metrics).await.ok()?;
+        let (_, text) = connection.send(&Method::GET, &page).await.ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let questions = text.lines().find_map(|line| line.strip_prefix(QUESTIONS)?.parse().ok())?;
+        let process = format!("/proc/{}", self.child.id()?);
+        let status = std::fs::read_to_string(format!("{process}/status")).ok()?;
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kilobytes: u64 = resident.trim().trim_end_matches(" kB").parse().ok()?;
+        let cpu_us = cpu_us(&std::fs::read_to_string(format!("{process}/stat")).ok()?)?;
+        Some(Footprint { questions, bytes: kilobytes << 10, cpu_us })
+    }
+}
+
+/// The processor time in a file `/proc/PID/stat`, of the program and of the kernel for it.
+fn cpu_us(stat: &str) -> Option<u64> {
+    /// The unit is a hundredth of a second on every Linux.
+    const TICK_US: u64 = 10_000;
+    // The name of the program is in parentheses, and can contain spaces. The state is the first field after it.
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
+    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some((user + system) * TICK_US)
 }
 
 /// Writes a certificate, which no client has to trust, and its key.
@@ -84,7 +129,7 @@ pub async fn accepts_tls(endpoint: &Endpoint) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{WIRE, accepts_tls, address, make_certificate};
+    use super::{WIRE, accepts_tls, address, cpu_us, make_certificate};
     use crate::endpoint::Endpoint;
     use crate::files::temporary_folder;
     use std::os::unix::fs::PermissionsExt;
@@ -97,6 +142,13 @@ mod tests {
         assert_eq!(address(WIRE, "hotrow: listening on [::1]:6432"), Some(("::1".into(), 6432)));
         assert_eq!(address(WIRE, "hotrow: listening on soon"), None);
         assert_eq!(address(WIRE, "upstream: listening on 127.0.0.1:6432"), None);
+    }
+
+    #[test]
+    fn processor_time_is_that_of_program_and_kernel() {
+        let stat = "7 (a) name) S 1 7 7 0 -1 4194560 1 2 3 4 25 17 0 0 20 0";
+        assert_eq!(cpu_us(stat), Some(420_000));
+        assert_eq!(cpu_us("7 (name"), None);
     }
 
     #[test]

@@ -111,6 +111,7 @@ mod tests {
             latency: latencies.quantiles(),
             pace: None,
             server: None,
+            gateway: None,
             prediction: None,
         };
         Measured { round, latencies }

@@ -15,14 +15,15 @@
 //! | `standby.rs` | a synchronous standby |
 //! | `gateway.rs`, `pgbouncer.rs`, `child.rs`, `files.rs` | programs in front of the server, and files for programs |
 //! | `load.rs`, `pgbench.rs`, `programs.rs` | the parameters and results of a load, pgbench, and the search for programs |
-//! | `applications.rs`, `workers.rs`, `redis.rs`, `fresh.rs`, `connections.rs`, `http.rs` | load that pgbench cannot make |
+//! | `applications.rs`, `workers.rs`, `redis.rs`, `fresh.rs`, `connections.rs`, `statements.rs`, `http.rs` | load that pgbench cannot make |
+//! | `second_load.rs` | load beside that of pgbench |
 //! | `peers.rs`, `peers/` | queues of other projects |
 //! | `payments.rs`, `payment_books.rs`, `change_stream.rs` | the payment service of the examples, the books of its payment gateways, and the reader of its change stream |
 //! | `doctor.rs`, `doctor_report.rs` | the doctor beside a run, and its report |
 //! | `watch.rs` | the cost of a load for the server, and the waits of its sessions |
 //! | `arrivals.rs` | due times of the requests of an open loop |
 //! | `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
-//! | `gains.rs` | predicted gains beside measured ones |
+//! | `gains.rs`, `novelty.rs` | predicted gains beside measured ones, and the cost of new traffic |
 //! | `statistics.rs`, `machine.rs`, `flush.rs` | arithmetic, and the machine |
 //! | `model.rs`, `model/` | a simulation of gateways and servers, calibrated with measured runs |
 //! | `error.rs` | the reasons why there is no report |
@@ -52,6 +53,7 @@ mod load;
 mod machine;
 mod measure;
 mod model;
+mod novelty;
 mod payment_books;
 mod payments;
 mod peers;
@@ -66,8 +68,10 @@ mod results;
 mod rounds;
 mod scenario;
 mod scenarios;
+mod second_load;
 mod server;
 mod standby;
+mod statements;
 mod statistics;
 mod testbed;
 mod verdict;

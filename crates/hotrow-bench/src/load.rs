@@ -79,7 +79,7 @@ impl Part {
 pub struct Answers {
     /// Acknowledged requests.
     pub acknowledged: u64,
-    /// Acknowledged requests of the second load.
+    /// Acknowledged units of work of the second load.
     pub beside: u64,
     /// Acknowledged requests of the technique per second.
     pub per_second: f64,

@@ -5,16 +5,17 @@ use crate::doctor;
 use crate::doctor_report::Examined;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::gateway::Footprint;
 use crate::load::{Answers, Failure, NoFigure, Part, Run};
 use crate::peers::Job;
 use crate::plan::Plan;
 use crate::results::Round;
-use crate::scenario::{Ageing, LoadBy, Peer, Worth};
+use crate::scenario::{Ageing, LoadBy, Peer, Through, Worth};
 use crate::statistics::Latencies;
 use crate::testbed::Testbed;
 use crate::verdict::{Acknowledgements, Work, judge};
-use crate::watch::{ServerWork, Watch};
-use crate::{applications, connections, fresh, http, pgbench, workers};
+use crate::watch::Watch;
+use crate::{applications, connections, fresh, http, novelty, pgbench, second_load, statements, workers};
 
 /// A run whose check passed.
 #[derive(Debug)]
@@ -68,8 +69,12 @@ pub async fn measure(plan: &Plan, testbed: &mut Testbed, run: Run) -> Result<Mea
             false => Ok(None),
         }
     };
+    let before = footprint(testbed, run).await;
     let (loaded, examined) = tokio::join!(checked(plan, testbed, &part), examined);
     let (loaded, examined) = (loaded?, examined?);
+    let gateway = before.zip(footprint(testbed, run).await).map(|(before, after)| {
+        novelty::gateway_work(before, after, loaded.answers.acknowledged, loaded.answers.beside)
+    });
     let server = match watch {
         Some(watch) => Some(watch.finish(loaded.work.done).await?),
         None => None,
@@ -83,7 +88,14 @@ pub async fn measure(plan: &Plan, testbed: &mut Testbed, run: Run) -> Result<Mea
         let lost = |lost| Failure(format!("the snapshot was not held to the end: {lost}"));
         snapshot.release().await.map_err(lost)?;
     }
-    Ok(loaded.measured(run, server, examined))
+    let measured = loaded.measured(run, examined);
+    Ok(Measured { round: Round { server, gateway, ..measured.round }, ..measured })
+}
+
+/// The footprint of the gateway, if the run is about what is new to it.
+async fn footprint(testbed: &Testbed, run: Run) -> Option<Footprint> {
+    let is_wanted = novelty::is_about(run.scenario) && run.technique.through == Through::Hotrow;
+    if is_wanted { testbed.footprint().await } else { None }
 }
 
 /// A part that was made and checked.
@@ -94,7 +106,7 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn measured(self, run: Run, server: Option<ServerWork>, prediction: Option<Examined>) -> Measured {
+    fn measured(self, run: Run, prediction: Option<Examined>) -> Measured {
         let Self { answers, work, wal_bytes } = self;
         let share = |count: u64| answers.per_second * count as f64 / answers.acknowledged as f64;
         // The rate of an open loop is one of requests, so its results are counted in requests too.
@@ -110,7 +122,8 @@ impl Loaded {
             wal_bytes_each: wal_bytes as f64 / work.done.max(1) as f64,
             latency: answers.latencies.quantiles(),
             pace: answers.pace,
-            server,
+            server: None,
+            gateway: None,
             prediction,
         };
         Measured { round, latencies: answers.latencies }
@@ -160,12 +173,16 @@ async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Answers
         LoadBy::Workers(steps) => workers::run(endpoint()?, steps, part).await,
         LoadBy::Peer(peer) => testbed.peers.work(&job(testbed, part, peer)?).await,
         LoadBy::Connections => connections::run(endpoint()?, part).await,
+        LoadBy::Statements(text) => statements::run(endpoint()?, text, part).await,
+        LoadBy::FirstSecond { change } => {
+            statements::run_after_pause(endpoint()?, testbed.server(), change, part).await
+        }
         LoadBy::Http => http::run(&testbed.http_addresses()?, http::Commands::of(part), part).await,
     };
     Ok(answers?)
 }
 
-/// Runs pgbench, and at the same time a second pgbench if the technique has a second load.
+/// Runs pgbench, and a second load at the same time if the technique has one.
 async fn by_pgbench(testbed: &Testbed, endpoint: &Endpoint, part: &Part) -> Result<Answers, NoFigure> {
     let Run { technique, clients, .. } = part.run;
     let logged_part =
@@ -179,18 +196,8 @@ async fn by_pgbench(testbed: &Testbed, endpoint: &Endpoint, part: &Part) -> Resu
         logged_part: part.warmed_up.map_or(0.0, logged_part),
         part,
     };
-    let Some(beside) = technique.beside else { return testbed.pgbench.run(&load).await };
-    let others = pgbench::Load {
-        script: beside.script,
-        clients: beside.clients,
-        rate: None,
-        logged_part: 0.0,
-        ..load.clone()
-    };
-    let (answers, others) = tokio::join!(testbed.pgbench.run(&load), testbed.pgbench.run(&others));
-    let answers = answers?;
-    let others = others.map_err(|failure| failure.of("the second load"))?;
-    Ok(Answers { beside: others.acknowledged, ..answers })
+    let Some(second) = technique.beside else { return testbed.pgbench.run(&load).await };
+    second_load::run(&testbed.pgbench, second, &load).await
 }
 
 /// Runs several pgbenches at the same time, each with its share of the clients and an address of its own.

@@ -92,6 +92,7 @@ mod sample {
                 technique("select-1", Through::Direct, vec![select_one, Cell { clients: 64, outcome: full }]),
             ],
             gains: Vec::new(),
+            novelties: Vec::new(),
         }
     }
 
@@ -113,6 +114,7 @@ mod sample {
                 technique("hotrow", Through::Hotrow, vec![due(measured(64, 17_000.0), 20_000)]),
             ],
             gains: Vec::new(),
+            novelties: Vec::new(),
         }
     }
 

@@ -75,6 +75,83 @@ pub struct ScenarioResult {
     /// Predicted and measured gains, if there is a prediction.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gains: Vec<Gain>,
+    /// The cost of new traffic, if the scenario is about that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub novelties: Vec<Novelty>,
+}
+
+/// The cost of new traffic through Hotrow, compared with its direct cost.
+#[derive(Debug, Serialize)]
+pub struct Novelty {
+    /// The number of clients.
+    pub clients: u32,
+    /// (through Hotrow with what is new / without) / (directly with what is new / without), over the rounds.
+    pub share: Spread,
+    /// Through Hotrow with what is new / directly with what is new, the median of the rounds.
+    pub through_by_direct: f64,
+    /// Whether it is within the bounds.
+    pub is_within: bool,
+    /// Latencies, if the scenario is about first executions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_use: Option<FirstUse>,
+    /// The gateway's work without anything new, in all rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gateway_without: Option<GatewayWork>,
+    /// The same with what is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<GatewayWork>,
+}
+
+/// Median latencies in microseconds.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct FirstUse {
+    /// Of first executions directly.
+    pub direct_us: u64,
+    /// Of first executions through Hotrow.
+    pub hotrow_us: u64,
+    /// Of a statement that Hotrow passes through.
+    pub round_trip_us: u64,
+}
+
+/// The work of a gateway besides that of the server.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct GatewayWork {
+    /// Rounds of questions to the catalogue.
+    pub questions: u64,
+    /// Statements of both loads.
+    pub statements: u64,
+    /// Statements of the second load among them.
+    pub beside: u64,
+    /// Processor time.
+    pub cpu_us: u64,
+    /// The resident memory before the first of them.
+    pub bytes_before: u64,
+    /// The resident memory after the last of them.
+    pub bytes_after: u64,
+}
+
+impl GatewayWork {
+    /// Rounds of questions for each statement.
+    pub fn questions_per_statement(&self) -> f64 {
+        self.questions as f64 / self.statements as f64
+    }
+
+    /// Microseconds of processor time for each statement.
+    pub fn cpu_us_per_statement(&self) -> f64 {
+        self.cpu_us as f64 / self.statements as f64
+    }
+
+    /// Its work in this run and in a later one.
+    pub fn and(self, later: Self) -> Self {
+        Self {
+            questions: self.questions + later.questions,
+            statements: self.statements + later.statements,
+            beside: self.beside + later.beside,
+            cpu_us: self.cpu_us + later.cpu_us,
+            bytes_after: later.bytes_after,
+            ..self
+        }
+    }
 }
 
 /// The gain that the doctor predicts, and the measured one.
@@ -202,6 +279,9 @@ pub struct Round {
     /// The cost for the server, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerWork>,
+    /// The cost for the gateway, if it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<GatewayWork>,
     /// The doctor's prediction, if it examined the server during the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prediction: Option<Examined>,

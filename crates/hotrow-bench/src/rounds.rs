@@ -5,6 +5,7 @@ use crate::gains::gains;
 use crate::gathering::{Gathering, Trouble};
 use crate::load::{Failure, NoFigure, Run};
 use crate::measure::measure;
+use crate::novelty::novelties;
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::results::{Cell, ScenarioResult, TechniqueResult};
@@ -45,6 +46,7 @@ pub async fn run(
     }
     Ok(ScenarioResult {
         gains: gains(scenario, &results),
+        novelties: novelties(scenario, &results),
         name: scenario.name,
         shows: scenario.shows,
         figure: scenario.figure,

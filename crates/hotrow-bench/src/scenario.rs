@@ -201,13 +201,29 @@ pub struct Ageing {
     pub script: &'static str,
 }
 
-/// A second load, in a closed loop, with other clients.
+/// A second load with other clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SecondLoad {
     /// The number of clients.
     pub clients: u32,
-    /// The pgbench script. Each transaction does one unit of work.
-    pub script: &'static str,
+    /// What they do.
+    pub does: Beside,
+}
+
+/// The requests of a second load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beside {
+    /// This pgbench script, in a closed loop. Each transaction does one unit of work.
+    Work(&'static str),
+    /// The same with a script whose transactions do no work.
+    Nothing(&'static str),
+    /// One transaction for each client, in which it is idle from before the first request of the load until after the last.
+    IdleInTransaction,
+    /// Statements of this program, each executed for the first time. Each does one unit of work.
+    NewShapes {
+        /// The rate, if the other side reaches it.
+        per_second: u32,
+    },
 }
 
 /// The program that makes a technique's load.
@@ -233,6 +249,14 @@ pub enum LoadBy {
     FreshConnections,
     /// This program: clients that log in and disconnect, again and again.
     Connections,
+    /// This program: extended queries of unnamed statements that sell one unit of any item.
+    Statements(Text),
+    /// The same with one text, after a pause in which the clients stay connected. Only the first second after it counts. There
+    /// is no pause before the warm-up.
+    FirstSecond {
+        /// SQL that a direct client runs at the end of the pause.
+        change: &'static str,
+    },
     /// This program: commands on one counter as JSON over HTTP, half of them to each of two gateways.
     Http,
     /// This program: requests of paying customers to the payment service of `examples/payments`.
@@ -240,6 +264,17 @@ pub enum LoadBy {
         /// Whether one of its payment gateways is killed during the run.
         gateway_dies: bool,
     },
+}
+
+/// The texts of statements that do the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Text {
+    /// One text.
+    Same,
+    /// The same with a trace comment that no other statement has.
+    Commented,
+    /// Texts that change other columns than all earlier ones.
+    NewShape,
 }
 
 /// One of the programs in `peers/`.

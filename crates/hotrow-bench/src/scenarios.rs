@@ -35,6 +35,7 @@ mod counter;
 mod disks;
 mod feed;
 mod inventory;
+mod novelty;
 mod payments;
 mod predictions;
 mod queue;
@@ -47,7 +48,7 @@ use crate::scenario::{
 };
 
 /// All scenarios, in the order of `hotrow bench all`, which leaves out those that take long.
-pub static ALL: [&Scenario; 45] = [
+pub static ALL: [&Scenario; 54] = [
     &inventory::HOT_ROW,
     &inventory::SINGLE,
     &inventory::SPREAD,
@@ -93,6 +94,15 @@ pub static ALL: [&Scenario; 45] = [
     &predictions::PAYMENTS,
     &predictions::DISKS_HOT_ROW,
     &predictions::DISKS_SPREAD,
+    &novelty::COMMENTS,
+    &novelty::CONSTANTS,
+    &novelty::TEMPORARY,
+    &novelty::TENANTS,
+    &novelty::RECREATED_TABLE,
+    &novelty::RECREATED_INDEX,
+    &novelty::IDLE_IN_TRANSACTION,
+    &novelty::FIRST_USE,
+    &novelty::SHAPES,
 ];
 
 /// The properties that most scenarios share. Each scenario has its own name, text, SQL and techniques.

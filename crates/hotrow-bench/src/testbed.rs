@@ -3,10 +3,10 @@
 
 use crate::change_stream::Reader;
 use crate::child::Child;
-use crate::control::{Control, install_pack};
+use crate::control::{Control, PACK, SCHEMAS, install_pack};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::gateway::{Gateway, accepts_tls};
+use crate::gateway::{Footprint, Gateway, accepts_tls};
 use crate::load::Failure;
 use crate::payments::{Behaviour, Payments, Programs};
 use crate::peers::Peers;
@@ -131,9 +131,9 @@ impl Testbed {
         scenario: &'static Scenario,
         progress: &Progress,
     ) -> Result<(), Error> {
-        self.control.expect_no_schema("hotrow_bench", Error::SchemaExists).await?;
+        self.control.expect_no_schemas(SCHEMAS, Error::SchemaExists).await?;
         if scenario.pack {
-            self.control.expect_no_schema("hotrow", Error::PackExists).await?;
+            self.control.expect_no_schemas(PACK, Error::PackExists).await?;
             self.pack_is_ours = true;
             install_pack(&self.upstream).await?;
         }
@@ -445,6 +445,11 @@ impl Testbed {
             (Through::Redis, Some(redis)) => redis.read().await,
             _ => self.control.read(scenario).await,
         }
+    }
+
+    /// The footprint of the gateway, if the benchmark has started one that has metrics.
+    pub async fn footprint(&self) -> Option<Footprint> {
+        self.gateway.as_ref()?.footprint().await
     }
 
     /// The data folder of the private server.

@@ -1,11 +1,13 @@
 //! The report as Markdown: tables of the compared techniques, the machine and the settings.
 
 mod gains;
+mod novelties;
 mod scenario;
 
 use super::numbers::counted;
 use crate::results::Report;
 use gains::write_gains;
+use novelties::write_novelties;
 use scenario::write_scenario;
 use std::fmt::{Error, Write};
 
@@ -45,6 +47,7 @@ fn write_report(text: &mut String, report: &Report) -> Result<(), Error> {
          [Chart](plot.svg), [all numbers](report.json).\n"
     )?;
     write_gains(text, report)?;
+    write_novelties(text, report)?;
     for scenario in &report.scenarios {
         write_scenario(text, scenario)?;
     }
@@ -178,6 +181,7 @@ mod tests {
                 latency: None,
                 pace,
                 server: None,
+                gateway: None,
                 prediction: None,
             };
             figures.rounds = vec![round];

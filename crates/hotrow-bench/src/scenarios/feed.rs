@@ -1,7 +1,7 @@
 //! The scenarios `feed-...`: messages of 2,048 characters, pushed to inboxes and consumed there. Their SQL is in `sql/`.
 
 use super::{SELL_DIRECT, USUAL};
-use crate::scenario::{Arrivals, Clients, Figure, Rows, Scenario, SecondLoad, Technique, Worth};
+use crate::scenario::{Arrivals, Beside, Clients, Figure, Rows, Scenario, SecondLoad, Technique, Worth};
 
 /// One message goes to one inbox.
 pub static FEED_PUSH: Scenario = Scenario {
@@ -158,9 +158,9 @@ const CONSUME_HOTROW: Technique =
 
 const PUSHERS_BY_HAND: SecondLoad = SecondLoad {
     clients: 64,
-    script: script!("feed/pgbench/text.sql" "feed/pgbench/push_near_by_hand.sql").measured,
+    does: Beside::Work(script!("feed/pgbench/text.sql" "feed/pgbench/push_near_by_hand.sql").measured),
 };
 const PUSHERS: SecondLoad = SecondLoad {
     clients: 64,
-    script: script!("feed/pgbench/text.sql" "feed/pgbench/push_near.sql").measured,
+    does: Beside::Work(script!("feed/pgbench/text.sql" "feed/pgbench/push_near.sql").measured),
 };

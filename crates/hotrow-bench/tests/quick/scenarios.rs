@@ -34,7 +34,8 @@ quick_tests! {
     counter_restart sale sold_out queue_take queue_lease queue_batch queue_enqueue queue_held queue_batch_held
     feed_push feed_post feed_consume feed_busy platform disks_hot_row disks_spread disks_transaction
     predictions_hot_row predictions_spread predictions_reads predictions_transaction predictions_round_trips
-    predictions_counter_zipf predictions_disks_hot_row predictions_disks_spread
+    predictions_counter_zipf predictions_disks_hot_row predictions_disks_spread novelty_comments novelty_constants novelty_temporary
+    novelty_tenants novelty_recreated_table novelty_recreated_index novelty_idle_in_transaction novelty_first_use novelty_shapes
 }
 
 fn name_of(test: &str) -> String {
@@ -125,6 +126,12 @@ fn check(name: &str, scenario: &Value) {
             );
         }
         "counter-zipf" => assert_eq!(scenario["rows"], 10_000),
+        _ if name.starts_with("novelty-") => {
+            let novelty = &scenario["novelties"][0];
+            assert!(novelty["share"]["median"].as_f64().unwrap() > 0.0, "{novelty}");
+            assert!(novelty["gateway"].is_null(), "the stand-in has no metrics: {novelty}");
+            assert_eq!(novelty["first_use"].is_object(), name == "novelty-first-use", "{novelty}");
+        }
         _ if name.starts_with("predictions-") => {
             let gains = scenario["gains"].as_array().unwrap();
             assert_eq!(

@@ -1,0 +1,1 @@
+\set tenant random(1, :rows)

@@ -1,0 +1,2 @@
+\set id random(1, :rows)
+\set text 12345678
