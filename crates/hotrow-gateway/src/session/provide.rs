@@ -165,12 +165,16 @@ impl SessionTask {
         let _wait = ServerWait { since: Instant::now(), traffic: self.pool.context.traffic.clone() };
         let (pool, name) = (self.pool.clone(), self.session.application_name().to_owned());
         let undecided = self.session.env.undecided.lock().take();
-        // If it was judged meanwhile, or is the statement of an earlier message, `judged` returns at once, and only this time.
+        // Without a verdict, the session would come back here at once: if too many statements wait for one, or the catalogue could
+        // not be asked.
         let judged = async {
-            match &undecided {
-                Some(statement) => statement.judged().await,
-                None => std::future::pending().await,
+            if let Some(statement) = &undecided {
+                statement.judged().await;
+                if pool.known_verdict(statement).is_some() {
+                    return;
+                }
             }
+            std::future::pending().await
         };
         let take = async {
             match pool.turn().await.and_then(|turn| pool.try_take(&name, Some(turn))) {

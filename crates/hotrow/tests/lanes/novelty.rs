@@ -196,3 +196,25 @@ async fn a_verdict_of_an_earlier_catalogue_does_not_prove_that_a_run_leaves_noth
         value(&stage.direct, &format!("select pg_advisory_unlock({lock})")).await;
     }
 }
+
+/// More statements wait for a verdict than the gateway keeps in mind, and a session waits for a connection with one more.
+#[tokio::test]
+async fn a_session_waits_for_its_connection_if_too_many_statements_wait_for_verdicts() {
+    let stage = Stage::new(&["--held-connections-max", "1", "--held-wait-ms", "600000"]).await;
+    let (mut first, mut second) = (stage.raw().await, stage.raw().await);
+    let update =
+        |name: &str| format!("update t set n = n + 1, note = note || '' where id = 1 and '{name}' <> ''");
+    for round in 0..3 {
+        let mut many = extended("begin", &[]);
+        for number in 0..1_500 {
+            let columns = format!("n as r{round}, n as c{number}");
+            many.extend(extended(&format!("select {columns} from t where id = $1"), &[Some("1")]));
+        }
+        first.send(&many).await;
+        second.send(&extended(&update(&format!("round {round}")), &[])).await;
+        first.until_ready(1_501).await;
+        first.send(&extended("commit", &[])).await;
+        assert_eq!(tags(&first.until_ready(1).await), "12CZ");
+        assert_eq!(tags(&second.until_ready(1).await), "12CZ", "round {round}");
+    }
+}
