@@ -57,11 +57,10 @@ pub fn novelties(scenario: &Scenario, results: &[TechniqueResult]) -> Vec<Novelt
             |rounds: &[Round]| rounds.iter().filter_map(|round| round.gateway).reduce(GatewayWork::and);
         let (gateway_without, gateway) = (work(&all[2]), work(&all[3]));
         let asks_rarely = gateway.is_none_or(|work| work.questions_per_statement() <= QUESTIONS_MAX);
-        let is_within = asks_rarely
-            && match &first_use {
-                Some(first_use) => first_use.hotrow_us <= first_use.direct_us + first_use.round_trip_us,
-                None => share.median >= SHARE_MIN,
-            };
+        let is_within = match &first_use {
+            Some(first_use) => first_use.hotrow_us <= first_use.direct_us + first_use.round_trip_us,
+            None => share.median >= SHARE_MIN && asks_rarely,
+        };
         Some(Novelty { clients, share, through_by_direct, is_within, first_use, gateway_without, gateway })
     };
     direct.cells.iter().filter_map(|cell| compared(cell.clients)).collect()

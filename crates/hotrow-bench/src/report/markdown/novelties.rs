@@ -20,9 +20,9 @@ pub(super) fn write_novelties(text: &mut String, report: &Report) -> Result<(), 
     writeln!(
         text,
         "A share is (`hotrow-new` / `hotrow`) / (`direct-new` / `direct`): the part of its rate that Hotrow keeps, divided by the \
-         part that the server keeps. It is computed for each round, and the median counts. It is within the bounds if it \
-         is {SHARE_MIN} or more, or if a first execution takes at most one round trip longer than directly, and if there are at \
-         most {QUESTIONS_MAX} catalogue questions per statement. {within} of {} workloads are.\n",
+         part that the server keeps. It is computed for each round, and the median counts. A scenario is within the \
+         bounds if its share is {SHARE_MIN} or more and there are at most {QUESTIONS_MAX} catalogue questions per statement, or if \
+         its first executions take at most one round trip longer than directly. {within} of {} workloads are.\n",
         novelties.len()
     )?;
     writeln!(
