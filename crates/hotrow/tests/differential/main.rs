@@ -32,7 +32,7 @@ const SCRIPT: &str = "HOTROW_DIFFERENTIAL_SCRIPT";
 /// gateways that pass first runs through.
 const VERDICT_WAIT: &str = "HOTROW_VERDICT_WAIT_MS";
 /// The number of programs that one gateway runs.
-const PROGRAMS_OF_A_GATEWAY: u64 = 50;
+const PROGRAMS_OF_A_GATEWAY: u64 = 30;
 
 /// Differences that were found and fixed.
 const SCRIPTS: &[(&str, &str)] = &[

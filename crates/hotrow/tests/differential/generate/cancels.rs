@@ -79,7 +79,7 @@ pub fn write(draft: &mut Draft) {
     for session in ['a', 'b'] {
         draft.query(session, "update t_N set n = n + 1 where id = 1");
     }
-    for _ in 0..draft.random.u8(3..10) {
+    for _ in 0..draft.random.u8(2..6) {
         match draft.random.u8(..8) {
             0..=2 => blocked(draft),
             3 => queued(draft),

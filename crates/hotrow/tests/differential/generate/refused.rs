@@ -92,7 +92,7 @@ pub fn write(draft: &mut Draft) {
         insert into t_N values (1), (2), (6), (7); insert into u_N values (1), (2), (6), (7);
         create or replace function raises_N(int) returns int language plpgsql as $$ begin raise exception 'refused %', $1; end $$",
     );
-    for _ in 0..draft.random.u8(4..14) {
+    for _ in 0..draft.random.u8(3..9) {
         let session = draft.session();
         if !draft.once_in(3) {
             draft.query(session, "rollback");
