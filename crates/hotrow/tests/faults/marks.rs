@@ -1,10 +1,13 @@
 //! Commits in doubt with the schema pack installed: the lane's mark shows their outcome, after crashes of the server
 //! and when no transaction ID has arrived.
 
+use std::path::Path;
+use std::process::{Command, Stdio};
+
 use hotrow_postgres::PrivateServer;
 use hotrow_testkit::line::Line;
 use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
-use hotrow_testkit::{Gateway, migrate};
+use hotrow_testkit::{Gateway, migrate, tool};
 
 use crate::load::SELL;
 use crate::lost_ids::{CUT, logged, lost_sale, number, until};
@@ -113,6 +116,48 @@ fn a_lost_commit_is_not_taken_for_logged_because_of_a_restored_mark() {
     let (answer, sold, gateway) = lost_sale(1, restored, is_used);
     let report = answer.error().unwrap_or_else(|| panic!("{}", gateway.log()));
     assert_eq!((report.code.as_str(), sold.as_str()), ("08007", "0 more"), "{}", gateway.log());
+}
+
+/// The same with pg_dump, and with a mark that a lane of a cluster with higher transaction IDs has set.
+#[test]
+fn a_lost_commit_is_not_taken_for_logged_because_of_a_dump() {
+    let Some((pg_dump, psql)) = tool("pg_dump").zip(tool("psql")) else { return };
+    let mut dumped = Stage::new("dumped");
+    let ids = "do $$ begin for i in 1 .. 2000 loop perform pg_current_xact_id(); commit; end loop; end $$";
+    dumped.server.query(ids).unwrap();
+    assert_eq!(number(&dumped.client.query(SELL)), 2);
+    let restored = |server: &PrivateServer| {
+        // A dump has no roles.
+        server.query("create role hotrow_caller nologin").unwrap();
+        copy_database(&pg_dump, &dumped.server, &psql, server);
+        let ages = "update hotrow.mark set unused_since = now() - interval '1 hour', checked_at = now() - interval '1 hour'";
+        server.query(ages).unwrap();
+        server.query("checkpoint").unwrap();
+    };
+    let is_used = |server: &PrivateServer| {
+        let used = "select generation from hotrow.mark";
+        assert_eq!(server.query(used).unwrap(), [[Some("2".to_owned())]], "the lane has another mark");
+    };
+    let (answer, sold, gateway) = lost_sale(1, restored, is_used);
+    let report = answer.error().unwrap_or_else(|| panic!("{}", gateway.log()));
+    assert_eq!((report.code.as_str(), sold.as_str()), ("08007", "0 more"), "{}", gateway.log());
+}
+
+/// Restores a dump of one server's database in that of another server.
+fn copy_database(pg_dump: &Path, from: &PrivateServer, psql: &Path, to: &PrivateServer) {
+    let mut dump = Command::new(pg_dump)
+        .args(["-d", &from.url()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("pg_dump can run");
+    let dumped = dump.stdout.take().expect("its output is a pipe");
+    let restored = Command::new(psql)
+        .args(["-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-d", &to.url()])
+        .stdin(dumped)
+        .stdout(Stdio::null())
+        .status()
+        .expect("psql can run");
+    assert!(dump.wait().unwrap().success() && restored.success());
 }
 
 #[test]

