@@ -29,6 +29,7 @@ const SETS: &[&str] = &[
     "begin; set intervalstyle = 'postgres_verbose'; commit",
     "begin; set timezone = 'Asia/Tokyo'; rollback",
     "begin; set local timezone = 'Asia/Tokyo'; update t_N set n = n + 1 where id = 1 returning at; commit",
+    "begin; set local search_path = two; update t_N set n = n + 1 where id = 1; commit",
     "set role pg_monitor",
     "set app.tenant_N = 'mine'",
 ];
@@ -46,6 +47,7 @@ const RESETS: &[&str] = &[
     "reset role",
     "deallocate all",
     "set work_mem = '5MB'",
+    "select pg_advisory_unlock_all()",
 ];
 
 const USES: &[&str] = &[
@@ -58,6 +60,8 @@ const USES: &[&str] = &[
     "select current_setting('work_mem'), current_setting('search_path'), current_setting('statement_timeout'), $1::int",
     "select current_setting('timezone'), current_setting('datestyle'), current_user, $1::int",
     "select 'ü', $1::int",
+    "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid() and $1::int > 0",
+    "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid() and $1::int > 0",
     "begin; update t_N set n = n + 1 where id = $1; commit",
     "select timestamptz '2020-01-31 12:00', date '2020-01-31', n from t_N where id = $1",
 ];
@@ -70,6 +74,12 @@ const KEPT: &[&str] = &[
     "select current_setting('work_mem'), interval '1 day 2 hours'",
 ];
 
+/// An update of the table of the schema `two` leaves a lock in its session.
+const LEAVES: &str = "
+    create function two.leaves_N() returns trigger language plpgsql as
+        $$ begin perform pg_advisory_lock_shared(old.id); return new; end $$;
+    create trigger leaves after update on two.t_N for each row execute function two.leaves_N()";
+
 pub fn write(draft: &mut Draft) {
     for (schema, start) in [("one", 0), ("two", 1_000)] {
         draft.set_up(format!(
@@ -77,6 +87,7 @@ pub fn write(draft: &mut Draft) {
             insert into {schema}.t_N values (1), (2); grant all on {schema}.t_N to public; grant usage on schema {schema} to public"
         ));
     }
+    draft.set_up(LEAVES.to_owned());
     let sessions: Vec<char> = SESSIONS.chain(MORE).collect();
     for (index, session) in sessions.iter().enumerate() {
         // Only some of the sessions need settings of their own: the pools of earlier programs still exist.
