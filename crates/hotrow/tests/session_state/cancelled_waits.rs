@@ -7,7 +7,7 @@ use hotrow_testkit::{Gateway, PATIENCE, connect, patient, rows, server, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_postgres::Client;
 
 use crate::Stage;
@@ -58,11 +58,18 @@ fn shown(replies: &[Message]) -> String {
 
 #[tokio::test]
 async fn a_statement_about_which_the_catalogue_is_asked_can_be_cancelled() {
-    let stage = Stage::new(&["--held-connections-max", "1", "--held-wait-ms", "60000"]).await;
+    let question = Question::open(b"hotrow_question_").await;
+    let options = ["--held-connections-max", "1", "--held-wait-ms", "60000"];
+    let gateway = Gateway::in_front_of(&question.upstream(), &patient(&options));
+    let stage = Stage { gateway, ..Stage::new(&[]).await };
     let holder = stage.client().await;
     holder.batch_execute("begin; select 1").await.unwrap();
     let console = connect(stage.gateway.config().dbname("hotrow")).await;
-    let update = |alias: &str| format!("update t as {alias} set n = n + 1 where id = 1");
+    // A table of its own for each: nothing is asked about what is known.
+    let tables =
+        ["a", "b", "c", "d", "e"].map(|name| format!("create table t_{name} (id int primary key, n int)"));
+    stage.direct.batch_execute(&tables.join("; ")).await.unwrap();
+    let update = |name: &str| format!("update t_{name} set n = n + 1 where id = 1");
     let run = |sql: &str| [parse("", sql), bind("", "", &[]), execute("", 0), sync()].concat();
     let in_block = [query("begin"), query(&update("e")), query("commit")].concat();
     for (messages, readies, expected) in [
@@ -74,10 +81,12 @@ async fn a_statement_about_which_the_catalogue_is_asked_can_be_cancelled() {
         (query(&format!("select pg_sleep(0), '{}'", stage.schema)), 1, "57014 ZI"),
     ] {
         let (mut raw, canceller) = Canceller::connect(&stage).await;
+        question.is_held.send_replace(true);
         raw.send(&messages).await;
         until_it(&console, "waits for the catalogue").await;
         canceller.cancel().await;
         let replies = raw.until_ready(readies).await;
+        question.is_held.send_replace(false);
         assert_eq!(shown(&replies), expected);
         if expected.ends_with("ZE") {
             assert_eq!(shown(&raw.query("rollback").await), "C ZI");
@@ -88,39 +97,48 @@ async fn a_statement_about_which_the_catalogue_is_asked_can_be_cancelled() {
     assert_eq!(tags(&raw.query("select n from t where id = 1 and n = 0").await), "TDCZ", "nothing has run");
 }
 
-/// A proxy in front of the server. It holds the gateway's question for the state that is left on a connection.
+/// A proxy in front of the server. It can hold a question of the gateway.
 struct Question {
     port: u16,
     arrived: Arc<Notify>,
-    passes: Arc<Notify>,
+    is_held: watch::Sender<bool>,
 }
 
-/// A part of the question.
-const QUESTION: &[u8] = b"pg_listening_channels";
-
 impl Question {
-    async fn open() -> Self {
+    /// `part` is a part of the question.
+    async fn open(part: &'static [u8]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let question = Question { port, arrived: Arc::default(), passes: Arc::default() };
-        let (arrived, passes) = (question.arrived.clone(), question.passes.clone());
+        let question = Question { port, arrived: Arc::default(), is_held: watch::Sender::new(false) };
+        let (arrived, is_held) = (question.arrived.clone(), question.is_held.subscribe());
         tokio::spawn(async move {
             while let Ok((gateway, _)) = listener.accept().await {
                 let stream = TcpStream::connect(("127.0.0.1", server().port())).await.unwrap();
                 let (from_server, to_server) = stream.into_split();
                 let (from_gateway, to_gateway) = gateway.into_split();
                 tokio::spawn(carry(from_server, to_gateway, None));
-                tokio::spawn(carry(from_gateway, to_server, Some((arrived.clone(), passes.clone()))));
+                let hold = Hold { part, arrived: arrived.clone(), is_held: is_held.clone() };
+                tokio::spawn(carry(from_gateway, to_server, Some(hold)));
             }
         });
         question
     }
+
+    fn upstream(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", self.port)
+    }
+}
+
+struct Hold {
+    part: &'static [u8],
+    arrived: Arc<Notify>,
+    is_held: watch::Receiver<bool>,
 }
 
 async fn carry(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    holds: Option<(Arc<Notify>, Arc<Notify>)>,
+    mut hold: Option<Hold>,
 ) -> std::io::Result<()> {
     let mut bytes = vec![0; 1 << 16];
     loop {
@@ -128,11 +146,11 @@ async fn carry(
         if count == 0 {
             return to.shutdown().await;
         }
-        if let Some((arrived, passes)) = &holds
-            && bytes[..count].windows(QUESTION.len()).any(|part| part == QUESTION)
+        if let Some(Hold { part, arrived, is_held }) = &mut hold
+            && bytes[..count].windows(part.len()).any(|found| found == *part)
         {
             arrived.notify_one();
-            passes.notified().await;
+            let _ = is_held.wait_for(|is_held| !is_held).await;
         }
         to.write_all(&bytes[..count]).await?;
     }
@@ -140,13 +158,13 @@ async fn carry(
 
 #[tokio::test]
 async fn a_statement_that_waits_for_a_query_of_the_gateway_can_be_cancelled() {
-    let question = Question::open().await;
-    let upstream = format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", question.port);
-    let gateway = Gateway::in_front_of(&upstream, &patient(&[]));
+    let question = Question::open(b"pg_listening_channels").await;
+    let gateway = Gateway::in_front_of(&question.upstream(), &patient(&[]));
     let stage = Stage { gateway, ..Stage::new(&[]).await };
     let sleep = "select pg_sleep(300)";
     for (set, is_extended) in [("set work_mem = '5MB'", false), ("set enable_seqscan = off", true)] {
         let (mut raw, canceller) = Canceller::connect(&stage).await;
+        question.is_held.send_replace(true);
         assert_eq!(shown(&raw.query(set).await), "C ZI");
         tokio::time::timeout(PATIENCE, question.arrived.notified()).await.expect("the gateway asks");
         let messages = match is_extended {
@@ -157,7 +175,7 @@ async fn a_statement_that_waits_for_a_query_of_the_gateway_can_be_cancelled() {
         let cancelling = tokio::spawn(async move { canceller.cancel().await });
         let console = connect(stage.gateway.config().dbname("hotrow")).await;
         rows(&console, "show clients").await.unwrap(); // the request has probably arrived by now
-        question.passes.notify_one();
+        question.is_held.send_replace(false);
         let replies = raw.until_ready(1).await;
         assert!(shown(&replies).ends_with("57014 ZI"), "{replies:?}");
         cancelling.await.unwrap();
@@ -165,6 +183,5 @@ async fn a_statement_that_waits_for_a_query_of_the_gateway_can_be_cancelled() {
         let (_, canceller) = Canceller::connect(&stage).await;
         canceller.cancel().await;
         assert_eq!(shown(&raw.query("select 1").await), "T D C ZI");
-        question.passes.notify_one(); // for later questions
     }
 }

@@ -29,7 +29,6 @@ const SETS: &[&str] = &[
     "begin; set intervalstyle = 'postgres_verbose'; commit",
     "begin; set timezone = 'Asia/Tokyo'; rollback",
     "begin; set local timezone = 'Asia/Tokyo'; update t_N set n = n + 1 where id = 1 returning at; commit",
-    "begin; set local search_path = two; update t_N set n = n + 1 where id = 1; commit",
     "set role pg_monitor",
     "set app.tenant_N = 'mine'",
 ];
@@ -121,9 +120,16 @@ pub fn write(draft: &mut Draft) {
                 using(draft, session);
                 draft.query(session, end);
             }
-            3 if draft.once_in(8) => draft.frames(session, vec![Frame::Leave]),
-            4 => keep(draft, session),
-            5..=7 => {
+            3 => {
+                for text in ["begin", "set local search_path = two"] {
+                    draft.query(session, text);
+                }
+                draft.run_one(session, &USES[..1], &["1", "2"]);
+                draft.query(session, "commit");
+            }
+            4 if draft.once_in(8) => draft.frames(session, vec![Frame::Leave]),
+            5 => keep(draft, session),
+            6..=7 => {
                 let frames = vec![bind("", "kept"), execute(""), Frame::Sync];
                 draft.frames(session, frames);
             }
