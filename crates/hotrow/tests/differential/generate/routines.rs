@@ -155,6 +155,15 @@ const REACHES: &[(&str, &str)] = &[
     ),
 ];
 
+/// The other schema has a table with the same name. A change of its rows calls the function `sets_N`.
+const NAMESAKE: &str = "
+    create table two.t_N (id int primary key, n int default 0, v text); insert into two.t_N select * from t_N;
+    create or replace function na_N() returns trigger language plpgsql as $$ begin perform one.sets_N(); return null; end $$;
+    create trigger na_N after update on two.t_N for each row execute function na_N()";
+
+/// The update of the table that the search path decides about.
+const UPDATE: &str = "update t_N set n = n + 1 where id = 2 returning n, v";
+
 /// Queries that show what a function has left.
 const QUERIES: &[&str] = &[
     "select nullif(current_setting('app.tenant_N', true), '')",
@@ -163,7 +172,8 @@ const QUERIES: &[&str] = &[
     "select to_regclass('pg_temp.tt_N') is null",
     "select count(*) from pg_cursors where name = 'cu_N'",
     "select n, v from t_N where id = 1",
-    "update t_N set n = n + 1 where id = 2 returning n, v",
+    UPDATE,
+    UPDATE,
     "select current_user, current_setting('work_mem'), current_setting('transaction_read_only')",
     "select timestamptz '2020-01-31 12:00+00', interval '1 day 2 hours', 0.1::float8, '\\x00ff'::bytea",
 ];
@@ -172,11 +182,12 @@ pub fn write(draft: &mut Draft) {
     draft.set_up_watch();
     draft.set_up(
         "create sequence sq_N; create table log_N (v text); create table t_N (id int primary key, n int default 0, v text);
-        insert into t_N select generate_series(1, 6); create table two.t_N as table t_N;
+        insert into t_N select generate_series(1, 6);
         grant all on schema one, two to public; grant all on all tables in schema one, two to public",
     );
     declare(draft, "inner_N");
     declare(draft, "sets_N");
+    draft.set_up(NAMESAKE);
     draft.set_up(
         "create or replace function st_N(text, int) returns text language sql as $$ select sets_N() $$",
     );
@@ -190,7 +201,18 @@ pub fn write(draft: &mut Draft) {
     }
     for _ in 0..draft.random.u8(6..20) {
         let session = draft.session();
-        match draft.random.u8(..12) {
+        match draft.random.u8(..13) {
+            12 => {
+                draft.query(session, "begin");
+                let there = draft.pick(&[
+                    "set local search_path = two, one",
+                    "select set_config('search_path', 'two, one', true)",
+                    "set search_path = two, one",
+                ]);
+                draft.query(session, there);
+                draft.run(session, UPDATE, &[]);
+                draft.query(session, "commit");
+            }
             0..=4 => {
                 let reaches = draft.pick(&reaching);
                 draft.run(session, reaches, &[]);
