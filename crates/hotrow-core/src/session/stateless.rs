@@ -105,6 +105,8 @@ impl<S> LearnedReply<S> {
                 self.reply.iter_mut().for_each(|reply| reply.extend_from_slice(frame.bytes));
             }
             tag::PARSE_COMPLETE | tag::BIND_COMPLETE | tag::PARAMETER_DESCRIPTION | tag::NO_DATA => {}
+            // RESET ALL gives the connection the name of its log-in. The session, which has not changed its name, is not told.
+            tag::PARAMETER_STATUS if is_of_name(frame) => {}
             tag::READY if frame.body() == b"I" => {}
             _ => self.reply = None,
         }
@@ -132,6 +134,10 @@ pub(super) fn learn_reply<E: Environment>(
 fn warns_of_no_transaction(notice: Frame<'_>) -> bool {
     const NO_ACTIVE_SQL_TRANSACTION: &[u8] = b"25P01";
     Report::read(notice.body()).is_ok_and(|report| report.code == NO_ACTIVE_SQL_TRANSACTION)
+}
+
+fn is_of_name(frame: Frame<'_>) -> bool {
+    backend::parameter_status(frame.body()).is_ok_and(|(name, _)| name == "application_name")
 }
 
 /// Whether a reply is that to one command, which may have warned.

@@ -83,9 +83,15 @@ async fn the_reply_to_an_earlier_message_is_not_taken_for_that_of_a_reset() {
 
 #[tokio::test]
 async fn a_session_without_state_clears_it_without_a_connection() {
+    for name in ["", "reports"] {
+        clears_without_a_connection(name).await;
+    }
+}
+
+async fn clears_without_a_connection(name: &str) {
     let stage = Stage::with(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
-    let mut direct = stage.raw(hotrow_testkit::server().port()).await;
-    let mut raw = stage.raw(stage.gateway.port()).await;
+    let mut direct = stage.named(hotrow_testkit::server().port(), name).await;
+    let mut raw = stage.named(stage.gateway.port(), name).await;
     for text in TEXTS {
         assert_eq!(raw.query(text).await, direct.query(text).await, "{text}");
         if !text.contains(';') {

@@ -38,6 +38,12 @@ impl Stage {
         Raw::log_in(port, &[("options", &format!("-c search_path={}", self.schema))]).await
     }
 
+    /// The same for a client with a name.
+    pub async fn named(&self, port: u16, name: &str) -> Raw {
+        let path = format!("-c search_path={}", self.schema);
+        Raw::log_in(port, &[("options", &path), ("application_name", name)]).await
+    }
+
     /// For a driver that uses the stage's schema through the gateway.
     pub fn config(&self) -> Config {
         self.gateway.config_in(&self.schema)

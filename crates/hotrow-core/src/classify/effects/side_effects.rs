@@ -168,17 +168,27 @@ fn set_config(arguments: &[Token]) -> Effect {
         [Token::SingleQuotedString(name), Token::Comma, rest @ ..] if !name.contains('\\') => (name, rest),
         _ => return Behaviour::ChangesSettings.effect(),
     };
-    // With any other text in place of the value, the last argument is not certain to be the third one.
-    match rest {
-        [
-            Token::SingleQuotedString(_) | Token::Placeholder(_),
-            Token::Comma,
-            is_local @ Token::Word(_),
-            Token::RParen,
-            ..,
-        ] if is_word(Some(is_local), &["true"]) => Effect::of_local_setting(Some(name)),
+    match ends_at_comma(rest) {
+        Some([is_local, Token::RParen, ..]) if is_word(Some(is_local), &["true"]) => {
+            Effect::of_local_setting(Some(name))
+        }
         _ => Effect::of_setting(Some(name)),
     }
+}
+
+/// What follows the comma behind an expression, if one follows. The calls in the expression are looked at by themselves.
+fn ends_at_comma(tokens: &[Token]) -> Option<&[Token]> {
+    let mut depth = 0_usize;
+    for (index, token) in tokens.iter().enumerate() {
+        match token {
+            Token::Comma if depth == 0 => return Some(&tokens[index + 1..]),
+            Token::LParen | Token::LBracket => depth += 1,
+            Token::RParen | Token::RBracket => depth = depth.checked_sub(1)?,
+            Token::SemiColon => return None,
+            _ => {}
+        }
+    }
+    None
 }
 
 impl Behaviour {

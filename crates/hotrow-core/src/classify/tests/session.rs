@@ -120,16 +120,22 @@ fn effects_of_queries() {
         ("select set_config('a.b', 'c', $1)", "settings that no view lists"),
         ("select set_config('a.b', 'c', \"true\")", "settings that no view lists"),
         ("select set_config('a.b', 'c', true and n > 0) from inv", "settings that no view lists"),
-        ("select set_config('a.b', 'c' || $1, true)", "settings that no view lists"),
+        ("select set_config('a.b', 'c' || $1, true)", ""),
+        ("select set_config('response.headers', '[{\"X-Id\":\"' || r.id || '\"}]', true) from r", ""),
+        ("select set_config('a.b', concat('a', array['b', 'c'][1])::text, true)", ""),
+        (
+            "select set_config('a.b', f('c', true), false)",
+            "settings that no view lists, sequence values, unknown",
+        ),
+        ("select set_config('a.b', (select 'c'), true, 1)", "settings that no view lists"),
+        ("select set_config('search_path', v, true)", LOCAL),
+        ("select set_config('work_mem', v, is_local)", "settings"),
         ("select set_config('a.b', 'c', true), set_config('a.c', 'c', false)", "settings that no view lists"),
         (
             "select set_config(lower('a.b'), 'c', true)",
             "settings that no view lists, the seed of random(), role",
         ),
-        (
-            "select set_config('a.b', set_config('role', 'c', false), true)",
-            "settings that no view lists, role",
-        ),
+        ("select set_config('a.b', set_config('role', 'c', false), true)", "role"),
         (
             r"select set_config('se\145d', '0.5', true)",
             "settings that no view lists, the seed of random(), role",
