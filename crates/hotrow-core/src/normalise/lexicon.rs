@@ -19,6 +19,8 @@ pub(super) enum Role {
     /// A function whose arguments keep their types if a literal becomes a parameter of the literal's type: none of its parameters
     /// is of type "any" or names an object.
     Typed,
+    /// A function with parameters of type "any". A string there is text.
+    Any,
     /// Any other word: a name, a type or a function.
     Other,
 }
@@ -56,13 +58,37 @@ pub(super) fn role(word: &[u8]) -> Role {
         b"where" | b"from" | b"limit" | b"offset" | b"fetch" | b"having" | b"union" | b"except"
         | b"intersect" => Role::Frees,
         b"do" | b"set" => Role::Ends,
+        b"concat" | b"concat_ws" | b"format" => Role::Any,
         b"coalesce" | b"greatest" | b"least" | b"nullif" | b"abs" | b"ceil" | b"floor" | b"round"
         | b"trunc" | b"mod" | b"lower" | b"upper" | b"initcap" | b"md5" | b"length" | b"char_length"
         | b"lpad" | b"rpad" | b"btrim" | b"ltrim" | b"rtrim" | b"repeat" | b"replace" | b"reverse"
-        | b"split_part" | b"strpos" | b"substr" | b"translate" | b"date_part" | b"date_trunc"
-        | b"to_char" | b"to_date" | b"to_number" | b"to_timestamp" => Role::Typed,
+        | b"split_part" | b"strpos" | b"substr" | b"substring" | b"left" | b"right" | b"translate"
+        | b"date_part" | b"date_trunc" | b"to_char" | b"to_date" | b"to_number" | b"to_timestamp" => {
+            Role::Typed
+        }
         _ => Role::Other,
     }
+}
+
+/// Whether a string behind this word is a constant of the type with this name: `date '2020-01-01'`.
+pub(super) fn is_type_of_constants(word: &[u8]) -> bool {
+    if !(4..=11).contains(&word.len()) || !matches!(word[0] | 0x20, b'd' | b'i' | b't') {
+        return false; // a cheap first check
+    }
+    let mut buffer = [0; 12];
+    matches!(
+        fold(word, &mut buffer).unwrap_or_default(),
+        b"date" | b"interval" | b"time" | b"timestamp" | b"timestamptz"
+    )
+}
+
+/// Whether this word behind a constant belongs to it: `interval '5' day`.
+pub(super) fn is_unit(word: &[u8]) -> bool {
+    let mut buffer = [0; 12];
+    matches!(
+        fold(word, &mut buffer).unwrap_or_default(),
+        b"year" | b"month" | b"day" | b"hour" | b"minute" | b"second"
+    )
 }
 
 /// A cheap first check that avoids the comparison for most words: whether this word can change the clause.

@@ -2,13 +2,13 @@
 //! read in `scanner`.
 
 use super::lexeme::{is_name_part, number_end, number_type, push_parameter, quoted_end, unescape};
-use super::lexicon::{needs_literal_before, role};
+use super::lexicon::{is_unit, needs_literal_before, role};
 use super::scanner::{Before, Clause, Scanner};
-use super::{MAX_LITERALS, Slot, UNSPECIFIED};
+use super::{MAX_LITERALS, Slot, TEXT, UNSPECIFIED};
 
 impl Scanner<'_> {
     /// Whether a literal here can be taken out of the text.
-    fn takes(&self) -> bool {
+    pub(super) fn takes(&self) -> bool {
         let operand = match self.before {
             Before::Opening => true,
             Before::Word(start, end) => role(&self.bytes[start..end]).precedes_operand(),
@@ -24,11 +24,28 @@ impl Scanner<'_> {
         while is_name_part(self.peek(word_end)) {
             word_end += 1;
         }
-        if self.takes() && !needs_literal_before(&self.bytes[next..word_end]) {
+        let name = match self.before {
+            // The name of the type is not copied yet.
+            Before::Word(start, end) if self.is_type && self.copied <= start => Some(start..end),
+            _ => None,
+        };
+        let following = &self.bytes[next..word_end];
+        let is_taken = if name.is_some() { !is_unit(following) } else { self.takes() };
+        if is_taken && !needs_literal_before(following) {
             let start = self.out.values.len();
             let inner = &self.bytes[at + 1..end - 1];
             unescape(inner, &mut self.out.values);
-            self.replace(at, end, start, UNSPECIFIED)?;
+            match name {
+                Some(name) => {
+                    self.replace(name.start, end, start, UNSPECIFIED)?;
+                    self.out.signature.push_str("::");
+                    self.out.signature.push_str(&self.sql[name]);
+                }
+                None => {
+                    let is_argument = self.now.any && self.is_argument(at, next);
+                    self.replace(at, end, start, if is_argument { TEXT } else { UNSPECIFIED })?;
+                }
+            }
             // `$1and` is an error from PostgreSQL 15 on. `'x'and` is not.
             if is_name_part(self.peek(end)) {
                 self.out.signature.push(' ');
@@ -36,6 +53,12 @@ impl Scanner<'_> {
         }
         self.meet(Before::Closing)?;
         Some(end)
+    }
+
+    /// Whether what is between these offsets is a whole argument of a function.
+    fn is_argument(&self, at: usize, next: usize) -> bool {
+        let before = self.bytes[..at].iter().rfind(|byte| !byte.is_ascii_whitespace());
+        matches!(before, Some(b'(' | b',')) && matches!(self.peek(next), b',' | b')')
     }
 
     pub(super) fn number(&mut self, at: usize) -> Option<usize> {

@@ -4,7 +4,7 @@
 //! The shape is the key under which a statement's classification is cached, and the text that is prepared on
 //! the server instead of the original. A literal is taken out only if a parameter declared with the literal's
 //! own type (`int4`, `int8`, `numeric`, or unspecified for a plain string) resolves to the same types as the
-//! literal would. The text is read as PostgreSQL reads it under `standard_conforming_strings = on`.
+//! literal would. `date '...'` becomes `$1::date`. The text is read as PostgreSQL reads it under `standard_conforming_strings = on`.
 
 mod comments;
 mod lexeme;
@@ -32,6 +32,8 @@ pub const INT8: u32 = 20;
 pub const INT4: u32 = 23;
 /// `numeric`.
 pub const NUMERIC: u32 = 1700;
+/// `text`.
+pub const TEXT: u32 = 25;
 
 /// Maximum number of literals that are taken out of one statement. A text with more of them is left
 /// unchanged.
@@ -135,6 +137,7 @@ fn type_code(type_oid: u32) -> char {
         INT4 => 'i',
         INT8 => 'l',
         NUMERIC => 'n',
+        TEXT => 't',
         _ => 's',
     }
 }

@@ -3,7 +3,7 @@
 
 use super::Normaliser;
 use super::lexeme::{comment_end, escaped_end, is_name_part, quoted_end};
-use super::lexicon::{Role, may_turn_clause, role, starts_query};
+use super::lexicon::{Role, is_type_of_constants, may_turn_clause, role, starts_query};
 
 /// The token before the current byte, as far as it matters for a literal.
 #[derive(Clone, Copy)]
@@ -25,6 +25,8 @@ pub(super) struct Nesting {
     /// Inside the arguments of a function or a type. Literals stay, because the server would infer other
     /// types for parameters.
     pub(super) keeps: bool,
+    /// Inside the arguments of a function that takes values of any type.
+    pub(super) any: bool,
     pub(super) clause: Clause,
 }
 
@@ -49,12 +51,15 @@ pub(super) struct Scanner<'a> {
     /// Everything before this offset was copied or replaced.
     pub(super) copied: usize,
     pub(super) before: Before,
+    /// The last word is the name of a type at the place of an operand: a string that follows is a constant of that type.
+    pub(super) is_type: bool,
     pub(super) now: Nesting,
 }
 
 impl<'a> Scanner<'a> {
     pub(super) fn new(sql: &'a str, out: &'a mut Normaliser) -> Self {
-        Self { sql, bytes: sql.as_bytes(), out, copied: 0, before: Before::Start, now: Nesting::default() }
+        let (before, now) = (Before::Start, Nesting::default());
+        Self { sql, bytes: sql.as_bytes(), out, copied: 0, before, is_type: false, now }
     }
 
     /// Reads the whole text. `Some` if the shape is complete.
@@ -164,7 +169,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A word, and a string directly after it. `E'..'`, `B'..'`, `U&'..'` and `date'..'` stay unchanged.
+    /// A word, and a string directly after it. `E'..'`, `B'..'`, `U&'..'` and, without a space, `date'..'` stay unchanged.
     fn word(&mut self, at: usize) -> Option<usize> {
         let mut end = at + 1;
         while is_name_part(self.peek(end)) {
@@ -183,6 +188,7 @@ impl<'a> Scanner<'a> {
                 _ => {}
             }
         }
+        self.is_type = is_type_of_constants(word) && self.takes();
         self.meet(Before::Word(at, end))?;
         let unicode =
             word.eq_ignore_ascii_case(b"u") && self.peek(end) == b'&' && self.peek(end + 1) == b'\'';
@@ -229,9 +235,12 @@ impl<'a> Scanner<'a> {
                 Before::QuotedName => true,
                 Before::Start | Before::Opening | Before::Closing => false,
             };
+        let any = self.bytes[at] == b'('
+            && matches!(self.before, Before::Word(start, end) if role(&self.bytes[start..end]) == Role::Any);
         self.meet(Before::Opening)?;
         self.out.nesting.push(self.now);
         self.now.keeps |= keeps;
+        self.now.any = any;
         Some(at + 1)
     }
 }
