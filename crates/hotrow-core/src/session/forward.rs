@@ -9,7 +9,7 @@ use hotrow_wire::frontend::{self, Bind, Execute, Parse, tag};
 
 use super::environment::Stop;
 use super::ran::Ran;
-use super::release::HeldSettings;
+use super::sets::HeldSettings;
 use super::statement::{OWN_STATEMENT, number_apart, own_statement};
 use super::{
     Connection, Environment, Named, RunOutcome, Sequences, Session, Statement, StatementOf,

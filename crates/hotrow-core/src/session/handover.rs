@@ -4,7 +4,7 @@
 
 use super::environment::Stop;
 use super::ran::Ran;
-use super::release::HeldSettings;
+use super::sets::HeldSettings;
 use super::state_left::StateLeft;
 use super::takeover::TakesOver;
 use super::unjudged::Unjudged;

@@ -8,6 +8,7 @@ use super::environment::Stop;
 use super::handover::Handover;
 use super::ran::Ran;
 use super::replies::put_ready;
+use super::sets::HeldSettings;
 use super::stateless::LearnedReply;
 use super::unjudged::Unjudged;
 use super::{
@@ -16,18 +17,6 @@ use super::{
 use crate::classify::Effect;
 use crate::limits;
 use crate::settings::{Reading, Settings};
-
-/// The settings of a connection that a session holds.
-#[derive(Debug)]
-pub(super) enum HeldSettings {
-    /// Those of the session's pool, exactly as on the pool's other connections.
-    AsPool,
-    /// These. If they are not exact, the session may also have set others to the values that they have, and they would not
-    /// follow the server's configuration.
-    Own { settings: Settings, is_exact: bool },
-    /// Only the server knows them.
-    Unclear,
-}
 
 /// A connection that the session holds, with the state of its work.
 pub(super) struct Holding<E: Environment> {

@@ -5,10 +5,21 @@
 use hotrow_wire::backend::Status;
 
 use super::ran::Ran;
-use super::release::HeldSettings;
 use super::{Environment, OutcomeOfSets, Parameters, Session, Statement, StatementInfo};
 use crate::classify::Effect;
 use crate::settings::{self, PlainSet, Settings};
+
+/// The settings of a connection that a session holds.
+#[derive(Debug)]
+pub(super) enum HeldSettings {
+    /// Those of the session's pool, exactly as on the pool's other connections.
+    AsPool,
+    /// These. If they are not exact, the session may also have set others to the values that they have, and they would not
+    /// follow the server's configuration.
+    Own { settings: Settings, is_exact: bool },
+    /// Only the server knows them.
+    Unclear,
+}
 
 impl<E: Environment> Session<E> {
     /// The session had the settings of its pool and nothing has run on its connection but a text of SETs: this has led to
