@@ -208,7 +208,7 @@ fn objects() -> Vec<Form> {
         ),
         Form::new(
             Remedy::CurrentTime,
-            "update inv set stock = 4 where id = 1 and now() < timestamptz 'tomorrow'",
+            "update inv set stock = 4 where id = 1 and now() < timestamptz $$tomorrow$$",
             &["update inv set stock = 4 where id = 1 and now() < current_date + 1"],
         ),
         Form::new(
