@@ -56,19 +56,24 @@ impl Asker {
         Ok(answers)
     }
 
-    /// The same, and describes these statements.
+    /// The same, and describes these statements. Returns whether a table of one of them is locked: it is not described yet.
     pub async fn learn(
         &mut self,
         questions: &Questions,
         undescribed: &[Arc<Statement>],
         config: &Config,
-    ) -> Result<Answers, Error> {
+    ) -> Result<(Answers, bool), Error> {
         let answers = self.answer(questions, config).await?;
+        let mut is_locked = false;
         for statement in undescribed {
-            let description = self.upstream.describe(&statement.text, &statement.types).await?;
-            let _ = statement.description.set(description); // another question may have been faster
+            match self.upstream.describe(&statement.text, &statement.types).await {
+                // Another question may have been faster.
+                Ok(description) => drop(statement.description.set(description)),
+                Err(error) if error.is_lock_timeout() => is_locked = true,
+                Err(error) => return Err(error),
+            }
         }
-        Ok(answers)
+        Ok((answers, is_locked))
     }
 
     /// The facts about a candidate on this server, all asked now.

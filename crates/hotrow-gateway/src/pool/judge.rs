@@ -40,9 +40,14 @@ pub(super) struct Judge {
     pub(super) proofs: Proofs,
     wanted: Lock<Vec<Wanted>>,
     wake: Notify,
+    /// The last question has failed, and nothing is asked for a while.
+    rests: AtomicBool,
     /// The connection for questions while nothing is asked, with the generation of the database's connections.
     asker: Lock<Option<(u64, Asker)>>,
 }
+
+/// What is asked before anything that it needs is forgotten again, because the server is too slow.
+const ASKED_AT_ONCE: usize = 32;
 
 /// Something that is to be found out about a statement.
 #[derive(Debug)]
@@ -65,6 +70,7 @@ impl Default for Judge {
             proofs: Proofs::default(),
             wanted: Lock::default(),
             wake: Notify::new(),
+            rests: AtomicBool::new(false),
             asker: Lock::default(),
         }
     }
@@ -151,18 +157,21 @@ pub(super) async fn run(pool: Arc<Pool>) {
             pool.judge.close();
             continue;
         };
-        let patience = Duration::from_millis(limits::CONNECT_TIMEOUT_MS);
-        let failure = match tokio::time::timeout(patience, pool.find_out(&wanted)).await {
-            Ok(found) => found.err().map(|error| error.to_string()),
-            Err(_) => Some("the server does not answer".to_owned()),
-        };
-        wanted.iter().for_each(Wanted::done);
+        let mut failure = None;
+        for some in wanted.chunks(ASKED_AT_ONCE) {
+            if failure.is_none() {
+                failure = pool.find_out_in_time(some).await;
+            }
+            pool.judge.rests.store(failure.is_some(), SeqCst);
+            some.iter().for_each(Wanted::done);
+        }
         let Some(error) = failure else {
             pause = least;
             continue;
         };
         tracing::debug!(error, "the catalogue could not be asked");
         tokio::time::sleep(pause).await; // what is wanted meanwhile is passed through
+        pool.judge.rests.store(false, SeqCst);
         pause = (pause * 2).min(most);
     }
 }
@@ -203,7 +212,8 @@ impl Pool {
 
     /// The verdict about a statement. If the server has to be asked, this takes as long as it needs, but not too long.
     pub async fn verdict(&self, statement: &Arc<Statement>) -> Verdict {
-        if self.known_verdict(statement).is_none() && self.want_verdict(statement) {
+        let is_wanted = self.known_verdict(statement).is_none() && self.want_verdict(statement);
+        if is_wanted && !self.judge.rests.load(SeqCst) {
             let of_call = Duration::from_millis(limits::CONNECT_TIMEOUT_MS);
             let patience = if statement.is_call() { of_call } else { self.config().verdict_wait };
             let _ = tokio::time::timeout(patience, statement.judged()).await;
@@ -288,17 +298,28 @@ impl Pool {
         }
     }
 
+    /// Finds out what is wanted, if the server answers. Otherwise returns the reason.
+    async fn find_out_in_time(self: &Arc<Self>, wanted: &[Wanted]) -> Option<String> {
+        let patience = Duration::from_millis(limits::CONNECT_TIMEOUT_MS);
+        match tokio::time::timeout(patience, self.find_out(wanted)).await {
+            Ok(found) => found.err().map(|error| error.to_string()),
+            Err(_) => Some("the server does not answer".to_owned()),
+        }
+    }
+
     /// Finds out what is wanted. Asks for everything that is missing or ages.
     async fn find_out(self: &Arc<Self>, wanted: &[Wanted]) -> Result<(), held::Error> {
         let config = self.config().clone();
+        let mut is_locked = false;
         for _ in 0..ROUNDS_MAX {
             let now = self.judge.now(self.catalogue_epoch());
             let (questions, undescribed) = self.missing(wanted, since(now, config.catalogue_age / 2));
-            if questions.is_empty() && undescribed.is_empty() {
+            if is_locked || questions.is_empty() && undescribed.is_empty() {
                 break;
             }
             METRICS.catalogue_questions.inc();
-            let answers = self.ask(&questions, &undescribed, &config).await?;
+            let answers;
+            (answers, is_locked) = self.ask(&questions, &undescribed, &config).await?;
             self.judge.known.lock().put(answers, now);
         }
         let unproven: Vec<_> = wanted.iter().filter_map(|one| self.unproven(one)).cloned().collect();
@@ -355,7 +376,7 @@ impl Pool {
         questions: &Questions,
         undescribed: &[Arc<Statement>],
         config: &Config,
-    ) -> Result<Answers, held::Error> {
+    ) -> Result<(Answers, bool), held::Error> {
         let mut asking = self.begin_asking(config).await?;
         let mut answers = asking.asker.learn(questions, undescribed, config).await;
         if asking.is_kept && answers.as_ref().is_err_and(Error::is_retryable) {

@@ -117,6 +117,11 @@ impl Error {
         matches!(self, Error::Refused { code, .. } if code == admission::TOO_MANY_CONNECTIONS)
     }
 
+    /// Whether another transaction holds a lock for longer than `lock_timeout`.
+    pub fn is_lock_timeout(&self) -> bool {
+        matches!(self, Error::Refused { code, .. } if code == "55P03")
+    }
+
     /// Whether another host, or a retry, may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -325,7 +330,11 @@ impl Upstream {
             }
             Ok(())
         });
-        Ok(refusal.await?.is_none().then(|| description.freeze()))
+        match refusal.await? {
+            None => Ok(Some(description.freeze())),
+            Some(error) if error.is_lock_timeout() => Err(error),
+            Some(_) => Ok(None),
+        }
     }
 
     /// Reads answers until the server is ready. Returns its refusal, if any. A report that ends the connection is an

@@ -218,3 +218,32 @@ async fn a_session_waits_for_its_connection_if_too_many_statements_wait_for_verd
         assert_eq!(tags(&second.until_ready(1).await), "12CZ", "round {round}");
     }
 }
+
+/// A migration has locked a table, and an application with a timeout tries again and again.
+#[tokio::test]
+async fn a_locked_table_does_not_keep_statements_on_others_from_their_verdicts() {
+    let stage = Stage::new(&[]).await;
+    stage
+        .direct
+        .batch_execute("create table other (id int primary key, n int); insert into other values (1, 0)")
+        .await
+        .unwrap();
+    stage.direct.batch_execute("begin; lock table t in access exclusive mode").await.unwrap();
+    let mut application = stage.raw().await;
+    application.query("set statement_timeout = '100ms'").await;
+    let tries = tokio::spawn(async move {
+        for number in 0_u64.. {
+            let text = format!("update t set n = n + $1 where id = $2 returning n as n{number}");
+            application.send(&extended(&text, &[Some("1"), Some("1")])).await;
+            application.until_ready(1).await;
+        }
+    });
+    for columns in ["n", "n, n as m", "n + 1 as o"] {
+        stage.warm_up(&format!("update other set n = n + 1 where id = 1 returning {columns}")).await;
+    }
+    let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like 'update t set n = n + $1%'";
+    let waiting: u32 = value(&stage.direct, waiting).await.parse().unwrap();
+    assert!(waiting <= 2, "{waiting} backends wait, of which one is the application's");
+    tries.abort();
+    stage.direct.batch_execute("rollback").await.unwrap();
+}
