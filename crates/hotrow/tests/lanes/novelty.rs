@@ -2,7 +2,7 @@
 //! wait for its verdict, as by default.
 
 use hotrow_testkit::raw::{self, Raw, tags};
-use hotrow_testkit::{Gateway, connect, new_schema, until, value};
+use hotrow_testkit::{Gateway, connect, new_database, new_schema, until, value};
 use tokio_postgres::Client;
 
 const NO_WAIT: [&str; 2] = ["--verdict-wait-ms", "0"];
@@ -222,28 +222,42 @@ async fn a_session_waits_for_its_connection_if_too_many_statements_wait_for_verd
 /// A migration has locked a table, and an application with a timeout tries again and again.
 #[tokio::test]
 async fn a_locked_table_does_not_keep_statements_on_others_from_their_verdicts() {
-    let stage = Stage::new(&[]).await;
-    stage
-        .direct
-        .batch_execute("create table other (id int primary key, n int); insert into other values (1, 0)")
+    let (database, direct) = new_database().await;
+    for table in ["t", "a", "b", "c"] {
+        let table =
+            format!("create table {table} (id int primary key, n int); insert into {table} values (1, 0)");
+        direct.batch_execute(&table).await.unwrap();
+    }
+    direct
+        .batch_execute(&format!("alter database {database} set statement_timeout = '100ms'"))
         .await
         .unwrap();
-    stage.direct.batch_execute("begin; lock table t in access exclusive mode").await.unwrap();
-    let mut application = stage.raw().await;
-    application.query("set statement_timeout = '100ms'").await;
-    let tries = tokio::spawn(async move {
-        for number in 0_u64.. {
-            let text = format!("update t set n = n + $1 where id = $2 returning n as n{number}");
-            application.send(&extended(&text, &[Some("1"), Some("1")])).await;
-            application.until_ready(1).await;
-        }
-    });
-    for columns in ["n", "n, n as m", "n + 1 as o"] {
-        stage.warm_up(&format!("update other set n = n + 1 where id = 1 returning {columns}")).await;
+    let gateway = Gateway::start(&NO_WAIT);
+    let mut config = gateway.config();
+    let client = connect(config.dbname(&database)).await;
+    let parameters = [("user", "postgres"), ("database", &*database)];
+    let mut applications = Vec::new();
+    for _ in 0..3 {
+        applications.push(Raw::log_in(gateway.port(), &parameters).await);
     }
-    let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like 'update t set n = n + $1%'";
-    let waiting: u32 = value(&stage.direct, waiting).await.parse().unwrap();
-    assert!(waiting <= 2, "{waiting} backends wait, of which one is the application's");
-    tries.abort();
+    let stage = Stage { gateway, schema: "public".to_owned(), client, direct };
+    stage.direct.batch_execute("begin; lock table t in access exclusive mode").await.unwrap();
+    let tries = applications.into_iter().enumerate().map(|(client, mut application)| {
+        tokio::spawn(async move {
+            for number in 0_u64.. {
+                let text = format!("update t set n = n + $1 where id = $2 returning n as n{client}_{number}");
+                application.send(&extended(&text, &[Some("1"), Some("1")])).await;
+                application.until_ready(1).await;
+            }
+        })
+    });
+    let tries: Vec<_> = tries.collect();
+    for table in ["a", "b", "c"] {
+        stage.warm_up(&format!("update {table} set n = n + 1 where id = 1")).await;
+    }
+    let waiting = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'hotrow'
+        and wait_event_type = 'Lock' and clock_timestamp() - query_start > interval '2 s'";
+    assert_eq!(value(&stage.direct, waiting).await, "0", "questions of the gateway wait for the lock");
+    tries.iter().for_each(tokio::task::JoinHandle::abort);
     stage.direct.batch_execute("rollback").await.unwrap();
 }
