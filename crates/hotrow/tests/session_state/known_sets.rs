@@ -211,3 +211,23 @@ async fn the_modes_of_a_former_transaction_are_in_no_pool() {
     })
     .await;
 }
+
+/// The server keeps the setting as one of the session although it has been reset, and the next client has the connection.
+#[tokio::test]
+async fn a_reset_before_a_set_local_leaves_no_setting_of_the_session() {
+    let gateway = Gateway::start(&["--held-connections-max", "1"]);
+    let mut first = session(gateway.port(), "postgres").await;
+    for _ in 0..3 {
+        first.query("reset work_mem").await;
+    }
+    let transaction =
+        ["begin", "set local work_mem = default", "reset work_mem", "set local work_mem = '1MB'", "commit"];
+    for text in transaction {
+        first.query(text).await;
+    }
+    let mut second = session(gateway.port(), "postgres").await;
+    second.query("begin").await;
+    let source = second.query("select source from pg_settings where name = 'work_mem'").await;
+    assert_eq!(source[1].values()[0].as_deref(), Some(&b"default"[..]));
+    second.query("commit").await;
+}
