@@ -1,7 +1,10 @@
 -- The version of the server, and the settings that decide what a statement means and how its answer looks. A statement can
--- run on another node only if they are equal there.
+-- run on another node only if they are equal there. The connection for questions has its own timeouts, so theirs are those of the
+-- log-in.
 select pg_catalog.current_setting('server_version_num'),
-       pg_catalog.string_agg(s.name operator(pg_catalog.||) '=' operator(pg_catalog.||) s.setting, ' ' order by s.name)
+       pg_catalog.string_agg(s.name operator(pg_catalog.||) '=' operator(pg_catalog.||)
+                             case when s.name operator(pg_catalog.=) any ('{lock_timeout,statement_timeout}'::pg_catalog.text[])
+                                  then s.reset_val else s.setting end, ' ' order by s.name)
   from pg_catalog.pg_settings s
  where s.name operator(pg_catalog.=) any (array[
            'array_nulls', 'backslash_quote', 'bytea_output', 'check_function_bodies', 'client_encoding', 'DateStyle',

@@ -181,7 +181,8 @@ impl<E: Environment> Session<E> {
         }
         let (proof, effect) = self.judge(statement, effect);
         let changes_settings = !self.keeps_settings(statement)
-            && (effect.settings || statement.clears().settings && self.env.has_settings());
+            && (effect.settings
+                || statement.clears().settings && (self.env.has_settings() || !self.runs_outside()));
         let becomes = self.outcome_here(statement);
         let is_certain = becomes.is_some();
         self.add_run(statement, proof.is_clean);

@@ -80,13 +80,15 @@ impl<E: Environment> Session<E> {
     /// value: after the transaction, the setting has it in any case.
     /// A RESET that the server runs in a transaction can leave the setting as one of the session, if SET LOCAL follows.
     pub(super) fn keeps_settings(&self, statement: &E::Statement) -> bool {
-        let is_outside = || {
-            let holding = self.holding.as_ref();
-            holding.is_none_or(|holding| holding.status == Status::Idle && self.is_settled())
-        };
         matches!(statement.outcome_of_sets(), Some(OutcomeOfSets::Keeps))
             && self.has_its_outcome(statement)
-            && (statement.sets().iter().all(|set| !set.resets) || is_outside())
+            && (statement.sets().iter().all(|set| !set.resets) || self.runs_outside())
+    }
+
+    /// Whether the next statement is certain to run outside a transaction, if the server runs it.
+    pub(super) fn runs_outside(&self) -> bool {
+        let holding = self.holding.as_ref();
+        holding.is_none_or(|holding| holding.status == Status::Idle && self.is_settled())
     }
 
     /// The settings to which a statement leads, if the session can get them in another pool.
