@@ -220,14 +220,14 @@ async fn a_reset_before_a_set_local_leaves_no_setting_of_the_session() {
     for _ in 0..3 {
         first.query("reset work_mem").await;
     }
-    let transaction =
-        ["begin", "set local work_mem = default", "reset work_mem", "set local work_mem = '1MB'", "commit"];
-    for text in transaction {
-        first.query(text).await;
+    for reset in ["reset work_mem", "reset all"] {
+        for text in ["begin", "set local work_mem = default", reset, "set local work_mem = '1MB'", "commit"] {
+            first.query(text).await;
+        }
+        let mut second = session(gateway.port(), "postgres").await;
+        second.query("begin").await;
+        let source = second.query("select source from pg_settings where name = 'work_mem'").await;
+        assert_eq!(source[1].values()[0].as_deref(), Some(&b"default"[..]), "{reset}");
+        second.query("commit").await;
     }
-    let mut second = session(gateway.port(), "postgres").await;
-    second.query("begin").await;
-    let source = second.query("select source from pg_settings where name = 'work_mem'").await;
-    assert_eq!(source[1].values()[0].as_deref(), Some(&b"default"[..]));
-    second.query("commit").await;
 }
