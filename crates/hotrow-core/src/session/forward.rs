@@ -182,7 +182,7 @@ impl<E: Environment> Session<E> {
         let (proof, effect) = self.judge(statement, effect);
         let changes_settings = !self.keeps_settings(statement)
             && (effect.settings
-                || statement.clears().settings && (self.env.has_settings() || !self.runs_outside()));
+                || statement.clears().settings && (self.env.has_settings() || self.is_in_transaction()));
         let becomes = self.outcome_here(statement);
         let is_certain = becomes.is_some();
         self.add_run(statement, proof.is_clean);
@@ -242,9 +242,14 @@ impl<E: Environment> Session<E> {
         self.effect_of(statement).listen || listens && (statement.may_unlisten || statement.clears().listen)
     }
 
+    /// Whether the server has reported a transaction on the session's connection.
+    fn is_in_transaction(&self) -> bool {
+        self.holding.as_ref().is_some_and(|holding| holding.status != Status::Idle)
+    }
+
     /// Why a statement is run on the session's own connection.
     fn why_passed(&self, statement: &E::Statement) -> RunOutcome {
-        let in_transaction = self.holding.as_ref().is_some_and(|holding| holding.status != Status::Idle);
+        let in_transaction = self.is_in_transaction();
         if self.alone.is_some() {
             RunOutcome::GivenBack
         } else if statement.is_passed() {

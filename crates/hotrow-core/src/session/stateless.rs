@@ -42,7 +42,7 @@ impl<E: Environment> Session<E> {
         self.catch_up()?;
         self.lanes_done()?;
         if clears.prepared {
-            self.expected.names.clear();
+            self.expected.names.retain(|name, _| name.is_empty()); // the server keeps the unnamed one
         }
         if clears.touches_sequence {
             self.sequences = Sequences::Untouched;
