@@ -134,11 +134,7 @@ impl Settings {
 
     /// Whether these SETs and RESETs can have led from `before` to these settings: those that were set are among them, those that
     /// were reset are not, and all others are as before.
-    pub fn follow<'a>(
-        &self,
-        sets: impl IntoIterator<Item = &'a PlainSet> + Clone,
-        before: &Settings,
-    ) -> bool {
+    pub fn follow<'a>(&self, sets: impl IntoIterator<Item = &'a PlainSet>, before: &Settings) -> bool {
         let last: BTreeMap<&str, bool> = sets.into_iter().map(|set| (&*set.name, set.resets)).collect();
         let names: Vec<&str> = last.keys().copied().collect();
         last.iter().all(|(name, resets)| self.contains(name) != *resets)
@@ -149,17 +145,14 @@ impl Settings {
     #[must_use]
     pub fn led_by(&self, sets: &[PlainSet], outcome: &Settings) -> Settings {
         let names: Vec<&str> = sets.iter().map(|set| &*set.name).collect();
-        let is_named =
-            |(name, _): &&(String, String)| names.iter().any(|named| named.eq_ignore_ascii_case(name));
         let mut settings: Vec<_> = self.all_but(&names).cloned().collect();
-        settings.extend(outcome.0.iter().filter(is_named).cloned());
+        settings.extend(outcome.0.iter().filter(|(name, _)| is_among(&names, name)).cloned());
         settings.sort();
         Settings(settings)
     }
 
     fn all_but<'a>(&'a self, names: &'a [&str]) -> impl Iterator<Item = &'a (String, String)> {
-        let is_named = |name: &str| names.iter().any(|named| named.eq_ignore_ascii_case(name));
-        self.0.iter().filter(move |(name, _)| !is_named(name))
+        self.0.iter().filter(move |(name, _)| !is_among(names, name))
     }
 
     /// Whether the server reads texts under these settings as under the others.
@@ -174,8 +167,7 @@ impl Settings {
     /// The same without some.
     #[must_use]
     pub fn without(&self, names: &[&str]) -> Self {
-        let others = self.0.iter().filter(|(name, _)| !names.contains(&&**name));
-        Settings(others.cloned().collect())
+        Settings(self.all_but(names).cloned().collect())
     }
 
     /// The names and the values, each as the text of an array, for a client with this name.
@@ -183,6 +175,11 @@ impl Settings {
         let all = || self.iter().chain([("application_name", application_name)]);
         [array(all().map(|(name, _)| name)), array(all().map(|(_, value)| value))]
     }
+}
+
+/// Whether a setting, in any case, is one of these.
+fn is_among(names: &[&str], name: &str) -> bool {
+    names.iter().any(|one| one.eq_ignore_ascii_case(name))
 }
 
 /// The bytes of hexadecimal digits.

@@ -4,7 +4,8 @@
 //! The shape is the key under which a statement's classification is cached, and the text that is prepared on
 //! the server instead of the original. A literal is taken out only if a parameter declared with the literal's
 //! own type (`int4`, `int8`, `numeric`, or unspecified for a plain string) resolves to the same types as the
-//! literal would. `date '...'` becomes `$1::date`. The text is read as PostgreSQL reads it under `standard_conforming_strings = on`.
+//! literal would. `date '...'` becomes `$1::date`. The text is read as PostgreSQL reads it under
+//! `standard_conforming_strings = on`.
 
 mod comments;
 mod lexeme;

@@ -202,7 +202,7 @@ pub enum Need<E: Environment> {
     /// The server has to be told the client's name again.
     Rename,
     /// These statements are prepared on the connection, before settings change that decide what their texts mean.
-    Prepared(Vec<ToBePrepared<StatementOf<E>>>),
+    Prepared(Vec<StatementOf<E>>),
     /// The state that is left on the connection.
     StateLeft,
     /// The shared connection, or the held one, takes over channels at a marker.
@@ -224,17 +224,6 @@ pub enum Need<E: Environment> {
         /// Whether it can be reused.
         reusable: bool,
     },
-}
-
-/// A statement that the gateway prepares on a connection.
-#[derive(Debug)]
-pub struct ToBePrepared<S> {
-    /// The statement.
-    pub statement: S,
-    /// Its number on the connection.
-    pub number: u64,
-    /// Its name there.
-    pub name: Bytes,
 }
 
 /// The text of a statement that takes a while to be classified.

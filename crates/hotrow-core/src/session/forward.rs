@@ -9,7 +9,6 @@ use hotrow_wire::frontend::{self, Bind, Execute, Parse, tag};
 
 use super::environment::Stop;
 use super::ran::Ran;
-use super::sets::HeldSettings;
 use super::statement::{OWN_STATEMENT, number_apart, own_statement};
 use super::{
     Connection, Environment, Named, RunOutcome, Sequences, Session, Statement, StatementOf,
@@ -58,9 +57,8 @@ impl<E: Environment> Session<E> {
             tag::FUNCTION_CALL => {
                 let holding = self.held();
                 // It names its function by OID, so its effects are not known.
-                holding.unproven = true;
+                holding.doubt();
                 holding.naming = Reading::Otherwise;
-                holding.settings = HeldSettings::Unclear;
                 holding.held.set_moved_sequence();
                 holding.ran = Ran::Other;
                 self.output().extend_from_slice(frame.bytes);
@@ -197,10 +195,9 @@ impl<E: Environment> Session<E> {
             self.sequences = Sequences::Here;
         }
         let holding = self.held();
-        let unclear = !proof.is_clean || changes_settings && !is_certain || removes;
-        holding.unproven |= unclear || changes_channels || statement.may_deallocate;
-        if unclear {
-            holding.settings = HeldSettings::Unclear;
+        holding.unproven |= changes_channels || statement.may_deallocate;
+        if !proof.is_clean || changes_settings && !is_certain || removes {
+            holding.doubt();
         }
         holding.becomes = becomes.or(holding.becomes.take());
         if let Some(reading) = reading {

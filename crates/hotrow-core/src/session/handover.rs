@@ -116,8 +116,7 @@ impl<E: Environment> Session<E> {
         let may_move = self.may_move(&of_pool, &settings);
         let holding = self.held();
         if holding.unproven || !matches!(holding.ran, Ran::SetsOnly(_)) {
-            (holding.unproven, holding.settings) = (true, HeldSettings::Unclear);
-            return;
+            return holding.doubt();
         }
         let is_exact = match &holding.settings {
             HeldSettings::Own { is_exact, .. } => *is_exact,
@@ -145,10 +144,9 @@ impl<E: Environment> Session<E> {
 
     /// Whether a session that keeps its connection because of its settings tries again to move to a pool with them.
     pub(super) fn may_find_room(&mut self) -> bool {
-        let others = self.left.without(Effect { settings: true, ..Effect::NONE });
         let holding = self.holding.as_ref().expect("called only while a connection is held");
         let HeldSettings::Own { settings, .. } = &holding.settings else { return false };
-        let is_it = self.left.settings && !others.pins() && !holding.unproven;
+        let is_it = self.left.settings && !self.has_more_than_settings() && !holding.unproven;
         if !is_it || !self.may_move(&self.env.settings(), settings) || !self.env.may_find_room() {
             return false;
         }

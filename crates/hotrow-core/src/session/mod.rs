@@ -50,9 +50,7 @@ pub use answers::{Answers, Next};
 use begun::Begun;
 pub use cancel::{CancelState, CancelTarget, WaitsFor};
 use environment::Stop;
-pub use environment::{
-    Connection, Envelope, Environment, LongText, Need, Place, SessionEnd, StatementOf, ToBePrepared,
-};
+pub use environment::{Connection, Envelope, Environment, LongText, Need, Place, SessionEnd, StatementOf};
 pub use handover::Moved;
 use leaving::Leaving;
 pub use leaving::{Stage, Wait};

@@ -11,9 +11,7 @@ use super::replies::put_ready;
 use super::sets::HeldSettings;
 use super::stateless::LearnedReply;
 use super::unjudged::Unjudged;
-use super::{
-    Connection, Environment, Named, Need, Resolved, Sequences, Session, Statement, StatementOf, ToBePrepared,
-};
+use super::{Connection, Environment, Named, Need, Resolved, Sequences, Session, Statement, StatementOf};
 use crate::classify::Effect;
 use crate::limits;
 use crate::settings::{Reading, Settings};
@@ -81,6 +79,11 @@ impl<E: Environment> Holding<E> {
             let prepared = self.held.prepared();
             self.read_again.retain(|statement| prepared.has(*statement));
         }
+    }
+
+    /// Something may be left that only the server knows, also settings.
+    pub(super) fn doubt(&mut self) {
+        (self.unproven, self.settings) = (true, HeldSettings::Unclear);
     }
 
     /// The settings of the transaction have ended.
@@ -217,7 +220,7 @@ impl<E: Environment> Session<E> {
         let holding = self.held();
         let is_busy = !is_settled || holding.status != Status::Idle;
         let becomes = holding.becomes.take_if(|_| !is_busy);
-        if !is_busy && matches!(holding.ran, Ran::SetsOnly(_)) {
+        if !is_busy {
             self.learn_resets();
         }
         if let Some(settings) = becomes {
@@ -316,10 +319,7 @@ impl<E: Environment> Session<E> {
     /// are prepared first, if nothing else is under way.
     pub(super) fn before_settings(&mut self, statement: &StatementOf<E>) -> Result<(), Stop<E>> {
         let changes = self.changes_reading(statement);
-        let Some(holding) = self.holding.as_ref().filter(|_| changes && !self.provided.prepared) else {
-            return Ok(());
-        };
-        if holding.status != Status::Idle || !self.is_settled() {
+        if self.holding.is_none() || !changes || self.provided.prepared || !self.runs_outside() {
             return Ok(());
         }
         let changes_meaning =
@@ -327,27 +327,21 @@ impl<E: Environment> Session<E> {
         let named = self.expected.names.values().filter(changes_meaning);
         let missing: Vec<_> = named
             .filter(|named| self.prepared_as(named, false).is_none())
-            .map(|named| self.to_be_prepared(named))
+            .map(|named| self.with_known_types(named))
             .collect();
         if missing.is_empty() {
             return Ok(());
         }
         let prepared = self.held().held.prepared_mut();
-        missing.iter().for_each(|missing| prepared.forget(missing.number));
+        missing.iter().for_each(|missing| prepared.forget(missing.id));
         Err(Stop::Need(Need::Prepared(missing)))
     }
 
-    fn to_be_prepared(&self, named: &Named<E::Statement>) -> ToBePrepared<StatementOf<E>> {
-        let statement = self.with_known_types(named);
-        let number = statement.id;
-        ToBePrepared { name: Self::own_name(&statement, number), statement, number }
-    }
-
     /// The statements that could be are prepared.
-    pub fn prepared(&mut self, statements: &[ToBePrepared<StatementOf<E>>]) {
+    pub fn prepared(&mut self, statements: &[StatementOf<E>]) {
         let parsed = self.env.last_parse();
         let prepared = self.held().held.prepared_mut();
-        statements.iter().for_each(|statement| prepared.parsed(statement.number, parsed));
+        statements.iter().for_each(|statement| prepared.parsed(statement.id, parsed));
         self.provided.prepared = true;
     }
 

@@ -168,7 +168,7 @@ impl<E: Environment> Session<E> {
             Reply::Unexpected => return Err(unexpected(frame.tag)),
         }
         if matches!(frame.tag, tag::ERROR | tag::NOTICE) {
-            holding.ran = Ran::Other;
+            holding.ran = Ran::Other; // an error also undoes what has succeeded before in the unit
         }
         learn_reply(&self.env, &holding.held, &mut holding.learns, frame);
         let is_own = match frame.tag {
@@ -258,7 +258,6 @@ impl<E: Environment> Session<E> {
         let ends_alone = !report.is_error() && self.alone.is_some();
         let holding = self.held();
         holding.failed = true;
-        holding.ran = Ran::Other; // also what has succeeded before in the unit is undone
         holding.must_close |= report.code == b"26000" && is_known;
         holding.is_closing |= !report.is_error();
         if ends_alone {

@@ -54,9 +54,9 @@ impl<E: Environment> Session<E> {
     pub(super) fn outcome_here(&self, statement: &E::Statement) -> Option<Settings> {
         let holding = self.holding.as_ref()?;
         let outcome = statement.outcome_of_sets()?;
-        let others = self.left.without(Effect { settings: true, ..Effect::NONE });
-        let is_alone =
-            matches!(holding.ran, Ran::Nothing) && holding.status == Status::Idle && !others.pins();
+        let is_alone = matches!(holding.ran, Ran::Nothing)
+            && holding.status == Status::Idle
+            && !self.has_more_than_settings();
         if !is_alone || !self.shared_channels().is_empty() {
             return None;
         }
@@ -77,8 +77,7 @@ impl<E: Environment> Session<E> {
     }
 
     /// Whether a statement sets settings to the values in force. Within a transaction, an earlier `SET LOCAL` may hide a
-    /// value: after the transaction, the setting has it in any case.
-    /// A RESET that the server runs in a transaction can leave the setting as one of the session, if SET LOCAL follows.
+    /// value: after the transaction, the setting has it in any case. A RESET that the server runs in a transaction can leave the setting as one of the session, if SET LOCAL follows.
     pub(super) fn keeps_settings(&self, statement: &E::Statement) -> bool {
         matches!(statement.outcome_of_sets(), Some(OutcomeOfSets::Keeps))
             && self.has_its_outcome(statement)
@@ -105,6 +104,11 @@ impl<E: Environment> Session<E> {
             self.name_anew();
         }
         self.provided.entered = Some(parameters);
+    }
+
+    /// Whether the session keeps its connection because of other state than settings.
+    pub(super) fn has_more_than_settings(&self) -> bool {
+        self.left.without(Effect { settings: true, ..Effect::NONE }).pins()
     }
 
     /// Whether its connection has the settings of its pool.

@@ -46,7 +46,7 @@ pub(super) struct Judge {
     asker: Lock<Option<(u64, Asker)>>,
 }
 
-/// What is asked before anything that it needs is forgotten again, because the server is too slow.
+/// Number of statements that are asked about at once. If the server takes too long, the answers about all of them are lost.
 const ASKED_AT_ONCE: usize = 32;
 
 /// Something that is to be found out about a statement.

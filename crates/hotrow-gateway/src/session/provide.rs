@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hotrow_core::key::KeyName;
 use hotrow_core::limits;
 use hotrow_core::row_queue::Request;
-use hotrow_core::session::{SessionEnd, ToBePrepared, WaitsFor};
+use hotrow_core::session::{SessionEnd, WaitsFor};
 use hotrow_wire::backend::Problem;
 use tokio::sync::oneshot;
 
@@ -132,10 +132,7 @@ impl SessionTask {
         self.session.wait_cancelled();
     }
 
-    async fn provide_prepared(
-        &mut self,
-        missing: Vec<ToBePrepared<Arc<Statement>>>,
-    ) -> Result<(), SessionEnd> {
+    async fn provide_prepared(&mut self, missing: Vec<Arc<Statement>>) -> Result<(), SessionEnd> {
         match self.without_cancels(async |task| task.prepare_all(missing).await).await {
             Ok(prepared) => {
                 self.session.prepared(&prepared);
@@ -220,14 +217,13 @@ impl SessionTask {
     /// Prepares statements on the session's connection. Returns those that the server has not refused.
     async fn prepare_all(
         &mut self,
-        missing: Vec<ToBePrepared<Arc<Statement>>>,
-    ) -> Result<Vec<ToBePrepared<Arc<Statement>>>, upstream::Error> {
+        missing: Vec<Arc<Statement>>,
+    ) -> Result<Vec<Arc<Statement>>, upstream::Error> {
         let Some(held) = self.session.connection() else { return Ok(Vec::new()) };
         let mut prepared = Vec::new();
-        for one in missing {
-            let ToBePrepared { statement, name, .. } = &one;
-            if held.upstream.prepare(name, &statement.text, &statement.types).await? {
-                prepared.push(one);
+        for statement in missing {
+            if held.upstream.prepare(&statement.name, &statement.text, &statement.types).await? {
+                prepared.push(statement);
             }
         }
         Ok(prepared)

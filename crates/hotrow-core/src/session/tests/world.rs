@@ -19,7 +19,7 @@ use super::listener::Listener;
 use super::postgres::{Backend, Database};
 use super::replicas::{FIRST_LANE, REPLICAS, Search};
 use super::waits::Wait;
-use crate::session::{Need, Stage, ToBePrepared, Wait as Waits};
+use crate::session::{Need, Stage, Wait as Waits};
 
 /// Everything around the clients.
 pub struct World {
@@ -414,9 +414,8 @@ impl World {
                     client.session.connection().expect("statements are prepared on a connection");
                 let backend = &mut self.backends[connection.backend];
                 let mut prepared = statements;
-                prepared.retain(|ToBePrepared { statement, name, .. }| {
-                    backend.prepares(name, &statement.text, &statement.types)
-                });
+                prepared
+                    .retain(|statement| backend.prepares(&statement.name, &statement.text, &statement.types));
                 client.session.prepared(&prepared);
             }
             Need::Rename => {
