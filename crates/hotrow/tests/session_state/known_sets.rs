@@ -220,14 +220,25 @@ async fn a_reset_before_a_set_local_leaves_no_setting_of_the_session() {
     for _ in 0..3 {
         first.query("reset work_mem").await;
     }
-    for reset in ["reset work_mem", "reset all"] {
-        for text in ["begin", "set local work_mem = default", reset, "set local work_mem = '1MB'", "commit"] {
-            first.query(text).await;
+    for (reset, is_pipelined) in
+        [("reset work_mem", false), ("reset all", false), ("reset work_mem", true), ("reset all", true)]
+    {
+        let texts = ["begin", "set local work_mem = default", reset, "set local work_mem = '1MB'", "commit"];
+        let messages = texts.map(query);
+        if is_pipelined {
+            first.send(&messages.concat()).await;
+            first.until_ready(texts.len()).await;
+        } else {
+            for message in &messages {
+                first.send(message).await;
+                first.until_ready(1).await;
+            }
         }
         let mut second = session(gateway.port(), "postgres").await;
         second.query("begin").await;
         let source = second.query("select source from pg_settings where name = 'work_mem'").await;
-        assert_eq!(source[1].values()[0].as_deref(), Some(&b"default"[..]), "{reset}");
+        let source = source[1].values()[0].clone();
+        assert_eq!(source.as_deref(), Some(&b"default"[..]), "{reset}, in one write: {is_pipelined}");
         second.query("commit").await;
     }
 }
