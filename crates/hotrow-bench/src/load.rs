@@ -117,6 +117,18 @@ pub struct Pace {
 #[error("{0}")]
 pub struct Failure(pub String);
 
+impl Failure {
+    /// The end of a client of this kind: `a worker`.
+    pub fn of_client(kind: &str, error: &tokio_postgres::Error) -> Self {
+        Self(match error.as_db_error() {
+            Some(reported) => {
+                format!("{kind}'s statement failed: {} ({})", reported.message(), reported.code().code())
+            }
+            None => format!("{kind} failed: {error}"),
+        })
+    }
+}
+
 /// The end of a run without a figure.
 #[derive(Debug, thiserror::Error)]
 pub enum NoFigure {

@@ -12,16 +12,12 @@ pub async fn run(pgbench: &Pgbench, second: SecondLoad, load: &Load<'_>) -> Resu
         |script| Load { script, clients: second.clients, rate: None, logged_part: 0.0, ..load.clone() };
     let part = load.part;
     match second.does {
-        Beside::Work(script) => {
+        Beside::Work(script) | Beside::Nothing(script) => {
             let others = beside(script);
             let (answers, others) = tokio::join!(pgbench.run(load), pgbench.run(&others));
-            Ok(Answers { beside: others.map_err(of_the_second)?.acknowledged, ..answers? })
-        }
-        Beside::Nothing(script) => {
-            let others = beside(script);
-            let (answers, others) = tokio::join!(pgbench.run(load), pgbench.run(&others));
-            others.map_err(of_the_second)?;
-            answers
+            let (others, answers) = (others.map_err(of_the_second)?, answers?);
+            let works = matches!(second.does, Beside::Work(_));
+            Ok(if works { Answers { beside: others.acknowledged, ..answers } } else { answers })
         }
         Beside::IdleInTransaction => {
             let mut idle = Vec::new();

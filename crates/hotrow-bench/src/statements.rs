@@ -147,10 +147,7 @@ fn written(text: Text, number: u32) -> String {
 }
 
 fn failure(error: Error) -> Failure {
-    Failure(match error.as_db_error() {
-        Some(reported) => format!("a statement failed: {} ({})", reported.message(), reported.code().code()),
-        None => format!("a client failed: {error}"),
-    })
+    Failure::of_client("a client", &error)
 }
 
 #[cfg(test)]

@@ -87,10 +87,5 @@ impl ToSql for Receipts {
 }
 
 fn failure(error: Error) -> Failure {
-    Failure(match error.as_db_error() {
-        Some(reported) => {
-            format!("a worker's statement failed: {} ({})", reported.message(), reported.code().code())
-        }
-        None => format!("a worker failed: {error}"),
-    })
+    Failure::of_client("a worker", &error)
 }
