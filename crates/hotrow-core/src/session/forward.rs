@@ -481,7 +481,7 @@ impl<E: Environment> Session<E> {
         let statement = &named.statement;
         let clears = statement.clears() != Effect::NONE;
         let needs_record =
-            clears || statement.may_copy || statement.takes_all() || statement.mentions_name().is_some();
+            clears || statement.may_copy || statement.removes_names() || statement.mentions_name().is_some();
         let needs_record = needs_record || !statement.steps().is_empty();
         let portals = self.expected.portals();
         if needs_record && portals >= limits::CLIENT_STATEMENTS_MAX {

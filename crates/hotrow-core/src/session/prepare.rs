@@ -28,7 +28,7 @@ impl<E: Environment> Session<E> {
         RunEffects {
             may_copy: statement.may_copy,
             deallocates: name.filter(|_| is_taken).map(Bytes::copy_from_slice),
-            deallocates_all: statement.takes_all(),
+            deallocates_all: statement.removes_names(),
             steps: statement.steps().into_owned(),
         }
     }

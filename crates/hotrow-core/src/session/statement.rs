@@ -333,9 +333,9 @@ impl<S> StatementInfo<S> {
         matches!(&self.analysis, Analysis::Pass(Pass { transaction: Some(Transaction::Begin { .. }), .. }))
     }
 
-    /// Whether it is DEALLOCATE ALL, or has the same effect.
-    pub fn takes_all(&self) -> bool {
-        matches!(&self.analysis, Analysis::Pass(pass) if pass.clears.prepared)
+    /// Whether it removes the names of all prepared statements.
+    pub fn removes_names(&self) -> bool {
+        matches!(&self.analysis, Analysis::Pass(pass) if pass.removes_names)
     }
 
     /// Its change of a setting of the gateway.

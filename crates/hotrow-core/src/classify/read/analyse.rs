@@ -75,6 +75,7 @@ fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
                 }
                 union.steps.extend(pass.steps);
                 union.effect = union.effect.union(pass.effect);
+                union.removes_names |= pass.removes_names;
                 union.alters = union.alters.max(pass.alters);
                 union.leaves_open = pass.leaves_open.or(union.leaves_open);
                 if let Some(begin @ Transaction::Begin { .. }) = pass.transaction.filter(|_| index == 0) {

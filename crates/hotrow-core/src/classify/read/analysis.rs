@@ -158,6 +158,8 @@ pub struct Pass {
     /// The state that it clears, if it does nothing else: in a session without state it has no effect. The end of a transaction
     /// clears none, and has no effect without a transaction.
     pub clears_only: Option<Box<Effect>>,
+    /// One of its statements removes the names of all prepared statements. In a text of several, `clears` does not say so.
+    pub removes_names: bool,
     /// What it can change in the catalogue.
     pub alters: Alters,
     /// CREATE, ALTER or DROP DATABASE. The server may refuse it while other sessions use the database.
@@ -228,6 +230,7 @@ impl Pass {
             effect: Effect::NONE,
             clears: Effect::NONE,
             clears_only: None,
+            removes_names: false,
             alters: Alters::Nothing,
             of_database: false,
             boundary: None,
@@ -238,6 +241,13 @@ impl Pass {
             sets: Box::default(),
             prepares: None,
         }
+    }
+
+    /// A command that clears this state and does nothing else.
+    fn clearing(name: String, clears: Effect) -> Self {
+        let removes_names = clears.prepared;
+        let clears_only = Some(Box::new(clears));
+        Self { clears, clears_only, removes_names, ..Self::harmless(Reason::Session(name)) }
     }
 
     pub(crate) fn unknown(reason: Reason) -> Self {
@@ -257,13 +267,10 @@ pub(crate) fn clears(name: String, clears: Effect) -> Analysis {
 
 /// A session command that removes this effect, and does nothing in a session without it.
 pub(crate) fn clears_only(name: String, clears: Effect) -> Analysis {
-    let clears_only = Some(Box::new(clears));
-    Analysis::Pass(Pass { clears, clears_only, ..Pass::harmless(Reason::Session(name)) })
+    Analysis::Pass(Pass::clearing(name, clears))
 }
 
 /// A command that clears this state and gives all settings their default, also those of the gateway.
 pub(crate) fn resets_all(name: String, clears: Effect) -> Analysis {
-    let steps = vec![Step::ResetAll];
-    let clears_only = Some(Box::new(clears));
-    Analysis::Pass(Pass { clears, clears_only, steps, ..Pass::harmless(Reason::Session(name)) })
+    Analysis::Pass(Pass { steps: vec![Step::ResetAll], ..Pass::clearing(name, clears) })
 }

@@ -232,6 +232,7 @@ impl Writer<'_> {
             "deallocate b",
             "deallocate hotrow_1",
             "deallocate all",
+            "deallocate all; show work_mem",
             "selct",
             "",
             "set work_mem = '1MB'",
