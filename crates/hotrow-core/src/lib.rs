@@ -1,55 +1,43 @@
-//! The decisions of the gateway: how a statement is classified, for which row it contends, what a lane does
-//! next, and every bound. No I/O, no clock, no threads: the caller passes in everything that a decision
-//! needs.
+//! The decisions of the gateway about PostgreSQL's protocol and SQL: how a statement is classified, for which row it contends,
+//! what happens with each message, and every bound. Lanes decide in `hotrow_lane`. No I/O, no clock, no threads: the caller
+//! passes in everything that a decision needs.
 //!
 //! | module | what lives there |
 //! |---|---|
 //! | `admission` | whether a client can join an open pool |
-//! | `affinity` | the choice of a unit's lane |
 //! | `capacity` | whether a server accepts as many connections as the gateway can open |
 //! | `classify` | whether a statement can be packed, with which key, and why |
 //! | `console` | commands of the admin console |
 //! | `distribution` | the shard and the node of a row of a distributed table |
 //! | `expect` | replies that the server owes on a held connection, and the meaning of statement names |
-//! | `frequent` | the most frequent keys, in bounded memory |
-//! | `key` | the row for which a unit contends, as a hash |
-//! | `lane` | the state machine of a lane |
-//! | `latencies` | counts of times, for quantiles |
+//! | `key` | how a statement's key is computed from its parameters |
 //! | `limits` | every bound |
 //! | `normalise` | the shape of a statement: its text with parameters for literals |
 //! | `notifications` | the sessions that share one listening connection |
 //! | `primary` | which host may serve as the primary, by timelines |
 //! | `replica` | which replica a session reads from, and what it must have replayed |
 //! | `reports` | when the log reports something that happens often |
-//! | `row_queue` | the transactions that work on the same rows |
 //! | `session` | what happens with each message of a client and of its server |
 //! | `settings` | the settings that clients have changed in their sessions |
 //! | `unit` | one client's transaction: its messages for the lane and its reply |
 //! | `untrusted` | texts of servers and clients in terminals, logs and suggested commands |
-//! | `waiting` | calls that found nothing and wait for a notification |
 //! | `witness` | the outcome of a transaction in doubt |
 
 pub mod admission;
-pub mod affinity;
 pub mod capacity;
 pub mod classify;
 pub mod console;
 pub mod distribution;
 pub mod expect;
-pub mod frequent;
 pub mod key;
-pub mod lane;
-pub mod latencies;
 pub mod limits;
 pub mod normalise;
 pub mod notifications;
 pub mod primary;
 pub mod replica;
 pub mod reports;
-pub mod row_queue;
 pub mod session;
 pub mod settings;
 pub mod unit;
 pub mod untrusted;
-pub mod waiting;
 pub mod witness;

@@ -2,6 +2,8 @@
 //! beyond the bound. The configuration can change some of these values. The others were measured or follow from
 //! PostgreSQL.
 
+pub use hotrow_lane::limits::*;
+
 /// Bytes of the name of a user, database or client. PostgreSQL truncates longer names.
 pub const IDENTIFIER_BYTES_MAX: usize = 63;
 /// Clients connected at one time. The gateway rejects one more with SQLSTATE 53300.
@@ -59,20 +61,8 @@ pub const NODE_SILENCE_MS: u64 = 10_000;
 /// program, and 4 MiB if the parser is not optimised.
 pub const STACK_BYTES: usize = 8 << 20;
 
-/// Units that wait in one lane. The lane rejects one more with SQLSTATE 53000.
-pub const LANE_QUEUE_UNITS_MAX: usize = 10_000;
-/// Longest estimated wait in a lane, by the lane's current pace. A unit that would wait longer is rejected
-/// immediately with SQLSTATE 53000, before it has waited in vain.
-pub const QUEUE_WAIT_MS: u64 = 10_000;
-/// Bytes of the units that wait in one lane. The lane rejects a unit that exceeds them with SQLSTATE 53000.
-pub const LANE_QUEUE_BYTES_MAX: usize = 64 << 20;
-/// Units in one batch. More units wait for the next batch. A larger batch gains nothing: at 128 units the
-/// commit is one percent of the batch's work.
-pub const BATCH_UNITS_MAX: usize = 256;
 /// Statements of a packed unit. A unit with more statements is passed through.
 pub const UNIT_STATEMENTS_MAX: usize = 100;
-/// Rows that the statements of a packed unit name by their keys. A unit that names more rows is passed through.
-pub const UNIT_ROWS_MAX: usize = 100;
 /// Partitions of a table whose statements are packed. A batch can lock each of them, with its indexes, until its commit.
 /// With more partitions, the batches of all lanes could fill the server's lock table.
 pub const PARTITIONS_MAX: usize = 128;
@@ -82,10 +72,6 @@ pub const VIEWS_MAX: usize = 8;
 pub const SHARDS_MAX: usize = 4_096;
 /// Nodes of a distributed database to which the gateway connects.
 pub const NODES_MAX: usize = 64;
-/// Statements in one batch, or rows that they name. More statements wait for the next batch.
-pub const BATCH_STATEMENTS_MAX: usize = 1_000;
-/// Bytes of one batch. More units wait for the next batch.
-pub const BATCH_BYTES_MAX: usize = 1 << 20;
 /// Versions of one narrow row in one commit. More units of the row wait for the next batch. More than 155
 /// versions do not fit the heap page, and each update that leaves the page adds an index entry and grows the
 /// table.
@@ -93,37 +79,9 @@ pub const ROWS_PER_COMMIT_MAX: u16 = 128;
 /// Versions of one wide row that a commit can always have. With fewer versions, commits would cost more than
 /// pages.
 pub const ROWS_PER_COMMIT_MIN: u16 = 16;
-/// Waiting units that are enough for a second batch after the one under way, unless commits take long. While the server
-/// commits the first batch, as many units as the first batch has are enough too. With fewer units, batches would become
-/// smaller and smaller.
-pub const SECOND_BATCH_UNITS_MIN: usize = 32;
-/// Time of a commit from which a lane holds its next batch back for the clients that it has just answered, for at most
-/// three quarters of that time. A shorter commit is hardly longer than the wait for the clients.
-pub const HOLD_COMMIT_MS: u64 = 1;
-/// Commits without a hold, after several holds in vain. A hold in vain then costs less than one percent.
-pub const HOLD_SKIPS_MAX: u32 = 128;
-/// Batches of one lane under way at one time. Other units wait.
-pub const BATCHES_UNDER_WAY_MAX: usize = 2;
-/// Units in a lane above which units without a fixed lane prefer another lane.
-pub const LANE_FULL_UNITS: usize = 64;
-/// Connections that a unit can lose in lanes. After one more, it runs on a connection of its session.
-pub const UNIT_LOSSES_MAX: u8 = 2;
-/// Batches in which a unit succeeds and another unit fails or is blocked. After one more, the unit runs on a
-/// connection of its session. Otherwise such neighbours could starve it.
-pub const UNIT_RERUNS_MAX: u8 = 16;
 /// Time that a statement in a lane waits for an outsider's lock. After that it leaves the lane.
 pub const LANE_LOCK_TIMEOUT_MS: u64 = 100;
-/// Run time of a statement in a lane, without its wait for a lock. After that it leaves the lane. If a batch
-/// runs longer, its lane gets no new units and its waiting units move to other lanes.
-pub const LANE_SLOW_MS: u64 = 100;
-/// Batches that lock their rows first, after a batch with units of several rows has met another transaction's
-/// lock. After them the lane tries without locks. The number is large enough to make that trial almost free.
-pub const LOCK_AHEAD_BATCHES: u32 = 10_000;
-/// Keys of one table that outsiders block. If one more is blocked, all units of the table are parked.
-pub const BLOCKED_KEYS_MAX: usize = 4;
 
-/// Calls of one pool that wait for a result. The gateway rejects one more with SQLSTATE 53000.
-pub const WAITING_CALLS_MAX: usize = 5_000;
 /// Time that a call waits in the gateway. A call that requests more gets its empty result after this time.
 pub const WAITING_CALL_MS_MAX: u64 = 3_600_000;
 /// Shortest time before a waiting call is retried without a notification. A function that requests a shorter
@@ -131,9 +89,6 @@ pub const WAITING_CALL_MS_MAX: u64 = 3_600_000;
 pub const WAITING_AGAIN_MS_MIN: u64 = 10;
 /// Interval at which a call that is due checks for the end of a pause.
 pub const WAITING_PAUSED_MS: u64 = 1_000;
-/// Key spaces of waiting calls that the gateway remembers. With one more it forgets all, and calls that are
-/// under way are retried once.
-pub const WAITING_SPACES_MAX: usize = 1_000;
 /// Time that a waiting call that left its lane because of a lock blocks other calls of its key. After that
 /// they run: the call may have got the lock and may wait for a result.
 pub const WAITING_ALONE_MS_MAX: u64 = 1_000;
@@ -387,9 +342,6 @@ pub const RECONNECT_MIN_MS: u64 = 50;
 pub const RECONNECT_MAX_MS: u64 = 2_000;
 /// Time that unsent units wait for an unreachable server. After that their clients get SQLSTATE 57P03.
 pub const SERVER_WAIT_MS: u64 = 5_000;
-/// Queues of transactions that meet on the same rows. Above this, what was learned about a statement with which
-/// transactions begin is forgotten.
-pub const ROW_QUEUES_MAX: usize = 1_000;
 /// Rows of a transaction that are counted.
 pub const ROWS_OF_TRANSACTION_MAX: usize = 8;
 /// Multiple of [`SERVER_WAIT_MS`] for which the gateway asks for the outcome of a commit. After that the
@@ -421,11 +373,8 @@ pub const DRAIN_TIMEOUT_MS: u64 = 10_000;
 const _: () = {
     assert!(ROWS_PER_COMMIT_MIN <= ROWS_PER_COMMIT_MAX);
     assert!(ROWS_PER_COMMIT_MAX as usize <= BATCH_UNITS_MAX);
-    assert!(SECOND_BATCH_UNITS_MIN <= LANE_FULL_UNITS && LANE_FULL_UNITS <= LANE_QUEUE_UNITS_MAX);
     assert!(UNIT_BYTES_MAX <= BATCH_BYTES_MAX);
-    assert!(WAITING_CALLS_MAX < LANE_QUEUE_UNITS_MAX); // all calls can be woken at one time
-    assert!(UNIT_STATEMENTS_MAX <= BATCH_STATEMENTS_MAX && BATCH_UNITS_MAX <= BATCH_STATEMENTS_MAX);
-    assert!(UNIT_STATEMENTS_MAX <= UNIT_ROWS_MAX && UNIT_ROWS_MAX <= BATCH_STATEMENTS_MAX);
+    assert!(UNIT_STATEMENTS_MAX <= UNIT_ROWS_MAX);
     assert!(STATEMENT_BYTES_MAX <= UNIT_BYTES_MAX);
     assert!(POOLS_WITH_SETTINGS_PER_ROLE_MAX < POOLS_PER_ROLE_MAX); // clients that log in find room
     assert!(POOLS_PER_ROLE_MAX < POOLS_MAX); // one role cannot use all pools

@@ -51,7 +51,8 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::lane::{Doubt, Outcome};
+use hotrow_lane::lane::{Doubt, Outcome};
+
 use crate::limits;
 
 /// A server at the time a connection was made.

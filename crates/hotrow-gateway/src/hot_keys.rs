@@ -6,10 +6,11 @@ use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hotrow_core::frequent::Frequent;
-use hotrow_core::key::{Key, KeyHasher, KeyName};
-use hotrow_core::latencies::Latencies;
+use hotrow_core::key::KeyName;
 use hotrow_core::limits;
+use hotrow_lane::frequent::Frequent;
+use hotrow_lane::key::{Key, KeyHasher};
+use hotrow_lane::latencies::Latencies;
 
 use crate::metrics::microseconds;
 

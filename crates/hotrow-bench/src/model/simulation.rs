@@ -1,5 +1,5 @@
 //! The simulation: events in the order of their times. Lanes and their batches are those of the gateway itself
-//! (`hotrow_core::lane`, `hotrow_core::affinity`). It has no clock, and its random numbers come from a seed.
+//! (`hotrow_lane::lane`, `hotrow_lane::affinity`). It has no clock, and its random numbers come from a seed.
 
 mod end;
 mod servers;
@@ -10,10 +10,10 @@ use super::processors::{Processors, Started};
 use super::rows::{Rows, Transaction};
 use super::world::{Arrivals, Machines, Observed, Way, World};
 use fastrand::Rng;
-use hotrow_core::affinity::Affinity;
-use hotrow_core::key::Key;
-use hotrow_core::lane::{Action, Event, Lane, Times, Unit};
 use hotrow_core::limits;
+use hotrow_lane::affinity::Affinity;
+use hotrow_lane::key::Key;
+use hotrow_lane::lane::{Action, Event, Lane, Times, Unit};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use hotrow_lane::lane::LaneKind;
+
 use crate::distribution::Distribution;
 use crate::key::{Format, KeyColumn, KeySource, ParamValue};
 
@@ -11,7 +13,6 @@ use crate::classify::judge::merging::Returns;
 use crate::classify::read::analysis::{Analysis, Pass, Switch, SwitchChange, Transaction};
 use crate::classify::read::point::ROW_LOCK;
 use crate::classify::reason::Reason;
-use crate::lane::LaneKind;
 
 /// A few lines about a statement. Without a decision they tell what the text alone says. `literals` are the values that the
 /// text has in place of its parameters; a key shows them, and `$n` for any other parameter.

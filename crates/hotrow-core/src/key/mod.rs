@@ -1,50 +1,19 @@
-//! The row for which a unit contends, as a number on which gateways agree. This module looks up no tables and
-//! reads no SQL.
+//! How a statement's key ([`Key`]) is computed from its parameters. This module looks up no tables and reads no SQL.
 //!
-//! A key only decides which lane a unit uses and in which order a batch takes its locks. Two keys for one row
-//! cost speed but never correctness. Values of types without a canonical form are therefore hashed as they
-//! arrive. For the same reason, a row can have two keys if it is found through two unique indexes.
+//! Two keys for one row cost speed but never correctness. Values of types without a canonical form are therefore hashed as
+//! they arrive. For the same reason, a row can have two keys if it is found through two unique indexes.
 
 mod array;
 mod named;
 mod rows;
 
-use std::hash::Hasher;
+use std::hash::Hasher as _;
+
+use hotrow_lane::key::{Key, RowHasher, hash_of};
 
 pub(crate) use array::elements;
 pub use named::KeyName;
 pub use rows::Row;
-
-/// A row: the table's OID and a hash of the values that identify it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Key {
-    /// The table's OID, or a number for the key space of a merge rule.
-    pub table: u32,
-    /// A hash of the key columns' values, the same in every build.
-    pub hash: u64,
-}
-
-/// Hashes keys for tables of bounded size. The values are hashed already, so this only adds the table.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
-    }
-
-    fn write_u32(&mut self, table: u32) {
-        self.write_u64(table.into());
-    }
-
-    fn write_u64(&mut self, part: u64) {
-        self.0 = (self.0 ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 32)
-    }
-}
 
 /// How a statement's key is computed from its parameters.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -137,7 +106,7 @@ impl ValueForm {
 
     /// Adds a value to the hash. Each form has its own tag. A value that does not fit its form is added as
     /// bytes.
-    fn feed(self, value: ParamValue<'_>, hasher: &mut Fnv) {
+    fn feed(self, value: ParamValue<'_>, hasher: &mut RowHasher) {
         match self {
             Self::Integer => {
                 if let Some(number) = integer(value) {
@@ -166,6 +135,13 @@ pub fn key_space(name: &str) -> u32 {
     (hash_of(name.as_bytes()) as u32) | 0x8000_0000
 }
 
+/// The key space that a notification about waiting calls names, `space key`, and the key in each form.
+pub fn notified(payload: &str) -> Option<(u32, impl Fn(ValueForm) -> Option<Key>)> {
+    let (space, key) = payload.split_once(' ')?;
+    let (space, source) = (key_space(space), KeySource::Const(key.to_owned()));
+    Some((space, move |form| KeySpec::in_space(space, "", form, source.clone()).key(|_| None)))
+}
+
 impl KeySpec {
     /// The key of a call in a key space: the value of one argument.
     pub fn in_space(space: u32, argument: &str, form: ValueForm, source: KeySource) -> Self {
@@ -184,7 +160,7 @@ impl KeySpec {
     ///
     /// `param` takes an index from zero and returns `None` for NULL.
     pub fn key<'p>(&'p self, param: impl Fn(u16) -> Option<ParamValue<'p>>) -> Option<Key> {
-        let mut hasher = Fnv::default();
+        let mut hasher = RowHasher::default();
         for column in &self.columns {
             column.feed(column.source.value(&param)?, &mut hasher);
         }
@@ -193,7 +169,7 @@ impl KeySpec {
 }
 
 impl KeyColumn {
-    fn feed(&self, value: ParamValue<'_>, hasher: &mut Fnv) {
+    fn feed(&self, value: ParamValue<'_>, hasher: &mut RowHasher) {
         hasher.write(&self.attnum.to_be_bytes());
         self.form.feed(value, hasher);
     }
@@ -207,47 +183,6 @@ impl KeySource {
             KeySource::Const(text) => Some(ParamValue { format: Format::Text, bytes: text.as_bytes() }),
             KeySource::OneOf(_) | KeySource::Element(_) => None,
         }
-    }
-}
-
-/// A hash that is the same in every build.
-pub fn hash_of(bytes: &[u8]) -> u64 {
-    let mut hasher = Fnv::default();
-    hasher.write(bytes);
-    hasher.finish()
-}
-
-/// FNV-1a with 64 bits. It is simple enough to stay the same in every build, which the standard hasher does
-/// not promise.
-struct Fnv(u64);
-
-impl Default for Fnv {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Hasher for Fnv {
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
-
-    /// FNV's low bits are weak for short inputs, and lanes are chosen by remainder. The bits are therefore
-    /// mixed once more.
-    fn finish(&self) -> u64 {
-        let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed ^ (mixed >> 29)
-    }
-}
-
-impl Fnv {
-    /// One value with its tag and length. Adjacent values therefore cannot run into each other.
-    fn part(&mut self, tag: u8, bytes: &[u8]) {
-        self.write(&[tag]);
-        self.write(&(bytes.len() as u64).to_be_bytes());
-        self.write(bytes);
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::hash::Hasher;
 
-use super::{Fnv, Key, KeySource, KeySpec, ParamValue, elements};
+use hotrow_lane::key::{Key, RowHasher};
+
+use super::{KeySource, KeySpec, ParamValue, elements};
 use crate::limits;
 
 /// A row that a statement can find.
@@ -45,7 +47,7 @@ impl KeySpec {
     }
 
     fn row<'p>(&self, values: Vec<ParamValue<'p>>) -> Row<'p> {
-        let mut hasher = Fnv::default();
+        let mut hasher = RowHasher::default();
         self.columns.iter().zip(&values).for_each(|(column, value)| column.feed(*value, &mut hasher));
         Row { key: Key { table: self.table, hash: hasher.finish() }, values }
     }

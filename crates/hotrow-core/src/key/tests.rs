@@ -139,16 +139,3 @@ fn lists_of_two_columns_name_all_combinations() {
     let many: &'static str = Box::leak(format!("{{{}}}", "8,".repeat(10) + "8").into_boxed_str());
     assert_eq!(keys(&product, &[Some(text(many.as_bytes())); 2]), None, "121 combinations");
 }
-
-#[test]
-fn keys_of_many_tables_and_rows_spread_in_a_table() {
-    let mut low = std::collections::HashSet::new();
-    for table in 0..32 {
-        for row in 0..32_u64 {
-            let mut hasher = KeyHasher::default();
-            std::hash::Hash::hash(&Key { table, hash: hash_of(&row.to_be_bytes()) }, &mut hasher);
-            low.insert(hasher.finish() % 1024);
-        }
-    }
-    assert!(low.len() > 500, "1024 keys have {} of 1024 places", low.len());
-}

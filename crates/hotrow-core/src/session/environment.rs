@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use hotrow_lane::affinity::LaneId;
+use hotrow_lane::answers::Answers;
+use hotrow_lane::key::Key;
+use hotrow_lane::row_queue::Request;
 use hotrow_wire::backend::Problem;
 
-use super::{Answers, Proof, Statement, TakesOver, Verdict};
-use crate::affinity::LaneId;
+use super::{Proof, Statement, TakesOver, Verdict};
 use crate::classify::{Alters, Packing};
 use crate::expect::PreparedStatements;
-use crate::key::{Key, KeyName};
+use crate::key::KeyName;
 use crate::normalise::Shape;
 use crate::replica::{Floor, ReadSource};
-use crate::row_queue::Request;
 use crate::settings::Settings;
 use crate::unit::Packed;
 

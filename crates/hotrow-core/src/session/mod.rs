@@ -6,10 +6,8 @@
 //! handler has no effect before its last need.
 
 mod alone;
-mod answers;
 mod begun;
 mod block;
-mod cancel;
 mod environment;
 mod extended;
 mod forward;
@@ -41,14 +39,15 @@ mod waiting_call;
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
+use hotrow_lane::affinity::LaneId;
+use hotrow_lane::answers::Next;
+use hotrow_lane::lane::LaneKind;
 use hotrow_wire::backend::{Problem, Status};
 use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{Frame, split};
 
 use alone::Alone;
-pub use answers::{Answers, Next};
 use begun::Begun;
-pub use cancel::{CancelState, CancelTarget, WaitsFor};
 use environment::Stop;
 pub use environment::{Connection, Envelope, Environment, LongText, Need, Place, SessionEnd, StatementOf};
 pub use handover::Moved;
@@ -71,10 +70,8 @@ pub use takeover::TakesOver;
 use turns::Places;
 pub use waiting_call::{CallEnd, CallEvent, CallTimer, cancelled};
 
-use crate::affinity::LaneId;
 use crate::classify::{Alters, Effect};
 use crate::expect::Expected;
-use crate::lane::LaneKind;
 use crate::limits;
 use crate::normalise::Normaliser;
 use crate::replica::Floor;

@@ -2,9 +2,12 @@
 //! older than what the session has done or seen: after any work on the primary, the session asks for the primary's position
 //! before it reads from a replica again.
 
+use hotrow_lane::affinity::LaneId;
+use hotrow_lane::answers::Next;
+
 use super::environment::Stop;
-use super::{Environment, Need, Next, Session, StatementOf};
-use crate::affinity::LaneId;
+
+use super::{Environment, Need, Session, StatementOf};
 use crate::replica::{Floor, ReadSource};
 use crate::unit::Packed;
 

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use hotrow_lane::affinity::LaneId;
+use hotrow_lane::answers::Next;
+
 use super::environment::Stop;
 use super::names::Change;
-use super::{
-    Envelope, Environment, Need, Next, Sequences, Session, Statement, StatementOf, Verdict, cancelled,
-};
-use crate::affinity::LaneId;
+use super::{Envelope, Environment, Need, Sequences, Session, Statement, StatementOf, Verdict, cancelled};
 use crate::classify::{Analysis, Boundary, Pass};
 use crate::unit::{Packed, Plan};
 

@@ -1,15 +1,16 @@
 //! A transaction's places in the queues of those that work on the same rows: when its first statement waits, and which
 //! rows its later statements come to.
 
+use hotrow_lane::key::Key;
+use hotrow_lane::lane::LaneKind;
+use hotrow_lane::row_queue::{QueueId, Request};
 use hotrow_wire::backend::Status;
 
 use super::environment::Stop;
 use super::{Environment, Need, Place, Session, StatementOf, Verdict};
 use crate::classify::{Analysis, Packing};
-use crate::key::{Key, KeyName, ParamValue};
-use crate::lane::LaneKind;
+use crate::key::{KeyName, ParamValue};
 use crate::limits;
-use crate::row_queue::{QueueId, Request};
 
 /// The places of one transaction. They are given up when they are dropped.
 pub(super) struct Places<P> {

@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use hotrow_lane::key::Key;
+use hotrow_lane::lane::{Claim, LaneKind, Merge};
 use hotrow_wire::frontend::{self, Bind, ObjectName};
 
 use super::framing::ReplyFraming;
@@ -11,8 +13,7 @@ use super::gather::{Describe, Single};
 use super::{Packed, Run, Step, bind_of, merged};
 use crate::classify::{Boundary, Packing};
 use crate::distribution::UnitNode;
-use crate::key::{Format, Key, KeySpec, ParamValue};
-use crate::lane::{Claim, LaneKind, Merge};
+use crate::key::{Format, KeySpec, ParamValue};
 use crate::limits;
 use crate::normalise::Shape;
 

@@ -14,6 +14,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use hotrow_lane::key::Key;
+use hotrow_lane::lane::{Claim, LaneKind, Merge};
 use hotrow_wire::backend;
 use hotrow_wire::frontend::{self, Bind};
 use hotrow_wire::split;
@@ -28,8 +30,7 @@ pub use refusal::{OUTCOME_UNKNOWN, aborted, put_lost};
 
 use crate::classify::{Boundary, LockStatement, Packing, Returns};
 use crate::distribution::UnitNode;
-use crate::key::{Key, KeyName, Row};
-use crate::lane::{Claim, LaneKind, Merge};
+use crate::key::{KeyName, Row};
 
 /// A unit that a lane can run. `S` is the gateway's type for a statement.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! Tests the messages that a lane sends for a unit, and the client's reply, for every form in which drivers
 //! send statements. Messages are written as their tags. `D` describes a statement, `d` a portal.
 
-use crate::lane::LaneKind;
 use bytes::BytesMut;
+use hotrow_lane::lane::LaneKind;
 use hotrow_wire::backend::Problem;
 use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{put_frame, split};

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use hotrow_core::classify::{self, Watch};
-use hotrow_core::lane::{Batch, LaneKind};
 use hotrow_core::limits;
 use hotrow_core::witness::Mark;
+use hotrow_lane::lane::{Batch, LaneKind};
 use hotrow_wire::backend;
 use hotrow_wire::frontend::{self, ObjectName, Parse, Value, tag};
 

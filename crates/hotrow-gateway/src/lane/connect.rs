@@ -7,9 +7,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hotrow_core::lane::{Doubt, LaneKind, Outcome};
 use hotrow_core::limits;
 use hotrow_core::witness::{self, Continuity, Log, Mark, Question, Server, XactStatus};
+use hotrow_lane::lane::{Doubt, LaneKind, Outcome};
 
 use super::context::{LaneContext, LaneReplica, OWN};
 use super::marks;

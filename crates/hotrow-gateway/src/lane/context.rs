@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hotrow_core::admission::ServerSettings;
-use hotrow_core::affinity::Affinity;
-use hotrow_core::lane::{LaneKind, Unit};
 use hotrow_core::limits;
 use hotrow_core::settings::Settings;
+use hotrow_lane::affinity::Affinity;
+use hotrow_lane::lane::{LaneKind, Unit};
 use tokio::sync::Notify;
 
 use super::message::{Envelope, Packed};

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use hotrow_core::lane::{Batch, Lane, LaneKind};
+use hotrow_lane::lane::{Batch, Lane, LaneKind};
 
 use super::Task;
 use super::message::Envelope;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use hotrow_core::key::Key;
-use hotrow_core::lane::{Batch, Lane, Unit, UnitState};
+use hotrow_lane::key::Key;
+use hotrow_lane::lane::{Batch, Lane, Unit, UnitState};
 
 use super::message::Envelope;
 use crate::hot_keys::{KeyCounts, KeySnapshot};

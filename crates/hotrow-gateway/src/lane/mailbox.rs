@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use hotrow_core::limits;
-use hotrow_core::session::Answers;
+use hotrow_lane::answers::Answers;
 
 use crate::lock::Lock;
 use crate::net::WriteHalf;

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use hotrow_core::lane::Event;
 use hotrow_core::limits;
 use hotrow_core::session::RunOutcome;
+use hotrow_lane::lane::Event;
 use hotrow_wire::backend::Problem;
 
 use super::Task;

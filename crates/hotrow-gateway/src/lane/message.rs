@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use hotrow_core::key::Key;
-use hotrow_core::lane::{LaneKind, Unit};
 use hotrow_core::replica::Floor;
 use hotrow_core::session::RunOutcome;
 use hotrow_core::unit;
-use hotrow_core::waiting::NotificationCount;
+use hotrow_lane::key::Key;
+use hotrow_lane::lane::{LaneKind, Unit};
+use hotrow_lane::waiting::NotificationCount;
 use hotrow_wire::backend::Problem;
 use tokio::sync::oneshot;
 

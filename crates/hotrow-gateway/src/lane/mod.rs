@@ -27,8 +27,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hotrow_core::classify::Alters;
-use hotrow_core::lane::{Action, Batch, Event, Failure, Lane, LaneKind, Refusal, Times, Unit};
 use hotrow_core::session::{RunOutcome, Statement as _};
+use hotrow_lane::lane::{Action, Batch, Event, Failure, Lane, LaneKind, Refusal, Times, Unit};
 use hotrow_wire::backend::Problem;
 
 pub use context::LaneContext;
@@ -487,7 +487,7 @@ impl Task {
         self.return_unit(unit, Returned::Resubmit);
     }
 
-    fn alone(&mut self, unit: Unit<Envelope>, key: Option<hotrow_core::key::Key>) {
+    fn alone(&mut self, unit: Unit<Envelope>, key: Option<hotrow_lane::key::Key>) {
         METRICS.rolled_back.inc();
         let (outcome, metric) = match key {
             Some(_) => (RunOutcome::Blocked, &METRICS.blocked),

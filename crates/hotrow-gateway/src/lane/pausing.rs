@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hotrow_core::lane::Event;
+use hotrow_lane::lane::Event;
 use tokio::sync::oneshot;
 
 use super::Task;

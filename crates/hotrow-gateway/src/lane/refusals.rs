@@ -1,7 +1,7 @@
 //! Errors of the gateway for units that a lane refuses: their texts, metrics and log lines.
 
 use hotrow_core::classify::Alters;
-use hotrow_core::lane::{Refusal, Unit};
+use hotrow_lane::lane::{Refusal, Unit};
 use hotrow_wire::backend::Problem;
 
 use super::message::{Envelope, Returned};

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use bytes::{Buf, Bytes, BytesMut};
-use hotrow_core::lane::{Batch, Changes, Failure, LaneKind};
 use hotrow_core::limits;
+use hotrow_lane::lane::{Batch, Changes, Failure, LaneKind};
 use hotrow_wire::backend::{self, Report, tag};
 use hotrow_wire::{Error, HEADER_BYTES, split};
 
@@ -224,7 +224,7 @@ impl Replies {
                 self.current.bytes.extend_from_slice(bytes);
                 self.current.ends.push((self.current.bytes.len(), !std::mem::take(&mut self.oversized)));
                 // Only a batch in a block has distributed tables, whose rows could be on another server.
-                let changes = if end.in_block { Changes::of_distributed(body) } else { Changes::None };
+                let changes = if end.in_block { changes_of_distributed(body) } else { Changes::None };
                 return Ok(Some(ReplyEvent::Answered(changes)));
             }
             tag::COMMAND_COMPLETE => {
@@ -281,6 +281,16 @@ impl Replies {
     }
 }
 
+/// The changes of a statement on a distributed table, or of a call of a distributed function, by its command tag.
+fn changes_of_distributed(tag: &[u8]) -> Changes {
+    let mut words = tag.split(|byte| matches!(byte, b' ' | 0)).filter(|word| !word.is_empty());
+    match (words.next(), words.next_back()) {
+        (Some(b"INSERT" | b"UPDATE" | b"DELETE"), Some(b"0")) => Changes::None,
+        (Some(b"INSERT" | b"UPDATE" | b"DELETE"), _) => Changes::Rows,
+        _ => Changes::Hidden,
+    }
+}
+
 /// Whether an error at a COMMIT can be that of a part of the transaction on another server. Citus commits a part on one other
 /// node before its own transaction, and fails with XX000 if it does not get the answer, whether or not the part is committed.
 fn can_be_of_other_server(code: &[u8]) -> bool {
@@ -320,6 +330,24 @@ mod tests {
             events.push(event.split(['(', ' ']).next().unwrap_or_default().to_owned());
         }
         events
+    }
+
+    #[test]
+    fn the_command_tag_shows_the_changes_of_a_statement_on_a_distributed_table() {
+        for (tag, changes) in [
+            ("UPDATE 1", Changes::Rows),
+            ("UPDATE 0", Changes::None),
+            ("INSERT 0 2", Changes::Rows),
+            ("INSERT 0 0", Changes::None),
+            ("DELETE 10", Changes::Rows),
+            ("DELETE 0", Changes::None),
+            ("SELECT 1", Changes::Hidden),
+            ("SELECT 0", Changes::Hidden),
+            ("MERGE 1", Changes::Hidden),
+            ("", Changes::Hidden),
+        ] {
+            assert_eq!(changes_of_distributed(format!("{tag}\0").as_bytes()), changes, "{tag}");
+        }
     }
 
     #[test]

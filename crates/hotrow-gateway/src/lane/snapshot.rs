@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hotrow_core::lane::{LaneKind, UnitState};
 use hotrow_core::limits;
+use hotrow_lane::lane::{LaneKind, UnitState};
 
 use super::Task;
 use crate::hot_keys::KeySnapshot;

@@ -4,9 +4,9 @@
 
 use std::ops::Range;
 
-use hotrow_core::lane::{Batch, Event, LaneKind, Unit, UnitState};
 use hotrow_core::limits;
 use hotrow_core::session::Envelope as _;
+use hotrow_lane::lane::{Batch, Event, LaneKind, Unit, UnitState};
 
 use super::Task;
 use super::message::Envelope;

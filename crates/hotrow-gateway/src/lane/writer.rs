@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 use hotrow_core::key::{Format, Row};
-use hotrow_core::lane::{Batch, LaneKind, Unit};
 use hotrow_core::replica::{Floor, Position};
 use hotrow_core::session::statement_name;
 use hotrow_core::unit::merged;
 use hotrow_core::witness::Mark;
+use hotrow_lane::lane::{Batch, LaneKind, Unit};
 use hotrow_wire::frontend::{self, ObjectName, Parse, Value, tag};
 
 use super::catalogue_check::{BatchEnd, CatalogueCheck, shards};

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use hotrow_core::classify::{self, Alters, Analysis, Boundary, Decision, Pass, Piece, Reason};
 use hotrow_core::key::KeySource;
-use hotrow_core::lane::LaneKind;
 use hotrow_core::limits;
 use hotrow_core::normalise::{self, Literal, Normaliser};
+use hotrow_lane::lane::LaneKind;
 use hotrow_wire::frontend::{self, Parse};
 
 use crate::config::Config;

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use hotrow_core::classify::{
     self, Analysis, Answers, Asked, Candidate, Catalogue, Decision, Facts, Lack, Packing, Questions,
 };
-use hotrow_core::lane::LaneKind;
 use hotrow_core::limits;
 use hotrow_core::session::{Statement as _, Verdict};
+use hotrow_lane::lane::LaneKind;
 use tokio::sync::Notify;
 
 use super::Pool;

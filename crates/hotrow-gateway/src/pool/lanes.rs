@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotrow_core::lane::{LaneKind, Unit};
+use hotrow_lane::lane::{LaneKind, Unit};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 

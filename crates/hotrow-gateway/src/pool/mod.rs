@@ -22,11 +22,11 @@ use std::time::Instant;
 
 use hotrow_auth::Credential;
 use hotrow_core::admission::{ServerSettings, ToldSettings};
-use hotrow_core::affinity::LaneId;
 use hotrow_core::classify::{Alters, Analysis};
-use hotrow_core::lane::Unit;
 use hotrow_core::limits;
 use hotrow_core::session::{Statement as _, Verdict};
+use hotrow_lane::affinity::LaneId;
+use hotrow_lane::lane::Unit;
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::task::AbortHandle;
 

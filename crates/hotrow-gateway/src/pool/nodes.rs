@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hotrow_core::admission::ServerSettings;
-use hotrow_core::affinity::LaneId;
 use hotrow_core::classify::{self, Analysis, Candidate, Decision, Watch};
 use hotrow_core::distribution::{Distribution, Node, UnitNode};
 use hotrow_core::limits;
 use hotrow_core::session::Statement as _;
+use hotrow_lane::affinity::LaneId;
 use tokio::task::JoinSet;
 
 use super::Pool;

@@ -5,9 +5,9 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use hotrow_core::affinity::LaneId;
 use hotrow_core::limits;
 use hotrow_core::replica::{self, Floor, History, Position, Primary, ReadSource, Seen, Standing};
+use hotrow_lane::affinity::LaneId;
 use tokio::task::AbortHandle;
 
 use super::Pool;

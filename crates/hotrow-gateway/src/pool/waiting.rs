@@ -1,12 +1,13 @@
-//! The waiting calls of a pool, and the connection that listens for their notifications. `hotrow_core::waiting` decides
+//! The waiting calls of a pool, and the connection that listens for their notifications. `hotrow_lane::waiting` decides
 //! which calls are repeated. Each session watches the deadline of its own call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use hotrow_core::key::{self, ValueForm};
 use hotrow_core::limits;
-use hotrow_core::waiting::{Entered, NotificationCount, Ticket, Waiting};
+use hotrow_lane::waiting::{Entered, NotificationCount, Ticket, Waiting};
 use hotrow_wire::Reader;
 use hotrow_wire::backend::{Problem, tag};
 use tokio::sync::{Notify, oneshot};
@@ -21,7 +22,7 @@ use crate::statements::Statement;
 /// The waiting calls of a pool.
 #[derive(Debug, Default)]
 pub struct WaitingCalls {
-    calls: Lock<Waiting<Caller>>,
+    calls: Lock<Waiting<Caller, ValueForm>>,
     listener: Lock<ListenerState>,
     /// A call has arrived since the last check.
     used: AtomicBool,
@@ -77,7 +78,8 @@ impl WaitingCalls {
     /// Notes a call that is about to be sent.
     pub fn sends(&self, packed: &Packed) -> Option<NotificationCount> {
         let run = packed.runs().next()?;
-        run.packing.key.as_ref().map(|spec| self.calls.lock().sends(spec))
+        let spec = run.packing.key.as_ref()?;
+        Some(self.calls.lock().sends(spec.table, spec.columns.first()?.form))
     }
 
     /// A slot for a call that found nothing. None if the call has to be repeated at once.
@@ -248,8 +250,9 @@ async fn wake_until_lost(pool: &Pool, pause: &mut Duration) -> upstream::Error {
     loop {
         match upstream.frame().await {
             Ok(frame) if frame[0] == tag::NOTIFICATION => {
-                if let Some(payload) = payload(&frame[hotrow_wire::HEADER_BYTES..]) {
-                    let woken = pool.waiting.calls.lock().notified(payload);
+                let payload = payload(&frame[hotrow_wire::HEADER_BYTES..]);
+                if let Some((space, key)) = payload.and_then(key::notified) {
+                    let woken = pool.waiting.calls.lock().notified(space, key);
                     WaitingCalls::wake(woken);
                 }
             }

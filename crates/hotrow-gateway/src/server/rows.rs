@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hotrow_core::admission::RowPatience;
-use hotrow_core::key::{Key, KeyName};
-use hotrow_core::row_queue::{Meeting, QueueId, Request, RowQueues, Turn};
+use hotrow_core::key::KeyName;
 use hotrow_core::session;
+use hotrow_lane::key::Key;
+use hotrow_lane::row_queue::{Meeting, QueueId, Request, RowQueues, Turn};
 use tokio::sync::oneshot;
 
 use crate::hot_keys::{KeyCounts, KeySnapshot};

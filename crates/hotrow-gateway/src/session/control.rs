@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hotrow_core::limits;
-use hotrow_core::session::{CancelState, CancelTarget, WaitsFor};
+use hotrow_lane::cancel::{CancelState, CancelTarget, WaitsFor};
 use tokio::sync::Notify;
 
 use crate::lane::{Mailbox, ToLane};

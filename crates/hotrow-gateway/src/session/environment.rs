@@ -5,15 +5,17 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use hotrow_core::admission::ToldSettings;
-use hotrow_core::affinity::LaneId;
 use hotrow_core::classify::{Alters, Packing};
 use hotrow_core::expect::PreparedStatements;
-use hotrow_core::key::{Key, KeyName};
+use hotrow_core::key::KeyName;
 use hotrow_core::limits;
 use hotrow_core::normalise::Shape;
 use hotrow_core::replica::{Floor, ReadSource};
-use hotrow_core::session::{self, Answers, Proof, Verdict};
+use hotrow_core::session::{self, Proof, Verdict};
 use hotrow_core::settings::Settings;
+use hotrow_lane::affinity::LaneId;
+use hotrow_lane::answers::Answers;
+use hotrow_lane::key::Key;
 use hotrow_wire::backend::Problem;
 
 use crate::lane::{Envelope, Mailbox, Packed, Returned};

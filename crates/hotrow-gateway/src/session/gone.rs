@@ -3,7 +3,7 @@
 
 use bytes::BytesMut;
 use hotrow_core::limits;
-use hotrow_core::session::WaitsFor;
+use hotrow_lane::cancel::WaitsFor;
 
 use super::SessionTask;
 use crate::net::ReadHalf;

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use hotrow_core::key::KeyName;
 use hotrow_core::limits;
-use hotrow_core::row_queue::Request;
-use hotrow_core::session::{SessionEnd, WaitsFor};
+use hotrow_core::session::SessionEnd;
+use hotrow_lane::cancel::WaitsFor;
+use hotrow_lane::row_queue::Request;
 use hotrow_wire::backend::Problem;
 use tokio::sync::oneshot;
 

@@ -1,8 +1,9 @@
 //! The state that a session has left on its connection: settings move the session to the pool whose clients have the same
 //! ones, everything else keeps it on its connection.
 
-use hotrow_core::session::{Moved, StateLeft, WaitsFor};
+use hotrow_core::session::{Moved, StateLeft};
 use hotrow_core::settings::{self, Settings};
+use hotrow_lane::cancel::WaitsFor;
 
 use super::{Need, SessionTask};
 use crate::pool::Member;

@@ -4,7 +4,8 @@
 use std::time::{Duration, Instant};
 
 use hotrow_core::limits;
-use hotrow_core::session::{CallEnd, CallEvent, CallTimer, SessionEnd, WaitsFor};
+use hotrow_core::session::{CallEnd, CallEvent, CallTimer, SessionEnd};
+use hotrow_lane::cancel::WaitsFor;
 use tokio::sync::oneshot;
 
 use super::SessionTask;

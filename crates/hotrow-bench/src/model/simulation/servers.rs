@@ -5,8 +5,8 @@ use super::{
 };
 use crate::model::costs::Work;
 use crate::model::rows::Transaction;
-use hotrow_core::lane::{Changes, Event, Failure};
 use hotrow_core::limits;
+use hotrow_lane::lane::{Changes, Event, Failure};
 
 impl Simulation<'_> {
     pub(super) fn arrives(&mut self, lane: usize, number: u64) {

@@ -6,9 +6,9 @@ use crate::model::keys::Keys;
 use crate::model::processors::Processors;
 use crate::model::world::{Arrivals, Machines, World};
 use fastrand::Rng;
-use hotrow_core::affinity::Affinity;
-use hotrow_core::lane::{Lane, LaneKind};
 use hotrow_core::limits;
+use hotrow_lane::affinity::Affinity;
+use hotrow_lane::lane::{Lane, LaneKind};
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 

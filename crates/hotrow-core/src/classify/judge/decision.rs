@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use hotrow_lane::key::Key;
+use hotrow_lane::lane::LaneKind;
+
 use crate::distribution::Distribution;
-use crate::key::{Key, KeySource, KeySpec, ValueForm};
-use crate::lane::LaneKind;
+use crate::key::{KeySource, KeySpec, ValueForm};
 
 use crate::classify::effects::effect::Effect;
 use crate::classify::facts::{Facts, MergeRule, TableFacts};

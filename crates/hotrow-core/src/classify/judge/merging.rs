@@ -1,6 +1,8 @@
 //! How calls of a function with a merge rule become one call of its batch twin. This module runs no calls.
 
-use crate::key::{KeySource, KeySpec, ValueForm, hash_of, key_space};
+use hotrow_lane::key::hash_of;
+
+use crate::key::{KeySource, KeySpec, ValueForm, key_space};
 
 use crate::classify::facts::{Facts, MergeRule, Parameter, ResultKind};
 use crate::classify::known::builtin_types;

@@ -1,12 +1,13 @@
 //! Decides about a whole statement. Each part of a statement with WITH is judged as a statement of its own. For the server all
 //! parts are one statement with one snapshot, in a batch as directly.
 
+use hotrow_lane::lane::LaneKind;
+
 use crate::classify::facts::Facts;
 use crate::classify::judge::decision::{Decision, Packing, packing};
 use crate::classify::read::candidate::{Candidate, Operand, ResultColumn, Verb};
 use crate::classify::read::point::ROW_LOCK;
 use crate::classify::reason::{Reason, StatementKind};
-use crate::lane::LaneKind;
 
 /// The names of a statement's columns, in order. None if PostgreSQL chooses the name.
 type Columns = Vec<Option<String>>;

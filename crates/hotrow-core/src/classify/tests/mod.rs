@@ -13,9 +13,10 @@ mod robust;
 mod session;
 mod views;
 
+use hotrow_lane::lane::LaneKind;
+
 use super::*;
 use crate::key::KeySource;
-use crate::lane::LaneKind;
 
 /// A built-in type by its name.
 fn column(name: &str, attnum: i16, type_name: &str) -> Column {

@@ -2,12 +2,12 @@
 //! at a backend at any later time. The check: it reaches one unit of its own client, and none that the client has sent after it
 //! has learnt that its request has arrived.
 
+use hotrow_lane::cancel::CancelTarget;
+use hotrow_lane::lane::Event;
 use hotrow_wire::backend::{Report, tag};
 use hotrow_wire::{frontend, split};
 
 use super::world::World;
-use crate::lane::Event;
-use crate::session::CancelTarget;
 
 /// A cancel request.
 #[derive(Debug)]

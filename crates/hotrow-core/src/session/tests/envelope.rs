@@ -5,14 +5,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use hotrow_lane::answers::Answers;
+use hotrow_lane::waiting::NotificationCount;
 use hotrow_wire::backend::Problem;
 
 use super::environment::{SimStatement, is_take};
 use crate::key::KeySpec;
 use crate::replica::Floor;
-use crate::session::{self, Answers};
+use crate::session;
 use crate::unit::Packed;
-use crate::waiting::NotificationCount;
 
 /// A unit on its way to a lane and back.
 #[derive(Debug)]

@@ -9,6 +9,13 @@ use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
+use hotrow_lane::affinity::{Affinity, LaneId};
+use hotrow_lane::answers::Answers;
+use hotrow_lane::cancel::CancelState;
+use hotrow_lane::key::Key;
+use hotrow_lane::lane::{Event, LaneKind, Unit};
+use hotrow_lane::row_queue::{Meeting, QueueId, RowQueues};
+use hotrow_lane::waiting::Waiting;
 use hotrow_wire::backend::Problem;
 
 use super::connection::SimConnection;
@@ -16,20 +23,15 @@ use super::envelope::{Delivery, SimAnswers, SimEnvelope, SimReturned};
 use super::listener::SimInbox;
 use super::postgres::{parameter_types, parameters};
 use super::replicas::{FIRST_LANE, REPLICAS, SimReplicas};
-use crate::affinity::{Affinity, LaneId};
 use crate::classify::{self, Analysis, Packing, Pass, Reason, Watch};
-use crate::key::{Key, KeyColumn, KeyName, KeySource, KeySpec, ValueForm, key_space};
-use crate::lane::{Event, LaneKind, Unit};
+use crate::key::{KeyColumn, KeyName, KeySource, KeySpec, ValueForm, key_space};
 use crate::normalise::Shape;
 use crate::replica::{Floor, ReadSource};
-use crate::row_queue::{Meeting, QueueId, RowQueues};
 use crate::session::{
-    self, Answers, CancelState, Environment, OutcomeOfSets, Pieces, Place, Proof, RunOutcome, Statement,
-    StatementInfo, Verdict,
+    self, Environment, OutcomeOfSets, Pieces, Place, Proof, RunOutcome, Statement, StatementInfo, Verdict,
 };
 use crate::settings;
 use crate::unit::{self, Packed};
-use crate::waiting::Waiting;
 
 /// A statement of simulated clients.
 #[derive(Debug)]
@@ -179,7 +181,7 @@ pub struct Shared {
     /// Whether clients sometimes do not read.
     pub stalls: Cell<bool>,
     /// The waiting calls, by their clients.
-    pub waiting: RefCell<Waiting<usize>>,
+    pub waiting: RefCell<Waiting<usize, ValueForm>>,
     /// Units and connections that the gateway may still refuse.
     pub refusals: Cell<usize>,
     /// The channels that sessions have left, and the number of those that they have kept.
@@ -473,7 +475,8 @@ impl Environment for SimEnvironment {
 
     fn submit(&self, lane: LaneId, first: bool, mut envelope: SimEnvelope) {
         let kind = envelope.unit.kind();
-        envelope.mark = envelope.key_of_take().map(|key| self.shared.waiting.borrow_mut().sends(key));
+        let sends = |key: &KeySpec| self.shared.waiting.borrow_mut().sends(key.table, key.columns[0].form);
+        envelope.mark = envelope.key_of_take().map(sends);
         let packed = &mut envelope.unit;
         let unit = Unit {
             session: self.client as u64,

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use hotrow_lane::lane::{
+    Action, Batch, Changes, Doubt, Event, Failure, Lane, LaneKind, Outcome, Refusal, Times, Unit,
+};
 use hotrow_wire::backend::{Problem, tag};
 use hotrow_wire::frontend::{self, ObjectName};
 use hotrow_wire::split;
@@ -14,9 +17,6 @@ use super::envelope::{Delivery, SimEnvelope, SimReturned};
 use super::environment::{LANES, Shared, SimStatement};
 use super::postgres::{Backend, Database};
 use super::replicas::{FIRST_LANE, position};
-use crate::lane::{
-    Action, Batch, Changes, Doubt, Event, Failure, Lane, LaneKind, Outcome, Refusal, Times, Unit,
-};
 use crate::replica::Position;
 use crate::session::{RunOutcome, Statement, cancelled};
 

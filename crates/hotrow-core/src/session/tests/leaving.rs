@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use bytes::BytesMut;
+use hotrow_lane::lane::Event;
 use hotrow_wire::backend::{Problem, Report, tag};
 use hotrow_wire::{frontend, put_frame, split};
 
@@ -11,7 +12,6 @@ use super::count::{check_rows, count};
 use super::postgres::Database;
 use super::random::{differing, direct, frames, program, seeds, shown};
 use super::world::World;
-use crate::lane::Event;
 use crate::session::{Need, SessionEnd, Stage, Wait};
 
 /// What becomes of a client.

@@ -1,6 +1,6 @@
 //! Tests the order of replies, and when a unit can follow another.
 
-use crate::session::{Answers, Next};
+use hotrow_lane::answers::{Answers, Next};
 
 type OfText = Answers<&'static str>;
 

@@ -3,12 +3,13 @@
 
 use std::cell::RefCell;
 
+use hotrow_lane::affinity::Affinity;
+
 use super::envelope::SimEnvelope;
 use super::environment::LANES;
 use super::postgres::Database;
 use super::waits::Wait;
 use super::world::World;
-use crate::affinity::Affinity;
 use crate::replica::{self, Choice, Floor, KnownReplica, Position, ReadSource};
 
 /// Number of standbys.

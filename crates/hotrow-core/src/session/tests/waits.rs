@@ -4,6 +4,9 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use hotrow_lane::cancel::WaitsFor;
+use hotrow_lane::row_queue::{Request, Turn};
+use hotrow_lane::waiting::{Entered, Ticket};
 use hotrow_wire::backend::Problem;
 
 use super::client::Client;
@@ -13,10 +16,8 @@ use super::leaving::Fate;
 use super::program::BOX;
 use super::replicas::Search;
 use super::world::World;
-use crate::row_queue::{Request, Turn};
-use crate::session::{CallEnd, CallEvent, CallTimer, Need, WaitsFor};
+use crate::session::{CallEnd, CallEvent, CallTimer, Need};
 use crate::settings::Settings;
-use crate::waiting::{Entered, Ticket};
 
 /// What a session waits for.
 pub enum Wait {
@@ -233,7 +234,8 @@ impl World {
     /// The notification of a gift arrives. False if none is on its way.
     pub(super) fn notify(&mut self) -> bool {
         let Some(payload) = self.notifications.pop_front() else { return false };
-        for number in self.shared.waiting.borrow_mut().notified(&payload) {
+        let (space, key) = crate::key::notified(&payload).expect("a space and a key");
+        for number in self.shared.waiting.borrow_mut().notified(space, key) {
             if let Some(Wait::Call(call)) = &mut self.clients[number].wait {
                 call.is_woken = true;
             }

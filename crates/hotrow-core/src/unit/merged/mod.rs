@@ -4,9 +4,9 @@
 mod rows;
 
 use crate::classify::{Element, ElementSource, Merging, Returns};
-use crate::key::hash_of;
-use crate::lane::Merge;
 use bytes::BytesMut;
+use hotrow_lane::key::hash_of;
+use hotrow_lane::lane::Merge;
 use hotrow_wire::frontend::{self, Bind};
 use hotrow_wire::{put_cstr, put_frame};
 

@@ -1,7 +1,7 @@
 //! SHOW UNITS: the units that wait or run in lanes. Shows shapes without values, because values belong to the clients.
 
-use hotrow_core::lane::{LaneKind, UnitState};
-use hotrow_core::session::WaitsFor;
+use hotrow_lane::cancel::WaitsFor;
+use hotrow_lane::lane::{LaneKind, UnitState};
 
 use super::answer::{Row, row};
 use crate::lane::Detail;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use hotrow_core::session::WaitsFor;
+use hotrow_lane::cancel::WaitsFor;
 use serde::Serialize;
 
 use super::snapshots;

@@ -5,9 +5,10 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hotrow_core::key::{Key, KeyName};
-use hotrow_core::latencies::Latencies;
+use hotrow_core::key::KeyName;
 use hotrow_core::limits;
+use hotrow_lane::key::Key;
+use hotrow_lane::latencies::Latencies;
 use serde::Serialize;
 
 use super::blockers::{self, Blocker};

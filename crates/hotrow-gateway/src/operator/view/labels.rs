@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 
-use hotrow_core::key::Key;
+use hotrow_lane::key::Key;
 use sha2::{Digest, Sha256};
 
 /// Bytes of a label. Two of a hundred keys have the same label once in 3,000 lists.

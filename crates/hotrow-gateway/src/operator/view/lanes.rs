@@ -1,6 +1,6 @@
 //! The lanes, as each lane reports itself.
 
-use hotrow_core::lane::LaneKind;
+use hotrow_lane::lane::LaneKind;
 use serde::Serialize;
 
 use super::snapshots;
