@@ -5,18 +5,20 @@ mod end;
 mod servers;
 mod start;
 
-use super::keys::{Keys, node_of};
-use super::processors::{Processors, Started};
-use super::rows::{Rows, Transaction};
-use super::world::{Arrivals, Machines, Observed, Way, World};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::time::Duration;
+
 use fastrand::Rng;
 use hotrow_core::limits;
 use hotrow_lane::affinity::Affinity;
 use hotrow_lane::key::Key;
-use hotrow_lane::lane::{Action, Event, Lane, Times, Unit};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-use std::time::Duration;
+use hotrow_lane::lane::{Action, Claimed, Event, Lane, Times, Unit};
+
+use super::keys::{Keys, node_of};
+use super::processors::{Processors, Started};
+use super::rows::{Rows, Transaction};
+use super::world::{Arrivals, Machines, Observed, Way, World};
 
 /// A time in nanoseconds since the beginning.
 type Time = u64;
@@ -408,24 +410,13 @@ impl Simulation<'_> {
 }
 
 fn unit(place: usize, key: Key) -> Unit<usize> {
-    Unit {
-        session: place as u64,
-        first: true,
+    let claimed = Claimed {
         key: Some(key),
         rows_per_commit: ROWS_PER_COMMIT,
-        merge: None,
-        may_wait: false,
-        has_waited: false,
         lockable: true,
         statements: 1,
-        claims: Box::new([]),
-        at_fault: 0,
         bytes: 100,
-        unmeasured: false,
-        losses: 0,
-        reruns: 0,
-        cancelled: false,
-        too_slow: false,
-        payload: place,
-    }
+        ..Claimed::default()
+    };
+    Unit::new(place as u64, true, claimed, place)
 }

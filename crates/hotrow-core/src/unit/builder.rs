@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use hotrow_lane::key::Key;
-use hotrow_lane::lane::{Claim, LaneKind, Merge};
+use hotrow_lane::lane::{Claim, Claimed, LaneKind, Merge};
 use hotrow_wire::frontend::{self, Bind, ObjectName};
 
 use super::framing::ReplyFraming;
 use super::gather::{Describe, Single};
-use super::{Packed, Run, Step, bind_of, merged};
+use super::{Packed, Run, Step, bind_of, may_wait, merged};
 use crate::classify::{Boundary, Packing};
 use crate::distribution::UnitNode;
 use crate::key::{Format, KeySpec, ParamValue};
@@ -93,9 +93,10 @@ impl<S: Prepared> Packed<S> {
     /// A unit of several statements or rows contends for these rows. A row that is only read is left out.
     fn claim(&mut self, claims: impl Iterator<Item = Claim>) {
         let writes: Vec<bool> = self.runs().map(|run| run.packing.kind == LaneKind::Write).collect();
-        self.claims = claims.filter(|claim| writes[usize::from(claim.statement)]).collect();
-        self.key = self.claims.iter().map(|claim| claim.key).min();
-        self.merge = None;
+        let claims: Box<[Claim]> = claims.filter(|claim| writes[usize::from(claim.statement)]).collect();
+        self.claimed.key = claims.iter().map(|claim| claim.key).min();
+        self.claimed.claims = claims;
+        self.claimed.merge = None;
     }
 }
 
@@ -248,11 +249,19 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
         let mut bytes = Vec::with_capacity(out.len() + raw[0].len() + raw[1].len());
         bytes.extend_from_slice(out);
         raw.iter().for_each(|raw| bytes.extend_from_slice(raw));
-        let mut packed = Packed {
+        let runs = || super::runs(&steps);
+        let claimed = Claimed {
             key: first.map(|claim| claim.key),
             rows_per_commit: first.map_or(1, |claim| claim.rows_per_commit),
             merge,
+            may_wait: runs().any(|run| may_wait(&run.packing)),
+            lockable: runs().any(|run| run.packing.lock_statement.is_some()),
+            statements: u16::try_from(runs().count()).unwrap_or(u16::MAX),
             claims: Box::default(),
+            bytes: bytes.len(),
+        };
+        let mut packed = Packed {
+            claimed,
             node,
             shards: shards.into(),
             is_unreadable: is_unreadable || others.len() > limits::UNIT_ROWS_MAX,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use hotrow_lane::key::Key;
-use hotrow_lane::lane::{Claim, LaneKind, Merge};
+use hotrow_lane::lane::{Claimed, LaneKind, Merge};
 use hotrow_wire::backend;
 use hotrow_wire::frontend::{self, Bind};
 use hotrow_wire::split;
@@ -35,14 +35,8 @@ use crate::key::{KeyName, Row};
 /// A unit that a lane can run. `S` is the gateway's type for a statement.
 #[derive(Debug)]
 pub struct Packed<S> {
-    /// The row for which it contends. For a unit of several rows, the row with the least key.
-    pub key: Option<Key>,
-    /// Maximum number of the row's versions in one commit.
-    pub rows_per_commit: u16,
-    /// For a call of a function with a merge rule: the calls with which it can be merged.
-    pub merge: Option<Merge>,
-    /// The rows for which a unit of several statements or rows contends.
-    pub claims: Box<[Claim]>,
+    /// What it contends for. While it is in a lane, the lane has it.
+    pub claimed: Claimed,
     /// The nodes where it can run.
     pub node: UnitNode,
     /// The shards that it changes.
@@ -98,21 +92,12 @@ impl<S> Packed<S> {
 
     /// All rows for which it is known to contend.
     pub fn keys(&self) -> impl Iterator<Item = Key> + Clone {
-        let only = if self.claims.is_empty() { self.key } else { None };
-        only.into_iter().chain(self.claims.iter().map(|claim| claim.key))
+        self.claimed.keys()
     }
 
     /// The statements that the lane runs.
     pub fn runs(&self) -> impl Iterator<Item = &Run<S>> {
-        self.steps.iter().filter_map(|step| match step {
-            Step::Run(run) => Some(run),
-            Step::Boundary(..) => None,
-        })
-    }
-
-    /// Whether it is a call that can find nothing and wait. Only the twin can report this.
-    pub fn may_wait(&self) -> bool {
-        self.runs().any(|run| may_wait(&run.packing))
+        runs(&self.steps)
     }
 
     /// Whether its rows are not known or on several nodes, or it can wait and cannot be sent as a call of the twin. In a lane it
@@ -120,7 +105,7 @@ impl<S> Packed<S> {
     pub fn must_run_alone(&self) -> bool {
         self.is_unreadable
             || self.node == UnitNode::Nowhere
-            || self.may_wait() && self.merge.is_none_or(|merge| merge == Merge::NEVER)
+            || self.claimed.may_wait && self.claimed.merge.is_none_or(|merge| merge == Merge::NEVER)
     }
 
     /// Whether its transaction would stay open after a failure, because its COMMIT is not a message of its
@@ -135,11 +120,6 @@ impl<S> Packed<S> {
             Step::Run(Run { framing, .. }) | Step::Boundary(_, framing) => framing.ready,
         });
         readies.count().max(1)
-    }
-
-    /// Number of statements that the lane runs.
-    pub fn statement_count(&self) -> u16 {
-        u16::try_from(self.runs().count()).unwrap_or(u16::MAX)
     }
 
     /// A statement's messages for the lane, without Parse and Sync.
@@ -159,11 +139,6 @@ impl<S> Packed<S> {
         let (run, bind) = self.call()?;
         let returns = run.packing.merging.as_ref()?.returns;
         Some(Rows::read(bytes, returns, merged::is_lead_binary(&bind), calls))
-    }
-
-    /// Whether the row of its only statement can be locked before it runs. Claims say it of several rows.
-    pub fn is_lockable(&self) -> bool {
-        self.runs().any(|run| run.packing.lock_statement.is_some())
     }
 
     /// The statement that locks a row of one of its statements, and the row.
@@ -212,11 +187,6 @@ impl<S> Packed<S> {
         &self.bytes[self.raw..]
     }
 
-    /// Its number of bytes on the wire.
-    pub fn weight(&self) -> usize {
-        self.bytes.len()
-    }
-
     /// Writes the client's reply from its row of a merged call.
     pub fn put_merged_answer(&self, rows: &Rows<'_>, place: usize, from_commit: &[u8], out: &mut BytesMut) {
         let Some(Run { framing, .. }) = self.runs().next() else { return };
@@ -263,6 +233,14 @@ impl<S> Packed<S> {
     }
 }
 
+fn runs<S>(steps: &[Step<S>]) -> impl Iterator<Item = &Run<S>> {
+    steps.iter().filter_map(|step| match step {
+        Step::Run(run) => Some(run),
+        Step::Boundary(..) => None,
+    })
+}
+
+/// Whether a call can find nothing and wait. Only the twin can report this.
 fn may_wait(packing: &Packing) -> bool {
     packing.merging.as_ref().is_some_and(|merging| merging.returns == Returns::RowsOrWait)
 }

@@ -158,7 +158,7 @@ fn begin_and_commit_are_answered_by_the_gateway() {
     builder.ready();
     assert_eq!(builder.statements(), 4);
     let unit = builder.finish([b"", b""]);
-    assert_eq!((unit.statement_count(), unit.readies()), (2, 4));
+    assert_eq!((unit.claimed.statements, unit.readies()), (2, 4));
     assert!(!unit.may_stay_open(), "its COMMIT is a message of its own");
     assert_eq!(told(&unit, &["2C", "2TDC"]), "CZCZ12TDCZCZ");
     assert_eq!(refused(&unit, "57014"), ("CZEZEZCZ".to_owned(), "TEEI".to_owned(), None));
@@ -216,8 +216,8 @@ fn a_unit_of_several_statements_claims_the_rows_that_it_writes() {
     let plans = [write(false), Plan::Run(Named, packing(LaneKind::Read, true)), write(false)];
     let unit = Packed::extended([b"", b""], statements.iter().zip(plans), &mut BytesMut::new());
     assert_eq!(unit.kind(), LaneKind::Write);
-    assert_eq!(unit.claims.iter().map(|claim| claim.statement).collect::<Vec<_>>(), [0, 2]);
-    assert_eq!(unit.key, unit.claims.iter().map(|claim| claim.key).min());
+    assert_eq!(unit.claimed.claims.iter().map(|claim| claim.statement).collect::<Vec<_>>(), [0, 2]);
+    assert_eq!(unit.claimed.key, unit.claimed.claims.iter().map(|claim| claim.key).min());
     assert_eq!(unit.keys().count(), 2);
 }
 
@@ -284,11 +284,15 @@ fn a_unit_of_a_distributed_table_runs_on_the_node_of_its_rows() {
 #[test]
 fn one_statement_contends_for_the_row_of_its_parameter() {
     let [seven, also] = ["BE", "PBdE"].map(|tags| extended(tags, write(false)));
-    assert!(seven.key.is_some() && seven.key == also.key && seven.claims.is_empty());
+    assert!(
+        seven.claimed.key.is_some()
+            && seven.claimed.key == also.claimed.key
+            && seven.claimed.claims.is_empty()
+    );
     // The parameter is the first literal of a simple query. The rest of the text does not matter.
     let [same, other] =
         ["7", "8"].map(|id| simple(&format!("update t set id = {id} where n = 1"), write(false)));
-    assert!(same.key == seven.key && other.key != seven.key);
+    assert!(same.claimed.key == seven.claimed.key && other.claimed.key != seven.claimed.key);
     let read = extended("BE", Plan::Run(Named, packing(LaneKind::Read, true)));
     assert_eq!((read.kind(), read.readies()), (LaneKind::Read, 1));
 }
@@ -318,24 +322,25 @@ fn a_statement_with_with_claims_the_rows_of_all_its_parts() {
     const TEXT: &str = "with a as (delete from t2 where id = 8) update t1 set n = n where id = 7";
     let unit = simple(TEXT, with_two([true, false], false));
     let claims: Vec<_> =
-        unit.claims.iter().map(|claim| (claim.key.table, claim.statement, claim.lockable)).collect();
+        unit.claimed.claims.iter().map(|claim| (claim.key.table, claim.statement, claim.lockable)).collect();
     assert_eq!(claims, [(1, 0, false), (2, 0, true)]);
-    assert_eq!((unit.keys().count(), unit.statement_count(), unit.node), (2, 1, UnitNode::Anywhere));
-    assert_eq!(unit.key, unit.claims.iter().map(|claim| claim.key).min());
-    let named = |place: usize| unit.name_of(unit.claims[place].key).map(|name| (name.table, name.values));
+    assert_eq!((unit.keys().count(), unit.claimed.statements, unit.node), (2, 1, UnitNode::Anywhere));
+    assert_eq!(unit.claimed.key, unit.claimed.claims.iter().map(|claim| claim.key).min());
+    let named =
+        |place: usize| unit.name_of(unit.claimed.claims[place].key).map(|name| (name.table, name.values));
     assert_eq!(named(0), Some(("t1".to_owned(), vec!["7".to_owned()])));
     assert_eq!(named(1), Some(("t2".to_owned(), vec!["8".to_owned()])));
-    let (lock, row) = unit.lock(0, unit.claims[1].key).unwrap();
+    let (lock, row) = unit.lock(0, unit.claimed.claims[1].key).unwrap();
     assert_eq!((&*lock.text, row.values[0].bytes), ("lock 2", &b"8"[..]));
-    assert!(unit.lock(0, unit.claims[0].key).is_none());
+    assert!(unit.lock(0, unit.claimed.claims[0].key).is_none());
 
     // The same row in another order of the parts, or with one row of several.
     let only = simple(TEXT, with_two([true, false], true));
-    assert_eq!(only.keys().collect::<Vec<_>>(), [unit.claims[1].key]);
+    assert_eq!(only.keys().collect::<Vec<_>>(), [unit.claimed.claims[1].key]);
     let (one, other) =
         (simple(TEXT, with_two([false, true], false)), simple("select 8, 9", with_two([true; 2], false)));
-    assert_eq!(one.claims[1].key, other.claims[1].key);
-    assert!(one.claims[0].key != other.claims[0].key && one.claims[0].lockable);
+    assert_eq!(one.claimed.claims[1].key, other.claimed.claims[1].key);
+    assert!(one.claimed.claims[0].key != other.claimed.claims[0].key && one.claimed.claims[0].lockable);
 }
 
 #[test]

@@ -58,7 +58,7 @@ impl Task {
         own.add(answered);
         let mut times = (single.tally(), METRICS.merged_microseconds.tally());
         for call in batch.calls() {
-            let is_merged = call.len() > 1 || batch.units[call.start].may_wait;
+            let is_merged = call.len() > 1 || batch.units[call.start].claimed.may_wait;
             for place in call.filter(|place| !batch.waits.contains(place)) {
                 let time = microseconds(now.saturating_duration_since(batch.units[place].payload.came));
                 if is_merged { times.1.record(time) } else { times.0.record(time) }

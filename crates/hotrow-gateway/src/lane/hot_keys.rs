@@ -23,8 +23,10 @@ impl LaneKeys {
         let mut place = 0;
         while let Some(first) = batch.units.get(place) {
             // Units of one row are neighbours in a batch.
-            let same = |unit: &&Unit<Envelope>| unit.key == first.key && unit.claims.is_empty();
-            let more = if first.claims.is_empty() {
+            let same = |unit: &&Unit<Envelope>| {
+                unit.claimed.key == first.claimed.key && unit.claimed.claims.is_empty()
+            };
+            let more = if first.claimed.claims.is_empty() {
                 batch.units[place + 1..].iter().take_while(same).count()
             } else {
                 0

@@ -24,7 +24,7 @@ impl Task {
         });
         let Some(call) = call else { return };
         let units = &batch.units[call.clone()];
-        let Some(first) = units.first().filter(|unit| unit.may_wait) else { return };
+        let Some(first) = units.first().filter(|unit| unit.claimed.may_wait) else { return };
         let bytes = self.replies.last();
         // An error in the rows is reported when the answers are given out.
         let Some(Ok(rows)) = first.payload.unit.rows(bytes, units.len()) else { return };

@@ -423,12 +423,12 @@ impl Task {
         self.count(&batch, Instant::now());
         self.context.release(self.kind, self.index, batch.units.iter());
         let measures = batch.units.iter().any(|unit| unit.unmeasured);
-        let is_merged = |call: &Range<usize>| call.len() > 1 || batch.units[call.start].may_wait;
+        let is_merged = |call: &Range<usize>| call.len() > 1 || batch.units[call.start].claimed.may_wait;
         let calls: Vec<_> =
             batch.calls().map(|call| (batch.answers_owed(&call), is_merged(&call), call)).collect();
         let waits = batch.waits;
-        let mut units = batch.units.into_iter().map(|Unit { claims, mut payload, .. }| {
-            payload.unit.claims = claims;
+        let mut units = batch.units.into_iter().map(|Unit { claimed, mut payload, .. }| {
+            payload.unit.claimed = claimed;
             payload
         });
         let on_replica = self.context.replica.is_some();
@@ -512,8 +512,8 @@ impl Task {
 
     fn return_unit(&mut self, unit: Unit<Envelope>, returned: impl FnOnce(Envelope) -> Returned) {
         self.context.release(self.kind, self.index, std::iter::once(&unit));
-        let Unit { claims, payload: mut packed, .. } = unit;
-        packed.unit.claims = claims;
+        let Unit { claimed, payload: mut packed, .. } = unit;
+        packed.unit.claimed = claimed;
         self.return_envelope(packed, returned);
     }
 

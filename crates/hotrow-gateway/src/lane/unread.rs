@@ -50,7 +50,7 @@ impl Task {
         let calls = calls_of_units(batch);
         let Some(place) = calls.iter().position(|calls| calls.contains(&batch.answered)) else { return };
         // A merged call's answer contains the answers of many calls.
-        let unit = Some(&batch.units[place]).filter(|unit| unit.merge.is_none());
+        let unit = Some(&batch.units[place]).filter(|unit| unit.claimed.merge.is_none());
         let Some(run) =
             unit.and_then(|unit| unit.payload.unit.runs().nth(batch.answered - calls[place].start))
         else {

@@ -107,7 +107,7 @@ impl Writer {
         }
         for call in batch.calls() {
             match &batch.units[call] {
-                [unit] if !unit.may_wait => {
+                [unit] if !unit.claimed.may_wait => {
                     for run in unit.payload.unit.runs() {
                         self.prepare(&run.statement, batch.number, upstream);
                         upstream.output.extend_from_slice(unit.payload.unit.frames(run));

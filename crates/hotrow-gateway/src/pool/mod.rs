@@ -301,32 +301,13 @@ impl Pool {
 
     /// Gives a unit to its lane.
     pub fn submit(&self, lane: LaneId, session: u64, first: bool, mut sent: Envelope) {
-        let packed = &mut sent.unit;
-        let may_wait = packed.may_wait();
-        if may_wait {
-            sent.mark = self.waiting.sends(packed);
+        if sent.unit.claimed.may_wait {
+            sent.mark = self.waiting.sends(&sent.unit);
         }
-        let kind = packed.kind();
-        let unit = Unit {
-            session,
-            first,
-            key: packed.key,
-            rows_per_commit: packed.rows_per_commit,
-            merge: packed.merge,
-            may_wait,
-            has_waited: sent.deadline.is_some(),
-            lockable: packed.is_lockable(),
-            statements: packed.statement_count(),
-            claims: std::mem::take(&mut packed.claims),
-            at_fault: 0,
-            bytes: packed.weight(),
-            unmeasured: sent.is_unmeasured(),
-            losses: 0,
-            reruns: 0,
-            cancelled: false,
-            too_slow: false,
-            payload: sent,
-        };
+        let kind = sent.unit.kind();
+        let claimed = std::mem::take(&mut sent.unit.claimed);
+        let (has_waited, unmeasured) = (sent.deadline.is_some(), sent.is_unmeasured());
+        let unit = Unit { has_waited, unmeasured, ..Unit::new(session, first, claimed, sent) };
         let node = lane.node.and_then(|id| self.nodes.get(id));
         let replica = lane.replica.and_then(|index| self.replicas.lanes(index));
         let lanes = node.as_ref().map(|node| &node.lanes).or(replica).unwrap_or(&self.lanes);

@@ -343,7 +343,7 @@ fn backend_key(held: &HeldConnection) -> BackendKey {
 /// Keeps the unit's key blocked in its lane while the unit runs alone: until the returned value is dropped. A call that
 /// may wait and takes long has the lock and waits, and other calls no longer wait for it.
 fn block_while_alone(envelope: &Envelope, unblock: Unblock) -> oneshot::Sender<()> {
-    let limit = envelope.unit.may_wait().then_some(Duration::from_millis(limits::WAITING_ALONE_MS_MAX));
+    let limit = envelope.unit.claimed.may_wait.then_some(Duration::from_millis(limits::WAITING_ALONE_MS_MAX));
     let (blocks, done) = oneshot::channel();
     tokio::spawn(async move {
         match limit {

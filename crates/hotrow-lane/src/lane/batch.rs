@@ -138,8 +138,8 @@ impl<P> Batch<P> {
         let mut start = 0;
         std::iter::from_fn(move || {
             let first = self.units.get(start)?;
-            let merge = first.merge;
-            let same = |unit: &&Unit<P>| merge.zip(unit.merge).is_some_and(|(one, other)| one.joins(other));
+            let merge = first.merge();
+            let same = |unit: &&Unit<P>| merge.zip(unit.merge()).is_some_and(|(one, other)| one.joins(other));
             let end = start + 1 + self.units[start + 1..].iter().take_while(same).count();
             Some(std::mem::replace(&mut start, end)..end)
         })
@@ -147,7 +147,7 @@ impl<P> Batch<P> {
 
     /// Number of replies that the server owes for such a range.
     pub fn answers_owed(&self, units: &Range<usize>) -> usize {
-        if units.len() == 1 { usize::from(self.units[units.start].statements) } else { 1 }
+        if units.len() == 1 { usize::from(self.units[units.start].claimed.statements) } else { 1 }
     }
 
     /// The units of the call that failed, the number of the statement, and the row that could not be locked
@@ -170,7 +170,9 @@ impl<P> Batch<P> {
     /// A unit of several rows locks them in its own order, between those of its neighbours. Another gateway's
     /// batch, or a client's own transaction, can hold one of these rows and wait for another one.
     pub(super) fn takes_locks_in_any_order(&self) -> bool {
-        self.ahead.is_empty() && self.units.len() > 1 && self.units.iter().any(|unit| unit.claims.len() > 1)
+        self.ahead.is_empty()
+            && self.units.len() > 1
+            && self.units.iter().any(|unit| unit.claimed.claims.len() > 1)
     }
 
     /// Locks all rows first, each once, in the order that all gateways use.
@@ -180,10 +182,10 @@ impl<P> Batch<P> {
         }
         let mut rows = Vec::new();
         for (place, unit) in self.units.iter().enumerate() {
-            if unit.claims.is_empty() {
-                rows.extend(unit.key.filter(|_| unit.lockable).map(|key| (key, place, 0)));
+            if unit.claimed.claims.is_empty() {
+                rows.extend(unit.claimed.key.filter(|_| unit.claimed.lockable).map(|key| (key, place, 0)));
             }
-            let lockable = unit.claims.iter().filter(|claim| claim.lockable);
+            let lockable = unit.claimed.claims.iter().filter(|claim| claim.lockable);
             rows.extend(lockable.map(|claim| (claim.key, place, claim.statement)));
         }
         rows.sort();

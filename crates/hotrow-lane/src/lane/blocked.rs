@@ -46,7 +46,7 @@ impl<P> Blocked<P> {
         }
         let is_blocked = |key: &Key| self.keys.contains_key(key);
         let whole = |table| Some(Key { table, hash: WHOLE_TABLE }).filter(is_blocked);
-        if unit.key.is_none() {
+        if unit.claimed.key.is_none() {
             return whole(0);
         }
         unit.keys().find_map(|key| Some(key).filter(is_blocked).or_else(|| whole(key.table)))
@@ -61,7 +61,7 @@ impl<P> Blocked<P> {
     pub(super) fn park(&mut self, key: Key, unit: Unit<P>) {
         self.sessions.entry(unit.session).or_insert((key, 0)).1 += 1;
         self.units += 1;
-        self.bytes += unit.bytes;
+        self.bytes += unit.claimed.bytes;
         self.keys.entry(key).or_default().push_back(unit);
     }
 
@@ -104,7 +104,7 @@ impl<P> Blocked<P> {
 
     fn forget(&mut self, unit: &Unit<P>) {
         self.units -= 1;
-        self.bytes -= unit.bytes;
+        self.bytes -= unit.claimed.bytes;
         if let Some((_, count)) = self.sessions.get_mut(&unit.session) {
             *count -= 1;
             if *count == 0 {

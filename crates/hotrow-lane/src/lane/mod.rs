@@ -28,7 +28,7 @@ use blocked::Blocked;
 use hold::Hold;
 use pace::Pace;
 use queue::Queue;
-pub use unit::{Claim, Merge, Unit};
+pub use unit::{Claim, Claimed, Merge, Unit};
 pub use view::UnitState;
 
 use crate::key::Key;
@@ -500,7 +500,7 @@ impl<P> Lane<P> {
             }
             Some((units, ..)) => {
                 // When the calls run one by one, the failing one shows.
-                batch.units[units].iter_mut().for_each(|unit| unit.merge = Some(Merge::NEVER));
+                batch.units[units].iter_mut().for_each(|unit| unit.is_single = true);
                 return self.rerun(batch, actions);
             }
             // All statements had been answered. None of them took too long.

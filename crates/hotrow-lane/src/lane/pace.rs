@@ -31,7 +31,7 @@ impl<P> Lane<P> {
     /// Whether there is room for one more unit, and its estimated wait is not too long. The estimate does not apply to
     /// a call that has already waited: a refusal would break its wait.
     pub(super) fn admits(&self, unit: &Unit<P>) -> bool {
-        let bytes = self.queue.bytes() + self.blocked.bytes() + unit.bytes;
+        let bytes = self.queue.bytes() + self.blocked.bytes() + unit.claimed.bytes;
         self.waiting() < limits::LANE_QUEUE_UNITS_MAX
             && bytes <= limits::LANE_QUEUE_BYTES_MAX
             && (unit.has_waited || self.pace.wait(self.queue.len()) <= self.queue_wait)

@@ -49,13 +49,13 @@ impl<P> Queue<P> {
     }
 
     pub(super) fn push(&mut self, unit: Unit<P>) {
-        self.bytes += unit.bytes;
+        self.bytes += unit.claimed.bytes;
         self.units.push_back(unit);
     }
 
     pub(super) fn prepend(&mut self, units: Vec<Unit<P>>) {
         for unit in units.into_iter().rev() {
-            self.bytes += unit.bytes;
+            self.bytes += unit.claimed.bytes;
             self.units.push_front(unit);
         }
     }
@@ -75,7 +75,7 @@ impl<P> Queue<P> {
     pub(super) fn take_first_of(&mut self, session: u64) -> Option<Unit<P>> {
         let index = self.units.iter().position(|unit| unit.session == session)?;
         let unit = self.units.remove(index)?;
-        self.bytes -= unit.bytes;
+        self.bytes -= unit.claimed.bytes;
         Some(unit)
     }
 
@@ -89,7 +89,7 @@ impl<P> Queue<P> {
         }
         let (taken, kept): (Vec<_>, Vec<_>) = self.units.drain(..).partition(|unit| wanted(unit));
         self.units = kept.into();
-        self.bytes -= taken.iter().map(|unit| unit.bytes).sum::<usize>();
+        self.bytes -= taken.iter().map(|unit| unit.claimed.bytes).sum::<usize>();
         taken
     }
 
@@ -118,8 +118,8 @@ impl<P> Queue<P> {
             }
             self.units = kept;
         }
-        self.bytes -= batch.iter().map(|unit| unit.bytes).sum::<usize>();
-        batch.sort_by_key(|unit| unit.key); // stable: units of one key, and units without a key, keep their order
+        self.bytes -= batch.iter().map(|unit| unit.claimed.bytes).sum::<usize>();
+        batch.sort_by_key(|unit| unit.claimed.key); // stable: units of one key, and units without a key, keep their order
         Some(batch)
     }
 
@@ -133,21 +133,21 @@ impl<P> Queue<P> {
         let mut chosen = Vec::with_capacity(self.units.len().min(limits::BATCH_UNITS_MAX));
         let (mut bytes, mut statements) = (0, 0);
         for (index, unit) in self.units.iter().enumerate().take(4 * limits::BATCH_UNITS_MAX) {
-            let size = usize::from(unit.statements).max(unit.claims.len());
+            let size = usize::from(unit.claimed.statements).max(unit.claimed.claims.len());
             let is_full = chosen.len() == limits::BATCH_UNITS_MAX
                 || statements + size > limits::BATCH_STATEMENTS_MAX
-                || bytes + unit.bytes > limits::BATCH_BYTES_MAX;
+                || bytes + unit.claimed.bytes > limits::BATCH_BYTES_MAX;
             if is_full || unit.unmeasured && !chosen.is_empty() {
                 break;
             }
             if cut.admits(unit) {
-                bytes += unit.bytes;
+                bytes += unit.claimed.bytes;
                 statements += size;
                 chosen.push(index);
                 if unit.unmeasured {
                     break;
                 }
-                if unit.may_wait {
+                if unit.claimed.may_wait {
                     cut.closed.insert(unit.session); // later units may have to wait for it
                 }
             } else {
@@ -165,28 +165,28 @@ impl Cut {
         }
         let in_order = match self.sessions.entry(unit.session) {
             Entry::Vacant(entry) => {
-                entry.insert(unit.key);
+                entry.insert(unit.claimed.key);
                 true
             }
             Entry::Occupied(mut entry) => {
-                *entry.get() <= unit.key && {
-                    entry.insert(unit.key);
+                *entry.get() <= unit.claimed.key && {
+                    entry.insert(unit.claimed.key);
                     true
                 }
             }
         };
-        let Some(key) = unit.key else { return in_order };
+        let Some(key) = unit.claimed.key else { return in_order };
         if !in_order {
             return false;
         }
-        if !unit.claims.is_empty() {
-            return unit.claims.iter().all(|claim| self.has_room(claim, &unit.claims))
-                && unit.claims.iter().all(|claim| {
+        if !unit.claimed.claims.is_empty() {
+            return unit.claimed.claims.iter().all(|claim| self.has_room(claim, &unit.claimed.claims))
+                && unit.claimed.claims.iter().all(|claim| {
                     *self.keys.entry(claim.key).or_insert(0) += 1;
                     !claim.in_key_space || self.joins(claim.key, Merge::NEVER)
                 });
         }
-        if let Some(merge) = unit.merge {
+        if let Some(merge) = unit.merge() {
             if !self.joins(key, merge) {
                 return false;
             }
@@ -194,7 +194,7 @@ impl Cut {
                 return true; // one call changes each row once, regardless of how many units it stands for
             }
         }
-        self.fits_page(key, unit.rows_per_commit)
+        self.fits_page(key, unit.claimed.rows_per_commit)
     }
 
     /// Whether the batch can contain a call, in addition to the calls of its key space that it has.

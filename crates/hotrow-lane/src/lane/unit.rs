@@ -14,26 +14,14 @@ pub struct Unit<P> {
     /// and has other units under way, it must send no new unit. A unit that it sent earlier may not have
     /// reached the lane, which then returns it too.
     pub first: bool,
-    /// The row for which it contends, if known.
-    pub key: Option<Key>,
-    /// Maximum number of units of this key in one commit.
-    pub rows_per_commit: u16,
-    /// For a call of a function with a merge rule: the calls with which it can be merged.
-    pub merge: Option<Merge>,
-    /// It can find nothing, and then waits with its session: see [`Event::Waits`].
-    pub may_wait: bool,
+    /// What it contends for.
+    pub claimed: Claimed,
     /// It has found nothing before, and has waited since.
     pub has_waited: bool,
-    /// Its row can be locked before it runs.
-    pub lockable: bool,
-    /// Number of its statements.
-    pub statements: u16,
-    /// The rows for which a unit of several statements or rows contends. `key` is the least of them.
-    pub claims: Box<[Claim]>,
     /// The statement that failed last, for a unit of several statements.
     pub at_fault: u16,
-    /// Its number of bytes on the wire.
-    pub bytes: usize,
+    /// A merged call with it has failed: from now on it is a call of its own.
+    pub is_single: bool,
     /// The size of its reply is unknown. It runs in a batch of its own: replies to writes are buffered until
     /// the commit, and many large ones would fill the memory.
     pub unmeasured: bool,
@@ -49,17 +37,68 @@ pub struct Unit<P> {
     pub payload: P,
 }
 
-impl<P> Unit<P> {
+/// What a unit contends for, and what it takes from the bounds of a batch. Its session knows it before it chooses a lane.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claimed {
+    /// The row, if known. For a unit of several rows, the row with the least key.
+    pub key: Option<Key>,
+    /// Maximum number of units of this key in one commit.
+    pub rows_per_commit: u16,
+    /// For a call of a function with a merge rule: the calls with which it can be merged.
+    pub merge: Option<Merge>,
+    /// It can find nothing, and then waits with its session: see [`Event::Waits`](super::Event::Waits).
+    pub may_wait: bool,
+    /// Its row can be locked before it runs. Claims say it of several rows.
+    pub lockable: bool,
+    /// Number of its statements.
+    pub statements: u16,
+    /// The rows for which a unit of several statements or rows contends.
+    pub claims: Box<[Claim]>,
+    /// Its number of bytes on the wire.
+    pub bytes: usize,
+}
+
+impl Claimed {
     /// All rows for which it is known to contend.
-    pub fn keys(&self) -> impl Iterator<Item = Key> + use<'_, P> {
+    pub fn keys(&self) -> impl Iterator<Item = Key> + Clone + use<'_> {
         let only = if self.claims.is_empty() { self.key } else { None };
         only.into_iter().chain(self.claims.iter().map(|claim| claim.key))
+    }
+}
+
+impl<P> Unit<P> {
+    /// A unit that a session submits. `first` is whether all its earlier units are done.
+    pub fn new(session: u64, first: bool, claimed: Claimed, payload: P) -> Self {
+        Unit {
+            session,
+            first,
+            claimed,
+            has_waited: false,
+            at_fault: 0,
+            is_single: false,
+            unmeasured: false,
+            losses: 0,
+            reruns: 0,
+            cancelled: false,
+            too_slow: false,
+            payload,
+        }
+    }
+
+    /// All rows for which it is known to contend.
+    pub fn keys(&self) -> impl Iterator<Item = Key> + Clone + use<'_, P> {
+        self.claimed.keys()
+    }
+
+    /// The calls with which it can be merged now.
+    pub(super) fn merge(&self) -> Option<Merge> {
+        self.claimed.merge.map(|merge| if self.is_single { Merge::NEVER } else { merge })
     }
 
     /// A row of the statement that failed, or else a row of the unit.
     pub(super) fn key_at_fault(&self) -> Option<Key> {
-        let claim = self.claims.iter().find(|claim| claim.statement == self.at_fault);
-        claim.map(|claim| claim.key).or(self.key)
+        let claim = self.claimed.claims.iter().find(|claim| claim.statement == self.at_fault);
+        claim.map(|claim| claim.key).or(self.claimed.key)
     }
 
     /// It has to run again because of another unit.

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use hotrow_lane::key::Key;
 use hotrow_lane::lane::{
-    Action, Batch, Changes, Claim, Doubt, Event, Failure, Lane, LaneKind, Merge, Outcome, Refusal, Times,
-    Unit,
+    Action, Batch, Changes, Claim, Claimed, Doubt, Event, Failure, Lane, LaneKind, Merge, Outcome, Refusal,
+    Times, Unit,
 };
 
 /// Runs a script with one line for each event, and compares the lane's actions with those after the arrow.
@@ -327,24 +327,19 @@ fn unit(text: &str, first: bool) -> Unit<String> {
         keys.into_iter().map(claim)
     };
     let claims: Vec<Claim> = statements.iter().enumerate().flat_map(claim).collect();
-    Unit {
-        session,
-        first,
+    let claimed = Claimed {
         key: claims.iter().map(|claim| claim.key).min(),
         rows_per_commit: rows,
         merge,
         may_wait: name.contains('?'),
-        has_waited: name.contains('~'),
         lockable: merge.is_none(),
         statements: statements.len() as u16,
         claims: if statements.len() > 1 || claims.len() > 1 { claims.into() } else { Box::default() },
-        at_fault: 0,
         bytes,
+    };
+    Unit {
+        has_waited: name.contains('~'),
         unmeasured: name.contains('!'),
-        losses: 0,
-        reruns: 0,
-        cancelled: false,
-        too_slow: false,
-        payload: name.to_owned(),
+        ..Unit::new(session, first, claimed, name.to_owned())
     }
 }

@@ -12,7 +12,7 @@ use super::sessions::{Session, State};
 use super::wire::Wire;
 use hotrow_core::witness::{Continuity, Mark, Question, XactStatus, believe, believe_none_committed};
 use hotrow_lane::affinity::Affinity;
-use hotrow_lane::lane::{Event, Failure, LaneKind, Outcome, Unit};
+use hotrow_lane::lane::{Claimed, Event, Failure, LaneKind, Outcome, Unit};
 
 /// One step of one actor. The number identifies a session, a lane or a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -346,26 +346,18 @@ impl World {
         self.sessions[session].send(lane.unwrap_or(0));
         self.history.submitted.push(unit);
         let Work { rows_per_commit, merge, bytes, then, .. } = self.history.units[unit];
-        let made = Unit {
-            session: session as u64,
-            first: only.is_none(),
+        let claimed = Claimed {
             key: self.history.least_key(unit),
             rows_per_commit,
             merge,
+            may_wait: false,
             lockable: self.history.units[unit].is_lockable(),
             statements: self.history.parts(unit).count() as u16,
             claims: then.map(|_| self.history.claims(unit).into()).unwrap_or_default(),
-            at_fault: 0,
             bytes,
-            unmeasured: unit % 10 == 7,
-            losses: 0,
-            reruns: 0,
-            cancelled: false,
-            too_slow: false,
-            may_wait: false,
-            has_waited: false,
-            payload: unit,
         };
+        let unmeasured = unit % 10 == 7;
+        let made = Unit { unmeasured, ..Unit::new(session as u64, only.is_none(), claimed, unit) };
         match lane {
             Some(lane) => self.wires[lane].inbox.push_back(Event::Submit(made)),
             // Its rows are in different lanes.

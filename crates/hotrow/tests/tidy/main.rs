@@ -132,12 +132,15 @@ fn every_source_file_begins_with_a_description_and_stays_readable() {
 
 #[test]
 fn pure_crates_stay_pure() {
-    for name in ["hotrow-wire", "hotrow-core", "hotrow-model", "hotrow-auth"] {
+    for name in ["hotrow-wire", "hotrow-lane", "hotrow-core", "hotrow-model", "hotrow-auth"] {
         let manifest = read(&format!("crates/{name}/Cargo.toml"));
         let dependencies = manifest.split_once("[dependencies]").unwrap().1.split("\n[").next().unwrap();
         for impure in ["tokio", "hotrow-gateway", "nix", "socket", "tracing"] {
             assert!(!dependencies.contains(impure), "{name} depends on {impure}");
         }
+        let knows_protocol = name == "hotrow-lane"
+            && ["wire", "core", "sqlparser"].iter().any(|one| dependencies.contains(one));
+        assert!(!knows_protocol, "lanes know no protocol: {dependencies}");
         for path in
             files(&[".rs"]).iter().filter(|path| path.components().any(|part| part.as_os_str() == name))
         {

@@ -13,7 +13,7 @@ use hotrow_lane::affinity::{Affinity, LaneId};
 use hotrow_lane::answers::Answers;
 use hotrow_lane::cancel::CancelState;
 use hotrow_lane::key::Key;
-use hotrow_lane::lane::{Event, LaneKind, Unit};
+use hotrow_lane::lane::{Claimed, Event, LaneKind, Unit};
 use hotrow_lane::row_queue::{Meeting, QueueId, RowQueues};
 use hotrow_lane::waiting::Waiting;
 use hotrow_wire::backend::Problem;
@@ -478,26 +478,8 @@ impl Environment for SimEnvironment {
         let sends = |key: &KeySpec| self.shared.waiting.borrow_mut().sends(key.table, key.columns[0].form);
         envelope.mark = envelope.key_of_take().map(sends);
         let packed = &mut envelope.unit;
-        let unit = Unit {
-            session: self.client as u64,
-            first,
-            key: packed.key,
-            rows_per_commit: packed.rows_per_commit,
-            merge: packed.merge,
-            may_wait: envelope.mark.is_some(),
-            has_waited: false,
-            lockable: packed.is_lockable(),
-            statements: packed.statement_count(),
-            claims: std::mem::take(&mut packed.claims),
-            at_fault: 0,
-            bytes: packed.weight(),
-            unmeasured: false,
-            losses: 0,
-            reruns: 0,
-            cancelled: false,
-            too_slow: false,
-            payload: envelope,
-        };
+        let claimed = Claimed { may_wait: envelope.mark.is_some(), ..std::mem::take(&mut packed.claimed) };
+        let unit = Unit::new(self.client as u64, first, claimed, envelope);
         let first = lane.replica.map_or(kind as usize * LANES, |replica| FIRST_LANE + replica * LANES);
         self.shared.inboxes.borrow_mut()[first + lane.index].push_back(Event::Submit(unit));
     }

@@ -371,8 +371,8 @@ impl LaneTask {
                 replicas.all[replica].affinity.borrow_mut().release(lane, unit.keys());
             }
         }
-        let Unit { claims, mut payload, .. } = unit;
-        payload.unit.claims = claims;
+        let Unit { claimed, mut payload, .. } = unit;
+        payload.unit.claimed = claimed;
         payload
     }
 }
