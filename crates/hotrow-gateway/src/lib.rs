@@ -9,7 +9,8 @@
 //! | `shared` | state that all clients share: the configuration, the pools, the sessions' handles |
 //! | `session` | a client's messages: units go to lanes, other messages are passed through on a connection that the session holds |
 //! | `pool` | clients that the server cannot tell apart: their lanes, the catalogue's facts about their statements, waiting calls |
-//! | `lane` | one connection with one queue: batches are written, answers go to mailboxes |
+//! | `lane` | one connection with one queue: batches are written, units answered or given back. `lane::postgres` speaks the protocol |
+//! | `mailbox` | a client's answers on their way to its socket: lanes and the session put them in |
 //! | `statements` | the statements of a pool and the decisions about them |
 //! | `server` | connections to the server: hosts, log-in, idle connections |
 //! | `hot_keys` | the keys with the most units |
@@ -24,6 +25,7 @@ mod front;
 mod hot_keys;
 mod lane;
 mod lock;
+mod mailbox;
 mod net;
 mod operator;
 mod pool;

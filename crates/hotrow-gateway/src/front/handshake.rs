@@ -251,7 +251,7 @@ async fn begin(
         SessionTask::new(start).run().await;
     }
     if let Some(control) = shared.controls.remove(process_id) {
-        let traffic = &control.pool().context.traffic;
+        let traffic = &control.pool().context.shared.traffic;
         traffic.received_bytes.add(control.activity.received_bytes());
         traffic.sent_bytes.add(control.mailbox.sent_bytes());
     }

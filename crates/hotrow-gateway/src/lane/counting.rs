@@ -5,7 +5,7 @@ use std::time::Instant;
 use hotrow_lane::lane::{Batch, Lane, LaneKind};
 
 use super::Task;
-use super::message::Envelope;
+use super::backend::{Backend, Work};
 use crate::metrics::{METRICS, microseconds};
 
 /// The lane's share of the numbers of waiting units.
@@ -17,7 +17,7 @@ pub struct WaitingUnits {
 
 impl WaitingUnits {
     /// Reports the present numbers.
-    pub fn report(&mut self, lane: &Lane<Envelope>) {
+    pub fn report<P>(&mut self, lane: &Lane<P>) {
         self.replace(lane.queued() as u64, lane.parked() as u64);
     }
 
@@ -34,9 +34,9 @@ impl Drop for WaitingUnits {
     }
 }
 
-impl Task {
+impl<B: Backend> Task<B> {
     /// Counts a batch that is done. Units that found nothing and wait are not done.
-    pub(super) fn count(&mut self, batch: &Batch<Envelope>, now: Instant) {
+    pub(super) fn count(&mut self, batch: &Batch<B::Work>, now: Instant) {
         let answered = (batch.units.len() - batch.waits.len()) as u64;
         self.totals.batches += 1;
         self.totals.units += answered;
@@ -44,23 +44,19 @@ impl Task {
         if self.kind == LaneKind::Read {
             METRICS.read_batches.inc();
         }
-        let traffic = &self.context.traffic;
+        let traffic = &self.backend.shared().traffic;
         traffic.batches.inc();
         let (single, metric, own) = match self.kind {
             LaneKind::Write => (&METRICS.packed_microseconds, &METRICS.packed, &traffic.packed),
             LaneKind::Read => (&METRICS.read_microseconds, &METRICS.packed_reads, &traffic.packed_reads),
         };
-        if let Some(replica) = &self.context.replica {
-            METRICS.replica_reads.add(answered);
-            replica.replicas.all()[replica.index].reads.add(answered);
-        }
         metric.add(answered);
         own.add(answered);
         let mut times = (single.tally(), METRICS.merged_microseconds.tally());
         for call in batch.calls() {
             let is_merged = call.len() > 1 || batch.units[call.start].claimed.may_wait;
             for place in call.filter(|place| !batch.waits.contains(place)) {
-                let time = microseconds(now.saturating_duration_since(batch.units[place].payload.came));
+                let time = microseconds(now.saturating_duration_since(batch.units[place].payload.came()));
                 if is_merged { times.1.record(time) } else { times.0.record(time) }
             }
         }

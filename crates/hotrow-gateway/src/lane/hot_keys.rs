@@ -6,7 +6,7 @@ use std::time::Instant;
 use hotrow_lane::key::Key;
 use hotrow_lane::lane::{Batch, Lane, Unit, UnitState};
 
-use super::message::Envelope;
+use super::backend::Work;
 use crate::hot_keys::{KeyCounts, KeySnapshot};
 
 /// The keys of one lane.
@@ -19,13 +19,12 @@ pub struct LaneKeys {
 
 impl LaneKeys {
     /// Counts the units of a batch that is done. Those that found nothing and wait are not done.
-    pub fn count(&mut self, batch: &Batch<Envelope>, now: Instant) {
+    pub fn count<W: Work>(&mut self, batch: &Batch<W>, now: Instant) {
         let mut place = 0;
         while let Some(first) = batch.units.get(place) {
             // Units of one row are neighbours in a batch.
-            let same = |unit: &&Unit<Envelope>| {
-                unit.claimed.key == first.claimed.key && unit.claimed.claims.is_empty()
-            };
+            let same =
+                |unit: &&Unit<W>| unit.claimed.key == first.claimed.key && unit.claimed.claims.is_empty();
             let more = if first.claimed.claims.is_empty() {
                 batch.units[place + 1..].iter().take_while(same).count()
             } else {
@@ -35,7 +34,7 @@ impl LaneKeys {
             let done = |place: &usize| !batch.waits.contains(place);
             let count = (place..end).filter(done).count();
             for key in first.keys().filter(|_| count > 0) {
-                let came = (place..end).filter(done).map(|place| batch.units[place].payload.came);
+                let came = (place..end).filter(done).map(|place| batch.units[place].payload.came());
                 let times = came.map(|came| now.saturating_duration_since(came));
                 if self.counts.count(key, batch.number, count as u64, times, now) {
                     self.name(key, first);
@@ -45,14 +44,14 @@ impl LaneKeys {
         }
     }
 
-    fn name(&mut self, key: Key, unit: &Unit<Envelope>) {
-        if let Some(name) = unit.payload.unit.name_of(key) {
+    fn name<W: Work>(&mut self, key: Key, unit: &Unit<W>) {
+        if let Some(name) = unit.payload.name_of(key) {
             self.counts.name(key, name);
         }
     }
 
     /// A unit of a session waits for an outsider's lock on this key.
-    pub fn blocked(&mut self, key: Key, unit: &Unit<Envelope>) {
+    pub fn blocked<W: Work>(&mut self, key: Key, unit: &Unit<W>) {
         self.name(key, unit);
         self.blocked.insert(key, unit.session);
     }
@@ -63,7 +62,7 @@ impl LaneKeys {
     }
 
     /// The hottest and the blocked keys, with the units that wait in the lane.
-    pub fn snapshots(&mut self, lane: &Lane<Envelope>) -> Vec<KeySnapshot> {
+    pub fn snapshots<W>(&mut self, lane: &Lane<W>) -> Vec<KeySnapshot> {
         let mut waiting = HashMap::<Key, (usize, usize)>::new();
         for (place, unit) in lane.units() {
             match place {

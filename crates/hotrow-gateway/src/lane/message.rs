@@ -1,132 +1,20 @@
-//! The messages between sessions and lanes: units in envelopes, instructions for a lane, and units that a lane gives
-//! back.
+//! What a lane is sent: units, instructions, and the ends of what it waits for.
 
+use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
-use bytes::BytesMut;
-use hotrow_core::replica::Floor;
-use hotrow_core::session::RunOutcome;
-use hotrow_core::unit;
 use hotrow_lane::key::Key;
-use hotrow_lane::lane::{LaneKind, Unit};
-use hotrow_lane::waiting::NotificationCount;
-use hotrow_wire::backend::Problem;
+use hotrow_lane::lane::Unit;
 use tokio::sync::oneshot;
 
+use super::inbox::{self, Inbox};
 use super::snapshot::{Detail, LaneSnapshot};
-use super::{inbox, mailbox};
-use crate::statements::Statement;
 
-/// A session's answers.
-pub type Mailbox = mailbox::Mailbox<Returned>;
-
-/// A lane's inbox.
-pub type Inbox = inbox::Inbox<ToLane>;
-
-/// The end of it that the lane reads.
-pub type Reader = inbox::Reader<ToLane>;
-
-/// A unit that a lane can run.
-pub type Packed = unit::Packed<Arc<Statement>>;
-
-/// A statement of such a unit.
-pub type Run = unit::Run<Arc<Statement>>;
-
-/// A unit on its way to a lane and back.
+/// A message for a lane whose units carry `W`.
 #[derive(Debug)]
-pub struct Envelope {
-    /// The unit.
-    pub unit: Packed,
-    /// The mailbox of the client that gets the answer.
-    pub mailbox: Arc<Mailbox>,
-    /// The answer's slot in the mailbox.
-    pub slot: u64,
-    /// When the unit arrived.
-    pub came: Instant,
-    /// When the unit was last given to a lane, or arrived.
-    pub since: Instant,
-    /// When a waiting call has to stop waiting.
-    pub deadline: Option<Instant>,
-    /// The count of notifications when a call that may wait was given to a lane.
-    pub mark: Option<NotificationCount>,
-    /// Whether its success adds or removes names of statements.
-    pub changes_names: bool,
-    /// What a replica must show before it runs there.
-    pub floor: Option<Floor>,
-    /// While it runs alone: keeps its key blocked in its lane until it is dropped.
-    pub blocks: Option<oneshot::Sender<()>>,
-}
-
-impl Envelope {
-    /// For a unit that arrived at this time.
-    pub fn new(unit: Packed, mailbox: Arc<Mailbox>, came: Instant) -> Self {
-        Envelope {
-            unit,
-            mailbox,
-            slot: 0,
-            came,
-            since: came,
-            deadline: None,
-            mark: None,
-            changes_names: false,
-            floor: None,
-            blocks: None,
-        }
-    }
-
-    /// Whether one of its statements writes and returns rows, and has never been answered in a lane.
-    pub fn is_unmeasured(&self) -> bool {
-        self.unit.runs().any(|run| {
-            let returns = run.packing.kind == LaneKind::Write && run.packing.returns_rows;
-            returns
-                && run.packing.merging.is_none()
-                && run.statement.record.counts().of(RunOutcome::Packed) == 0
-        })
-    }
-
-    /// Answers it with an error of the gateway. True if the caller has to flush the mailbox. A unit whose transaction stays
-    /// open then is not answered: its session refuses it.
-    pub fn refuse(&self, problem: &Problem) -> bool {
-        if self.changes_names {
-            self.mailbox.refuses(self.slot);
-        }
-        self.mailbox.answer(self.slot, |out| {
-            let _ = self.unit.put_refusal(problem, out);
-        })
-    }
-}
-
-/// What a lane gives back to the session.
-#[derive(Debug)]
-pub enum Returned {
-    /// The session runs it on a connection of its own. A lane in which it is blocked waits for the `Unblock`.
-    RunAlone(Envelope, Option<Unblock>),
-    /// The session submits it again.
-    Resubmit(Envelope),
-    /// It found nothing: the session waits with it, and submits it again when there may be something.
-    Wait(Envelope, CallWait),
-    /// The gateway refuses it, and its client is in a failed transaction.
-    Refuse(Envelope, Problem),
-}
-
-/// When a waiting call is repeated, and the answer that its client gets when the time is over.
-#[derive(Debug)]
-pub struct CallWait {
-    /// The latest time of the next attempt.
-    pub again: Instant,
-    /// The end of the wait.
-    pub deadline: Instant,
-    /// The whole answer, without rows.
-    pub empty: BytesMut,
-}
-
-/// What a lane is sent: units, instructions, and the ends of what it waits for.
-#[expect(clippy::large_enum_variant, reason = "nearly all messages are units")]
-#[derive(Debug)]
-pub enum ToLane {
+pub enum ToLane<W> {
     /// Run this unit.
-    Unit(Unit<Envelope>),
+    Unit(Unit<W>),
     /// Cancel this session's earliest unit.
     Cancel(u64),
     /// The session has ended.
@@ -150,7 +38,7 @@ pub enum ToLane {
     },
 }
 
-impl inbox::Urgency for ToLane {
+impl<W> inbox::Urgency for ToLane<W> {
     fn is_urgent(&self) -> bool {
         !matches!(self, ToLane::Unit(_))
     }
@@ -158,16 +46,21 @@ impl inbox::Urgency for ToLane {
 
 /// When dropped, tells the lane that the unit blocked on this key was run, or that its session has ended. Otherwise the
 /// lane would hold up the key for ever.
-#[derive(Debug)]
-pub struct Unblock {
+pub struct Unblock<W> {
     /// The lane.
-    pub inbox: Arc<Inbox>,
+    pub inbox: Arc<Inbox<ToLane<W>>>,
     /// The key.
     pub key: Key,
 }
 
-impl Drop for Unblock {
+impl<W> Drop for Unblock<W> {
     fn drop(&mut self) {
         self.inbox.send(ToLane::Unblocked(self.key));
+    }
+}
+
+impl<W> fmt::Debug for Unblock<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unblock").field("key", &self.key).finish_non_exhaustive()
     }
 }

@@ -6,6 +6,7 @@ use hotrow_lane::lane::Event;
 use tokio::sync::oneshot;
 
 use super::Task;
+use super::backend::{Backend, Work};
 
 /// How often a paused lane looks for units that have waited too long.
 const LOOK: Duration = Duration::from_millis(100);
@@ -32,7 +33,7 @@ impl Pausing {
     }
 }
 
-impl Task {
+impl<B: Backend> Task<B> {
     /// Finishes the batches under way and closes the connection. If `stays` is set, the lane stays paused until it is
     /// resumed.
     pub(super) fn pause(&mut self, stays: bool, done: oneshot::Sender<()>) {
@@ -53,21 +54,13 @@ impl Task {
         self.core.step(Event::Pause, &mut self.actions);
     }
 
-    /// Renews the connection if it leads to a primary that another one has left behind.
-    pub(super) fn leave_old_primary(&mut self) {
-        if !self.pausing.renews
-            && self.connection.upstream().is_some_and(|upstream| upstream.is_left_behind())
-        {
+    /// Renews the connection if its backend wants it. Returns whether it does.
+    pub(super) fn renew_if_outdated(&mut self) -> bool {
+        let is_outdated = self.backend.is_outdated() && !self.pausing.renews;
+        if is_outdated {
             self.renew();
         }
-    }
-
-    /// Renews the connection if a batch has run a statement of the time before a definition changed.
-    pub(super) fn close_outdated(&mut self) {
-        if std::mem::take(&mut self.runs_outdated) {
-            self.renew();
-            self.perform();
-        }
+        is_outdated
     }
 
     pub(super) fn resume(&mut self) {
@@ -94,9 +87,9 @@ impl Task {
 
     /// Rejects units that have waited too long while the lane is paused.
     pub(super) fn expire(&mut self) {
-        let patience = self.context.config().server_wait;
+        let patience = self.backend.patience().server;
         self.pausing.next_look = Some(Instant::now() + LOOK);
-        self.core.expire(|unit| unit.payload.since.elapsed() > patience, &mut self.actions);
+        self.core.expire(|unit| unit.payload.since().elapsed() > patience, &mut self.actions);
         self.perform();
     }
 }

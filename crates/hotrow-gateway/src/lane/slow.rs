@@ -9,6 +9,7 @@ use hotrow_core::limits;
 use tokio::time::Sleep;
 
 use super::Task;
+use super::backend::Backend;
 
 const LIMIT: Duration = Duration::from_millis(limits::LANE_SLOW_MS);
 
@@ -61,19 +62,19 @@ impl SlowTimer {
     }
 }
 
-impl Task {
+impl<B: Backend> Task<B> {
     /// The earliest batch takes long.
     pub(super) fn batch_is_slow(&mut self) {
         self.slow_timer.is_slow = true;
         tracing::debug!(lane = self.index, kind = ?self.kind, "a batch takes long: waiting units move to other lanes");
-        self.slow_timer.reroutes_units = self.context.set_slow(self.kind, self.index, true);
+        self.slow_timer.reroutes_units = self.backend.shared().set_slow(self.kind, self.index, true);
         self.take_messages(); // most waiting units are in the inbox
     }
 
     /// The slow batch is over.
     pub(super) fn slow_batch_over(&mut self) {
         if std::mem::take(&mut self.slow_timer.is_slow) {
-            self.context.set_slow(self.kind, self.index, false);
+            self.backend.shared().set_slow(self.kind, self.index, false);
         }
     }
 }

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use hotrow_core::limits;
 use hotrow_lane::lane::{LaneKind, UnitState};
 
-use super::Task;
 use crate::hot_keys::KeySnapshot;
 
 /// What a report includes besides the lane's own state.
@@ -80,50 +78,4 @@ pub struct UnitSnapshot {
     pub age: Duration,
     /// The shapes of its statements.
     pub shapes: Vec<String>,
-}
-
-impl Task {
-    pub(super) fn snapshot(&mut self, detail: Detail) -> LaneSnapshot {
-        let units = if detail == Detail::Units { self.units() } else { Vec::new() };
-        let keys = if detail == Detail::Keys { self.hot_keys.snapshots(&self.core) } else { Vec::new() };
-        let parked = self.core.units().filter(|(place, _)| matches!(place, UnitState::Parked(_)));
-        let parked_sessions =
-            if self.core.parked() > 0 { parked.map(|(_, unit)| unit.session).collect() } else { Vec::new() };
-        let under_way = self.core.under_way();
-        LaneSnapshot {
-            kind: self.kind,
-            node: self.context.node,
-            replica: (self.context.replica.as_ref())
-                .map(|replica| replica.replicas.all()[replica.index].hosts.to_string()),
-            index: self.index,
-            connection: self.core.connection(),
-            queued: self.core.queued(),
-            parked: self.core.parked(),
-            batches_under_way: under_way.len(),
-            units_under_way: under_way.iter().map(|batch| batch.units.len()).sum(),
-            units_committing: (under_way.iter().filter(|batch| batch.is_committing()))
-                .map(|batch| batch.units.len())
-                .sum(),
-            pace: self.core.time_per_unit(),
-            done: self.totals,
-            parked_sessions,
-            units,
-            keys,
-            backend: self.connection.upstream().map(|upstream| upstream.process_id),
-        }
-    }
-
-    fn units(&self) -> Vec<UnitSnapshot> {
-        let units = self.core.units().take(limits::SHOWN_UNITS_MAX);
-        let snapshots = units.map(|(place, unit)| UnitSnapshot {
-            session: unit.session,
-            tables: unit.payload.unit.runs().map(|run| run.packing.table.clone()).collect(),
-            place,
-            age: unit.payload.since.elapsed(),
-            shapes: (unit.payload.unit.runs())
-                .map(|run| run.statement.shown(limits::SHOWN_SHAPE_CHARS_MAX))
-                .collect(),
-        });
-        snapshots.collect()
-    }
 }

@@ -6,7 +6,7 @@ use hotrow_lane::lane::{LaneKind, Unit};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use crate::lane::{self, Envelope, Inbox, LaneContext, Reader, ToLane};
+use crate::lane::{self, Envelope, Inbox, LaneContext, Postgres, Reader, ToLane};
 
 /// The lanes to one server.
 #[derive(Debug)]
@@ -28,7 +28,10 @@ impl Lanes {
         let mut all = Lanes { context, writes, reads: inboxes(), tasks: Vec::new() };
         for kind in [LaneKind::Write, LaneKind::Read] {
             for (index, inbox) in all.of(kind).to_vec().into_iter().enumerate() {
-                let lane = lane::run(all.context.clone(), kind, index, Reader::new(inbox));
+                let lane = {
+                    let backend = Postgres::new(all.context.clone(), kind, index);
+                    lane::run(backend, kind, index, Reader::new(inbox))
+                };
                 all.tasks.push(tokio::spawn(lane).abort_handle());
             }
         }

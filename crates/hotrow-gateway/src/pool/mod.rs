@@ -31,7 +31,7 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::config::Config;
-use crate::lane::{Detail, Envelope, LaneContext, LaneSnapshot, ToLane};
+use crate::lane::{Detail, Envelope, LaneContext, LaneSnapshot, ToLane, Work as _};
 use crate::lock::Lock;
 use crate::metrics::METRICS;
 use crate::server::database::DatabaseState;

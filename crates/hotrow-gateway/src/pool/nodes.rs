@@ -305,7 +305,7 @@ impl Pool {
         }
         let beginning = (self.identity.parameters(), self.identity.settings());
         let (login, database) = (self.context.login.clone(), self.database_state().clone());
-        let traffic = self.context.traffic.clone();
+        let traffic = self.context.shared.traffic.clone();
         let context =
             LaneContext::new(config.into(), beginning, login, database, server, traffic).of_node(node.id);
         let lanes = Lanes::start(Arc::new(context));

@@ -269,7 +269,7 @@ impl Pool {
         }
         let beginning = (self.identity.parameters(), self.identity.settings());
         let (login, database) = (self.context.login.clone(), self.database_state().clone());
-        let traffic = self.context.traffic.clone();
+        let traffic = self.context.shared.traffic.clone();
         let context = LaneContext::new(config.into(), beginning, login, database, server, traffic)
             .of_replica(self.replicas.known.clone(), index);
         let lanes = self.replicas.lanes[index].get_or_init(|| Lanes::start(Arc::new(context)));

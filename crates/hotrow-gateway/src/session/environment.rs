@@ -217,13 +217,13 @@ impl session::Environment for Environment {
 
     fn unit_passed(&self) {
         METRICS.passed_through.inc();
-        self.pool.context.traffic.passed.inc();
+        self.pool.context.shared.traffic.passed.inc();
         self.control.activity.count_passed();
         self.control.activity.passed_since(self.since);
     }
 
     fn unit_answered(&self, ends_transaction: bool) {
-        let traffic = &self.pool.context.traffic;
+        let traffic = &self.pool.context.shared.traffic;
         if ends_transaction {
             traffic.transactions.inc();
         }

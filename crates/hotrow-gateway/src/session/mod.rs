@@ -24,8 +24,9 @@ use hotrow_core::limits;
 use hotrow_core::session::{self, Session, SessionEnd, Stage, SwitchValues, Wait};
 use hotrow_wire::backend::{self, Problem};
 
-use crate::lane::{Backlog, Mailbox, ToLane};
+use crate::lane::{Mailbox, ToLane};
 use crate::lock::Lock;
+use crate::mailbox::Backlog;
 use crate::net::ReadHalf;
 use crate::net::budget::Reservation;
 use crate::pool::directory::Directory;

@@ -160,7 +160,7 @@ impl SessionTask {
     }
 
     async fn wait_for_connection(&mut self) {
-        let _wait = ServerWait { since: Instant::now(), traffic: self.pool.context.traffic.clone() };
+        let _wait = ServerWait { since: Instant::now(), traffic: self.pool.context.shared.traffic.clone() };
         let (pool, name) = (self.pool.clone(), self.session.application_name().to_owned());
         let undecided = self.session.env.undecided.lock().take();
         // Without a verdict, the session would come back here at once: if too many statements wait for one, or the catalogue could

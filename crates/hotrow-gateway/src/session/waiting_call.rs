@@ -9,7 +9,8 @@ use hotrow_lane::cancel::WaitsFor;
 use tokio::sync::oneshot;
 
 use super::SessionTask;
-use crate::lane::{Backlog, CallWait, Envelope};
+use crate::lane::{CallWait, Envelope};
+use crate::mailbox::Backlog;
 
 impl SessionTask {
     /// Waits with a call, the earliest unfinished unit.

@@ -1,5 +1,7 @@
 //! Tests of the lane: scripts of events and actions, and a simulated server that can fail at every step.
 
+#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
+
 mod backend;
 mod blocking;
 mod checker;

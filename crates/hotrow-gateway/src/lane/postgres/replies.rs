@@ -9,7 +9,7 @@ use hotrow_wire::backend::{self, Report, tag};
 use hotrow_wire::{Error, HEADER_BYTES, split};
 
 use super::catalogue_check::BatchEnd;
-use super::message::Envelope;
+use super::envelope::Envelope;
 
 /// The command tag of a COMMIT that has committed. The tag of one that has rolled back is ROLLBACK.
 const COMMIT: &[u8] = b"COMMIT\0";

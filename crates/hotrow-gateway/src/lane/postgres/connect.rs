@@ -14,29 +14,10 @@ use hotrow_lane::lane::{Doubt, LaneKind, Outcome};
 use super::context::{LaneContext, LaneReplica, OWN};
 use super::marks;
 use super::writer::Writer;
+use crate::lane::backend::Progress;
 use crate::metrics::{GaugeGuard, METRICS};
 use crate::server::replica;
 use crate::server::upstream::{Error, Rows, Upstream};
-
-/// An event on the connection.
-#[derive(Debug)]
-pub enum Progress {
-    /// Bytes arrived.
-    Bytes,
-    /// The system has taken more bytes.
-    Written,
-    /// The connection is up.
-    Connected,
-    /// The connection could not be made.
-    ConnectFailed {
-        /// Units stop waiting for it.
-        give_up: bool,
-    },
-    /// The outcome of the transaction in doubt.
-    Resolved(Outcome),
-    /// The connection is lost.
-    Lost,
-}
 
 /// A lane's connection and its state.
 pub struct LaneConnection {
@@ -107,6 +88,11 @@ impl LaneConnection {
     /// The number of the connection, if it is one to a replica.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Whether the connection is up.
+    pub fn is_up(&self) -> bool {
+        matches!(self.state, State::Up { .. })
     }
 
     /// The connection while it is up.
@@ -301,7 +287,8 @@ async fn make(
         upstream.set_settings(&context.settings, &name).await?;
     }
     if let Some(LaneReplica { replicas, index }) = &context.replica {
-        let present = upstream.query_catalogue(include_str!("../../sql/replica_settings.sql"), &[]).await?;
+        let present =
+            upstream.query_catalogue(include_str!("../../../sql/replica_settings.sql"), &[]).await?;
         if !replicas.has_settings(*index, &present) {
             let why = "its settings are not known to be those of the primary, or its address leads to several servers";
             return Err(Error::Protocol(why.to_owned()));
@@ -315,7 +302,7 @@ async fn make(
         server.mark = marks::find(&mut upstream, &context, earlier, in_doubt).await?;
     }
     let timeout = context.statement_timeout().as_millis().to_string();
-    let rows = upstream.query(include_str!("../../sql/lane_settings.sql"), &[&timeout]).await?;
+    let rows = upstream.query(include_str!("../../../sql/lane_settings.sql"), &[&timeout]).await?;
     if let Some(server) = &mut server {
         let has_citus = rows.first().and_then(|row| row.last()?.as_deref()) != Some("f");
         server.has_parts = has_citus && context.node.is_none();
@@ -325,10 +312,11 @@ async fn make(
 
 /// The identity of this server.
 async fn identify(upstream: &mut Upstream) -> Result<Option<Server>, Error> {
-    let life = first(upstream.query(include_str!("../../sql/server_life.sql"), &[]).await?);
+    let life = first(upstream.query(include_str!("../../../sql/server_life.sql"), &[]).await?);
     let cluster =
-        upstream.query_if_allowed(include_str!("../../sql/cluster.sql"), &[]).await?.and_then(first);
-    let log = upstream.query_if_allowed(include_str!("../../sql/log_position.sql"), &[]).await?.and_then(log);
+        upstream.query_if_allowed(include_str!("../../../sql/cluster.sql"), &[]).await?.and_then(first);
+    let log =
+        upstream.query_if_allowed(include_str!("../../../sql/log_position.sql"), &[]).await?.and_then(log);
     Ok(life.map(|life| Server { life, cluster, log, mark: None, has_parts: true }))
 }
 
@@ -355,7 +343,7 @@ async fn ask(
 }
 
 async fn status(upstream: &mut Upstream, id: u64, continuity: Continuity) -> Result<Option<Outcome>, Error> {
-    let sql = include_str!("../../sql/transaction_status.sql");
+    let sql = include_str!("../../../sql/transaction_status.sql");
     let word = match upstream.query(sql, &[&id.to_string()]).await {
         Ok(rows) => xact_status(first(rows).as_deref()),
         // The server has not assigned this ID yet.
@@ -366,7 +354,7 @@ async fn status(upstream: &mut Upstream, id: u64, continuity: Continuity) -> Res
 }
 
 async fn none_committed(upstream: &mut Upstream, ids: &Range<u64>) -> Result<Outcome, Error> {
-    let sql = include_str!("../../sql/none_committed.sql");
+    let sql = include_str!("../../../sql/none_committed.sql");
     let rows = upstream.query(sql, &[&ids.start.to_string(), &ids.end.to_string()]).await?;
     Ok(witness::believe_none_committed(first(rows).as_deref() == Some("t")))
 }

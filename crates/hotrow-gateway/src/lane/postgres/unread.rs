@@ -5,25 +5,24 @@
 use std::ops::Range;
 
 use hotrow_core::limits;
-use hotrow_core::session::Envelope as _;
-use hotrow_lane::lane::{Batch, Event, LaneKind, Unit, UnitState};
+use hotrow_lane::lane::{Batch, LaneKind};
 
-use super::Task;
-use super::message::Envelope;
+use super::Postgres;
+use super::envelope::Envelope;
 use super::replies::BatchReplies;
+use crate::lane::backend::BatchEvent;
 
-impl Task {
+impl Postgres {
     /// A call of the earliest batch was answered. If it completes a read whose answer has no room, the answer is
     /// dropped. The first read of a batch has room unless its client has too much to read, so a batch always makes
     /// progress.
-    pub(super) fn return_overfull(&mut self) {
+    pub(super) fn look_at_size(&mut self, batch: &Batch<Envelope>) {
         if self.kind == LaneKind::Write {
-            return self.exclude_large();
+            return self.exclude_large(batch);
         }
         if self.replies.current().len() <= limits::SESSION_BUFFER_BYTES {
             return;
         }
-        let Some(batch) = self.core.under_way().front() else { return };
         let answers = self.replies.current();
         let calls = calls_of_units(batch);
         let Some(place) = calls.iter().position(|calls| calls.end == batch.answered + 1) else { return };
@@ -35,14 +34,13 @@ impl Task {
         let batch_is_full = place > 0 && answers.len() > limits::BATCH_ANSWER_BYTES_MAX;
         if went_back || batch_is_full || unit.payload.mailbox.is_overfull(before) {
             answers.forget_from(calls[place].start);
-            self.core.step(Event::Waits(place), &mut self.actions);
+            self.events.push_back(BatchEvent::Waits(place));
         }
     }
 
     /// A call that writes was answered. If its answer is too large to collect, its statement is not packed again, and
     /// the waiting units with this statement go back: their sessions run them on connections of their own.
-    fn exclude_large(&mut self) {
-        let Some(batch) = self.core.under_way().front() else { return };
+    fn exclude_large(&mut self, batch: &Batch<Envelope>) {
         let answers = self.replies.current();
         if answers.len_of(batch.answered..batch.answered + 1) <= limits::ANSWER_BYTES_MAX {
             return;
@@ -57,34 +55,21 @@ impl Task {
             return;
         };
         run.statement.record.exclude();
-        let waits = |(place, unit): &(UnitState, &Unit<Envelope>)| {
-            *place == UnitState::Queued && unit.payload.has_lost_credit()
-        };
-        let sessions: Vec<_> = self.core.units().filter(waits).map(|(_, unit)| unit.session).collect();
-        for session in sessions {
-            self.core.step(Event::Unread(session), &mut self.actions);
-        }
+        self.events.push_back(BatchEvent::Excluded);
     }
 
     /// The earliest batch is done. Sessions whose clients then have too much to read get back their waiting units.
-    pub(super) fn return_unread(&mut self, answers: &BatchReplies) {
-        if answers.len() <= limits::SESSION_BUFFER_BYTES {
+    pub(super) fn find_unread(&mut self, batch: &Batch<Envelope>, answers: &BatchReplies) {
+        if answers.len() <= limits::SESSION_BUFFER_BYTES || batch.failure.is_some() {
             return;
         }
-        let Some(batch) = self.core.under_way().front().filter(|batch| batch.failure.is_none()) else {
-            return;
-        };
         let calls = calls_of_units(batch);
-        let mut overfull = Vec::new();
         for (place, unit) in batch.units.iter().enumerate() {
             let of_session = (0..=place).filter(|other| batch.units[*other].session == unit.session);
             let bytes = of_session.map(|place| answers.len_of(calls[place].clone())).sum();
             if unit.payload.mailbox.is_overfull(bytes) {
-                overfull.push(unit.session);
+                self.events.push_back(BatchEvent::Unread(unit.session));
             }
-        }
-        for session in overfull {
-            self.core.step(Event::Unread(session), &mut self.actions);
         }
     }
 }

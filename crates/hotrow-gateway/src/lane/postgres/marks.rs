@@ -41,7 +41,7 @@ pub async fn find(
         return Ok(Some(mark));
     }
     let values = [mark.sequence(), &mark.start.to_string()];
-    let set = upstream.query_if_allowed(include_str!("../../sql/set_mark.sql"), &values).await?;
+    let set = upstream.query_if_allowed(include_str!("../../../sql/set_mark.sql"), &values).await?;
     Ok(set.map(|_| mark))
 }
 
@@ -58,7 +58,7 @@ async fn claim(upstream: &mut Upstream, name: &str, in_doubt: bool) -> Result<Op
     let patience = if in_doubt { limits::MARK_IN_DOUBT_WAIT_MS } else { limits::MARK_WAIT_MS };
     let deadline = Instant::now() + Duration::from_millis(patience);
     loop {
-        let rows = upstream.query_if_allowed(include_str!("../../sql/claim_mark.sql"), &[name]).await?;
+        let rows = upstream.query_if_allowed(include_str!("../../../sql/claim_mark.sql"), &[name]).await?;
         let Some(row) = rows.and_then(|rows| rows.into_iter().next()) else { return Ok(None) };
         if let Some(Some(value)) = row.first() {
             return Ok(value.parse().ok());
@@ -78,7 +78,7 @@ async fn open(context: &LaneContext) -> Option<String> {
     parameters.push(("application_name".to_owned(), "hotrow mark".to_owned()));
     let opened = async {
         let mut opener = Upstream::connect(&config.upstream, &parameters, &context.login, true).await?;
-        opener.query(include_str!("../../sql/open_mark.sql"), &[]).await
+        opener.query(include_str!("../../../sql/open_mark.sql"), &[]).await
     };
     match opened.await {
         Ok(rows) => {

@@ -4,12 +4,12 @@ use hotrow_core::classify::Alters;
 use hotrow_lane::lane::{Refusal, Unit};
 use hotrow_wire::backend::Problem;
 
-use super::message::{Envelope, Returned};
-use super::{Task, paused};
+use super::Postgres;
+use super::envelope::{Envelope, Returned};
 use crate::metrics::{METRICS, RefusalReason};
 use crate::server::problems;
 
-impl Task {
+impl Postgres {
     fn report_refused(&self, units: usize, refusal: Refusal) {
         match refusal {
             Refusal::OutcomeUnknown => {
@@ -56,14 +56,13 @@ impl Task {
         }
     }
 
-    pub(super) fn refuse(&mut self, units: Vec<Unit<Envelope>>, refusal: Refusal) {
+    pub(super) fn answer_refused(&mut self, units: Vec<Unit<Envelope>>, refusal: Refusal) {
         let problem = self.problem(refusal);
         self.report_refused(units.len(), refusal);
-        self.context.release(self.kind, self.index, units.iter());
         for unit in units {
             if unit.payload.unit.may_stay_open() {
                 let problem = problem.clone();
-                self.return_envelope(unit.payload, |envelope| Returned::Refuse(envelope, problem));
+                self.return_unit(unit, |envelope| Returned::Refuse(envelope, problem));
             } else if unit.payload.refuse(&problem) {
                 self.touched.push(unit.payload.mailbox);
             }
@@ -99,4 +98,13 @@ fn problem(refusal: Refusal) -> Problem {
         ),
         Refusal::Cancelled => hotrow_core::session::cancelled(),
     }
+}
+
+/// The error for a client that has waited too long during a pause.
+pub fn paused(outcome: &str, retry: &str) -> Problem {
+    let message = format!("the database was paused by an operator, and not resumed in time; {outcome}");
+    let hint = format!(
+        "{retry} An operator ends the pause with RESUME; server_wait_ms limits how long clients wait."
+    );
+    Problem::error("57P03", message, hint)
 }

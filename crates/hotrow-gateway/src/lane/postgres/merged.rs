@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use hotrow_core::limits;
 use hotrow_core::session::RunOutcome;
-use hotrow_lane::lane::Event;
+use hotrow_lane::lane::Batch;
 use hotrow_wire::backend::Problem;
 
-use super::Task;
-use super::message::{CallWait, Envelope, Returned};
+use super::Postgres;
+use super::envelope::{CallWait, Envelope, Returned};
+use crate::lane::backend::BatchEvent;
 use crate::metrics::METRICS;
 
-impl Task {
+impl Postgres {
     /// A merged call of the earliest batch is answered: notes the units that wait. This happens before the batch is
     /// over, so no later unit of their sessions is sent.
-    pub(super) fn find_waiting_calls(&mut self) {
-        let Some(batch) = self.core.under_way().front() else { return };
+    pub(super) fn find_waiting_calls(&mut self, batch: &Batch<Envelope>) {
         let mut answers = 0;
         let call = batch.calls().find(|call| {
             answers += batch.answers_owed(call);
@@ -31,10 +31,7 @@ impl Task {
         let now = Instant::now();
         let waits =
             rows.waits().iter().filter(|wait| deadline(&units[wait.call].payload, wait.at_most) > now);
-        let places: Vec<_> = waits.map(|wait| call.start + wait.call).collect();
-        for place in places {
-            self.core.step(Event::Waits(place), &mut self.actions);
-        }
+        self.events.extend(waits.map(|wait| BatchEvent::Waits(call.start + wait.call)));
     }
 
     /// Gives each caller its rows of a merged call. The calls at the places in `waits` wait.
@@ -65,7 +62,7 @@ impl Task {
                 continue;
             }
             METRICS.merged.inc();
-            self.context.traffic.merged.inc();
+            self.context.shared.traffic.merged.inc();
             let Some(run) = packed.unit.runs().next() else { continue };
             run.statement.record.succeeded();
             run.statement.record.count(RunOutcome::Merged);

@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::time::Instant;
 
 use bytes::BytesMut;
 use hotrow_core::key::{Format, Row};
@@ -16,7 +15,7 @@ use hotrow_wire::frontend::{self, ObjectName, Parse, Value, tag};
 
 use super::catalogue_check::{BatchEnd, CatalogueCheck, shards};
 use super::context::LaneContext;
-use super::message::Envelope;
+use super::envelope::Envelope;
 use crate::server::upstream::Upstream;
 use crate::statements::{Statement, Statements};
 
@@ -36,8 +35,6 @@ pub struct Writer {
     parses: VecDeque<(u64, u64)>,
     /// Statements to be closed with the next batch.
     closes: Vec<u64>,
-    /// When each batch was written.
-    since: VecDeque<(u64, Instant)>,
     /// The tables that batches rely on, and the ends of the batches under way.
     pub catalogue_check: CatalogueCheck,
     batch_ends: VecDeque<(u64, BatchEnd)>,
@@ -82,7 +79,7 @@ impl Writer {
         &mut self,
         batch: &Batch<Envelope>,
         kind: LaneKind,
-        (now, connection): (Instant, u64),
+        connection: u64,
         context: &LaneContext,
         upstream: &mut Upstream,
     ) {
@@ -134,7 +131,6 @@ impl Writer {
             upstream.output.extend_from_slice(frontend::SYNC);
         }
         self.sent.put(batch.number, needed, upstream.output.len() - before);
-        self.since.push_back((batch.number, now));
     }
 
     /// BEGIN or COMMIT. Citus takes the messages up to a Sync for one transaction only if there is a BEGIN. Without it, a
@@ -153,7 +149,7 @@ impl Writer {
         if !self.checks_replica {
             self.checks_replica = true;
             ObjectName { statement: true, name: REPLICA_CHECK }.put(tag::CLOSE, out);
-            let text = include_str!("../../sql/replica_check.sql");
+            let text = include_str!("../../../sql/replica_check.sql");
             Parse { name: REPLICA_CHECK, text: text.as_bytes(), types: &PG_LSN_AND_INT8 }.put(out);
             self.parses.push_back((batch.number, END));
         }
@@ -240,16 +236,6 @@ impl Writer {
     /// How this batch ends.
     pub fn end(&self, number: u64) -> BatchEnd {
         self.batch_ends.iter().find(|(batch, _)| *batch == number).map(|(_, end)| *end).unwrap_or_default()
-    }
-
-    /// When the batch was written. Asked once per batch.
-    pub fn since(&mut self, number: u64) -> Option<Instant> {
-        while let Some((batch, since)) = self.since.pop_front() {
-            if batch == number {
-                return Some(since);
-            }
-        }
-        None
     }
 }
 

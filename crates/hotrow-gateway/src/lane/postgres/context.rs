@@ -1,21 +1,18 @@
-//! The state that the lanes of a pool share with the pool: the log-in, the statements, the configuration in force, the
-//! server's settings, and the lanes that have units.
+//! What the lanes to a PostgreSQL server share with the pool: the log-in, the statements and the server's settings.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hotrow_core::admission::ServerSettings;
 use hotrow_core::limits;
 use hotrow_core::settings::Settings;
-use hotrow_lane::affinity::Affinity;
-use hotrow_lane::lane::{LaneKind, Unit};
 use tokio::sync::Notify;
 
-use super::message::{Envelope, Packed};
+use super::envelope::Packed;
 use crate::config::Config;
-use crate::lock::Lock;
+use crate::lane::shared::LaneShared;
 use crate::metrics::Traffic;
 use crate::server::database::DatabaseState;
 use crate::server::login::Login;
@@ -51,8 +48,8 @@ pub struct LaneContext {
     pub node: Option<i32>,
     /// The replica to which the lanes connect, if they do not connect to the primary.
     pub replica: Option<LaneReplica>,
-    /// The numbers of the pool's database and user.
-    pub traffic: Arc<Traffic>,
+    /// What does not depend on the kind of database.
+    pub shared: LaneShared,
     /// Notified when the server's settings differ from the known ones.
     pub settings_changed: Notify,
     config: ArcSwap<Config>,
@@ -61,8 +58,6 @@ pub struct LaneContext {
     /// Whether the server ends the statements of clients that have gone.
     ends_work_of_gone_clients: AtomicBool,
     packs: AtomicBool,
-    writes: Lock<Affinity>,
-    reads: Lock<Affinity>,
 }
 
 impl LaneContext {
@@ -75,7 +70,6 @@ impl LaneContext {
         server: ServerSettings,
         traffic: Arc<Traffic>,
     ) -> Self {
-        let lanes = config.lanes;
         let context = LaneContext {
             parameters: parameters.to_vec(),
             settings: settings.without(&OWN),
@@ -84,14 +78,12 @@ impl LaneContext {
             database,
             node: None,
             replica: None,
-            traffic,
+            shared: LaneShared::new(config.lanes, traffic),
             settings_changed: Notify::new(),
             config: ArcSwap::new(config),
             ends_work_of_gone_clients: AtomicBool::new(server.ends_statements_of_gone_clients()),
             server: ArcSwap::from_pointee(server),
             packs: AtomicBool::new(false),
-            writes: Lock::new(Affinity::new(lanes)),
-            reads: Lock::new(Affinity::new(lanes)),
         };
         context.decide_packing();
         context
@@ -212,28 +204,8 @@ impl LaneContext {
         }
     }
 
-    fn affinity(&self, kind: LaneKind) -> MutexGuard<'_, Affinity> {
-        let affinity = match kind {
-            LaneKind::Write => &self.writes,
-            LaneKind::Read => &self.reads,
-        };
-        affinity.lock()
-    }
-
-    /// The lane for a unit with these keys. If `only` is set, the session has units under way there, and no other lane
-    /// will do.
+    /// The lane for a unit. If `only` is set, the session has units under way there, and no other lane will do.
     pub fn assign(&self, unit: &Packed, only: Option<usize>) -> Option<usize> {
-        self.affinity(unit.kind()).assign(unit.keys(), only)
-    }
-
-    /// Units have left their lane.
-    pub fn release<'u>(&self, kind: LaneKind, lane: usize, units: impl Iterator<Item = &'u Unit<Envelope>>) {
-        let mut affinity = self.affinity(kind);
-        units.for_each(|unit| affinity.release(lane, unit.keys()));
-    }
-
-    /// Notes whether a lane's batch takes long. Returns whether another lane of its kind can take over its units.
-    pub fn set_slow(&self, kind: LaneKind, lane: usize, slow: bool) -> bool {
-        self.affinity(kind).set_slow(lane, slow)
+        self.shared.assign(unit.kind(), unit.keys(), only)
     }
 }

@@ -14,7 +14,7 @@ use hotrow_wire::backend;
 use hotrow_wire::frontend::{self, ObjectName, Parse, Value, tag};
 
 use super::context::LaneContext;
-use super::message::{Envelope, Run};
+use super::envelope::{Envelope, Run};
 
 /// The name of the last statement of every batch of writes, and of each batch of reads that relies on a table.
 const END: &[u8] = b"hotrow_end_of_batch";
@@ -131,7 +131,7 @@ impl CatalogueCheck {
             self.prepared = Some(self.generation);
             let mark = self.mark.as_ref().map(Mark::sequence);
             let end = classify::end_of_batch(self.watches.values(), mark, self.is_distributed);
-            let fingerprint = include_str!("../../sql/table_fingerprint.sql");
+            let fingerprint = include_str!("../../../sql/table_fingerprint.sql");
             for (name, text, types) in [(FINGERPRINT, fingerprint, &[][..]), (END, &end, &TYPES[..])] {
                 ObjectName { statement: true, name }.put(tag::CLOSE, out);
                 Parse { name, text: text.as_bytes(), types }.put(out);

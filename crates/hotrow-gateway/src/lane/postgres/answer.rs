@@ -1,0 +1,128 @@
+//! Units that leave a lane: the answers of a committed batch, and units that go back to their sessions.
+
+use std::ops::Range;
+
+use bytes::BytesMut;
+use hotrow_core::session::RunOutcome;
+use hotrow_lane::lane::{Batch, Refusal, Unit};
+
+use super::Postgres;
+use super::envelope::{Envelope, Returned, Unblock};
+use crate::metrics::METRICS;
+use crate::server::upstream::Error;
+
+impl Postgres {
+    pub(super) fn answer_batch(&mut self, batch: Batch<Envelope>) {
+        let index = self.answers.iter().position(|answers| answers.number == batch.number);
+        let Some(answers) = index.and_then(|index| self.answers.remove(index)) else { return };
+        if let Some(replica) = &self.context.replica {
+            let answered = (batch.units.len() - batch.waits.len()) as u64;
+            METRICS.replica_reads.add(answered);
+            replica.replicas.all()[replica.index].reads.add(answered);
+        }
+        let is_merged = |call: &Range<usize>| call.len() > 1 || batch.units[call.start].claimed.may_wait;
+        let calls: Vec<_> =
+            batch.calls().map(|call| (batch.answers_owed(&call), is_merged(&call), call)).collect();
+        let waits = batch.waits;
+        let mut units = batch.units.into_iter().map(taken_out);
+        let mut first = 0;
+        for (owed, is_merged, call) in calls {
+            let places = first..first + owed;
+            first += owed;
+            if is_merged {
+                let bytes = answers.of(places.start).unwrap_or_default();
+                let waits: Vec<_> = waits.iter().filter_map(|place| place.checked_sub(call.start)).collect();
+                self.answer_merged(units.by_ref().take(call.len()).collect(), &waits, bytes, &answers.commit);
+                continue;
+            }
+            let Some(packed) = units.next() else { return };
+            if waits.contains(&call.start) {
+                self.return_envelope(packed, Returned::Resubmit);
+                continue;
+            }
+            if let Some(oversized) = places.clone().position(|place| answers.of(place).is_none()) {
+                packed.unit.runs().skip(oversized).take(1).for_each(|run| run.statement.record.exclude());
+                let mailbox = packed.mailbox.clone();
+                mailbox.give_back(packed.slot, Returned::RunAlone(packed, None));
+                continue;
+            }
+            self.record_success(&packed, batch.is_too_slow);
+            let bytes = places.filter_map(|place| answers.of(place));
+            let put = |out: &mut BytesMut| packed.unit.put_answer(bytes, &answers.commit, out);
+            if packed.mailbox.answer(packed.slot, put) {
+                self.touched.push(packed.mailbox);
+            }
+        }
+    }
+
+    fn record_success(&self, packed: &Envelope, is_too_slow: bool) {
+        for run in packed.unit.runs() {
+            if is_too_slow && self.context.replica.is_some() {
+                run.statement.record.keep_off_replicas();
+            } else if is_too_slow {
+                run.statement.record.failed()
+            } else {
+                run.statement.record.succeeded()
+            }
+            run.statement.record.count(RunOutcome::Packed);
+        }
+    }
+
+    /// A unit that has failed. Those that have failed on a replica are run on the primary, which shows whether the fault is
+    /// the unit's.
+    pub(super) fn run_alone(&mut self, unit: Unit<Envelope>, unblock: Option<Unblock>) {
+        if self.context.replica.is_some() {
+            unit.payload.unit.runs().for_each(|run| run.statement.record.keep_off_replicas());
+            return self.return_unit(unit, Returned::Resubmit);
+        }
+        METRICS.rolled_back.inc();
+        let (outcome, metric) = match unblock {
+            Some(_) => (RunOutcome::Blocked, &METRICS.blocked),
+            None if unit.too_slow => (RunOutcome::TooSlow, &METRICS.too_slow),
+            None => (RunOutcome::Failed, &METRICS.failed),
+        };
+        metric.inc();
+        for run in unit.payload.unit.runs().skip(unit.at_fault.into()).take(1) {
+            run.statement.record.count(outcome);
+            match outcome {
+                RunOutcome::TooSlow => run.statement.record.was_too_slow(),
+                RunOutcome::Failed => run.statement.record.failed(),
+                _ => {}
+            }
+        }
+        self.return_unit(unit, |packed| Returned::RunAlone(packed, unblock));
+    }
+
+    /// Units that a replica or a full server cannot run are not refused: others run them.
+    pub(super) fn refuse_units(&mut self, units: Vec<Unit<Envelope>>, refusal: Refusal) {
+        let is_full = || self.connection.failure().is_some_and(Error::is_full);
+        if self.context.replica.is_some() && refusal != Refusal::Cancelled {
+            units.into_iter().for_each(|unit| self.return_unit(unit, Returned::Resubmit));
+        } else if refusal == Refusal::NotSent && is_full() {
+            let alone = |packed| Returned::RunAlone(packed, None);
+            units.into_iter().for_each(|unit| self.return_unit(unit, alone));
+        } else {
+            self.answer_refused(units, refusal);
+        }
+    }
+
+    pub(super) fn return_unit(&mut self, unit: Unit<Envelope>, returned: impl FnOnce(Envelope) -> Returned) {
+        self.return_envelope(taken_out(unit), returned);
+    }
+
+    /// Gives a unit that has left the lane back to its session.
+    pub(super) fn return_envelope(&mut self, packed: Envelope, returned: impl FnOnce(Envelope) -> Returned) {
+        let mailbox = packed.mailbox.clone();
+        let slot = packed.slot;
+        if !mailbox.give_back(slot, returned(packed)) {
+            self.gone.push(mailbox.session);
+        }
+    }
+}
+
+/// The unit without what the lane knows of it.
+fn taken_out(unit: Unit<Envelope>) -> Envelope {
+    let Unit { claimed, mut payload, .. } = unit;
+    payload.unit.claimed = claimed;
+    payload
+}

@@ -1,0 +1,274 @@
+//! PostgreSQL's side of a lane: its connection, the messages of batches, and what the replies mean.
+
+mod answer;
+mod catalogue_check;
+mod connect;
+mod context;
+mod envelope;
+mod marks;
+mod merged;
+mod refusals;
+mod replies;
+mod unread;
+mod writer;
+
+use std::collections::VecDeque;
+use std::mem::take;
+use std::sync::Arc;
+
+use hotrow_core::classify::Alters;
+use hotrow_core::session::Statement as _;
+use hotrow_lane::lane::{Batch, Doubt, Failure, LaneKind, Refusal, Unit};
+
+pub use context::LaneContext;
+pub use envelope::{CallWait, Envelope, Inbox, Mailbox, Packed, Returned, ToLane, Unblock};
+pub use refusals::paused;
+
+use self::catalogue_check::{BatchEnd, CheckFailure};
+use self::connect::LaneConnection;
+use self::replies::{BatchReplies, Replies, ReplyEvent};
+use self::writer::Writer;
+use super::backend::{Backend, BatchEvent, Patience, Place, Progress};
+use super::shared::LaneShared;
+
+/// The backend of a lane to a PostgreSQL server: a primary, a replica, or a node of a distributed database.
+pub struct Postgres {
+    context: Arc<LaneContext>,
+    kind: LaneKind,
+    index: usize,
+    connection: LaneConnection,
+    writer: Writer,
+    replies: Replies,
+    /// Events that come before those in the server's next replies.
+    events: VecDeque<BatchEvent>,
+    /// Replies to batches that are complete or in doubt.
+    answers: VecDeque<BatchReplies>,
+    /// Mailboxes that have new answers and have to be flushed.
+    touched: Vec<Arc<Mailbox>>,
+    /// Sessions that had ended when a unit was given back to them.
+    gone: Vec<u64>,
+    /// A batch has run a statement that was analysed before a definition changed.
+    runs_outdated: bool,
+}
+
+impl Postgres {
+    /// Without a connection yet.
+    pub fn new(context: Arc<LaneContext>, kind: LaneKind, index: usize) -> Self {
+        Postgres {
+            connection: LaneConnection::new(context.clone(), kind, index),
+            context,
+            kind,
+            index,
+            writer: Writer::default(),
+            replies: Replies::default(),
+            events: VecDeque::new(),
+            answers: VecDeque::new(),
+            touched: Vec::new(),
+            gone: Vec::new(),
+            runs_outdated: false,
+        }
+    }
+
+    /// The event for the lane in this reply, if there is one.
+    fn handle(&mut self, reply: ReplyEvent, batch: &Batch<Envelope>, end: BatchEnd) -> Option<BatchEvent> {
+        Some(match reply {
+            ReplyEvent::Prepared => {
+                self.writer.prepared(self.connection.upstream());
+                return None;
+            }
+            ReplyEvent::Locked => BatchEvent::Locked,
+            ReplyEvent::Answered(changes) => {
+                self.find_waiting_calls(batch);
+                self.look_at_size(batch);
+                self.events.push_back(BatchEvent::Answered(changes));
+                return self.events.pop_front();
+            }
+            ReplyEvent::End(row) => match self.writer.catalogue_check.passed(end, &row) {
+                Ok(xid) => BatchEvent::Executed(xid),
+                Err(error) => self.invalid(&error),
+            },
+            ReplyEvent::CheckFailed(code) => return self.check_failed(end, &code),
+            ReplyEvent::Failed(Failure::Behind) => {
+                self.writer.replica_check_failed();
+                self.ask_replica_soon(false);
+                BatchEvent::Failed(Failure::Behind)
+            }
+            ReplyEvent::Failed(failure) => BatchEvent::Failed(failure),
+            ReplyEvent::Ready(answers) => {
+                // Functions may change settings while they run. The values at the end count.
+                self.context.note_settings(&self.replies.take_settings());
+                self.find_unread(batch, &answers);
+                self.writer.done(answers.number);
+                self.events.push_back(BatchEvent::Ready(answers.number));
+                self.answers.push_back(answers);
+                return self.events.pop_front();
+            }
+        })
+    }
+
+    /// The check at the end of a batch has failed with this code.
+    fn check_failed(&mut self, end: BatchEnd, code: &[u8]) -> Option<BatchEvent> {
+        let had_mark = self.writer.catalogue_check.has_mark();
+        let broken = self.writer.catalogue_check.failed(end, code);
+        if had_mark && !self.writer.catalogue_check.has_mark() {
+            tracing::info!(lane = self.index, "a lane's mark can no longer be set: continuing without it");
+            self.connection.forget_mark();
+        }
+        let failure = match broken {
+            CheckFailure::Recheck => Failure::Stale,
+            // The replica shows another state of the catalogue than the primary.
+            CheckFailure::Changed if self.context.replica.is_some() => Failure::Behind,
+            CheckFailure::Changed => {
+                tracing::info!(lane = self.index, "a table has changed: its statements are judged again");
+                self.context.database.catalogue_changed(Alters::Anything);
+                // A rollback does not undo locks and settings of a new trigger.
+                self.events.push_back(BatchEvent::Renew);
+                Failure::Error
+            }
+            CheckFailure::Unrelated => Failure::Error,
+        };
+        self.events.push_back(BatchEvent::Failed(failure));
+        self.events.pop_front()
+    }
+
+    fn invalid(&self, error: &hotrow_wire::Error) -> BatchEvent {
+        tracing::error!(%error, lane = self.index, "the server sent an invalid answer: connection dropped");
+        BatchEvent::Invalid
+    }
+
+    /// The replica is asked at once how far it is, and left out before if its connection is lost.
+    fn ask_replica_soon(&self, is_lost: bool) {
+        if let Some(replica) = &self.context.replica {
+            replica.replicas.ask_soon(replica.index, is_lost);
+        }
+    }
+}
+
+impl Backend for Postgres {
+    type Work = Envelope;
+
+    fn shared(&self) -> &LaneShared {
+        &self.context.shared
+    }
+
+    fn patience(&self) -> Patience {
+        let config = self.context.config();
+        Patience { idle: config.held_idle, queue: config.queue_wait, server: config.server_wait }
+    }
+
+    fn connect(&mut self, in_doubt: bool) {
+        self.connection.connect(in_doubt);
+    }
+
+    fn close(&mut self) {
+        self.connection.close();
+    }
+
+    fn is_up(&self) -> bool {
+        self.connection.is_up()
+    }
+
+    fn is_outdated(&mut self) -> bool {
+        take(&mut self.runs_outdated)
+            || self.connection.upstream().is_some_and(|upstream| upstream.is_left_behind())
+    }
+
+    fn resolve(&mut self, doubt: Doubt) {
+        self.connection.resolve(doubt);
+    }
+
+    fn settle(&mut self) {
+        self.connection.settle();
+    }
+
+    async fn progress(&mut self) -> Progress {
+        let progress = self.connection.progress(&mut self.writer).await;
+        if let (Progress::Connected, Some(upstream)) = (&progress, self.connection.upstream()) {
+            self.context.note_settings(&upstream.parameters);
+            self.writer.reset(self.connection.mark(), self.connection.needs_block());
+            self.replies.reset();
+        }
+        progress
+    }
+
+    fn lost(&mut self, batch: Option<u64>) {
+        self.answers.extend(self.replies.cut_off(batch));
+        self.events.clear();
+        self.writer.reset(None, false);
+        self.ask_replica_soon(true);
+    }
+
+    fn put(&mut self, batch: &Batch<Envelope>) {
+        let number_of_connection = self.connection.number();
+        let Some(upstream) = self.connection.upstream() else { return };
+        // Such a statement was judged before a definition changed. Its left-over state ends with the connection.
+        let is_outdated = |packed: &Envelope| packed.unit.runs().any(|run| run.statement.is_superseded());
+        self.runs_outdated |= batch.units.iter().any(|unit| is_outdated(&unit.payload));
+        self.writer.put(batch, self.kind, number_of_connection, &self.context, upstream);
+        let _ = self.writer.flush(upstream); // reading the connection shows the error again
+    }
+
+    fn written(&mut self) -> Option<u64> {
+        self.writer.written()
+    }
+
+    fn next(&mut self, batch: Option<&Batch<Envelope>>) -> Option<BatchEvent> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        loop {
+            let upstream = self.connection.upstream()?;
+            let Some(batch) = batch else {
+                self.replies.idle(&mut upstream.input);
+                self.context.note_settings(&self.replies.take_settings());
+                return None;
+            };
+            let end = self.writer.end(batch.number);
+            let event = match self.replies.next(&mut upstream.input, batch, end, self.kind) {
+                Ok(reply) => self.handle(reply?, batch, end),
+                Err(error) => Some(self.invalid(&error)),
+            };
+            if event.is_some() {
+                return event;
+            }
+        }
+    }
+
+    fn has_replies(&self, batch: u64) -> bool {
+        self.answers.iter().any(|answers| answers.number == batch)
+    }
+
+    fn keep_replies(&mut self, is_needed: impl Fn(u64) -> bool) {
+        self.answers.retain(|answers| is_needed(answers.number));
+    }
+
+    fn answer(&mut self, batch: Batch<Envelope>) {
+        self.answer_batch(batch);
+    }
+
+    fn refuse(&mut self, units: Vec<Unit<Envelope>>, refusal: Refusal) {
+        self.refuse_units(units, refusal);
+    }
+
+    fn alone(&mut self, unit: Unit<Envelope>, unblock: Option<Unblock>) {
+        self.run_alone(unit, unblock);
+    }
+
+    fn give_back(&mut self, unit: Unit<Envelope>) {
+        self.return_unit(unit, Returned::Resubmit);
+    }
+
+    fn flush(&mut self) -> Vec<u64> {
+        self.touched.drain(..).for_each(|mailbox| mailbox.flush());
+        take(&mut self.gone)
+    }
+
+    fn place(&mut self) -> Place {
+        let name = |replica: &context::LaneReplica| replica.replicas.all()[replica.index].hosts.to_string();
+        Place {
+            node: self.context.node,
+            replica: self.context.replica.as_ref().map(name),
+            backend: self.connection.upstream().map(|upstream| upstream.process_id),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! A lane's task makes its snapshot.
+
+use hotrow_core::limits;
+use hotrow_lane::lane::UnitState;
+
+use super::Task;
+use super::backend::{Backend, Place, Work};
+use super::snapshot::{Detail, LaneSnapshot, UnitSnapshot};
+
+impl<B: Backend> Task<B> {
+    pub(super) fn snapshot(&mut self, detail: Detail) -> LaneSnapshot {
+        let units = if detail == Detail::Units { self.units() } else { Vec::new() };
+        let keys = if detail == Detail::Keys { self.hot_keys.snapshots(&self.core) } else { Vec::new() };
+        let parked = self.core.units().filter(|(place, _)| matches!(place, UnitState::Parked(_)));
+        let parked_sessions =
+            if self.core.parked() > 0 { parked.map(|(_, unit)| unit.session).collect() } else { Vec::new() };
+        let Place { node, replica, backend } = self.backend.place();
+        let under_way = self.core.under_way();
+        LaneSnapshot {
+            kind: self.kind,
+            node,
+            replica,
+            index: self.index,
+            connection: self.core.connection(),
+            queued: self.core.queued(),
+            parked: self.core.parked(),
+            batches_under_way: under_way.len(),
+            units_under_way: under_way.iter().map(|batch| batch.units.len()).sum(),
+            units_committing: (under_way.iter().filter(|batch| batch.is_committing()))
+                .map(|batch| batch.units.len())
+                .sum(),
+            pace: self.core.time_per_unit(),
+            done: self.totals,
+            parked_sessions,
+            units,
+            keys,
+            backend,
+        }
+    }
+
+    fn units(&self) -> Vec<UnitSnapshot> {
+        let units = self.core.units().take(limits::SHOWN_UNITS_MAX);
+        let snapshots = units.map(|(place, unit)| UnitSnapshot {
+            session: unit.session,
+            tables: unit.payload.tables(),
+            place,
+            age: unit.payload.since().elapsed(),
+            shapes: unit.payload.shapes(),
+        });
+        snapshots.collect()
+    }
+}
