@@ -8,7 +8,7 @@ use hotrow_wire::backend::Status;
 use hotrow_wire::frontend::{self, Bind, Execute, Parse, tag};
 
 use super::environment::Stop;
-use super::ran::Ran;
+use super::marks::Mark;
 use super::statement::{OWN_STATEMENT, number_apart, own_statement};
 use super::{
     Connection, Environment, Named, RunOutcome, Sequences, Session, Statement, StatementOf,
@@ -56,11 +56,8 @@ impl<E: Environment> Session<E> {
             }
             tag::FUNCTION_CALL => {
                 let holding = self.held();
-                // It names its function by OID, so its effects are not known.
-                holding.doubt();
-                holding.naming = Reading::Otherwise;
+                holding.marks.note(Mark::FunctionCall);
                 holding.held.set_moved_sequence();
-                holding.ran = Ran::Other;
                 self.output().extend_from_slice(frame.bytes);
                 self.expected.sent(Message::FunctionCall);
             }
@@ -177,7 +174,8 @@ impl<E: Environment> Session<E> {
         if effect.needs_sequence_state && !effect.touches_sequence && !self.can_read_sequences() {
             return false;
         }
-        let (proof, effect) = self.judge(statement, effect);
+        let known = self.env.proof(statement, self.names_as_pool());
+        let (proof, effect) = self.held().marks.judge(statement, effect, known);
         let changes_settings = !self.keeps_settings(statement)
             && (effect.settings
                 || statement.clears().settings && (self.env.has_settings() || self.is_in_transaction()));
@@ -189,31 +187,38 @@ impl<E: Environment> Session<E> {
             true => Reading::Otherwise,
             false => Reading::Locally,
         });
-        let removes = statement.may_remove && self.left.pins() && !is_certain;
+        let removes = statement.may_remove && self.left().pins() && !is_certain;
         let moves_sequence = if proof.is_clean { proof.moves_sequence } else { effect.touches_sequence };
         if moves_sequence {
             self.sequences = Sequences::Here;
         }
         let holding = self.held();
-        holding.unproven |= changes_channels || statement.may_deallocate;
-        if !proof.is_clean || changes_settings && !is_certain || removes {
-            holding.doubt();
+        let marks = &mut holding.marks;
+        if changes_channels {
+            marks.note(Mark::Channels);
         }
-        holding.becomes = becomes.or(holding.becomes.take());
+        if statement.may_deallocate {
+            marks.note(Mark::Unproven);
+        }
+        if !proof.is_clean || changes_settings && !is_certain || removes {
+            marks.note(Mark::Doubt);
+        }
         if let Some(reading) = reading {
-            holding.reading = holding.reading.max(reading);
+            marks.note(Mark::Reads(reading));
         }
         if changes_settings || !proof.is_clean {
-            holding.naming = Reading::Otherwise;
+            marks.note(Mark::Names(Reading::Otherwise));
         } else if proof.changes_meaning || effect.changes_meaning() {
-            holding.naming = holding.naming.max(Reading::Locally);
+            marks.note(Mark::Names(Reading::Locally));
         }
-        holding.channels_in_doubt |= changes_channels;
+        holding.becomes = becomes.or(holding.becomes.take());
         if proof.moves_sequence {
             holding.held.set_moved_sequence();
         }
         if let Analysis::Pass(pass) = &statement.analysis {
-            holding.unjudged.redefines |= pass.alters > Alters::Nothing && !statement.is_judged;
+            if pass.alters > Alters::Nothing && !statement.is_judged {
+                holding.marks.note(Mark::Redefinition);
+            }
             self.alters = self.alters.max(pass.alters);
             if pass.of_database {
                 self.env.leave_unused_databases();
@@ -228,14 +233,14 @@ impl<E: Environment> Session<E> {
             needs_sequence_state: true,
             ..Effect::NONE
         });
-        self.left = self.left.union(effect);
+        self.held().marks.note(Mark::Left(effect));
         true
     }
 
     /// Whether a statement may change the channels to which the session listens.
     fn changes_channels(&self, statement: &E::Statement) -> bool {
         // `left` says whether the session has channels that only this connection reports.
-        let listens = self.left.listen || !self.shared_channels().is_empty();
+        let listens = self.left().listen || !self.shared_channels().is_empty();
         self.effect_of(statement).listen || listens && (statement.may_unlisten || statement.clears().listen)
     }
 
@@ -272,8 +277,11 @@ impl<E: Environment> Session<E> {
         self.begin_here();
         let named = self.newly_named(&statement, parse.text, None);
         let (number, parsed) = (self.number(&named, &statement), named.parsed);
-        self.left.read_here |= named.only_here;
-        self.held().prepared_anew.remove(&statement.id);
+        let holding = self.held();
+        if named.only_here {
+            holding.marks.note(Mark::Left(Effect { read_here: true, ..Effect::NONE }));
+        }
+        holding.prepared_anew.remove(&statement.id);
         if !parse.name.is_empty() && self.named(parse.name).is_some() {
             // The server reports this error, after errors in the text.
             self.show(parse.name);
@@ -286,7 +294,7 @@ impl<E: Environment> Session<E> {
         if parse.name.is_empty() {
             self.put_as_it_is(frame, parse.name, named, Some(Preparation::unnamed(number, parsed)));
             self.learn_types(parse.name, &statement, b"");
-        } else if self.left.prepared {
+        } else if self.left().prepared {
             // PREPARE may have taken the name. If so, the server reports it.
             self.hide_own(parse.name);
             self.put_as_it_is(frame, parse.name, named.clone(), None);
@@ -401,7 +409,7 @@ impl<E: Environment> Session<E> {
     /// Whether the meaning of a name depends on an unanswered message. A name of the gateway's kind may be that of a
     /// statement that is being prepared.
     fn is_name_in_doubt(&self, name: &[u8]) -> bool {
-        let own = own_statement(name).filter(|_| self.left.prepared);
+        let own = own_statement(name).filter(|_| self.left().prepared);
         self.expected.is_in_doubt(name) || own.is_some_and(|own| self.expected.is_preparation_in_doubt(own))
     }
 

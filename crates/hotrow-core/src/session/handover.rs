@@ -3,14 +3,14 @@
 //! session on its connection.
 
 use super::environment::Stop;
+use super::marks::Mark;
 use super::ran::Ran;
 use super::sets::HeldSettings;
 use super::state_left::StateLeft;
 use super::takeover::TakesOver;
-use super::unjudged::Unjudged;
-use super::{Connection, Environment, Need, Session};
+use super::{Connection, Environment, Need, Session, StatementOf};
 use crate::classify::Effect;
-use crate::settings::{Reading, Settings};
+use crate::settings::Settings;
 
 /// The state that was found, and the step that comes next.
 pub(super) struct Handover {
@@ -89,7 +89,7 @@ impl<E: Environment> Session<E> {
 
     fn hand_over_settings(&mut self, mut found: StateLeft, was_shared: bool) {
         let of_pool = self.env.settings();
-        let is_pinned = found.effect.pins() || self.hidden_state().pins();
+        let is_pinned = found.effect.pins() || self.held().marks.hidden().pins();
         let is_changed = found.settings.as_ref() != Some(&of_pool);
         if let Some(settings) = found.settings.as_ref().filter(|_| !is_pinned) {
             self.learn_sets(&of_pool, settings, found.speaks_utf8);
@@ -115,16 +115,16 @@ impl<E: Environment> Session<E> {
         let of_pool = self.env.settings();
         let may_move = self.may_move(&of_pool, &settings);
         let holding = self.held();
-        if holding.unproven || !matches!(holding.ran, Ran::SetsOnly(_)) {
-            return holding.doubt();
+        if holding.marks.is_unproven() || !matches!(holding.marks.ran(), Ran::SetsOnly(_)) {
+            return holding.marks.note(Mark::Doubt);
         }
-        let is_exact = match &holding.settings {
+        let is_exact = match holding.marks.settings() {
             HeldSettings::Own { is_exact, .. } => *is_exact,
             HeldSettings::AsPool | HeldSettings::Unclear => true,
         };
         if settings == of_pool {
             if is_exact {
-                holding.settings = HeldSettings::AsPool;
+                holding.marks.set_settings(HeldSettings::AsPool);
                 let found = self.left_are(settings);
                 self.state_is(&found);
             } else {
@@ -132,7 +132,7 @@ impl<E: Environment> Session<E> {
             }
             return;
         }
-        holding.settings = HeldSettings::Own { settings: settings.clone(), is_exact };
+        holding.marks.set_settings(HeldSettings::Own { settings: settings.clone(), is_exact });
         if may_move {
             self.hand_over_known(settings.clone(), Step::Move(settings));
         } else {
@@ -145,8 +145,8 @@ impl<E: Environment> Session<E> {
     /// Whether a session that keeps its connection because of its settings tries again to move to a pool with them.
     pub(super) fn may_find_room(&mut self) -> bool {
         let holding = self.holding.as_ref().expect("called only while a connection is held");
-        let HeldSettings::Own { settings, .. } = &holding.settings else { return false };
-        let is_it = self.left.settings && !self.has_more_than_settings() && !holding.unproven;
+        let HeldSettings::Own { settings, .. } = holding.marks.settings() else { return false };
+        let is_it = self.left().settings && !self.has_more_than_settings() && !holding.marks.is_unproven();
         if !is_it || !self.may_move(&self.env.settings(), settings) || !self.env.may_find_room() {
             return false;
         }
@@ -172,10 +172,11 @@ impl<E: Environment> Session<E> {
         let Some(Handover { mut found, .. }) = self.held().handover.take() else { return };
         found.effect.settings = moved != Moved::There;
         let holding = self.held();
-        match (&found.settings, &holding.settings) {
-            _ if moved == Moved::There => holding.settings = HeldSettings::AsPool,
+        match (&found.settings, holding.marks.settings()) {
+            _ if moved == Moved::There => holding.marks.set_settings(HeldSettings::AsPool),
             (Some(settings), HeldSettings::Unclear) => {
-                holding.settings = HeldSettings::Own { settings: settings.clone(), is_exact: false };
+                let settings = settings.clone();
+                holding.marks.set_settings(HeldSettings::Own { settings, is_exact: false });
             }
             _ => {}
         }
@@ -188,7 +189,7 @@ impl<E: Environment> Session<E> {
     /// The connection has the settings of its pool.
     pub fn restored(&mut self) {
         if let Some(Handover { found, .. }) = self.held().handover.take() {
-            self.held().settings = HeldSettings::AsPool;
+            self.held().marks.set_settings(HeldSettings::AsPool);
             self.state_is(&found);
         }
     }
@@ -209,17 +210,19 @@ impl<E: Environment> Session<E> {
     fn state_is(&mut self, found: &StateLeft) {
         let reads_otherwise = found.effect.settings
             && !found.settings.as_ref().is_some_and(|set| set.read_as(&self.env.settings()));
-        self.left = found.effect.union(self.hidden_state());
-        self.left.unknown |= !self.held().unjudged.is_empty();
-        let names_otherwise = found.effect.settings || found.effect.role;
         let holding = self.held();
-        (holding.unproven, holding.channels_in_doubt) = (false, false);
-        holding.reading = if reads_otherwise { Reading::Otherwise } else { Reading::AsPool };
-        holding.naming = if names_otherwise { Reading::Otherwise } else { Reading::AsPool };
-        // A function may have deallocated statements of other sessions.
-        holding.must_close |= found.prepared != Some(holding.held.prepared().count());
-        holding.unjudged = Unjudged::default();
-        holding.ran = Ran::Nothing;
+        let is_complete = found.prepared == Some(holding.held.prepared().count());
+        holding.marks.found(found.effect, reads_otherwise, is_complete);
+    }
+
+    /// The statements that are to be judged before the server is asked which state is left.
+    pub fn unjudged(&self) -> Vec<StatementOf<E>> {
+        self.holding.as_ref().map(|holding| holding.marks.unjudged().to_vec()).unwrap_or_default()
+    }
+
+    /// They are judged: they may have left this state although the server does not show it.
+    pub fn judged(&mut self, hidden: Effect) {
+        self.held().marks.judged(hidden);
     }
 
     /// Whether the state that was found is not handed over yet.

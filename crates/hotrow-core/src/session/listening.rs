@@ -133,7 +133,8 @@ impl<E: Environment> Session<E> {
     /// Whether the client gets the server's ReadyForQuery later: there are notifications before it, or the session has
     /// channels that the shared connection may report after it.
     pub(super) fn delay_ready(&mut self) -> bool {
-        let Holding { status, channels_in_doubt, .. } = *self.held();
+        let holding = self.held();
+        let (status, channels_in_doubt) = (holding.status, holding.marks.channels_in_doubt());
         let is_idle = status == Status::Idle;
         let was_idle = !std::mem::replace(&mut self.listening.in_transaction, !is_idle);
         let delays = match channels_in_doubt {
@@ -179,7 +180,7 @@ impl<E: Environment> Session<E> {
 
     /// Whether the server has to be asked for the session's channels.
     pub(super) fn channels_in_doubt(&self) -> bool {
-        self.holding.as_ref().is_some_and(|holding| holding.channels_in_doubt)
+        self.holding.as_ref().is_some_and(|holding| holding.marks.channels_in_doubt())
     }
 
     /// The other connection has taken over at this marker, which both have reported. The client gets what was sent before.
@@ -232,9 +233,8 @@ impl<E: Environment> Session<E> {
 
     /// Waits for the notifications before the next message, unless the server is asked for the channels first.
     pub(super) fn wait_for_due(&self) -> Result<(), Stop<E>> {
-        let asks_first =
-            |holding: &Holding<E>| holding.channels_in_doubt && holding.unproven && self.is_settled();
-        match self.stops_reading() && !self.holding.as_ref().is_some_and(asks_first) {
+        let asks_first = || self.channels_in_doubt() && self.is_settled();
+        match self.stops_reading() && !asks_first() {
             true => Err(Stop::Need(Need::Notifications)),
             false => Ok(()),
         }

@@ -14,6 +14,7 @@ mod forward;
 mod handover;
 mod leaving;
 mod listening;
+mod marks;
 mod names;
 mod prepare;
 mod ran;
@@ -112,8 +113,6 @@ pub struct Session<E: Environment> {
     begun: Option<Begun>,
     /// Its transaction's places among those that work on the same rows.
     places: Places<E::Place>,
-    /// The state that is left on the connection that it holds.
-    left: Effect,
     sequences: Sequences,
     listening: Listening,
     /// The unit that runs on a connection of its own, before all later ones.
@@ -190,7 +189,6 @@ impl<E: Environment> Session<E> {
             holding: None,
             begun: None,
             places: Places::default(),
-            left: Effect::NONE,
             sequences: Sequences::Untouched,
             listening: Listening::default(),
             alone: None,
@@ -385,14 +383,14 @@ impl<E: Environment> Session<E> {
     /// Whether the gateway answers a BEGIN that a standby does not refuse, or refuses.
     fn answers_begin(&self, on_standbys: bool) -> bool {
         self.switches.pack()
-            && !self.left.pins()
+            && !self.left().pins()
             && self.env.packs()
             && (on_standbys || self.env.is_primary())
     }
 
     /// Whether the session has the state of its pool's clients, as its lanes have it.
     fn is_as_pool(&self) -> bool {
-        !self.left.pins()
+        !self.left().pins()
     }
 
     /// Whether the session may send anything to a lane now.
@@ -421,7 +419,7 @@ impl<E: Environment> Session<E> {
     pub fn held_state(&self) -> (bool, Status, bool, Effect) {
         let held = self.holding.as_ref().filter(|_| self.begun.is_none());
         let status = held.map_or(self.begun_status(), |holding| holding.status);
-        (!self.is_settled(), status, self.switches.pack(), self.left)
+        (!self.is_settled(), status, self.switches.pack(), self.left())
     }
 }
 

@@ -44,7 +44,7 @@ impl<E: Environment> Session<E> {
     /// Closes the gateway's statement whose name the client uses. If the client's PREPARE has the name, it keeps it.
     pub(super) fn hide_own(&mut self, name: &[u8]) {
         if let Some(own) = own_statement(name)
-            && (self.preparation(own).is_some() || !self.left.prepared)
+            && (self.preparation(own).is_some() || !self.left().prepared)
         {
             self.close(name, Some(own));
         }
@@ -151,7 +151,8 @@ impl<E: Environment> Session<E> {
     /// settings.
     fn may_read_otherwise(&self) -> bool {
         let holding = self.holding.as_ref();
-        holding.is_some_and(|holding| holding.unproven || holding.reading != Reading::AsPool)
+        holding
+            .is_some_and(|holding| holding.marks.is_unproven() || holding.marks.reading() != Reading::AsPool)
     }
 
     /// The number under which the statement of a name is prepared now.
@@ -210,7 +211,7 @@ impl<E: Environment> Session<E> {
             return;
         }
         let needed =
-            if self.left.read_here || self.may_read_otherwise() { self.needed() } else { BTreeSet::new() };
+            if self.left().read_here || self.may_read_otherwise() { self.needed() } else { BTreeSet::new() };
         let oldest: Vec<u64> =
             oldest.filter(|number| !needed.contains(number)).take(CLOSED_FOR_ONE).collect();
         for number in oldest {

@@ -6,11 +6,9 @@ use hotrow_wire::backend::{self, Status};
 
 use super::environment::Stop;
 use super::handover::Handover;
-use super::ran::Ran;
+use super::marks::{Fate, Mark, Marks};
 use super::replies::put_ready;
-use super::sets::HeldSettings;
 use super::stateless::LearnedReply;
-use super::unjudged::Unjudged;
 use super::{Connection, Environment, Named, Need, Resolved, Sequences, Session, Statement, StatementOf};
 use crate::classify::Effect;
 use crate::limits;
@@ -29,31 +27,12 @@ pub(super) struct Holding<E: Environment> {
     pub(super) message_bytes_left: usize,
     /// A statement without credit that runs now: its success earns credit.
     pub(super) earning_credit: Option<StatementOf<E>>,
-    /// The connection must be closed instead of given back.
-    pub(super) must_close: bool,
-    /// The server closes the connection: it has said so, or the client has sent Terminate.
-    pub(super) is_closing: bool,
-    /// A statement ran that may have left state: the server is queried before another session gets the
-    /// connection.
-    pub(super) unproven: bool,
-    /// Its settings, after all units that are answered.
-    pub(super) settings: HeldSettings,
+    /// What decides whether another session may get it.
+    pub(super) marks: Marks<E::Statement>,
     /// The settings that it has after the text of SETs under way.
     pub(super) becomes: Option<Settings>,
-    /// Statements ran whose proofs are not known yet.
-    pub(super) unjudged: Unjudged<StatementOf<E>>,
-    /// A statement ran that may have changed the channels to which the session listens.
-    pub(super) channels_in_doubt: bool,
     /// The statements that the gateway has prepared again after the client had prepared them.
     pub(super) prepared_anew: BTreeSet<u64>,
-    /// How the server reads texts there, compared with the session's other connections.
-    pub(super) reading: Reading,
-    /// What names mean there, compared with the pool's other connections: `search_path` and the role decide it.
-    pub(super) naming: Reading,
-    /// The pool's statements that were used while the server read texts otherwise. The server may have read them again.
-    pub(super) read_again: BTreeSet<u64>,
-    /// What has run there.
-    pub(super) ran: Ran<StatementOf<E>>,
     /// The reply to a statement that only clears state.
     pub(super) learns: Option<LearnedReply<E::Statement>>,
     /// The client's name, or all its settings, were reset in this unit.
@@ -70,44 +49,10 @@ impl<E: Environment> Holding<E> {
         self.held.output().len() > limits::UNREAD_BYTES_MAX
     }
 
-    /// A statement of the pool is used. If the server reads texts otherwise, it may have analysed the statement again.
+    /// A statement of the pool is used.
     pub(super) fn used(&mut self, statement: u64) {
-        if self.reading != Reading::AsPool {
-            self.read_again.insert(statement);
-        }
-        if self.read_again.len() > limits::CLIENT_STATEMENTS_MAX {
-            let prepared = self.held.prepared();
-            self.read_again.retain(|statement| prepared.has(*statement));
-        }
-    }
-
-    /// Something may be left that only the server knows, also settings.
-    pub(super) fn doubt(&mut self) {
-        (self.unproven, self.settings) = (true, HeldSettings::Unclear);
-    }
-
-    /// The settings of the transaction have ended.
-    pub(super) fn end_of_local_settings(&mut self) {
-        for meaning in [&mut self.reading, &mut self.naming] {
-            if *meaning == Reading::Locally {
-                *meaning = Reading::AsPool;
-            }
-        }
-    }
-
-    /// The session's state is discarded. The variables of functions in other languages are still there, so no other session
-    /// gets the connection.
-    fn discard(&mut self, before: Effect) {
-        self.must_close |= before.other_language | self.unjudged.forget();
-    }
-
-    /// The connection is given back: other sessions prepare these statements again before they use them.
-    fn outdate_statements(&mut self) {
-        let prepared = self.held.prepared_mut();
-        for statement in std::mem::take(&mut self.read_again) {
-            prepared.outdate(statement);
-            prepared.forget_unnamed();
-        }
+        self.marks.note(Mark::Used(statement));
+        self.marks.forget_closed(self.held.prepared());
     }
 
     /// Whether the server has reset the client's name, and the present name differs from the name at log-in.
@@ -130,18 +75,9 @@ impl<E: Environment> Session<E> {
             status: Status::Idle,
             message_bytes_left: 0,
             earning_credit: None,
-            must_close: false,
-            is_closing: false,
-            unproven: false,
-            settings: HeldSettings::AsPool,
+            marks: Marks::default(),
             becomes: None,
-            unjudged: Unjudged::default(),
-            channels_in_doubt: false,
             prepared_anew: BTreeSet::new(),
-            reading: Reading::AsPool,
-            naming: Reading::AsPool,
-            read_again: BTreeSet::new(),
-            ran: Ran::Nothing,
             learns: None,
             name_reset: false,
             delayed_ready: None,
@@ -212,11 +148,11 @@ impl<E: Environment> Session<E> {
         let keeps_off = !self.switches.pack() && self.env.packs();
         // A statement of a transaction that the server does not know yet could not be described.
         let has_failed = self.begun_status() == Status::Failed;
-        if is_settled && self.left.read_here {
-            self.left.read_here = self.expected.names.values().any(|named| named.only_here);
+        let is_shared = !self.shared_channels().is_empty();
+        let reads_here = || self.expected.names.values().any(|named| named.only_here);
+        if is_settled && self.left().read_here && !reads_here() {
+            self.held().marks.none_read_here();
         }
-        let left = self.left;
-        let listens = left.listen || !self.shared_channels().is_empty();
         let holding = self.held();
         let is_busy = !is_settled || holding.status != Status::Idle;
         let becomes = holding.becomes.take_if(|_| !is_busy);
@@ -234,31 +170,27 @@ impl<E: Environment> Session<E> {
             self.hand_over()?;
         }
         let holding = self.held();
-        // Only the server knows which of the state that it shows is still there. PREPARE counts until DEALLOCATE ALL: without
-        // the connection, the session would get back statements that a function has deallocated there.
-        let stays = Effect { prepared: left.prepared, ..left.hidden() };
-        let asks = !stays.pins() || listens || holding.channels_in_doubt;
-        // A connection that only other sessions must not get still shows the settings of this one.
-        let is_lost = holding.is_closing && !holding.channels_in_doubt;
-        if !is_busy && holding.unproven && !is_lost && asks {
-            self.unit_ended = true;
-            return Err(Stop::Need(Need::StateLeft));
-        }
-        if is_busy || left.pins() || keeps_off && !has_failed {
-            holding.held.kept_for_long();
-            self.unit_ended = has_failed; // it is given back when nothing is under way
-            return Ok(());
-        }
+        let reusable = match holding.marks.fate(is_shared) {
+            Fate::Asked if !is_busy => {
+                self.unit_ended = true;
+                return Err(Stop::Need(Need::StateLeft));
+            }
+            fate @ (Fate::Reused | Fate::Closed) if !is_busy && (!keeps_off || has_failed) => {
+                fate == Fate::Reused
+            }
+            _ => {
+                holding.held.kept_for_long();
+                self.unit_ended = has_failed; // it is given back when nothing is under way
+                return Ok(());
+            }
+        };
         if self.sequences == Sequences::Here {
             self.sequences = Sequences::Elsewhere;
         }
         self.take_floor_up();
         let Some(mut holding) = self.drop_connection() else { return Ok(()) };
-        holding.outdate_statements();
-        Err(Stop::Need(Need::Release {
-            connection: holding.held,
-            reusable: !holding.must_close && !holding.is_closing,
-        }))
+        holding.marks.outdate(holding.held.prepared_mut());
+        Err(Stop::Need(Need::Release { connection: holding.held, reusable }))
     }
 
     /// The client's name at log-in, which the server is told again.
@@ -285,25 +217,26 @@ impl<E: Environment> Session<E> {
         self.application_name.clone_from(&self.first_name);
     }
 
-    /// The state on the connection that the server does not show.
-    pub(super) fn hidden_state(&self) -> Effect {
-        Effect { read_here: self.left.read_here, ..self.left.hidden() }
+    /// The state that is left on the connection that the session holds.
+    pub(super) fn left(&self) -> Effect {
+        self.holding.as_ref().map_or(Effect::NONE, |holding| holding.marks.left())
     }
 
     /// One more statement is sent on the connection.
     pub(super) fn add_run(&mut self, statement: &StatementOf<E>, is_clean: bool) {
         self.learn_from(statement);
-        self.held().ran.add(statement.clone(), statement.sets().len(), is_clean);
+        let sets = statement.sets().len();
+        self.held().marks.note(Mark::Ran { statement: statement.clone(), sets, is_clean });
     }
 
     /// How the server reads texts on the connection that the session holds, as far as the texts of statements show.
     pub(super) fn reading(&self) -> Reading {
-        self.holding.as_ref().map_or(Reading::AsPool, |holding| holding.reading)
+        self.holding.as_ref().map_or(Reading::AsPool, |holding| holding.marks.reading())
     }
 
     /// Whether the names in the next statement mean what they mean in the pool.
     pub(super) fn names_as_pool(&self) -> bool {
-        self.holding.as_ref().is_none_or(|holding| holding.naming == Reading::AsPool)
+        self.holding.as_ref().is_none_or(|holding| holding.marks.names_as_pool())
     }
 
     /// Whether a statement may change how texts are read.
@@ -374,27 +307,18 @@ impl<E: Environment> Session<E> {
         let clears = std::mem::replace(&mut holding.clears, Effect::NONE);
         let status = holding.status;
         self.env.unit_answered(ends_transaction);
-        if status == Status::Idle {
-            self.end_of_redefinitions();
-        }
         let holding = self.held();
+        if status == Status::Idle {
+            holding.marks.transaction_over();
+        }
         if let Some(statement) = holding.earning_credit.take()
             && !failed
         {
             statement.succeeded();
         }
         if !failed && status == Status::Idle {
-            let before = self.left;
-            self.left = before.without(clears);
-            if clears.other_language {
-                self.held().discard(before);
-            }
-            // Without the other state, the session may be able to move to the pool with its settings.
-            let may_move = self.left.settings && self.left != before;
-            self.held().unproven |= may_move;
-            if clears.settings && !self.env.has_settings() {
-                self.held().reading = Reading::AsPool;
-            }
+            let is_of_log_in = !self.env.has_settings();
+            self.held().marks.cleared(clears, is_of_log_in);
             if clears.touches_sequence {
                 self.sequences = Sequences::Untouched;
             }

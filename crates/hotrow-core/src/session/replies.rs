@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use hotrow_wire::backend::{self, Notification, Problem, Report, Status, tag};
 use hotrow_wire::{Frame, HEADER_BYTES, frontend, put_frame, split};
 
-use super::ran::Ran;
+use super::marks::Mark;
 use super::stateless::learn_reply;
 use super::{Connection, Environment, OWN_NAMES, Resolved, Session, SessionEnd, statement_name};
 use crate::classify::Alters;
@@ -41,7 +41,7 @@ impl<E: Environment> Session<E> {
         let is_alone = self.alone.is_some();
         let holding = self.held();
         // It has reported the reason itself. Or the client would take later bytes for a part of the message.
-        let is_told = holding.is_closing && holding.failed && !is_alone;
+        let is_told = holding.marks.is_closing() && holding.failed && !is_alone;
         if is_told || holding.message_bytes_left > 0 {
             return Err(SessionEnd::Server);
         }
@@ -57,7 +57,7 @@ impl<E: Environment> Session<E> {
     pub fn terminate(&mut self) -> bool {
         let is_settled = self.expected.is_settled();
         let Some(holding) = self.holding.as_mut().filter(|_| !is_settled) else { return false };
-        holding.is_closing = true;
+        holding.marks.note(Mark::Closing);
         holding.held.output().extend_from_slice(frontend::TERMINATE);
         true
     }
@@ -168,7 +168,7 @@ impl<E: Environment> Session<E> {
             Reply::Unexpected => return Err(unexpected(frame.tag)),
         }
         if matches!(frame.tag, tag::ERROR | tag::NOTICE) {
-            holding.ran = Ran::Other; // an error also undoes what has succeeded before in the unit
+            holding.marks.note(Mark::Failure); // an error also undoes what has succeeded before in the unit
         }
         learn_reply(&self.env, &holding.held, &mut holding.learns, frame);
         let is_own = match frame.tag {
@@ -180,7 +180,7 @@ impl<E: Environment> Session<E> {
             }
             tag::NOTIFICATION => return self.take_notification(frame.body()),
             tag::COMMAND_COMPLETE => {
-                holding.ran.completed(frame.body());
+                holding.marks.completed(frame.body());
                 holding.name_reset |= matches!(frame.body(), b"DISCARD ALL\0" | b"RESET\0");
                 if matches!(frame.body(), b"COMMIT\0" | b"ROLLBACK\0") {
                     self.places.clear(); // with AND CHAIN the next transaction has begun
@@ -258,8 +258,12 @@ impl<E: Environment> Session<E> {
         let ends_alone = !report.is_error() && self.alone.is_some();
         let holding = self.held();
         holding.failed = true;
-        holding.must_close |= report.code == b"26000" && is_known;
-        holding.is_closing |= !report.is_error();
+        if report.code == b"26000" && is_known {
+            holding.marks.note(Mark::Missing);
+        }
+        if !report.is_error() {
+            holding.marks.note(Mark::Closing);
+        }
         if ends_alone {
             // The session continues without this connection: the client gets an error and a ReadyForQuery for the unit, and
             // then the answers of the later units.
@@ -274,7 +278,7 @@ impl<E: Environment> Session<E> {
         let holding = self.holding.as_mut().expect("called only while a connection is held");
         holding.held.setting_changed(name, value);
         if name == "client_encoding" && self.listening.listens() {
-            (holding.unproven, holding.channels_in_doubt) = (true, true); // the shared connection has one encoding
+            holding.marks.note(Mark::Channels); // the shared connection has one encoding
         }
         if name != "application_name" {
             self.env.client_told(name, value);
@@ -304,7 +308,7 @@ impl<E: Environment> Session<E> {
             self.places.clear(); // its locks are released, also if it has failed
         }
         if holding.status == Status::Idle && is_settled {
-            holding.end_of_local_settings();
+            holding.marks.end_of_local_settings();
         }
         let (is_idle, failed) = (holding.status == Status::Idle, holding.failed);
         if is_idle && is_settled {

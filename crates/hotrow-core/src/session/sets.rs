@@ -25,7 +25,7 @@ impl<E: Environment> Session<E> {
     /// The session had the settings of its pool and nothing has run on its connection but a text of SETs: this has led to
     /// other settings, or to the same.
     pub(super) fn learn_sets(&self, before: &Settings, after: &Settings, speaks_utf8: bool) {
-        let ran = self.holding.as_ref().map(|holding| &holding.ran);
+        let ran = self.holding.as_ref().map(|holding| holding.marks.ran());
         let Some(Ran::SetsOnly(statement)) = ran.filter(|_| self.has_settings_of_pool()) else { return };
         // A server refuses a conversion that is missing. UTF-8 in a session that has it needs none.
         let is_encoded = !sets_encoding(statement) || speaks_utf8 && self.env.speaks_utf8();
@@ -39,7 +39,7 @@ impl<E: Environment> Session<E> {
     /// A text of RESETs alone has succeeded on the session's connection, whatever settings that has: it leads from the settings of
     /// the pool to those without the ones that it resets.
     pub(super) fn learn_resets(&self) {
-        let Some(Ran::SetsOnly(statement)) = self.holding.as_ref().map(|holding| &holding.ran) else {
+        let Some(Ran::SetsOnly(statement)) = self.holding.as_ref().map(|holding| holding.marks.ran()) else {
             return;
         };
         if statement.sets().iter().all(|set| set.resets) && statement.outcome_of_sets().is_none() {
@@ -54,14 +54,14 @@ impl<E: Environment> Session<E> {
     pub(super) fn outcome_here(&self, statement: &E::Statement) -> Option<Settings> {
         let holding = self.holding.as_ref()?;
         let outcome = statement.outcome_of_sets()?;
-        let is_alone = matches!(holding.ran, Ran::Nothing)
+        let is_alone = matches!(holding.marks.ran(), Ran::Nothing)
             && holding.status == Status::Idle
             && !self.has_more_than_settings();
         if !is_alone || !self.shared_channels().is_empty() {
             return None;
         }
         let of_pool = self.env.settings();
-        let before = match &holding.settings {
+        let before = match holding.marks.settings() {
             HeldSettings::AsPool => &of_pool,
             HeldSettings::Own { settings, .. } => settings,
             HeldSettings::Unclear => return None,
@@ -93,7 +93,7 @@ impl<E: Environment> Session<E> {
     /// The settings to which a statement leads, if the session can get them in another pool.
     pub(super) fn leads_to<'s>(&self, statement: &'s E::Statement) -> Option<&'s Settings> {
         let Some(OutcomeOfSets::LeadsTo(to)) = statement.outcome_of_sets() else { return None };
-        let is_free = self.holding.is_none() && self.begun.is_none() && !self.left.pins();
+        let is_free = self.holding.is_none() && self.begun.is_none() && !self.left().pins();
         (is_free && self.has_its_outcome(statement) && self.may_move(&self.env.settings(), to)).then_some(to)
     }
 
@@ -108,12 +108,12 @@ impl<E: Environment> Session<E> {
 
     /// Whether the session keeps its connection because of other state than settings.
     pub(super) fn has_more_than_settings(&self) -> bool {
-        self.left.without(Effect { settings: true, ..Effect::NONE }).pins()
+        self.left().without(Effect { settings: true, ..Effect::NONE }).pins()
     }
 
     /// Whether its connection has the settings of its pool.
     pub(super) fn has_settings_of_pool(&self) -> bool {
-        !self.left.settings
+        !self.left().settings
     }
 
     /// Whether a text of SETs has the outcome in this session that it has in its pool.

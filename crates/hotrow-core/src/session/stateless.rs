@@ -76,7 +76,7 @@ impl<E: Environment> Session<E> {
         let is_in_first_unit = !self.expected.has_unit_under_way();
         let holding = self.held();
         let is_first =
-            is_in_first_unit && matches!(holding.ran, Ran::Nothing) && holding.status == Status::Idle;
+            is_in_first_unit && matches!(holding.marks.ran(), Ran::Nothing) && holding.status == Status::Idle;
         holding.learns = (is_first && learns).then(|| LearnedReply {
             statement: statement.clone(),
             is_alone,

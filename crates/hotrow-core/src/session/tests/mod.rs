@@ -5,7 +5,7 @@
 //! cancel requests, `lane` the I/O of a lane, `replicas` the standbys, `listener` the shared listening connection,
 //! `program` and `copies` the messages of clients, `statements`, `transaction` and `notify` the model's statements,
 //! `random` the comparison, `handover` the state that sessions leave (`state_left`), `forgotten` statements that triggers
-//! remove, `kept` the commands that the gateway answers, `leaving` the ends of sessions, and `count` the effects of
+//! remove, `marks` what keeps a connection from other sessions, `kept` the commands that the gateway answers, `leaving` the ends of sessions, and `count` the effects of
 //! acknowledged units.
 
 mod cancelling;
@@ -21,6 +21,7 @@ mod kept;
 mod lane;
 mod leaving;
 mod listener;
+mod marks;
 mod notify;
 mod order;
 mod postgres;
