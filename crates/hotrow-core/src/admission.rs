@@ -18,9 +18,53 @@ const OF_ONE_CONNECTION: [&str; 2] = ["application_name", "in_hot_standby"];
 pub struct ServerSettings {
     /// The settings that the server reports without a query.
     pub parameters: Vec<(String, String)>,
-    /// The server's answer to a query for the other settings that matter to the gateway, and for the role's
-    /// OID.
-    pub answer: Option<Vec<Option<String>>>,
+    /// What else matters to the gateway. None if the server has not been asked.
+    pub defaults: Option<SessionDefaults>,
+}
+
+/// The settings with which the pool's connections begin, and the role that logs in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionDefaults {
+    /// `default_transaction_isolation`.
+    pub isolation: String,
+    /// Whether `standard_conforming_strings` is on.
+    pub standard_strings: bool,
+    /// `client_encoding`.
+    pub encoding: String,
+    /// `lock_timeout`, unless it is off.
+    pub lock_timeout: Option<Duration>,
+    /// `statement_timeout`, unless it is off.
+    pub statement_timeout: Option<Duration>,
+    /// `role`.
+    pub role: String,
+    /// The OID of the role that logged in. Another role can take over its name.
+    pub role_oid: String,
+    /// `deadlock_timeout`.
+    pub deadlock_timeout: Option<Duration>,
+    /// `client_connection_check_interval`, unless it is off or the server does not have it.
+    pub client_check_interval: Option<Duration>,
+}
+
+impl SessionDefaults {
+    /// The row of `session_defaults.sql`. None if it has other columns.
+    pub fn read(row: Vec<Option<String>>) -> Option<Self> {
+        let [isolation, strings, encoding, lock, statement, role, role_oid, deadlock, check]: [_; 9] =
+            row.into_iter().map(Option::unwrap_or_default).collect::<Vec<String>>().try_into().ok()?;
+        let time = |milliseconds: String| {
+            milliseconds.parse().ok().filter(|value| *value > 0).map(Duration::from_millis)
+        };
+        Some(SessionDefaults {
+            isolation,
+            standard_strings: strings == "on",
+            encoding,
+            lock_timeout: time(lock),
+            statement_timeout: time(statement),
+            role,
+            role_oid,
+            deadlock_timeout: time(deadlock),
+            client_check_interval: time(check),
+        })
+    }
 }
 
 /// How long a transaction waits in the gateway for the others that work on its row.
@@ -49,25 +93,21 @@ pub fn keeps_out(code: &str, connections: usize) -> bool {
 impl ServerSettings {
     /// Whether connections that were made under these settings differ from connections that are made now.
     pub fn are_outdated_by(&self, now: &Self) -> bool {
-        self.answer != now.answer || self.contradicts(&now.parameters)
-    }
-
-    /// A setting that is a time. None if it is 0, which turns it off, or unknown.
-    fn time(&self, index: usize) -> Option<Duration> {
-        let value = self.answer.as_ref()?.get(index)?.as_ref()?;
-        value.parse().ok().filter(|value| *value > 0).map(Duration::from_millis)
+        self.defaults != now.defaults || self.contradicts(&now.parameters)
     }
 
     /// Whether the server ends a statement whose client has gone.
     pub fn ends_statements_of_gone_clients(&self) -> bool {
-        self.time(8).is_some()
+        self.defaults.as_ref().is_some_and(|defaults| defaults.client_check_interval.is_some())
     }
 
     /// How long transactions wait in the gateway for a row.
     pub fn row_patience(&self) -> RowPatience {
-        let timeouts = [self.time(3), self.time(4)].into_iter().flatten();
+        let time = |which: fn(&SessionDefaults) -> Option<Duration>| self.defaults.as_ref().and_then(which);
+        let timeouts =
+            [time(|one| one.lock_timeout), time(|one| one.statement_timeout)].into_iter().flatten();
         RowPatience {
-            without_end: self.time(7).unwrap_or(Duration::from_secs(1)),
+            without_end: time(|one| one.deadlock_timeout).unwrap_or(Duration::from_secs(1)),
             longest: timeouts.min().map_or(Duration::from_secs(3600), |timeout| timeout / 10),
         }
     }
@@ -180,11 +220,11 @@ impl ToldSettings {
 mod tests {
     use super::*;
 
-    fn settings(parameters: &[(&str, &str)], answer: &[&str]) -> ServerSettings {
+    fn settings(parameters: &[(&str, &str)], role_oid: &str) -> ServerSettings {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         ServerSettings {
             parameters: parameters.iter().map(owned).collect(),
-            answer: Some(answer.iter().map(|value| Some((*value).to_owned())).collect()),
+            defaults: Some(SessionDefaults { role_oid: role_oid.to_owned(), ..SessionDefaults::default() }),
         }
     }
 
@@ -214,11 +254,9 @@ mod tests {
     #[test]
     fn a_client_gets_the_changed_settings_except_its_own_name() {
         let before =
-            settings(&[("TimeZone", "UTC"), ("DateStyle", "ISO, MDY"), ("application_name", "a")], &[]);
-        let now = settings(
-            &[("TimeZone", "Asia/Tokyo"), ("DateStyle", "ISO, MDY"), ("application_name", "b")],
-            &[],
-        );
+            settings(&[("TimeZone", "UTC"), ("DateStyle", "ISO, MDY"), ("application_name", "a")], "");
+        let now =
+            settings(&[("TimeZone", "Asia/Tokyo"), ("DateStyle", "ISO, MDY"), ("application_name", "b")], "");
         let mut told = ToldSettings::new(1, Arc::new(before));
         let now = Arc::new(now);
         assert!(told.are_outdated_by(&now));
@@ -229,8 +267,7 @@ mod tests {
 
     #[test]
     fn a_change_that_a_connection_has_told_is_not_told_again() {
-        let [first, second] =
-            ["UTC", "Asia/Tokyo"].map(|zone| Arc::new(settings(&[("TimeZone", zone)], &[])));
+        let [first, second] = ["UTC", "Asia/Tokyo"].map(|zone| Arc::new(settings(&[("TimeZone", zone)], "")));
         let mut told = ToldSettings::new(1, first.clone());
         told.tell("TimeZone", "Asia/Tokyo");
         told.tell("search_path", "unknown at the log-in");
@@ -246,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_pool_that_is_entered_may_not_know_what_a_connection_has_told() {
-        let of_server = |zone, style| Arc::new(settings(&[("TimeZone", zone), ("DateStyle", style)], &[]));
+        let of_server = |zone, style| Arc::new(settings(&[("TimeZone", zone), ("DateStyle", style)], ""));
         let mut told = ToldSettings::new(1, of_server("UTC", "ISO"));
         told.tell("DateStyle", "SQL");
         let entered = told.compare(2, of_server("CET", "ISO"));
@@ -257,9 +294,9 @@ mod tests {
 
     #[test]
     fn a_connection_may_know_of_a_change_before_its_pool() {
-        let of_server = |zone| Arc::new(settings(&[("TimeZone", zone), ("in_hot_standby", "off")], &[]));
+        let of_server = |zone| Arc::new(settings(&[("TimeZone", zone), ("in_hot_standby", "off")], ""));
         let connection =
-            |zone| settings(&[("TimeZone", zone), ("in_hot_standby", "on"), ("x", "y")], &[]).parameters;
+            |zone| settings(&[("TimeZone", zone), ("in_hot_standby", "on"), ("x", "y")], "").parameters;
         let mut told = ToldSettings::new(1, of_server("UTC"));
         assert_eq!(told.takes(&connection("CET"), |_| false), [("TimeZone".to_owned(), "CET".to_owned())]);
         assert_eq!(told.takes(&connection("CET"), |_| false), []);
@@ -274,18 +311,15 @@ mod tests {
 
     #[test]
     fn another_role_or_another_setting_makes_connections_outdated() {
-        let known =
-            settings(&[("TimeZone", "UTC"), ("application_name", "hotrow")], &["read committed", "16384"]);
+        let known = settings(&[("TimeZone", "UTC"), ("application_name", "hotrow")], "16384");
         assert!(!known.are_outdated_by(&known));
-        assert!(known.are_outdated_by(&settings(&[("TimeZone", "UTC")], &["read committed", "16385"])));
-        assert!(
-            known.are_outdated_by(&settings(&[("TimeZone", "Asia/Tokyo")], &["read committed", "16384"]))
-        );
+        assert!(known.are_outdated_by(&settings(&[("TimeZone", "UTC")], "16385")));
+        assert!(known.are_outdated_by(&settings(&[("TimeZone", "Asia/Tokyo")], "16384")));
         let other_name =
             [("TimeZone", "UTC"), ("application_name", "hotrow lane 0"), ("in_hot_standby", "on")];
-        assert!(!known.are_outdated_by(&settings(&other_name, &["read committed", "16384"])));
+        assert!(!known.are_outdated_by(&settings(&other_name, "16384")));
         assert!(
-            !known.contradicts(&settings(&[("search_path", "a")], &[]).parameters),
+            !known.contradicts(&settings(&[("search_path", "a")], "").parameters),
             "nothing was known of it"
         );
     }

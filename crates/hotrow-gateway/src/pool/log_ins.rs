@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hotrow_core::admission::{self, ServerSettings};
+use hotrow_core::admission::{self, ServerSettings, SessionDefaults};
 use hotrow_core::classify::{Alters, differ_in_tables_only};
 use hotrow_core::limits;
 
@@ -15,8 +15,9 @@ use crate::server::upstream::{self, Upstream};
 
 /// The server's settings, queried on each connection that is made as a check.
 pub async fn ask(upstream: &mut Upstream) -> Result<ServerSettings, upstream::Error> {
-    let rows = upstream.query(include_str!("../../sql/isolation.sql"), &[]).await?;
-    Ok(ServerSettings { parameters: upstream.parameters.clone(), answer: rows.into_iter().next() })
+    let rows = upstream.query(include_str!("../../sql/session_defaults.sql"), &[]).await?;
+    let defaults = rows.into_iter().next().and_then(SessionDefaults::read);
+    Ok(ServerSettings { parameters: upstream.parameters.clone(), defaults })
 }
 
 impl Pool {

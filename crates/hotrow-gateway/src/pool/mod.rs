@@ -221,7 +221,7 @@ impl Pool {
     /// The role that its connections begin with.
     pub fn first_role(&self) -> String {
         let server = self.context.server();
-        server.answer.as_ref().and_then(|row| row.get(5)?.clone()).unwrap_or_default()
+        server.defaults.as_ref().map(|defaults| defaults.role.clone()).unwrap_or_default()
     }
 
     /// Number of connected clients.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use hotrow_core::admission::ServerSettings;
+use hotrow_core::admission::{ServerSettings, SessionDefaults};
 use hotrow_core::limits;
 use hotrow_core::settings::Settings;
 use tokio::sync::Notify;
@@ -147,23 +147,19 @@ impl LaneContext {
             return Some("packing is switched off by the configuration".to_owned());
         }
         let server = self.server.load();
-        let setting = |index: usize| {
-            server.answer.as_ref().and_then(|row| row.get(index)?.as_deref()).unwrap_or("").to_owned()
+        let Some(SessionDefaults { isolation, standard_strings, encoding, .. }) = &server.defaults else {
+            return Some("the server has not told its settings".to_owned());
         };
-        if setting(0) != "read committed" {
+        if isolation != "read committed" {
             return Some(format!(
-                "default_transaction_isolation is {}, and only read committed can be packed",
-                setting(0)
+                "default_transaction_isolation is {isolation}, and only read committed can be packed"
             ));
         }
-        if setting(1) != "on" {
+        if !standard_strings {
             return Some("standard_conforming_strings is off".to_owned());
         }
-        if !matches!(&*setting(2), "UTF8" | "SQL_ASCII") {
-            return Some(format!(
-                "client_encoding is {}, and only UTF8 and SQL_ASCII can be packed",
-                setting(2)
-            ));
+        if !matches!(&**encoding, "UTF8" | "SQL_ASCII") {
+            return Some(format!("client_encoding is {encoding}, and only UTF8 and SQL_ASCII can be packed"));
         }
         None
     }
@@ -184,24 +180,20 @@ impl LaneContext {
 
     /// Longest wait of a statement in a lane for a lock. It is not longer than outside a lane.
     pub fn lock_timeout(&self) -> Duration {
-        self.least_timeout(self.config().lane_lock_timeout, 3)
+        self.least_timeout(self.config().lane_lock_timeout, |defaults| defaults.lock_timeout)
     }
 
     /// Longest run of a statement in a lane. It is not longer than outside a lane. It is longer than the wait for a
     /// lock, so the server's error tells the two apart.
     pub fn statement_timeout(&self) -> Duration {
         let slow = Duration::from_millis(limits::LANE_SLOW_MS);
-        self.least_timeout(self.lock_timeout() + slow, 4)
+        self.least_timeout(self.lock_timeout() + slow, |defaults| defaults.statement_timeout)
     }
 
-    /// The gateway's timeout, or the server's setting with this index if it is shorter.
-    fn least_timeout(&self, ours: Duration, setting: usize) -> Duration {
-        let server = self.server.load();
-        let theirs = server.answer.as_ref().and_then(|row| row.get(setting)?.as_deref()?.parse().ok());
-        match theirs {
-            None | Some(0) => ours,
-            Some(milliseconds) => ours.min(Duration::from_millis(milliseconds)),
-        }
+    /// The gateway's timeout, or the server's if it is shorter.
+    fn least_timeout(&self, ours: Duration, theirs: fn(&SessionDefaults) -> Option<Duration>) -> Duration {
+        let theirs = self.server.load().defaults.as_ref().and_then(theirs);
+        theirs.map_or(ours, |theirs| ours.min(theirs))
     }
 
     /// The lane for a unit. If `only` is set, the session has units under way there, and no other lane will do.
