@@ -25,18 +25,6 @@ pub enum WaitsFor {
 }
 
 impl WaitsFor {
-    /// The state of the session on the console.
-    pub fn describe(self) -> &'static str {
-        match self {
-            WaitsFor::Connection => "waits for a connection",
-            WaitsFor::Row => "waits for a row",
-            WaitsFor::Answer => "waits for something to answer",
-            WaitsFor::Catalogue => "waits for the catalogue",
-            WaitsFor::Replica => "waits for a replica",
-            WaitsFor::Notifications => "waits for notifications",
-        }
-    }
-
     /// Whether it waits with its earliest unanswered unit, which a lane has given back. Otherwise it waits with a message after
     /// all units.
     fn is_of_unit(self) -> bool {

@@ -9,6 +9,7 @@ use hotrow_wire::backend::Status;
 
 use crate::lock::Lock;
 use crate::metrics::{METRICS, Pins, microseconds};
+use crate::session::state::ClientState;
 
 /// A session's activity.
 #[derive(Debug, Default)]
@@ -127,9 +128,10 @@ impl SessionActivity {
         self.begun.store(bit_of(status), Relaxed);
     }
 
-    /// What the session does while it holds no connection and waits for its client, in words.
-    pub fn describe_idle(&self) -> &'static str {
-        describe_transaction(self.begun.load(Relaxed)).unwrap_or("idle")
+    /// What the session does while it holds no connection and waits for its client.
+    pub fn idle_state(&self) -> ClientState {
+        let idle = if self.listens() { ClientState::Listens } else { ClientState::Idle };
+        transaction(self.begun.load(Relaxed)).unwrap_or(idle)
     }
 
     /// Notes to how many channels the session listens without a connection of its own.
@@ -137,8 +139,7 @@ impl SessionActivity {
         self.channels.store(count, Relaxed);
     }
 
-    /// Whether the session listens without a connection of its own.
-    pub fn listens(&self) -> bool {
+    fn listens(&self) -> bool {
         self.channels.load(Relaxed) > 0
     }
 
@@ -165,17 +166,15 @@ impl SessionActivity {
         Pins::from_bits(self.pins.load(Relaxed))
     }
 
-    /// Why the session holds a connection, in words.
-    pub fn describe_held(&self) -> String {
+    /// Why the session holds a connection.
+    pub fn held_state(&self) -> ClientState {
         let bits = self.held.load(Relaxed);
-        if bits & ACTIVE != 0 {
-            return "active".to_owned();
+        match (transaction(bits), self.pins()) {
+            _ if bits & ACTIVE != 0 => ClientState::Active,
+            (Some(transaction), _) => transaction,
+            (None, Pins::NONE) => ClientState::Active,
+            (None, pins) => ClientState::Pinned(pins),
         }
-        if let Some(transaction) = describe_transaction(bits) {
-            return transaction.to_owned();
-        }
-        let pins: Vec<&str> = self.pins().reasons().collect();
-        if pins.is_empty() { "active".to_owned() } else { format!("pinned: {}", pins.join(", ")) }
     }
 }
 
@@ -193,11 +192,11 @@ fn bit_of(status: Status) -> u32 {
     }
 }
 
-fn describe_transaction(bits: u32) -> Option<&'static str> {
+fn transaction(bits: u32) -> Option<ClientState> {
     match (bits & TRANSACTION, bits & FAILED) {
         (0, 0) => None,
-        (_, 0) => Some("idle in transaction"),
-        _ => Some("idle in transaction (aborted)"),
+        (_, 0) => Some(ClientState::InTransaction),
+        _ => Some(ClientState::InFailedTransaction),
     }
 }
 
@@ -210,7 +209,7 @@ mod tests {
         let activity = SessionActivity::new("x");
         let reported_settings = |active, status, pack, left| {
             activity.set_held(active, status, pack, left);
-            activity.describe_held()
+            activity.held_state().to_string()
         };
         assert_eq!(reported_settings(true, Status::Transaction, true, Effect::NONE), "active");
         assert_eq!(reported_settings(false, Status::Transaction, true, Effect::NONE), "idle in transaction");

@@ -10,6 +10,7 @@ mod held;
 mod notifications;
 pub mod problems;
 mod provide;
+pub mod state;
 mod state_left;
 pub mod stop;
 mod waiting_call;

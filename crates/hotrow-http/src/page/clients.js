@@ -25,12 +25,7 @@ const APPLICATIONS = [
   },
 ];
 
-function look(client) {
-  if (client.is_waiting) return "bad";
-  if (client.state.startsWith("pinned")) return "warn";
-  if (client.state.startsWith("idle in transaction")) return "info";
-  return client.state.startsWith("idle") ? "" : "good";
-}
+const LOOKS = { waiting: "bad", pinned: "warn", in_transaction: "info", active: "good", idle: "" };
 
 const CLIENTS = [
   {
@@ -40,9 +35,9 @@ const CLIENTS = [
   {
     label: "State", wide: true,
     cell: (cell, one) => {
-      if (cell.dataset.state === one.state + one.is_waiting) return;
-      cell.dataset.state = one.state + one.is_waiting;
-      cell.replaceChildren(chip(one.state, look(one)));
+      if (cell.dataset.state === one.state) return;
+      cell.dataset.state = one.state;
+      cell.replaceChildren(chip(one.state, LOOKS[one.class]));
     },
   },
   { label: "Last message", num: true, text: (one) => `${duration(one.since_seconds)} ago` },

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use hotrow_core::limits::LIVE_ROWS_MAX;
 use hotrow_gateway::view::View;
-use hotrow_gateway::view::clients::Client;
+use hotrow_gateway::view::clients::{Client, ClientClass};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -27,7 +27,7 @@ pub fn fields(mut view: View) -> Map<String, Value> {
     let applications = applications(&view.clients);
     let (client_count, lane_count) = (view.clients.len(), view.lanes.len());
     let lane_sums = lane_sums(&view);
-    view.clients.sort_by_key(|client| (rank(client), Reverse(client.units_packed + client.units_passed)));
+    view.clients.sort_by_key(|client| (client.class, Reverse(client.units_packed + client.units_passed)));
     view.clients.truncate(LIVE_ROWS_MAX);
     view.lanes.sort_by_key(|lane| {
         (Reverse(lane.parked_units + lane.queued_units + lane.units_under_way), Reverse(lane.units_done))
@@ -65,39 +65,19 @@ fn lane_sums(view: &View) -> Value {
     })
 }
 
-/// The order in the list of clients: clients with a problem come first.
-fn rank(client: &Client) -> u8 {
-    match () {
-        () if client.is_waiting => 0,
-        () if is_pinned(client) => 1,
-        () if is_in_transaction(client) => 2,
-        () if is_idle(client) => 4,
-        () => 3,
-    }
-}
-
-fn is_pinned(client: &Client) -> bool {
-    client.state.starts_with("pinned")
-}
-
-fn is_in_transaction(client: &Client) -> bool {
-    client.state.starts_with("idle in transaction")
-}
-
-fn is_idle(client: &Client) -> bool {
-    client.state.starts_with("idle") && !is_in_transaction(client)
-}
-
 /// The clients by application, the applications with the most clients first.
 fn applications(clients: &[Client]) -> Vec<Application> {
     let mut applications = BTreeMap::<&str, Application>::new();
     for client in clients {
         let sum = applications.entry(&client.application_name).or_default();
         sum.clients += 1;
-        sum.waiting += u64::from(client.is_waiting);
-        sum.pinned += u64::from(is_pinned(client));
-        sum.in_transaction += u64::from(is_in_transaction(client));
-        sum.active += u64::from(rank(client) == 3);
+        match client.class {
+            ClientClass::Waiting => sum.waiting += 1,
+            ClientClass::Pinned => sum.pinned += 1,
+            ClientClass::InTransaction => sum.in_transaction += 1,
+            ClientClass::Active => sum.active += 1,
+            ClientClass::Idle => {}
+        }
         sum.units_packed += client.units_packed;
         sum.units_passed += client.units_passed;
     }
@@ -110,9 +90,11 @@ fn applications(clients: &[Client]) -> Vec<Application> {
 
 #[cfg(test)]
 mod tests {
+    use hotrow_gateway::view::clients::ClientState;
+
     use super::*;
 
-    fn client(application: &str, state: &str, is_waiting: bool) -> Client {
+    fn client(application: &str, class: ClientClass) -> Client {
         Client {
             process_id: 1,
             session: 1,
@@ -121,8 +103,8 @@ mod tests {
             application_name: application.to_owned(),
             address: "unix".to_owned(),
             tls: false,
-            state: state.to_owned(),
-            is_waiting,
+            state: ClientState::Idle,
+            class,
             since_seconds: 0.0,
             backend_pid: None,
             units_packed: 2,
@@ -135,11 +117,11 @@ mod tests {
     #[test]
     fn clients_are_counted_by_application() {
         let clients = [
-            client("shop", "in a lane", false),
-            client("shop", "parked behind a locked row", true),
-            client("shop", "pinned: temporary table", false),
-            client("job", "idle in transaction", false),
-            client("job", "idle, listens", false),
+            client("shop", ClientClass::Active),
+            client("shop", ClientClass::Waiting),
+            client("shop", ClientClass::Pinned),
+            client("job", ClientClass::InTransaction),
+            client("job", ClientClass::Idle),
         ];
         let [shop, job] = applications(&clients).try_into().unwrap();
         let expected = Application {
@@ -154,16 +136,5 @@ mod tests {
         };
         assert_eq!(shop, expected);
         assert_eq!((job.clients, job.active, job.in_transaction), (2, 0, 1));
-    }
-
-    #[test]
-    fn clients_with_a_problem_come_first() {
-        let states = [("parked behind a locked row", true), ("pinned: LISTEN", false)];
-        let states = states.into_iter().chain([("idle in transaction", false), ("in a lane", false)]);
-        let ranks: Vec<_> = states
-            .chain([("idle", false)])
-            .map(|(state, is_waiting)| rank(&client("", state, is_waiting)))
-            .collect();
-        assert_eq!(ranks, [0, 1, 2, 3, 4]);
     }
 }

@@ -13,7 +13,7 @@ pub const COLUMNS: &[Column<Client>] = &[
     ("application_name", |client| text(&client.application_name)),
     ("address", |client| text(&client.address)),
     ("tls", |client| text(if client.tls { "on" } else { "off" })),
-    ("state", |client| text(&client.state)),
+    ("state", |client| text(client.state)),
     ("since_seconds", |client| text(format!("{:.3}", client.since_seconds))),
     ("backend_pid", |client| client.backend_pid.and_then(text)),
     ("units_packed", |client| text(client.units_packed)),

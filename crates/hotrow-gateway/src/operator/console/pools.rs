@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::answer::{Column, Row, row_of, text};
-use crate::operator::view::clients::clients;
+use crate::operator::view::clients::{ClientClass, clients};
 use crate::operator::view::servers::{ServerState, servers};
 use crate::shared::Shared;
 
@@ -59,7 +59,7 @@ pub async fn pools(shared: &Shared) -> Vec<PoolRow> {
     }
     for client in clients(shared).await {
         let pool = pools.entry((client.database, client.user)).or_default();
-        if client.is_waiting {
+        if client.class == ClientClass::Waiting {
             pool.waiting += 1;
             pool.longest_wait = pool.longest_wait.max(Duration::from_secs_f64(client.since_seconds));
         } else {

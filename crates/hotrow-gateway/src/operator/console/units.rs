@@ -7,6 +7,7 @@ use super::answer::{Row, row};
 use crate::lane::Detail;
 use crate::operator::view::labels;
 use crate::operator::view::lanes::kind;
+use crate::session::state::ClientState;
 use crate::shared::Shared;
 
 /// The columns.
@@ -24,7 +25,7 @@ pub async fn rows(shared: &Shared) -> Vec<Row> {
                 "",
                 call.session,
                 call.function,
-                WaitsFor::Answer.describe(),
+                ClientState::Waits(WaitsFor::Answer),
                 call.age.as_millis(),
                 1,
                 call.shape

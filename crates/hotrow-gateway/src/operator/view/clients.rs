@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use hotrow_lane::cancel::WaitsFor;
 use serde::Serialize;
 
 use super::snapshots;
 use crate::lane::Detail;
 use crate::session::control::Control;
+pub use crate::session::state::{ClientClass, ClientState};
 use crate::shared::Shared;
 
 /// A client.
@@ -28,9 +28,9 @@ pub struct Client {
     /// Whether its connection is encrypted.
     pub tls: bool,
     /// Its state.
-    pub state: String,
-    /// Whether it waits for a connection, or for a row that another session has locked.
-    pub is_waiting: bool,
+    pub state: ClientState,
+    /// The class of its state.
+    pub class: ClientClass,
     /// Time since its last message.
     pub since_seconds: f64,
     /// The backend that works for it.
@@ -45,9 +45,6 @@ pub struct Client {
     pub unread_bytes: usize,
 }
 
-/// The state of a client whose unit waits behind another one that waits for an outsider's lock.
-const PARKED: &str = "parked behind a locked row";
-
 /// All clients, the oldest first.
 pub async fn clients(shared: &Shared) -> Vec<Client> {
     let lanes = snapshots(shared, Detail::None).await;
@@ -61,7 +58,6 @@ impl Client {
         let pool = control.pool();
         let (units_packed, units_passed) = control.activity.counts();
         let state = state(control, parked);
-        let is_waiting = state == PARKED || control.waits_for().is_some_and(|what| what != WaitsFor::Answer);
         Client {
             process_id: control.process_id,
             session: control.mailbox.session,
@@ -71,7 +67,7 @@ impl Client {
             address: address(control),
             tls: control.peer.tls.is_some(),
             state,
-            is_waiting,
+            class: state.class(),
             since_seconds: control.activity.since_last_message().as_secs_f64(),
             backend_pid: control.backend(),
             units_packed,
@@ -90,18 +86,16 @@ fn address(control: &Control) -> String {
     }
 }
 
-fn state(control: &Control, parked: &HashSet<u64>) -> String {
+fn state(control: &Control, parked: &HashSet<u64>) -> ClientState {
     if control.backend().is_some() {
-        control.activity.describe_held()
+        control.activity.held_state()
     } else if let Some(waits_for) = control.waits_for() {
-        waits_for.describe().to_owned()
+        ClientState::Waits(waits_for)
     } else if parked.contains(&control.mailbox.session) {
-        PARKED.to_owned()
+        ClientState::Parked
     } else if control.mailbox.pending() > 0 {
-        "in a lane".to_owned()
-    } else if control.activity.listens() {
-        "idle, listens".to_owned()
+        ClientState::InLane
     } else {
-        control.activity.describe_idle().to_owned()
+        control.activity.idle_state()
     }
 }
