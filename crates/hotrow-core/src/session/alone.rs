@@ -24,7 +24,7 @@ impl<E: Environment> Session<E> {
     /// Runs the earliest unfinished unit alone. If an earlier unit has left a failed transaction open, it runs
     /// in that transaction.
     pub fn begin_alone(&mut self, envelope: E::Envelope) {
-        self.leave_replica();
+        self.reads.leave_replica();
         self.has_returned_units = true;
         let owed = envelope.unit().readies();
         self.alone = Some(Alone { envelope, owed, messages: None });

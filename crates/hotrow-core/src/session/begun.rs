@@ -6,7 +6,7 @@ use hotrow_wire::backend::{self, Problem, Status};
 use hotrow_wire::frontend::{self, ObjectName, Parse, tag};
 
 use super::environment::Stop;
-use super::{Environment, Need, Parameters, Session};
+use super::{Environment, Need, Parameters, Session, StatementOf, Verdict};
 use crate::classify::{Analysis, Pass, Transaction};
 use crate::expect::{Message, StatementName};
 use crate::settings::PlainSet;
@@ -166,8 +166,21 @@ impl<E: Environment> Session<E> {
             self.ready_in_turn();
             return Ok(true);
         }
-        self.wait_for_turn(&statement, |index| param(&single.bind, index))?;
+        if let Some(verdict) = self.waits_for_turn(&statement)? {
+            let param = |index| param(&single.bind, index);
+            return Err(self.places.turn(statement.id, &verdict, self.works_alone(), param));
+        }
         Ok(false)
+    }
+
+    /// The verdict about the first statement of a transaction, if the statement waits for its turn. Later statements do not,
+    /// because the transaction may hold locks when they come.
+    pub(super) fn waits_for_turn(&self, statement: &StatementOf<E>) -> Result<Option<Verdict>, Stop<E>> {
+        let is_first = self.begun_status() == Status::Transaction && !self.places.has_begun();
+        if !is_first || !self.switches.pack() || self.provided.no_connection.is_some() {
+            return Ok(None);
+        }
+        self.verdict(statement).map(Some)
     }
 
     /// Begins or ends the transaction with this statement, or sets settings. Returns no answer if the server has to run the
@@ -210,7 +223,7 @@ impl<E: Environment> Session<E> {
                 let commits = commits && !begun.has_failed;
                 let text = begun.text.clone();
                 self.begun = chains.then(|| Begun::new(text, false));
-                self.end_of_switches(commits);
+                self.switches.transaction_over(commits, &mut self.reads);
                 Ok(Some(Answer::from(if commits { "COMMIT" } else { "ROLLBACK" })))
             }
             _ => Ok(None),

@@ -61,7 +61,7 @@ impl<E: Environment> Session<E> {
         for (part, plans) in parts.iter().zip(plans) {
             match part {
                 Part::Simple(text, _) => {
-                    let shape = self.normaliser.run(text);
+                    let shape = self.texts.shape(text);
                     plans.into_iter().for_each(|plan| builder.simple(plan, &shape, 0..usize::MAX));
                 }
                 Part::Extended(gather) => {
@@ -126,7 +126,7 @@ impl<E: Environment> Session<E> {
             match frame.tag {
                 tag::QUERY if gather.is_empty() => {
                     let text = str::from_utf8(frontend::query(frame.body()).ok()?).ok()?;
-                    let statement = self.simple_statement(text.as_bytes());
+                    let statement = self.texts.simple(&self.env, text.as_bytes());
                     let boundary = match &statement.analysis {
                         Analysis::Pass(Pass { boundary, .. }) => *boundary,
                         _ => None,

@@ -12,9 +12,7 @@ use super::environment::Stop;
 use super::names::Change;
 use super::simple::returns_rows;
 use super::submit::{PlanOf, is_transaction};
-use super::{
-    Environment, LongText, Named, Need, Resolved, Session, Statement, StatementOf, too_many_statements,
-};
+use super::{Environment, Named, Need, Resolved, Session, Statement, StatementOf, too_many_statements};
 use crate::limits;
 use crate::settings::Reading;
 use crate::unit::gather::{Gather, Gathered, Single};
@@ -53,7 +51,7 @@ impl<E: Environment> Session<E> {
             return Ok(false);
         }
         let statement = match frame.tag {
-            tag::PARSE => Some(self.parsed_statement(&Parse::read(frame.body())?)),
+            tag::PARSE => Some(self.texts.parsed(&self.env, &Parse::read(frame.body())?)),
             _ => self.statement_now(Bind::read(frame.body())?.statement),
         };
         Ok(statement.is_some_and(|statement| {
@@ -148,23 +146,9 @@ impl<E: Environment> Session<E> {
         match &single.parse {
             // A name that is in use is an error.
             Some(_) if !name.is_empty() && there.is_some() && !closes(&single.closes.0) => None,
-            Some(parse) => Some((self.parsed_statement(parse), None)),
+            Some(parse) => Some((self.texts.parsed(&self.env, parse), None)),
             None => there,
         }
-    }
-
-    /// The statement of a Parse.
-    pub(super) fn parsed_statement(&mut self, parse: &Parse<'_>) -> StatementOf<E> {
-        if let Some(statement) = &self.last_parsed
-            && statement.text == parse.text
-            && statement.types == parse.types
-            && statement.is_current()
-        {
-            return statement.clone();
-        }
-        let statement = self.env.extended(parse.text, parse.types);
-        self.last_parsed = Some(statement.clone());
-        statement
     }
 
     /// The changes of names by a unit that runs in a lane.
@@ -237,31 +221,7 @@ impl<E: Environment> Session<E> {
         if frame.bytes.len() <= limits::CLASSIFIED_INLINE_BYTES_MAX || self.provided.classified >= end {
             return Ok(());
         }
-        let text = match frame.tag {
-            tag::QUERY => {
-                let Ok(text) = str::from_utf8(frontend::query(frame.body())?) else { return Ok(()) };
-                let shape = self.normaliser.run(text);
-                let is_last =
-                    self.last_simple.as_ref().is_some_and(|(signature, _)| signature[..] == *shape.signature);
-                let is_short = shape.signature.len() <= limits::CLASSIFIED_INLINE_BYTES_MAX;
-                if is_short || is_last || self.env.knows_simple(&shape) {
-                    return Ok(());
-                }
-                LongText::Simple(text.to_owned())
-            }
-            tag::PARSE => {
-                let Parse { text, types, .. } = Parse::read(frame.body())?;
-                let is_last = self
-                    .last_parsed
-                    .as_ref()
-                    .is_some_and(|statement| statement.text == text && statement.types == types);
-                if is_last || self.env.knows_extended(text, types) {
-                    return Ok(());
-                }
-                LongText::Extended(text.to_owned(), types.to_owned())
-            }
-            _ => return Ok(()),
-        };
+        let Some(text) = self.texts.unknown_long(&self.env, frame)? else { return Ok(()) };
         self.provided.classified = end;
         Err(Stop::Need(Need::Classified(text)))
     }

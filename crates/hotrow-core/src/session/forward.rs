@@ -39,7 +39,7 @@ impl<E: Environment> Session<E> {
         let body = frame.body();
         match frame.tag {
             tag::QUERY => {
-                let statement = self.simple_statement(frontend::query(body)?);
+                let statement = self.texts.simple(&self.env, frontend::query(body)?);
                 return self.forward_query(frame, statement);
             }
             tag::PARSE => return self.forward_parse(frame, Parse::read(body)?),
@@ -137,12 +137,11 @@ impl<E: Environment> Session<E> {
             self.expected.sent(Message::Query(RunEffects::default()));
             return Ok(());
         }
-        if self.counts_rows(&statement)
+        if self.places.counts(&statement)
             && let Ok(text) = str::from_utf8(frontend::query(frame.body())?)
         {
-            self.with_shape(text, |session, shape| {
-                session.come_to_row(&statement, |index| shape.param(usize::from(index)));
-            });
+            let shape = self.texts.shape(text);
+            self.places.come_to_row(&self.env, &statement, |index| shape.param(usize::from(index)));
         }
         self.env.unit_passed();
         let runs = self.will_run(&statement);
@@ -272,7 +271,7 @@ impl<E: Environment> Session<E> {
     }
 
     fn forward_parse(&mut self, frame: Frame<'_>, parse: Parse<'_>) -> Result<(), Stop<E>> {
-        let statement = self.parsed_statement(&parse);
+        let statement = self.texts.parsed(&self.env, &parse);
         self.before_settings(&statement)?;
         self.begin_here();
         let named = self.newly_named(&statement, parse.text, None);
@@ -363,7 +362,7 @@ impl<E: Environment> Session<E> {
             tag::QUERY | tag::BIND if clears != Effect::NONE => return true,
             tag::QUERY => {
                 let Ok(text) = frontend::query(body) else { return false };
-                let statement = self.simple_statement(text);
+                let statement = self.texts.simple(&self.env, text);
                 let mentions = statement.mentions_name().is_some_and(|name| self.is_name_in_doubt(name));
                 // Before a statement that the gateway answers, only its own messages may be unanswered.
                 let waits = under_way || statement.is_answered_here() && !self.expected.is_in_unit();
@@ -396,7 +395,7 @@ impl<E: Environment> Session<E> {
         }
         match frame.tag {
             tag::QUERY => frontend::query(frame.body()).is_ok_and(|text| {
-                let statement = self.simple_statement(text);
+                let statement = self.texts.simple(&self.env, text);
                 self.changes_channels(&statement)
             }),
             tag::BIND if under_way => Bind::read(frame.body()).is_ok_and(|bind| {
@@ -425,8 +424,8 @@ impl<E: Environment> Session<E> {
                     self.fail_by(error);
                     return Ok(());
                 }
-                if self.counts_rows(statement) {
-                    self.come_to_row(statement, |index| param(bind, index));
+                if self.places.counts(statement) {
+                    self.places.come_to_row(&self.env, statement, |index| param(bind, index));
                 }
                 record = self.record_of_portal(bind.portal, &named)?;
                 let name = self.prepare(&named, bind.statement.is_empty());

@@ -276,7 +276,7 @@ impl<E: Environment> Session<E> {
 
     fn deliver_body(&mut self, body: &[u8]) {
         // The client may look for what the notification is about.
-        self.leave_replica();
+        self.reads.leave_replica();
         let Ok(notification) = Notification::read(body) else { return };
         // The session may have stopped to listen, and then a direct connection would drop it too.
         if str::from_utf8(notification.channel).is_ok_and(|channel| self.listening.channels.contains(channel))

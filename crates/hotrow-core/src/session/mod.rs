@@ -33,16 +33,18 @@ mod switches;
 mod takeover;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod turns;
 mod unjudged;
 mod waiting_call;
 
 use std::collections::VecDeque;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use hotrow_lane::affinity::LaneId;
 use hotrow_lane::answers::Next;
 use hotrow_lane::lane::LaneKind;
+use hotrow_lane::row_queue::QueueId;
 use hotrow_wire::backend::{Problem, Status};
 use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{Frame, split};
@@ -68,13 +70,13 @@ pub use statement::{
 pub use switches::SwitchValues;
 use switches::Switches;
 pub use takeover::TakesOver;
+use texts::Texts;
 use turns::Places;
 pub use waiting_call::{CallEnd, CallEvent, CallTimer, cancelled};
 
 use crate::classify::{Alters, Effect};
 use crate::expect::Expected;
 use crate::limits;
-use crate::normalise::Normaliser;
 use crate::replica::Floor;
 use crate::unit::gather::Gather;
 
@@ -96,7 +98,7 @@ pub struct Session<E: Environment> {
     application_name: String,
     /// The client's name at log-in.
     first_name: String,
-    normaliser: Normaliser,
+    texts: Texts<E::Statement>,
     /// The messages of an extended query, up to its Sync.
     gather: Gather,
     scratch: BytesMut,
@@ -104,10 +106,6 @@ pub struct Session<E: Environment> {
     expected: Expected<Named<E::Statement>>,
     /// The changes of these names by unanswered units, mostly in lanes.
     naming: VecDeque<Naming<E::Statement>>,
-    /// The last simple query, which is often repeated.
-    last_simple: Option<(Bytes, StatementOf<E>)>,
-    /// The last parsed statement, which is often repeated.
-    last_parsed: Option<StatementOf<E>>,
     holding: Option<Holding<E>>,
     /// The transaction that it is in without a connection.
     begun: Option<Begun>,
@@ -147,8 +145,6 @@ struct Provided<E: Environment> {
     no_connection: Option<Problem>,
     /// A cancel request has ended a wait for the message, or for an earlier one that has been answered.
     is_cancelled: bool,
-    /// The replica for the message's read, or none.
-    replica: Option<Option<Floor>>,
     /// Statements are prepared before settings change.
     prepared: bool,
     /// The session has entered the pool to which its SETs lead, with the parameters that the client has to be told. None of
@@ -164,7 +160,6 @@ impl<E: Environment> Default for Provided<E> {
             verdicts: Vec::new(),
             no_connection: None,
             is_cancelled: false,
-            replica: None,
             prepared: false,
             entered: None,
             classified: 0,
@@ -179,13 +174,11 @@ impl<E: Environment> Session<E> {
             env,
             first_name: application_name.clone(),
             application_name,
-            normaliser: Normaliser::new(),
+            texts: Texts::default(),
             gather: Gather::default(),
             scratch: BytesMut::new(),
             expected: Expected::default(),
             naming: VecDeque::new(),
-            last_simple: None,
-            last_parsed: None,
             holding: None,
             begun: None,
             places: Places::default(),
@@ -252,6 +245,7 @@ impl<E: Environment> Session<E> {
             false => (self.take(frame, input)?, false),
         };
         self.provided = Provided { is_cancelled, ..Provided::default() };
+        self.reads.message_over();
         Ok(bytes)
     }
 
@@ -329,6 +323,16 @@ impl<E: Environment> Session<E> {
     /// A connection cannot be acquired: the message that needs it is refused.
     pub fn no_connection(&mut self, problem: Problem) {
         self.provided.no_connection = Some(problem);
+    }
+
+    /// The transaction has a place in a queue.
+    pub fn placed(&mut self, queue: QueueId, place: E::Place) {
+        self.places.placed(queue, place);
+    }
+
+    /// A replica has all that the session has done or seen. None if the session has to read from the primary.
+    pub fn replica_found(&mut self, floor: Option<Floor>) {
+        self.reads.found(floor);
     }
 
     /// The verdict about a statement.

@@ -6,8 +6,7 @@ use hotrow_lane::affinity::LaneId;
 use hotrow_lane::answers::Next;
 
 use super::environment::Stop;
-
-use super::{Environment, Need, Session, StatementOf};
+use super::{Environment, Need, StatementOf};
 use crate::replica::{Floor, ReadSource};
 use crate::unit::Packed;
 
@@ -19,58 +18,67 @@ pub(super) struct Reads {
     /// The same when the session took the connection that it holds. It counts again if the session has only prepared and
     /// described statements there: their replies show no rows.
     set_aside: Option<Floor>,
+    /// The replica that was found for the read of the message that is being handled, or none.
+    found: Option<Option<Floor>>,
 }
 
-impl<E: Environment> Session<E> {
-    /// The lane to a replica for a unit, and what the replica must show. None if the primary runs the unit.
-    pub(super) fn replica_lane(
+impl Reads {
+    /// The lane to a replica for a unit, and what the replica must show. None if the primary runs the unit. `next` is what may be
+    /// under way. The session holds no connection.
+    pub(super) fn lane<E: Environment>(
         &mut self,
+        env: &E,
         unit: &Packed<StatementOf<E>>,
         next: Next,
     ) -> Result<Option<(LaneId, Floor)>, Stop<E>> {
         // Nothing of the session is under way, so its earlier work is done before the primary is asked for its position.
-        if next != Next::First || self.holding.is_some() || !unit.is_plain_read() {
+        if next != Next::First || !unit.is_plain_read() {
             return Ok(None);
         }
-        let floor = match (self.provided.replica, self.env.source(self.reads.floor.as_ref(), unit)) {
+        let floor = match (self.found, env.source(self.floor.as_ref(), unit)) {
             (Some(found), _) => found,
             (None, ReadSource::Primary) => None,
-            (None, ReadSource::SameReplica) => self.reads.floor,
+            (None, ReadSource::SameReplica) => self.floor,
             (None, ReadSource::AnyReplica) => return Err(Stop::Need(Need::Replica)),
         };
         let Some(floor) = floor else { return Ok(None) };
         // The number comes before the read: connections up to it are older than the read.
-        let newest = self.env.newest_connection();
-        let Some(lane) = self.env.assign_replica(floor.replica, unit) else { return Ok(None) };
-        self.reads.floor = Some(floor.after(newest));
+        let newest = env.newest_connection();
+        let Some(lane) = env.assign_replica(floor.replica, unit) else { return Ok(None) };
+        self.floor = Some(floor.after(newest));
         Ok(Some((lane, floor)))
     }
 
     /// A replica has all that the session has done or seen. None if the session has to read from the primary.
-    pub fn replica_found(&mut self, floor: Option<Floor>) {
-        self.provided.replica = Some(floor);
+    pub(super) fn found(&mut self, floor: Option<Floor>) {
+        self.found = Some(floor);
+    }
+
+    /// The message is handled: the next read needs a replica of its own.
+    pub(super) fn message_over(&mut self) {
+        self.found = None;
     }
 
     /// The session has a connection to the primary. The floor is forgotten for now.
     pub(super) fn set_floor_aside(&mut self) {
-        let floor = self.reads.floor;
+        let floor = self.floor;
         self.leave_replica();
-        self.reads.set_aside = floor;
+        self.set_aside = floor;
     }
 
     /// The session gives its connection back. The floor from before counts again if no reply there could show rows.
-    pub(super) fn take_floor_up(&mut self) {
-        let floor = self.reads.set_aside.take();
-        if !self.expected.has_shown_rows() {
-            self.reads.floor = floor;
+    pub(super) fn take_floor_up(&mut self, has_shown_rows: bool) {
+        let floor = self.set_aside.take();
+        if !has_shown_rows {
+            self.floor = floor;
         }
     }
 
     /// The session works on the primary, or hears of work there. It may have seen newer states than its replica has.
     pub(super) fn leave_replica(&mut self) {
-        (self.reads.floor, self.reads.set_aside) = (None, None);
-        if self.provided.replica.is_some() {
-            self.provided.replica = Some(None);
+        (self.floor, self.set_aside) = (None, None);
+        if self.found.is_some() {
+            self.found = Some(None);
         }
     }
 }

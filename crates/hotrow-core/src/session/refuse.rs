@@ -45,7 +45,7 @@ impl<E: Environment> Session<E> {
         self.wait_for_blocks()?;
         match frame.tag {
             tag::QUERY if self.gather.is_empty() => {
-                let statement = self.simple_statement(frontend::query(frame.body())?);
+                let statement = self.texts.simple(&self.env, frontend::query(frame.body())?);
                 match transaction_of(&statement.analysis) {
                     Some(Transaction::Begin { tag, .. }) if !behind.is_empty() && self.begun.is_none() => {
                         self.lanes_done()?;
@@ -147,7 +147,7 @@ impl<E: Environment> Session<E> {
                 let statement = match frame.tag {
                     tag::PARSE => Parse::read(frame.body()).ok().map(|parse| {
                         parsed.push(parse.name);
-                        self.parsed_statement(&parse)
+                        self.texts.parsed(&self.env, &parse)
                     }),
                     tag::BIND => {
                         let name = Bind::read(frame.body()).ok().map(|bind| bind.statement);

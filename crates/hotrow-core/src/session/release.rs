@@ -65,7 +65,7 @@ impl<E: Environment> Holding<E> {
 impl<E: Environment> Session<E> {
     /// The session has acquired a connection.
     pub fn connected(&mut self, held: E::Connection) {
-        self.set_floor_aside();
+        self.reads.set_floor_aside();
         self.deliver_all();
         self.listening.forget_held();
         self.holding = Some(Holding {
@@ -95,8 +95,8 @@ impl<E: Environment> Session<E> {
     /// transaction.
     pub fn disconnect(&mut self) {
         if self.drop_connection().is_some() {
-            self.end_of_switches(false);
-            self.leave_replica();
+            self.switches.transaction_over(false, &mut self.reads);
+            self.reads.leave_replica();
             self.env.disconnected();
         }
     }
@@ -187,7 +187,7 @@ impl<E: Environment> Session<E> {
         if self.sequences == Sequences::Here {
             self.sequences = Sequences::Elsewhere;
         }
-        self.take_floor_up();
+        self.reads.take_floor_up(self.expected.has_shown_rows());
         let Some(mut holding) = self.drop_connection() else { return Ok(()) };
         holding.marks.outdate(holding.held.prepared_mut());
         Err(Stop::Need(Need::Release { connection: holding.held, reusable }))
@@ -283,8 +283,8 @@ impl<E: Environment> Session<E> {
     /// statements keep their meaning. The statements are prepared again when they are next used, because a setting can change
     /// the meaning of names.
     pub(super) fn name_anew(&mut self) {
-        (self.last_simple, self.last_parsed) = (None, None);
-        self.leave_replica();
+        self.texts.forget();
+        self.reads.leave_replica();
         for named in self.expected.names.values_mut() {
             let statement = self.env.with_types(&named.statement, &named.statement.types);
             let resolved = named.resolved.as_ref().map(|resolved| Resolved::new(resolved.types.clone()));

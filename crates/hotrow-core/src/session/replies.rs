@@ -185,7 +185,7 @@ impl<E: Environment> Session<E> {
                 if matches!(frame.body(), b"COMMIT\0" | b"ROLLBACK\0") {
                     self.places.clear(); // with AND CHAIN the next transaction has begun
                 }
-                self.switches_after(command_tag(frame.body()), step)?;
+                self.switches.succeeded(command_tag(frame.body()), step, &mut self.reads)?;
                 false
             }
             _ => false,
@@ -316,7 +316,7 @@ impl<E: Environment> Session<E> {
         }
         // The server does not know a transaction that only the gateway has begun.
         if is_idle && self.begun.is_none() {
-            self.end_of_switches(!failed);
+            self.switches.transaction_over(!failed, &mut self.reads);
         }
         Ok(lost_name)
     }

@@ -2,17 +2,16 @@
 
 use std::ops::Range;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use hotrow_wire::backend::{self, Problem, Status};
 use hotrow_wire::{Frame, frontend, put_frame};
 
 use super::environment::Stop;
 use super::replies::put_ready;
 use super::submit::{PlanOf, is_transaction};
-use super::{Environment, Session, Statement, StatementOf};
+use super::{Environment, Session, StatementOf};
 use crate::classify::{Analysis, Effect, Switch, SwitchChange};
 use crate::limits;
-use crate::normalise::Shape;
 use crate::unit::{Packed, Plan};
 
 /// The plan for each statement of a text, with the range of its literals.
@@ -23,7 +22,7 @@ impl<E: Environment> Session<E> {
     pub(super) fn query(&mut self, frame: Frame<'_>, behind: &[u8]) -> Result<(), Stop<E>> {
         self.wait_for_blocks()?;
         let text = frontend::query(frame.body())?;
-        let statement = self.simple_statement(text);
+        let statement = self.texts.simple(&self.env, text);
         if !statement.is_empty() {
             self.close_begun_portal();
         }
@@ -40,7 +39,7 @@ impl<E: Environment> Session<E> {
         if frame.bytes.len() <= limits::UNIT_BYTES_MAX && self.provided.no_connection.is_none() {
             match self.plan_query(&statement) {
                 Ok(Some(plans)) => {
-                    let shape = self.normaliser.run(str::from_utf8(text).unwrap_or_default());
+                    let shape = self.texts.shape(str::from_utf8(text).unwrap_or_default());
                     let packed = Packed::simple([frame.bytes, &[]], plans, &shape, &mut self.scratch);
                     let changes = self.unnamed_removal();
                     return self.submit(packed, changes);
@@ -49,22 +48,14 @@ impl<E: Environment> Session<E> {
                 Err(stop) => return Err(stop),
             }
         }
-        if self.begun.is_some() {
-            let text = str::from_utf8(text).unwrap_or_default();
-            self.with_shape(text, |session, shape| {
-                session.wait_for_turn(&statement, |index| shape.param(usize::from(index)))
-            })?;
+        if let Some(verdict) = self.waits_for_turn(&statement)? {
+            let is_alone = self.works_alone();
+            let shape = self.texts.shape(str::from_utf8(text).unwrap_or_default());
+            let param = |index| shape.param(usize::from(index));
+            return Err(self.places.turn(statement.id, &verdict, is_alone, param));
         }
         let problem = self.connect()?;
         self.refuse_text(&statement, &problem, behind)
-    }
-
-    /// Calls a function with the shape of a text.
-    pub(super) fn with_shape<R>(&mut self, text: &str, call: impl FnOnce(&mut Self, &Shape<'_>) -> R) -> R {
-        let mut normaliser = std::mem::take(&mut self.normaliser);
-        let result = call(self, &normaliser.run(text));
-        self.normaliser = normaliser;
-        result
     }
 
     /// The plans for running the statements of a text in a lane. None if they cannot run there.
@@ -82,23 +73,6 @@ impl<E: Environment> Session<E> {
         }
         let literals = statement.pieces.iter().map(|(_, literals)| literals.clone());
         Ok(is_transaction(&plans).then(|| plans.into_iter().zip(literals).collect()))
-    }
-
-    /// The statement of a text. Clients often repeat a shape, so the last one is cached.
-    pub(super) fn simple_statement(&mut self, text: &[u8]) -> StatementOf<E> {
-        let Ok(text) = str::from_utf8(text) else {
-            return self.env.extended(text, b"");
-        };
-        let shape = self.normaliser.run(text);
-        if let Some((signature, statement)) = &self.last_simple
-            && signature[..] == *shape.signature
-            && statement.is_current()
-        {
-            return statement.clone();
-        }
-        let statement = self.env.simple(&shape);
-        self.last_simple = Some((Bytes::copy_from_slice(shape.signature), statement.clone()));
-        statement
     }
 
     /// Answers the commands that the gateway handles itself, in their turn. `status` is the session's.
@@ -133,10 +107,10 @@ impl<E: Environment> Session<E> {
             _ => return Ok(false),
         };
         if let Some(change) = statement.switch_change() {
-            self.change_switch(change);
+            self.switches.set(change, &mut self.reads);
         }
         if status == Status::Idle {
-            self.end_of_switches(true);
+            self.switches.transaction_over(true, &mut self.reads);
         }
         self.append_in_turn(|out| {
             backend::put_command_complete(out, command);

@@ -48,7 +48,7 @@ impl<E: Environment> Session<E> {
             self.sequences = Sequences::Untouched;
         }
         if statement.steps().contains(&Step::ResetAll) {
-            self.reset_switches();
+            self.switches.reset(&mut self.reads);
         }
         Ok(Some(reply))
     }

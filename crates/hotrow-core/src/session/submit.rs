@@ -91,8 +91,10 @@ impl<E: Environment> Session<E> {
         self.catch_up()?;
         let kind = unit.kind();
         let next = self.env.answers(|answers| answers.next());
-        let on_replica =
-            if self.switches.reads_from_replica() { self.replica_lane(&unit, next)? } else { None };
+        let on_replica = match self.switches.reads_from_replica() && self.holding.is_none() {
+            true => self.reads.lane(&self.env, &unit, next)?,
+            false => None,
+        };
         let (lane, is_first) = match next {
             Next::First if on_replica.is_some() => (on_replica.map(|(lane, _)| lane), true),
             Next::First => (if unit.must_run_alone() { None } else { self.any_lane(&unit) }, true),
@@ -110,7 +112,7 @@ impl<E: Environment> Session<E> {
             self.lanes_done()?;
         }
         if on_replica.is_none() {
-            self.leave_replica();
+            self.reads.leave_replica();
         }
         if unit.touches_sequence() {
             self.sequences = Sequences::Elsewhere;
@@ -153,7 +155,7 @@ impl<E: Environment> Session<E> {
 
     /// Gives the earliest unfinished unit to a lane again.
     pub(super) fn submit_again(&mut self, envelope: E::Envelope) {
-        self.leave_replica();
+        self.reads.leave_replica();
         self.has_returned_units = true;
         let Some(lane) = self.any_lane(envelope.unit()) else { return self.begin_alone(envelope) };
         self.lane = Some((envelope.unit().kind(), lane));

@@ -3,7 +3,8 @@
 
 use hotrow_wire::backend::Problem;
 
-use super::{Environment, Session, SessionEnd};
+use super::SessionEnd;
+use super::reads::Reads;
 use crate::classify::{Step, Switch, SwitchChange};
 use crate::limits;
 
@@ -92,6 +93,47 @@ impl Switches {
         self.values.reads_from_replica
     }
 
+    /// A change of a setting, whether the gateway or the server answers it.
+    pub(super) fn set(&mut self, change: SwitchChange, reads: &mut Reads) {
+        self.change(change);
+        reads.leave_replica();
+    }
+
+    /// The transaction under way has ended, or the statement outside of a transaction.
+    pub(super) fn transaction_over(&mut self, commits: bool, reads: &mut Reads) {
+        if self.changed.is_some() {
+            self.end(commits);
+            reads.leave_replica();
+        }
+    }
+
+    /// RESET ALL or DISCARD ALL outside of a transaction.
+    pub(super) fn reset(&mut self, reads: &mut Reads) {
+        self.reset_all();
+        self.transaction_over(true, reads);
+    }
+
+    /// The server reports a success with this command tag, of this step if it is one.
+    pub(super) fn succeeded(
+        &mut self,
+        tag: &[u8],
+        step: Option<Step>,
+        reads: &mut Reads,
+    ) -> Result<(), SessionEnd> {
+        match (tag, step) {
+            (b"COMMIT" | b"PREPARE TRANSACTION", _) => self.transaction_over(true, reads),
+            (b"ROLLBACK", None | Some(Step::End)) => self.transaction_over(false, reads),
+            // The server commits it at once, also if the rest of its unit fails.
+            (b"DISCARD ALL", _) => self.reset(reads),
+            (_, Some(step)) => {
+                self.step(step).map_err(|TooManySavepoints| too_many_savepoints())?;
+                reads.leave_replica();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// A SET, RESET or SET LOCAL in the transaction under way.
     fn change(&mut self, SwitchChange { switch, value, is_local }: SwitchChange) {
         let values = self.values;
@@ -155,44 +197,6 @@ impl Switches {
                 None => self.end(false), // it is older than the first change
             },
             Step::Set(_) | Step::ResetAll | Step::End => {}
-        }
-        Ok(())
-    }
-}
-
-impl<E: Environment> Session<E> {
-    /// A change of a setting, whether the gateway or the server answers it.
-    pub(super) fn change_switch(&mut self, change: SwitchChange) {
-        self.switches.change(change);
-        self.leave_replica();
-    }
-
-    /// The transaction under way has ended, or the statement outside of a transaction.
-    pub(super) fn end_of_switches(&mut self, commits: bool) {
-        if self.switches.changed.is_some() {
-            self.switches.end(commits);
-            self.leave_replica();
-        }
-    }
-
-    /// RESET ALL or DISCARD ALL outside of a transaction.
-    pub(super) fn reset_switches(&mut self) {
-        self.switches.reset_all();
-        self.end_of_switches(true);
-    }
-
-    /// The server reports a success with this command tag, of this step if it is one.
-    pub(super) fn switches_after(&mut self, tag: &[u8], step: Option<Step>) -> Result<(), SessionEnd> {
-        match (tag, step) {
-            (b"COMMIT" | b"PREPARE TRANSACTION", _) => self.end_of_switches(true),
-            (b"ROLLBACK", None | Some(Step::End)) => self.end_of_switches(false),
-            // The server commits it at once, also if the rest of its unit fails.
-            (b"DISCARD ALL", _) => self.reset_switches(),
-            (_, Some(step)) => {
-                self.switches.step(step).map_err(|TooManySavepoints| too_many_savepoints())?;
-                self.leave_replica();
-            }
-            _ => {}
         }
         Ok(())
     }

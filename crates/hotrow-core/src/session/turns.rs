@@ -4,10 +4,9 @@
 use hotrow_lane::key::Key;
 use hotrow_lane::lane::LaneKind;
 use hotrow_lane::row_queue::{QueueId, Request};
-use hotrow_wire::backend::Status;
 
 use super::environment::Stop;
-use super::{Environment, Need, Place, Session, StatementOf, Verdict};
+use super::{Environment, Need, Place, StatementInfo, StatementOf, Verdict};
 use crate::classify::{Analysis, Packing};
 use crate::key::{KeyName, ParamValue};
 use crate::limits;
@@ -39,70 +38,70 @@ impl<P> Places<P> {
         self.rows.is_empty() && self.beginning.is_none()
     }
 
+    /// Whether the first statement of the transaction has had its turn.
+    pub(super) fn has_begun(&self) -> bool {
+        self.beginning.is_some()
+    }
+
     fn has_row(&self, key: Key) -> bool {
         self.rows.iter().any(|(row, _)| *row == key)
     }
 }
 
-impl<E: Environment> Session<E> {
+impl<P: Place> Places<P> {
     /// The transaction has a place in a queue.
-    pub fn placed(&mut self, queue: QueueId, place: E::Place) {
+    pub(super) fn placed(&mut self, queue: QueueId, place: P) {
         match queue {
-            QueueId::Row(key) => self.places.rows.push((key, place)),
+            QueueId::Row(key) => self.rows.push((key, place)),
             QueueId::Beginning(_) => {
-                let place = self.places.beginning.insert(place);
-                if !self.places.rows.is_empty() {
+                let place = self.beginning.insert(place);
+                if !self.rows.is_empty() {
                     place.met(0); // its first statement works on a row
                 }
             }
         }
     }
 
-    /// The first statement of a transaction waits for its turn. Later statements do not, because the transaction may
-    /// hold locks when they come.
-    pub(super) fn wait_for_turn<'p>(
+    /// The turn for which the first statement of a transaction waits, with this number and verdict. `is_alone` is whether the
+    /// transaction works alone on its row.
+    pub(super) fn turn<'p, E: Environment<Place = P>>(
         &self,
-        statement: &StatementOf<E>,
+        statement: u64,
+        verdict: &Verdict,
+        is_alone: bool,
         param: impl Fn(u16) -> Option<ParamValue<'p>>,
-    ) -> Result<(), Stop<E>> {
-        let is_first = self.begun_status() == Status::Transaction && self.places.beginning.is_none();
-        if !is_first || !self.switches.pack() || self.provided.no_connection.is_some() {
-            return Ok(());
-        }
-        match row_of(&self.verdict(statement)?, param) {
-            Some((key, name)) if !self.places.has_row(key) => {
-                let request = Request { queue: QueueId::Row(key), alone: self.works_alone() };
-                Err(Stop::Need(Need::Turn(request, Some(name()))))
+    ) -> Stop<E> {
+        Stop::Need(match row_of(verdict, param) {
+            Some((key, name)) if !self.has_row(key) => {
+                Need::Turn(Request { queue: QueueId::Row(key), alone: is_alone }, Some(name()))
             }
-            _ => {
-                let request = Request { queue: QueueId::Beginning(statement.id), alone: false };
-                Err(Stop::Need(Need::Turn(request, None)))
-            }
-        }
+            _ => Need::Turn(Request { queue: QueueId::Beginning(statement), alone: false }, None),
+        })
     }
 
     /// Whether it is recorded which row this statement works on.
-    pub(super) fn counts_rows(&self, statement: &E::Statement) -> bool {
-        self.places.beginning.is_some()
-            && self.places.rows.len() < limits::ROWS_OF_TRANSACTION_MAX
+    pub(super) fn counts<S>(&self, statement: &StatementInfo<S>) -> bool {
+        self.has_begun()
+            && self.rows.len() < limits::ROWS_OF_TRANSACTION_MAX
             && matches!(&statement.analysis, Analysis::Candidate(_))
     }
 
     /// A statement of a transaction goes to the server. If it works on one row, this is recorded.
-    pub(super) fn come_to_row<'p>(
+    pub(super) fn come_to_row<'p, E: Environment<Place = P>>(
         &mut self,
+        env: &E,
         statement: &StatementOf<E>,
         param: impl Fn(u16) -> Option<ParamValue<'p>>,
     ) {
-        let Some(verdict) = self.env.verdict(statement) else { return };
-        let Some((key, name)) = row_of(&verdict, param).filter(|(key, _)| !self.places.has_row(*key)) else {
+        let Some(verdict) = env.verdict(statement) else { return };
+        let Some((key, name)) = row_of(&verdict, param).filter(|(key, _)| !self.has_row(*key)) else {
             return;
         };
-        let (place, others) = self.env.come_to(key, name());
-        if let Some(beginning) = &mut self.places.beginning {
+        let (place, others) = env.come_to(key, name());
+        if let Some(beginning) = &mut self.beginning {
             beginning.met(others);
         }
-        self.places.rows.push((key, place));
+        self.rows.push((key, place));
     }
 }
 
