@@ -3,7 +3,6 @@
 
 use bytes::Bytes;
 use hotrow_wire::backend::{Problem, Status};
-use hotrow_wire::split;
 
 use super::begun::Begun;
 use super::environment::Stop;
@@ -20,16 +19,14 @@ pub(super) struct Alone<U> {
     messages: Option<Bytes>,
 }
 
-impl<E: Environment> Session<E> {
-    /// Runs the earliest unfinished unit alone. If an earlier unit has left a failed transaction open, it runs
-    /// in that transaction.
-    pub fn begin_alone(&mut self, envelope: E::Envelope) {
-        self.reads.leave_replica();
-        self.has_returned_units = true;
-        let owed = envelope.unit().readies();
-        self.alone = Some(Alone { envelope, owed, messages: None });
+impl<U> Alone<U> {
+    /// A unit with this number of ReadyForQuery messages, before it has a connection.
+    pub(super) fn new(envelope: U, owed: usize) -> Self {
+        Alone { envelope, owed, messages: None }
     }
+}
 
+impl<E: Environment> Session<E> {
     /// Continues with this unit.
     pub(super) fn run_alone(&mut self) -> Result<(), Stop<E>> {
         let Some(alone) = &mut self.alone else { return Ok(()) };
@@ -37,7 +34,7 @@ impl<E: Environment> Session<E> {
             Some(messages) => messages.clone(),
             None if self.holding.is_some() => {
                 let messages = Bytes::copy_from_slice(alone.envelope.unit().raw());
-                self.forget_naming();
+                self.renaming.forget_first(&self.env, &mut self.expected.names);
                 messages
             }
             None => {
@@ -70,13 +67,6 @@ impl<E: Environment> Session<E> {
         self.env.answers(|answers| answers.finish_front());
     }
 
-    /// The earliest unfinished unit, which a lane has given back, gets these replies of the gateway.
-    pub(super) fn answer_returned(&mut self, replies: &[u8]) {
-        self.has_returned_units = true;
-        self.append(|out| out.extend_from_slice(replies));
-        self.env.answers(|answers| answers.finish_front());
-    }
-
     /// The session ends while a unit runs alone. The client still gets the answers of later units.
     pub(super) fn lose_alone(&mut self) {
         let owed = self.alone.as_ref().filter(|alone| alone.messages.is_some()).map_or(0, |alone| alone.owed);
@@ -90,21 +80,6 @@ impl<E: Environment> Session<E> {
         if self.alone.as_ref().is_some_and(|alone| alone.messages.is_some()) {
             self.finish_alone();
         }
-    }
-
-    /// Forwards complete messages one by one, each as soon as its meaning is known.
-    pub(super) fn forward_all(&mut self, messages: &[u8], sent: &mut usize) -> Result<(), Stop<E>> {
-        while let Some(frame) = split(&messages[*sent..], |_| usize::MAX)? {
-            if self.holding.is_none() {
-                break;
-            }
-            if self.is_in_doubt(frame) {
-                return Err(Stop::Need(Need::Reply));
-            }
-            self.forward(frame)?;
-            *sent += frame.bytes.len();
-        }
-        Ok(())
     }
 
     /// The session's work has failed in this way. If a unit runs alone, only this unit is lost.

@@ -2,16 +2,17 @@
 //! client has not sent a statement yet holds no connection. The server gets BEGIN with the first statement.
 
 use bytes::{Bytes, BytesMut};
-use hotrow_wire::backend::{self, Problem, Status};
+use hotrow_wire::backend::{self, Status};
 use hotrow_wire::frontend::{self, ObjectName, Parse, tag};
 
 use super::environment::Stop;
+use super::names;
 use super::{Environment, Need, Parameters, Session, StatementOf, Verdict};
 use crate::classify::{Analysis, Pass, Transaction};
 use crate::expect::{Message, StatementName};
 use crate::settings::PlainSet;
 use crate::unit::gather::Single;
-use crate::unit::{aborted, param, put_command_answer};
+use crate::unit::{param, put_command_answer};
 
 /// The gateway's answer to a message of which the server learns later, or never.
 pub(super) struct Answer {
@@ -63,18 +64,18 @@ pub(super) struct Begun {
     /// The unnamed portal is that of its BEGIN, which cannot be run again.
     has_portal: bool,
     /// Its statements all see the state of the first one.
-    keeps_snapshot: bool,
+    pub(super) keeps_snapshot: bool,
     /// Its BEGIN names modes.
     has_modes: bool,
     /// A statement was refused. Only the end of the transaction succeeds.
-    has_failed: bool,
+    pub(super) has_failed: bool,
     /// A connection describes statements before the transaction begins there.
-    describes: Describes,
+    pub(super) describes: Describes,
 }
 
 /// A unit that prepares and describes statements before the first one runs. It does not need the transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Describes {
+pub(super) enum Describes {
     /// There is none.
     Nothing,
     /// Its messages are sent to the server.
@@ -103,25 +104,6 @@ impl Begun {
 }
 
 impl<E: Environment> Session<E> {
-    /// The status of the session's transaction while it holds no connection.
-    pub fn begun_status(&self) -> Status {
-        match &self.begun {
-            None => Status::Idle,
-            Some(Begun { has_failed: false, .. }) => Status::Transaction,
-            Some(Begun { has_failed: true, .. }) => Status::Failed,
-        }
-    }
-
-    /// Whether the transaction works alone on its row.
-    pub(super) fn works_alone(&self) -> bool {
-        self.begun.as_ref().is_some_and(|begun| begun.keeps_snapshot)
-    }
-
-    /// Whether the session is in a transaction that has no connection.
-    pub fn has_begun(&self) -> bool {
-        self.begun.is_some()
-    }
-
     /// A message of the transaction is refused.
     pub(super) fn fail_begun(&mut self) {
         if let Some(begun) = &mut self.begun {
@@ -141,7 +123,7 @@ impl<E: Environment> Session<E> {
     /// server has to.
     pub(super) fn begin_by_query(&mut self, statement: &E::Statement) -> Result<bool, Stop<E>> {
         let Some(answer) = self.change_of(statement, false)? else { return Ok(false) };
-        self.remove_name(b"");
+        self.renaming.remove(&self.env, &mut self.expected.names, b"");
         self.append_in_turn(|out| {
             out.extend_from_slice(&answer.frames);
             answer.put_parameters(out);
@@ -152,13 +134,17 @@ impl<E: Environment> Session<E> {
 
     /// The same for an extended query of one statement. If it is a transaction's first statement, it waits for its turn.
     pub(super) fn begin_by(&mut self, single: &Single<'_>) -> Result<bool, Stop<E>> {
-        let Some((statement, _)) = self.statement_of(single, &[], &[]) else { return Ok(false) };
+        let names = &self.expected.names;
+        let bound = names::statement_of(&self.env, names, &mut self.texts, single, (&[], &[]));
+        let Some((statement, _)) = bound else { return Ok(false) };
         if is_usual(single, &statement.types)
             && let Some(answer) = self.change_of(&statement, true)?
         {
-            for (name, meaning) in self.changes([(single, &statement)].into_iter())? {
-                self.set_name(name, meaning);
-            }
+            let reading = self.reading();
+            let names = &mut self.expected.names;
+            let statements = [(single, &statement)].into_iter();
+            let changes = self.renaming.changes(&self.env, names, reading, statements)?;
+            changes.into_iter().for_each(|change| names::apply(names, change));
             self.append_in_turn(|out| {
                 put_command_answer(single, &answer.frames, out);
                 answer.put_parameters(out);
@@ -248,11 +234,6 @@ impl<E: Environment> Session<E> {
         Err(Stop::Need(Need::Enter(settings.clone())))
     }
 
-    /// The error for any statement but the transaction's end after a refusal, if the session gets no connection.
-    pub(super) fn failure(&self) -> Option<Problem> {
-        (self.begun_status() == Status::Failed).then(aborted)
-    }
-
     /// Drivers prepare a statement in a unit of its own before they run it for the first time. If this is such a unit, and
     /// the transaction has no connection, the next one runs the unit without a BEGIN and is given back. So the transaction's
     /// first statement still waits for its turn.
@@ -275,11 +256,6 @@ impl<E: Environment> Session<E> {
         if let Some(begun) = self.begun.as_mut().filter(|begun| begun.describes == Describes::Sends) {
             begun.describes = Describes::Waits;
         }
-    }
-
-    /// Whether the next message waits for the answer to such a unit.
-    pub(super) fn waits_for_description(&self) -> bool {
-        self.begun.as_ref().is_some_and(|begun| begun.describes == Describes::Waits)
     }
 
     /// The server has answered such a unit. If it has failed, the transaction begins and fails there too, because only

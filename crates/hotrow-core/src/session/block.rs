@@ -5,7 +5,7 @@ use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{Frame, split};
 
 use super::environment::Stop;
-use super::submit::PlanOf;
+use super::plan::PlanOf;
 use super::{Environment, Session, StatementOf};
 use crate::classify::{Analysis, Boundary, Pass};
 use crate::limits;
@@ -44,8 +44,8 @@ impl<E: Environment> Session<E> {
         }
         let Some((parts, bytes)) = self.parts_of_block(input) else { return Ok(0) };
         self.wait_for_blocks()?;
-        self.settle_names();
-        if !self.naming.is_empty() {
+        self.renaming.settle(&self.env, &mut self.expected.names);
+        if !self.renaming.is_over() {
             self.lanes_done()?; // before this, the meaning of its names is not known
         }
         // No statement in it can use the unnamed statement, because the first Query removes it.
@@ -72,7 +72,7 @@ impl<E: Environment> Session<E> {
             builder.ready();
         }
         let packed = builder.finish([&input[..bytes], &[]]);
-        let changes = self.unnamed_removal();
+        let changes = self.renaming.unnamed_removal(&self.env, &mut self.expected.names);
         self.submit(packed, changes)?;
         Ok(bytes)
     }

@@ -2,22 +2,20 @@
 //! statements: upstream connections use the gateway's own names, and each statement is prepared there when it is first
 //! needed.
 
-use bytes::{Bytes, BytesMut};
-use hotrow_wire::Frame;
+use bytes::Bytes;
 use hotrow_wire::backend::Status;
 use hotrow_wire::frontend::{self, Bind, Execute, Parse, tag};
+use hotrow_wire::{Frame, split};
 
 use super::environment::Stop;
 use super::marks::Mark;
+use super::names::{newly_named, too_many_statements};
+use super::prepare::Preparer;
 use super::statement::{OWN_STATEMENT, number_apart, own_statement};
-use super::{
-    Connection, Environment, Named, RunOutcome, Sequences, Session, Statement, StatementOf,
-    too_many_statements,
-};
-use crate::classify::{Alters, Analysis, Effect, Switch};
+use super::{Connection, Environment, Named, Need, Session, Statement, StatementOf};
+use crate::classify::{Analysis, Effect};
 use crate::expect::{InDoubt, Message, Preparation, RunEffects};
 use crate::limits;
-use crate::settings::Reading;
 use crate::unit::param;
 
 /// The change of a portal's record by a Bind.
@@ -34,7 +32,7 @@ impl<E: Environment> Session<E> {
             self.begin_here();
         }
         if frame.tag != tag::SYNC {
-            self.close_shown();
+            self.preparer().close_shown();
         }
         let body = frame.body();
         match frame.tag {
@@ -51,7 +49,7 @@ impl<E: Environment> Session<E> {
                 self.env.unit_passed();
                 self.output().extend_from_slice(frame.bytes);
                 self.expected.sent(Message::Sync);
-                self.close_shown();
+                self.preparer().close_shown();
                 self.described();
             }
             tag::FUNCTION_CALL => {
@@ -77,13 +75,13 @@ impl<E: Environment> Session<E> {
         let named = if described.statement { self.named(described.name) } else { None };
         match named {
             Some(named) => {
-                let name = self.prepare(&named, described.name.is_empty());
+                let name = self.preparer().prepare(&named, described.name.is_empty());
                 frontend::ObjectName { statement: true, name: &name }.put(tag::DESCRIBE, self.output());
             }
             None => {
                 if described.statement {
-                    self.hide_own(described.name);
-                    self.close_unnamed(described.name);
+                    self.preparer().hide_own(described.name);
+                    self.preparer().close_unnamed(described.name);
                 }
                 self.output().extend_from_slice(frame.bytes);
             }
@@ -93,13 +91,13 @@ impl<E: Environment> Session<E> {
 
     fn forward_close(&mut self, frame: Frame<'_>, close: &frontend::ObjectName<'_>) {
         if close.statement {
-            self.hide_own(close.name);
+            self.preparer().hide_own(close.name);
         }
         let named = if close.statement { self.named(close.name) } else { None };
         self.output().extend_from_slice(frame.bytes);
         self.expected.sent(Message::Close(close.statement.then(|| Bytes::copy_from_slice(close.name))));
         if let Some(named) = named {
-            self.close_apart(number_apart(named.parsed));
+            self.preparer().close_apart(number_apart(named.parsed));
         }
     }
 
@@ -113,14 +111,14 @@ impl<E: Environment> Session<E> {
         let begun = self.begun_status();
         if self.begun.is_some() && self.is_settled() && self.answer_here(&statement, begun)? {
             self.close_begun_portal();
-            self.remove_name(b"");
+            self.renaming.remove(&self.env, &mut self.expected.names, b"");
             self.unit_ended = true;
             return Ok(());
         }
         self.begin_here();
         let status = self.held().status;
         if self.is_settled() && self.answer_here(&statement, status)? {
-            self.remove_name(b"");
+            self.renaming.remove(&self.env, &mut self.expected.names, b"");
             self.unit_ended = true;
             if status == Status::Transaction {
                 // A Query closes the unnamed portal, which stays open until then.
@@ -144,7 +142,7 @@ impl<E: Environment> Session<E> {
             self.places.come_to_row(&self.env, &statement, |index| shape.param(usize::from(index)));
         }
         self.env.unit_passed();
-        let runs = self.will_run(&statement);
+        let runs = self.preparer().will_run(&statement);
         self.will_clear(Some(&statement));
         self.output().extend_from_slice(frame.bytes);
         self.expected.sent(Message::Query(runs));
@@ -154,128 +152,12 @@ impl<E: Environment> Session<E> {
         Ok(())
     }
 
-    /// Records the state that a statement may leave behind. If it must not run, returns the text of an error in its place.
-    fn record_or_refuse(&mut self, statement: &StatementOf<E>) -> Option<&'static str> {
-        match &statement.analysis {
-            Analysis::SetWrong(Switch::Pack) => return Some(include_str!("../../sql/wrong_pack.sql")),
-            Analysis::SetWrong(Switch::Reads) => return Some(include_str!("../../sql/wrong_reads.sql")),
-            _ => {}
-        }
-        let runs = self.record_effect(statement);
-        (!runs).then_some(include_str!("../../sql/no_sequence_values.sql"))
-    }
-
-    /// Records the state that a statement may leave behind. False if it must not run, because it would read another
-    /// session's sequence values.
-    fn record_effect(&mut self, statement: &StatementOf<E>) -> bool {
-        statement.count(self.why_passed(statement));
-        let effect = self.effect_of(statement);
-        if effect.needs_sequence_state && !effect.touches_sequence && !self.can_read_sequences() {
-            return false;
-        }
-        let known = self.env.proof(statement, self.names_as_pool());
-        let (proof, effect) = self.held().marks.judge(statement, effect, known);
-        let changes_settings = !self.keeps_settings(statement)
-            && (effect.settings
-                || statement.clears().settings && (self.env.has_settings() || self.is_in_transaction()));
-        let becomes = self.outcome_here(statement);
-        let is_certain = becomes.is_some();
-        self.add_run(statement, proof.is_clean);
-        let changes_channels = self.changes_channels(statement);
-        let reading = self.changes_reading(statement).then_some(match changes_settings || !proof.is_clean {
-            true => Reading::Otherwise,
-            false => Reading::Locally,
-        });
-        let removes = statement.may_remove && self.left().pins() && !is_certain;
-        let moves_sequence = if proof.is_clean { proof.moves_sequence } else { effect.touches_sequence };
-        if moves_sequence {
-            self.sequences = Sequences::Here;
-        }
-        let holding = self.held();
-        let marks = &mut holding.marks;
-        if changes_channels {
-            marks.note(Mark::Channels);
-        }
-        if statement.may_deallocate {
-            marks.note(Mark::Unproven);
-        }
-        if !proof.is_clean || changes_settings && !is_certain || removes {
-            marks.note(Mark::Doubt);
-        }
-        if let Some(reading) = reading {
-            marks.note(Mark::Reads(reading));
-        }
-        if changes_settings || !proof.is_clean {
-            marks.note(Mark::Names(Reading::Otherwise));
-        } else if proof.changes_meaning || effect.changes_meaning() {
-            marks.note(Mark::Names(Reading::Locally));
-        }
-        holding.becomes = becomes.or(holding.becomes.take());
-        if proof.moves_sequence {
-            holding.held.set_moved_sequence();
-        }
-        if let Analysis::Pass(pass) = &statement.analysis {
-            if pass.alters > Alters::Nothing && !statement.is_judged {
-                holding.marks.note(Mark::Redefinition);
-            }
-            self.alters = self.alters.max(pass.alters);
-            if pass.of_database {
-                self.env.leave_unused_databases();
-            }
-        }
-        // The server is asked about settings and channels after the unit.
-        let effect = effect.without(Effect {
-            settings: true,
-            local_settings: true,
-            listen: true,
-            touches_sequence: true,
-            needs_sequence_state: true,
-            ..Effect::NONE
-        });
-        self.held().marks.note(Mark::Left(effect));
-        true
-    }
-
-    /// Whether a statement may change the channels to which the session listens.
-    fn changes_channels(&self, statement: &E::Statement) -> bool {
-        // `left` says whether the session has channels that only this connection reports.
-        let listens = self.left().listen || !self.shared_channels().is_empty();
-        self.effect_of(statement).listen || listens && (statement.may_unlisten || statement.clears().listen)
-    }
-
-    /// Whether the server has reported a transaction on the session's connection.
-    fn is_in_transaction(&self) -> bool {
-        self.holding.as_ref().is_some_and(|holding| holding.status != Status::Idle)
-    }
-
-    /// Why a statement is run on the session's own connection.
-    fn why_passed(&self, statement: &E::Statement) -> RunOutcome {
-        let in_transaction = self.is_in_transaction();
-        if self.alone.is_some() {
-            RunOutcome::GivenBack
-        } else if statement.is_passed() {
-            RunOutcome::NotPackable
-        } else if in_transaction {
-            RunOutcome::OwnTransaction
-        } else if !self.is_as_pool() {
-            RunOutcome::Pinned
-        } else if !self.switches.pack() || !self.env.packs() {
-            RunOutcome::SwitchedOff
-        } else if !statement.has_credit() {
-            RunOutcome::NoCredit
-        } else if statement.last_verdict().is_none() {
-            RunOutcome::Undecided
-        } else {
-            RunOutcome::LargerUnit
-        }
-    }
-
     fn forward_parse(&mut self, frame: Frame<'_>, parse: Parse<'_>) -> Result<(), Stop<E>> {
         let statement = self.texts.parsed(&self.env, &parse);
         self.before_settings(&statement)?;
         self.begin_here();
-        let named = self.newly_named(&statement, parse.text, None);
-        let (number, parsed) = (self.number(&named, &statement), named.parsed);
+        let named = newly_named(&self.env, self.reading(), &statement, parse.text, None);
+        let (number, parsed) = (self.preparer().number(&named, &statement), named.parsed);
         let holding = self.held();
         if named.only_here {
             holding.marks.note(Mark::Left(Effect { read_here: true, ..Effect::NONE }));
@@ -283,7 +165,7 @@ impl<E: Environment> Session<E> {
         holding.prepared_anew.remove(&statement.id);
         if !parse.name.is_empty() && self.named(parse.name).is_some() {
             // The server reports this error, after errors in the text.
-            self.show(parse.name);
+            self.preparer().show(parse.name);
             self.put_as_it_is(frame, parse.name, named, None);
             return Ok(());
         }
@@ -292,23 +174,23 @@ impl<E: Environment> Session<E> {
         }
         if parse.name.is_empty() {
             self.put_as_it_is(frame, parse.name, named, Some(Preparation::unnamed(number, parsed)));
-            self.learn_types(parse.name, &statement, b"");
+            self.preparer().learn_types(parse.name, &statement, b"");
         } else if self.left().prepared {
             // PREPARE may have taken the name. If so, the server reports it.
-            self.hide_own(parse.name);
+            self.preparer().hide_own(parse.name);
             self.put_as_it_is(frame, parse.name, named.clone(), None);
-            self.close(parse.name, None);
-            let own_name = self.prepare(&named, false);
-            self.learn_types(parse.name, &statement, &own_name);
+            self.preparer().close(parse.name, None);
+            let own_name = self.preparer().prepare(&named, false);
+            self.preparer().learn_types(parse.name, &statement, &own_name);
         } else {
             // Parsed again even if this connection has the statement, because the client asks whether it is valid now.
-            let own_name = Self::own_name(&statement, number);
-            self.make_room(number, &own_name);
+            let own_name = Preparer::<E>::own_name(&statement, number);
+            self.preparer().make_room(number, &own_name);
             Parse { name: &own_name, ..parse }.put(self.output());
             let (name, preparation) =
                 (Bytes::copy_from_slice(parse.name), Preparation::named(number, parsed));
             self.expected.sent(Message::Parse(name, named, Some(preparation)));
-            self.learn_types(parse.name, &statement, &own_name);
+            self.preparer().learn_types(parse.name, &statement, &own_name);
         }
         Ok(())
     }
@@ -428,7 +310,7 @@ impl<E: Environment> Session<E> {
                     self.places.come_to_row(&self.env, statement, |index| param(bind, index));
                 }
                 record = self.record_of_portal(bind.portal, &named)?;
-                let name = self.prepare(&named, bind.statement.is_empty());
+                let name = self.preparer().prepare(&named, bind.statement.is_empty());
                 match name.is_empty() {
                     true => self.output().extend_from_slice(frame.bytes),
                     false => bind.put(bind.portal, &name, self.output()),
@@ -439,8 +321,8 @@ impl<E: Environment> Session<E> {
             }
             None => {
                 self.begin_here();
-                self.hide_own(bind.statement);
-                self.close_unnamed(bind.statement);
+                self.preparer().hide_own(bind.statement);
+                self.preparer().close_unnamed(bind.statement);
                 self.output().extend_from_slice(frame.bytes);
             }
         }
@@ -451,7 +333,7 @@ impl<E: Environment> Session<E> {
     fn forward_execute(&mut self, frame: Frame<'_>) -> Result<(), Stop<E>> {
         let statement = self.statement_of_portal(frame.body()).ok().flatten(); // earlier Binds are answered
         self.will_clear(statement.as_deref());
-        let runs = statement.map(|statement| self.will_run(&statement)).unwrap_or_default();
+        let runs = statement.map(|statement| self.preparer().will_run(&statement)).unwrap_or_default();
         self.output().extend_from_slice(frame.bytes);
         self.expected.sent(Message::Execute(runs));
         Ok(())
@@ -460,7 +342,7 @@ impl<E: Environment> Session<E> {
     /// Ends the unit with the error that this text raises. The server raises it, so it and the client agree on the state of the
     /// transaction.
     fn fail_by(&mut self, error: &str) {
-        self.close(OWN_STATEMENT, None);
+        self.preparer().close(OWN_STATEMENT, None);
         Parse { name: OWN_STATEMENT, text: error.as_bytes(), types: &[] }.put(self.output());
         self.expected.sent(Message::OwnParse(None));
         frontend::put_bind_text(self.output(), OWN_STATEMENT, std::iter::empty());
@@ -507,7 +389,28 @@ impl<E: Environment> Session<E> {
         Ok(self.expected.portal(execute.portal)?.map(|named| named.statement.clone()))
     }
 
-    pub(super) fn output(&mut self) -> &mut BytesMut {
-        self.held().held.output()
+    /// Forwards complete messages one by one, each as soon as its meaning is known.
+    pub(super) fn forward_all(&mut self, messages: &[u8], sent: &mut usize) -> Result<(), Stop<E>> {
+        while let Some(frame) = split(&messages[*sent..], |_| usize::MAX)? {
+            if self.holding.is_none() {
+                break;
+            }
+            if self.is_in_doubt(frame) {
+                return Err(Stop::Need(Need::Reply));
+            }
+            self.forward(frame)?;
+            *sent += frame.bytes.len();
+        }
+        Ok(())
+    }
+
+    /// Forwards the gathered messages on the connection that the session holds.
+    pub(super) fn forward_gathered(&mut self) -> Result<(), Stop<E>> {
+        let mut gather = std::mem::take(&mut self.gather);
+        let mut sent = 0;
+        let forwarded = self.forward_all(gather.raw(), &mut sent);
+        gather.drop_first(sent);
+        self.gather = gather;
+        forwarded
     }
 }

@@ -8,7 +8,7 @@ use super::ran::Ran;
 use super::sets::HeldSettings;
 use super::state_left::StateLeft;
 use super::takeover::TakesOver;
-use super::{Connection, Environment, Need, Session, StatementOf};
+use super::{Connection, Environment, Named, Need, Parameters, Resolved, Session, StatementOf};
 use crate::classify::Effect;
 use crate::settings::Settings;
 
@@ -246,11 +246,27 @@ impl<E: Environment> Session<E> {
         self.env.has_settings() && self.may_move(&self.env.settings(), &Settings::default())
     }
 
-    /// Whether the session may move to a pool whose clients have these settings. It may not if a statement that it has
-    /// prepared would be read differently there.
-    pub(super) fn may_move(&self, from: &Settings, to: &Settings) -> bool {
-        let mut named = self.expected.names.values();
-        let is_alike = from.read_as(to);
-        named.all(|named| !named.only_here && (is_alike || named.statement.is_read_alike))
+    /// The session has other settings than before, as the other connections that it takes will have them. It has moved to
+    /// another pool of the same user and database, whose clients have these settings, and so has its connection. Names of
+    /// statements keep their meaning. The statements are prepared again when they are next used, because a setting can change
+    /// the meaning of names.
+    pub(super) fn name_anew(&mut self) {
+        self.texts.forget();
+        self.reads.leave_replica();
+        for named in self.expected.names.values_mut() {
+            let statement = self.env.with_types(&named.statement, &named.statement.types);
+            let resolved = named.resolved.as_ref().map(|resolved| Resolved::new(resolved.types.clone()));
+            let text = std::mem::take(&mut named.text);
+            *named = Named { statement, text, parsed: self.env.next_parse(), resolved, only_here: false };
+        }
+    }
+
+    /// The session has entered the pool to which the message's SETs lead, and its client has to be told these parameters. Or
+    /// that pool is not open.
+    pub fn entered(&mut self, parameters: Option<Parameters>) {
+        if parameters.is_some() {
+            self.name_anew();
+        }
+        self.provided.entered = Some(parameters);
     }
 }

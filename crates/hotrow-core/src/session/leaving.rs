@@ -129,4 +129,10 @@ impl<E: Environment> Session<E> {
     pub fn leaves_lanes(&mut self) -> bool {
         std::mem::take(&mut self.has_returned_units) || self.env.answers(|answers| answers.pending()) > 0
     }
+
+    /// The session has ended: its connection is closed, and the unit that runs there is lost.
+    pub fn end(&mut self) {
+        self.disconnect();
+        self.drop_alone();
+    }
 }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use hotrow_wire::backend::{Notification, Problem, Status};
 
 use super::environment::Stop;
-use super::release::Holding;
+use super::holding::Holding;
 use super::replies::put_ready;
 use super::reports::Reports;
 use super::takeover::{Due, Share, TakesOver, in_order};

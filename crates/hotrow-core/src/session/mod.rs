@@ -6,19 +6,23 @@
 //! handler has no effect before its last need.
 
 mod alone;
+mod answers;
 mod begun;
 mod block;
 mod environment;
 mod extended;
 mod forward;
 mod handover;
+mod holding;
 mod leaving;
 mod listening;
 mod marks;
 mod names;
+mod plan;
 mod prepare;
 mod ran;
 mod reads;
+mod record;
 mod refuse;
 mod release;
 mod replies;
@@ -28,6 +32,7 @@ mod simple;
 mod state_left;
 mod stateless;
 mod statement;
+mod status;
 mod submit;
 mod switches;
 mod takeover;
@@ -38,14 +43,12 @@ mod turns;
 mod unjudged;
 mod waiting_call;
 
-use std::collections::VecDeque;
-
 use bytes::BytesMut;
 use hotrow_lane::affinity::LaneId;
 use hotrow_lane::answers::Next;
 use hotrow_lane::lane::LaneKind;
 use hotrow_lane::row_queue::QueueId;
-use hotrow_wire::backend::{Problem, Status};
+use hotrow_wire::backend::Problem;
 use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{Frame, split};
 
@@ -54,12 +57,12 @@ use begun::Begun;
 use environment::Stop;
 pub use environment::{Connection, Envelope, Environment, LongText, Need, Place, SessionEnd, StatementOf};
 pub use handover::Moved;
+use holding::Holding;
 use leaving::Leaving;
 pub use leaving::{Stage, Wait};
 use listening::Listening;
-use names::Naming;
+use names::Renaming;
 use reads::Reads;
-use release::Holding;
 pub use replies::put_ready;
 pub use simple::wrong_value;
 pub use state_left::StateLeft;
@@ -74,7 +77,7 @@ use texts::Texts;
 use turns::Places;
 pub use waiting_call::{CallEnd, CallEvent, CallTimer, cancelled};
 
-use crate::classify::{Alters, Effect};
+use crate::classify::Alters;
 use crate::expect::Expected;
 use crate::limits;
 use crate::replica::Floor;
@@ -105,7 +108,7 @@ pub struct Session<E: Environment> {
     /// The replies that its connection owes, and the meaning of the client's names of statements.
     expected: Expected<Named<E::Statement>>,
     /// The changes of these names by unanswered units, mostly in lanes.
-    naming: VecDeque<Naming<E::Statement>>,
+    renaming: Renaming<E::Statement>,
     holding: Option<Holding<E>>,
     /// The transaction that it is in without a connection.
     begun: Option<Begun>,
@@ -178,7 +181,7 @@ impl<E: Environment> Session<E> {
             gather: Gather::default(),
             scratch: BytesMut::new(),
             expected: Expected::default(),
-            naming: VecDeque::new(),
+            renaming: Renaming::default(),
             holding: None,
             begun: None,
             places: Places::default(),
@@ -240,9 +243,13 @@ impl<E: Environment> Session<E> {
         let large = self.env.message_bytes_max();
         let bytes_max = |tag| frontend::bytes_max(tag, limits::SMALL_MESSAGE_BYTES_MAX, large);
         let Some(frame) = split(input, bytes_max)? else { return Err(Stop::Need(Need::Event)) };
-        let (bytes, is_cancelled) = match self.provided.is_cancelled {
+        let refused = match self.provided.is_cancelled {
             true => self.take_cancelled(frame, input)?,
-            false => (self.take(frame, input)?, false),
+            false => None,
+        };
+        let (bytes, is_cancelled) = match refused {
+            Some(refused) => refused,
+            None => (self.take(frame, input)?, false),
         };
         self.provided = Provided { is_cancelled, ..Provided::default() };
         self.reads.message_over();
@@ -340,25 +347,6 @@ impl<E: Environment> Session<E> {
         self.provided.verdicts.push((statement, verdict));
     }
 
-    /// Asks for a connection. Returns the reason if there is none. With a connection the message is forwarded
-    /// instead of handled here.
-    fn connect(&mut self) -> Result<Problem, Stop<E>> {
-        if let Some(problem) = self.provided.no_connection.take() {
-            return Ok(self.failure().unwrap_or(problem));
-        }
-        self.lanes_done()?;
-        Err(Stop::Need(Need::Connection))
-    }
-
-    /// Waits until all units in lanes are answered. After that the meaning of all names is known.
-    fn lanes_done(&mut self) -> Result<(), Stop<E>> {
-        if self.env.answers(|answers| answers.pending()) > 0 {
-            return Err(Stop::Need(Need::Lanes));
-        }
-        self.settle_names();
-        Ok(())
-    }
-
     /// The connection that the session holds.
     pub fn connection(&mut self) -> Option<&mut E::Connection> {
         self.holding.as_mut().map(|holding| &mut holding.held)
@@ -378,57 +366,4 @@ impl<E: Environment> Session<E> {
     pub fn gathered_bytes(&self) -> usize {
         self.gather.bytes()
     }
-
-    /// Whether the session's statements are packed outside of transactions.
-    fn packs(&self) -> bool {
-        self.switches.pack() && self.is_as_pool() && self.env.packs()
-    }
-
-    /// Whether the gateway answers a BEGIN that a standby does not refuse, or refuses.
-    fn answers_begin(&self, on_standbys: bool) -> bool {
-        self.switches.pack()
-            && !self.left().pins()
-            && self.env.packs()
-            && (on_standbys || self.env.is_primary())
-    }
-
-    /// Whether the session has the state of its pool's clients, as its lanes have it.
-    fn is_as_pool(&self) -> bool {
-        !self.left().pins()
-    }
-
-    /// Whether the session may send anything to a lane now.
-    fn sends_to_lanes(&self) -> bool {
-        self.begun.is_none() && self.packs()
-    }
-
-    /// Appends a part of the reply to the earliest unit.
-    fn append(&self, write: impl FnOnce(&mut BytesMut)) {
-        self.env.answers(|answers| answers.append(write));
-    }
-
-    /// Appends a reply of the gateway after the replies to all earlier units.
-    fn append_in_turn(&self, write: impl FnOnce(&mut BytesMut)) {
-        self.env.answers(|answers| answers.append_in_turn(write));
-    }
-
-    /// Answers ReadyForQuery in its turn.
-    fn ready_in_turn(&self) {
-        let status = self.begun_status();
-        self.append_in_turn(|out| put_ready(status, out));
-    }
-
-    /// What the console shows of the session: whether it is at work, the status of its transaction, its switch
-    /// for packing, and the state that is left on its connection.
-    pub fn held_state(&self) -> (bool, Status, bool, Effect) {
-        let held = self.holding.as_ref().filter(|_| self.begun.is_none());
-        let status = held.map_or(self.begun_status(), |holding| holding.status);
-        (!self.is_settled(), status, self.switches.pack(), self.left())
-    }
-}
-
-/// The error for a session with too many named statements.
-fn too_many_statements() -> SessionEnd {
-    let message = format!("more than {} prepared statements in one session", limits::CLIENT_STATEMENTS_MAX);
-    SessionEnd::Problem(Problem::fatal("53400", message, "Close statements that are not needed any more."))
 }

@@ -6,16 +6,32 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use hotrow_wire::frontend::{self, Parse, tag};
 
+use super::holding::Holding;
 use super::statement::{number_apart, own_statement};
 use super::{Connection, Environment, Named, Session, StatementOf, statement_name};
 use crate::classify::Analysis;
-use crate::expect::{Message, Preparation, RunEffects, StatementName};
+use crate::expect::{Expected, Message, Preparation, RunEffects, StatementName};
 use crate::settings::Reading;
 
 /// Statements that are closed for a new one. More than one, because there can be more than usual for a while.
 const CLOSED_FOR_ONE: usize = 2;
 
+/// What preparing statements on a held connection needs.
+pub(super) struct Preparer<'s, E: Environment> {
+    pub(super) env: &'s E,
+    pub(super) expected: &'s mut Expected<Named<E::Statement>>,
+    pub(super) holding: &'s mut Holding<E>,
+}
+
 impl<E: Environment> Session<E> {
+    /// What is needed to prepare statements on the connection that the session holds.
+    pub(super) fn preparer(&mut self) -> Preparer<'_, E> {
+        let holding = self.holding.as_mut().expect("called only while a connection is held");
+        Preparer { env: &self.env, expected: &mut self.expected, holding }
+    }
+}
+
+impl<E: Environment> Preparer<'_, E> {
     /// The effects of the next statement on names. The name that it mentions is created at the server first.
     pub(super) fn will_run(&mut self, statement: &E::Statement) -> RunEffects {
         let name = statement.mentions_name().filter(|name| self.expected.meaning(name).is_some());
@@ -37,14 +53,14 @@ impl<E: Environment> Session<E> {
     /// removes it.
     pub(super) fn show(&mut self, name: &[u8]) {
         self.close(name, own_statement(name));
-        Parse { name, text: b"", types: &[] }.put(self.output());
+        Parse { name, text: b"", types: &[] }.put(self.holding.held.output());
         self.expected.sent(Message::Show(Bytes::copy_from_slice(name)));
     }
 
     /// Closes the gateway's statement whose name the client uses. If the client's PREPARE has the name, it keeps it.
     pub(super) fn hide_own(&mut self, name: &[u8]) {
         if let Some(own) = own_statement(name)
-            && (self.preparation(own).is_some() || !self.left().prepared)
+            && (self.preparation(own).is_some() || !self.holding.marks.left().prepared)
         {
             self.close(name, Some(own));
         }
@@ -61,7 +77,7 @@ impl<E: Environment> Session<E> {
         }
         shown.iter().for_each(|name| self.close(name, own_statement(name)));
         if self.expected.needs_flush() {
-            self.output().extend_from_slice(frontend::FLUSH);
+            self.holding.held.output().extend_from_slice(frontend::FLUSH);
         }
     }
 
@@ -75,7 +91,7 @@ impl<E: Environment> Session<E> {
 
     /// Closes a statement on the connection. The client does not get the reply.
     pub(super) fn close(&mut self, name: &[u8], place: Option<StatementName>) {
-        frontend::ObjectName { statement: true, name }.put(tag::CLOSE, self.output());
+        frontend::ObjectName { statement: true, name }.put(tag::CLOSE, self.holding.held.output());
         self.expected.sent(Message::OwnClose(place));
     }
 
@@ -83,7 +99,7 @@ impl<E: Environment> Session<E> {
     pub(super) fn prepare(&mut self, named: &Named<E::Statement>, unnamed: bool) -> Bytes {
         if let Some((place, name)) = self.prepared_as(named, unnamed) {
             if !named.statement.is_read_alike {
-                self.held().used(match place {
+                self.holding.used(match place {
                     StatementName::Named(number) => number,
                     StatementName::Unnamed => named.statement.id,
                 });
@@ -100,12 +116,11 @@ impl<E: Environment> Session<E> {
         if !unnamed {
             self.make_room(number, &name);
         }
-        Parse { name: &name, text: &named.text, types: &statement.types }.put(self.output());
+        Parse { name: &name, text: &named.text, types: &statement.types }.put(self.holding.held.output());
         self.expected.sent(Message::OwnParse(Some(preparation)));
-        let holding = self.held();
-        holding.prepared_anew.insert(statement.id);
+        self.holding.prepared_anew.insert(statement.id);
         if !statement.is_read_alike {
-            holding.used(number);
+            self.holding.used(number);
         }
         name
     }
@@ -141,6 +156,16 @@ impl<E: Environment> Session<E> {
         there(statement.id, &|| statement.name.clone(), &|parsed| parsed >= named.parsed)
     }
 
+    /// The statements that are to be prepared before a statement changes how texts are read, because their texts may mean
+    /// something else afterwards.
+    pub(super) fn missing_before_settings(&self) -> Vec<StatementOf<E>> {
+        let changes_meaning =
+            |named: &&Named<E::Statement>| !named.only_here && !named.statement.is_read_alike;
+        let named = self.expected.names.values().filter(changes_meaning);
+        let missing = named.filter(|named| self.prepared_as(named, false).is_none());
+        missing.map(|named| self.with_known_types(named)).collect()
+    }
+
     /// Whether no other session may use the statement that the server has for this name: the server may read its text, or
     /// its names, otherwise than on the pool's other connections.
     fn is_apart(&self, named: &Named<E::Statement>) -> bool {
@@ -150,9 +175,7 @@ impl<E: Environment> Session<E> {
     /// Whether the server may read texts otherwise than on the pool's other connections. A function can have changed the
     /// settings.
     fn may_read_otherwise(&self) -> bool {
-        let holding = self.holding.as_ref();
-        holding
-            .is_some_and(|holding| holding.marks.is_unproven() || holding.marks.reading() != Reading::AsPool)
+        self.holding.marks.is_unproven() || self.holding.marks.reading() != Reading::AsPool
     }
 
     /// The number under which the statement of a name is prepared now.
@@ -188,15 +211,15 @@ impl<E: Environment> Session<E> {
 
     /// The statement that is certain to be prepared under this name when the next message runs.
     fn preparation(&self, name: StatementName) -> Option<Preparation> {
-        let holding = self.holding.as_ref().expect("called only while a connection is held");
-        self.expected.preparation(holding.held.prepared(), name)
+        self.expected.preparation(self.holding.held.prepared(), name)
     }
 
     /// Asks the server for the types of the parameters that the client has not declared. `own_name` is the name of the
     /// client's statement on the connection.
     pub(super) fn learn_types(&mut self, name: &[u8], statement: &E::Statement, own_name: &[u8]) {
         if !statement.is_typed {
-            frontend::ObjectName { statement: true, name: own_name }.put(tag::DESCRIBE, self.output());
+            frontend::ObjectName { statement: true, name: own_name }
+                .put(tag::DESCRIBE, self.holding.held.output());
             self.expected.sent(Message::OwnDescribe(Bytes::copy_from_slice(name)));
         }
     }
@@ -205,13 +228,15 @@ impl<E: Environment> Session<E> {
     /// others if there are too many.
     pub(super) fn make_room(&mut self, number: u64, name: &[u8]) {
         self.close(name, Some(StatementName::Named(number)));
-        let holding = self.holding.as_ref().expect("called only while a connection is held");
-        let mut oldest = self.expected.oldest(holding.held.prepared()).peekable();
+        let mut oldest = self.expected.oldest(self.holding.held.prepared()).peekable();
         if oldest.peek().is_none() {
             return;
         }
-        let needed =
-            if self.left().read_here || self.may_read_otherwise() { self.needed() } else { BTreeSet::new() };
+        let needed = if self.holding.marks.left().read_here || self.may_read_otherwise() {
+            self.needed()
+        } else {
+            BTreeSet::new()
+        };
         let oldest: Vec<u64> =
             oldest.filter(|number| !needed.contains(number)).take(CLOSED_FOR_ONE).collect();
         for number in oldest {

@@ -32,15 +32,15 @@ impl<E: Environment> Session<E> {
     }
 
     /// Refuses a message for which the session has waited. Returns how many bytes are handled, and whether the next message is
-    /// refused too. A BEGIN before it is not what the client waits for.
+    /// refused too. A BEGIN before it is not what the client waits for. None if the message is handled like any other.
     pub(super) fn take_cancelled(
         &mut self,
         frame: Frame<'_>,
         input: &[u8],
-    ) -> Result<(usize, bool), Stop<E>> {
+    ) -> Result<Option<(usize, bool)>, Stop<E>> {
         let (bytes, behind) = (frame.bytes.len(), &input[frame.bytes.len()..]);
         if self.holding.is_some() || self.skipping || frame.tag == tag::TERMINATE {
-            return Ok((self.take(frame, input)?, false)); // a request for it finds it at the server
+            return Ok(None); // a request for it finds it at the server
         }
         self.wait_for_blocks()?;
         match frame.tag {
@@ -50,13 +50,13 @@ impl<E: Environment> Session<E> {
                     Some(Transaction::Begin { tag, .. }) if !behind.is_empty() && self.begun.is_none() => {
                         self.lanes_done()?;
                         self.begin(&statement, false);
-                        self.remove_name(b"");
+                        self.renaming.remove(&self.env, &mut self.expected.names, b"");
                         self.append_in_turn(|out| backend::put_command_complete(out, tag));
                         self.ready_in_turn();
-                        return Ok((bytes, true));
+                        return Ok(Some((bytes, true)));
                     }
                     Some(Transaction::End { .. }) if self.begun.is_some() => {
-                        return Ok((self.take(frame, input)?, false));
+                        return Ok(None);
                     }
                     _ => self.refuse_text(&statement, &cancelled(), behind)?,
                 }
@@ -64,7 +64,7 @@ impl<E: Environment> Session<E> {
             tag::FUNCTION_CALL if self.gather.is_empty() => self.refuse_query(&cancelled()),
             _ => self.refuse_unit(frame, behind, &cancelled())?,
         }
-        Ok((bytes, false))
+        Ok(Some((bytes, false)))
     }
 
     /// Refuses a Query. If its text begins with a BEGIN, the transaction of it has failed.
@@ -152,7 +152,8 @@ impl<E: Environment> Session<E> {
                     tag::BIND => {
                         let name = Bind::read(frame.body()).ok().map(|bind| bind.statement);
                         let name = name.filter(|name| !parsed.contains(name));
-                        name.and_then(|name| self.statement_now(name))
+                        let named = name.and_then(|name| self.expected.names.get(name));
+                        named.map(|named| named.statement.clone())
                     }
                     _ => None,
                 };
@@ -173,7 +174,7 @@ impl<E: Environment> Session<E> {
     pub fn refuse_returned(&mut self, unit: &E::Envelope, problem: &Problem) {
         let mut refusals = BytesMut::new();
         let open = unit.unit().put_refusal(problem, &mut refusals);
-        self.forget_naming();
+        self.renaming.forget_first(&self.env, &mut self.expected.names);
         self.answer_returned(&refusals);
         if let Some(begin) = open {
             self.begun = Some(Begun::failed(Bytes::from_static(begin.as_bytes()), false));

@@ -5,7 +5,7 @@
 use hotrow_wire::backend::Status;
 
 use super::ran::Ran;
-use super::{Environment, OutcomeOfSets, Parameters, Session, Statement, StatementInfo};
+use super::{Environment, OutcomeOfSets, Session, Statement, StatementInfo};
 use crate::classify::Effect;
 use crate::settings::{self, PlainSet, Settings};
 
@@ -97,15 +97,6 @@ impl<E: Environment> Session<E> {
         (is_free && self.has_its_outcome(statement) && self.may_move(&self.env.settings(), to)).then_some(to)
     }
 
-    /// The session has entered the pool to which the message's SETs lead, and its client has to be told these parameters. Or
-    /// that pool is not open.
-    pub fn entered(&mut self, parameters: Option<Parameters>) {
-        if parameters.is_some() {
-            self.name_anew();
-        }
-        self.provided.entered = Some(parameters);
-    }
-
     /// Whether the session keeps its connection because of other state than settings.
     pub(super) fn has_more_than_settings(&self) -> bool {
         self.left().without(Effect { settings: true, ..Effect::NONE }).pins()
@@ -119,6 +110,14 @@ impl<E: Environment> Session<E> {
     /// Whether a text of SETs has the outcome in this session that it has in its pool.
     fn has_its_outcome(&self, statement: &E::Statement) -> bool {
         self.has_settings_of_pool() && (self.env.speaks_utf8() || !sets_encoding(statement))
+    }
+
+    /// Whether the session may move to a pool whose clients have these settings. It may not if a statement that it has
+    /// prepared would be read differently there.
+    pub(super) fn may_move(&self, from: &Settings, to: &Settings) -> bool {
+        let mut named = self.expected.names.values();
+        let is_alike = from.read_as(to);
+        named.all(|named| !named.only_here && (is_alike || named.statement.is_read_alike))
     }
 }
 

@@ -7,10 +7,10 @@ use hotrow_wire::backend::{self, Problem, Status};
 use hotrow_wire::{Frame, frontend, put_frame};
 
 use super::environment::Stop;
+use super::plan::{PlanOf, is_transaction};
 use super::replies::put_ready;
-use super::submit::{PlanOf, is_transaction};
 use super::{Environment, Session, StatementOf};
-use crate::classify::{Analysis, Effect, Switch, SwitchChange};
+use crate::classify::{Analysis, Switch, SwitchChange};
 use crate::limits;
 use crate::unit::{Packed, Plan};
 
@@ -30,7 +30,7 @@ impl<E: Environment> Session<E> {
             self.lanes_done()?;
         }
         if self.answer_here(&statement, self.begun_status())? {
-            self.remove_name(b""); // like the server at every Query
+            self.renaming.remove(&self.env, &mut self.expected.names, b""); // like the server at every Query
             return Ok(());
         }
         if self.begin_by_query(&statement)? {
@@ -41,7 +41,7 @@ impl<E: Environment> Session<E> {
                 Ok(Some(plans)) => {
                     let shape = self.texts.shape(str::from_utf8(text).unwrap_or_default());
                     let packed = Packed::simple([frame.bytes, &[]], plans, &shape, &mut self.scratch);
-                    let changes = self.unnamed_removal();
+                    let changes = self.renaming.unnamed_removal(&self.env, &mut self.expected.names);
                     return self.submit(packed, changes);
                 }
                 Ok(None) => {}
@@ -130,25 +130,6 @@ impl<E: Environment> Session<E> {
             backend::put_command_complete(out, "SHOW");
             put_ready(status, out);
         });
-    }
-
-    /// The state that a statement may leave on a held connection.
-    pub(super) fn effect_of(&self, statement: &E::Statement) -> Effect {
-        match &statement.analysis {
-            Analysis::Pass(pass) => pass.effect,
-            Analysis::Candidate(_) if !self.names_as_pool() => statement.effect,
-            // A statement that may share a connection leaves no state there, whatever its text suggests.
-            Analysis::Candidate(_) => match self.env.packing(statement) {
-                Some(packing) => Effect { touches_sequence: packing.touches_sequence, ..Effect::NONE },
-                None => statement.effect,
-            },
-            // The gateway follows its own switch, even if the server answers the client.
-            Analysis::Set(..)
-            | Analysis::SetWrong(_)
-            | Analysis::Reset(_)
-            | Analysis::Show(_)
-            | Analysis::Deallocate(_) => Effect::NONE,
-        }
     }
 }
 

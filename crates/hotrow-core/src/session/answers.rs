@@ -1,0 +1,62 @@
+//! The gateway's own replies to the client, and the waits for earlier ones.
+
+use bytes::BytesMut;
+use hotrow_wire::backend::Problem;
+
+use super::environment::Stop;
+use super::replies::put_ready;
+use super::{Environment, Need, Session};
+
+impl<E: Environment> Session<E> {
+    /// Appends a part of the reply to the earliest unit.
+    pub(super) fn append(&self, write: impl FnOnce(&mut BytesMut)) {
+        self.env.answers(|answers| answers.append(write));
+    }
+
+    /// Appends a reply of the gateway after the replies to all earlier units.
+    pub(super) fn append_in_turn(&self, write: impl FnOnce(&mut BytesMut)) {
+        self.env.answers(|answers| answers.append_in_turn(write));
+    }
+
+    /// Answers ReadyForQuery in its turn.
+    pub(super) fn ready_in_turn(&self) {
+        let status = self.begun_status();
+        self.append_in_turn(|out| put_ready(status, out));
+    }
+
+    /// Waits until all units in lanes are answered. After that the meaning of all names is known.
+    pub(super) fn lanes_done(&mut self) -> Result<(), Stop<E>> {
+        if self.env.answers(|answers| answers.pending()) > 0 {
+            return Err(Stop::Need(Need::Lanes));
+        }
+        self.renaming.settle(&self.env, &mut self.expected.names);
+        Ok(())
+    }
+
+    /// Asks for a connection. Returns the reason if there is none. With a connection the message is forwarded
+    /// instead of handled here.
+    pub(super) fn connect(&mut self) -> Result<Problem, Stop<E>> {
+        if let Some(problem) = self.provided.no_connection.take() {
+            return Ok(self.failure().unwrap_or(problem));
+        }
+        self.lanes_done()?;
+        Err(Stop::Need(Need::Connection))
+    }
+
+    /// Waits until it is known whether a transaction under way stays open. Called before the gateway gives an
+    /// answer of its own that depends on it.
+    pub(super) fn wait_for_blocks(&mut self) -> Result<(), Stop<E>> {
+        if self.has_block_under_way {
+            self.lanes_done()?;
+            self.has_block_under_way = false;
+        }
+        Ok(())
+    }
+
+    /// The earliest unfinished unit, which a lane has given back, gets these replies of the gateway.
+    pub(super) fn answer_returned(&mut self, replies: &[u8]) {
+        self.has_returned_units = true;
+        self.append(|out| out.extend_from_slice(replies));
+        self.env.answers(|answers| answers.finish_front());
+    }
+}

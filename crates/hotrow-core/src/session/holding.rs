@@ -1,0 +1,89 @@
+//! The connection that a session holds, and the state of its work there.
+
+use std::collections::BTreeSet;
+
+use bytes::BytesMut;
+use hotrow_wire::backend::Status;
+
+use super::handover::Handover;
+use super::marks::{Mark, Marks};
+use super::stateless::LearnedReply;
+use super::{Connection, Environment, Session, StatementOf};
+use crate::classify::Effect;
+use crate::limits;
+use crate::settings::{Reading, Settings};
+
+/// A connection that the session holds, with the state of its work.
+pub(super) struct Holding<E: Environment> {
+    pub(super) held: E::Connection,
+    /// The state that the unit under way clears if it succeeds.
+    pub(super) clears: Effect,
+    /// The unit under way has failed.
+    pub(super) failed: bool,
+    /// The status in the last ReadyForQuery.
+    pub(super) status: Status,
+    /// Missing bytes of a message that is relayed in pieces.
+    pub(super) message_bytes_left: usize,
+    /// A statement without credit that runs now: its success earns credit.
+    pub(super) earning_credit: Option<StatementOf<E>>,
+    /// What decides whether another session may get it.
+    pub(super) marks: Marks<E::Statement>,
+    /// The settings that it has after the text of SETs under way.
+    pub(super) becomes: Option<Settings>,
+    /// The statements that the gateway has prepared again after the client had prepared them.
+    pub(super) prepared_anew: BTreeSet<u64>,
+    /// The reply to a statement that only clears state.
+    pub(super) learns: Option<LearnedReply<E::Statement>>,
+    /// The client's name, or all its settings, were reset in this unit.
+    pub(super) name_reset: bool,
+    /// A ReadyForQuery that the client gets after its name is restored.
+    pub(super) delayed_ready: Option<Status>,
+    /// The state that the server has found there, until it is handed over.
+    pub(super) handover: Option<Handover>,
+}
+
+impl<E: Environment> Holding<E> {
+    /// Whether so much output waits for the server that the client has to wait too.
+    pub(super) fn is_full(&mut self) -> bool {
+        self.held.output().len() > limits::UNREAD_BYTES_MAX
+    }
+
+    /// A statement of the pool is used.
+    pub(super) fn used(&mut self, statement: u64) {
+        self.marks.note(Mark::Used(statement));
+        self.marks.forget_closed(self.held.prepared());
+    }
+
+    /// Whether the server has reset the client's name, and the present name differs from the name at log-in.
+    pub(super) fn has_lost_name(&self, first_name: &str) -> bool {
+        let held = &self.held;
+        self.name_reset && held.name() == held.default_name() && held.name() != first_name
+    }
+}
+
+impl<E: Environment> Session<E> {
+    /// The connection, while there is one.
+    pub(super) fn held(&mut self) -> &mut Holding<E> {
+        self.holding.as_mut().expect("called only while a connection is held")
+    }
+
+    /// The state that is left on the connection that the session holds.
+    pub(super) fn left(&self) -> Effect {
+        self.holding.as_ref().map_or(Effect::NONE, |holding| holding.marks.left())
+    }
+
+    /// How the server reads texts on the connection that the session holds, as far as the texts of statements show.
+    pub(super) fn reading(&self) -> Reading {
+        self.holding.as_ref().map_or(Reading::AsPool, |holding| holding.marks.reading())
+    }
+
+    /// Whether the names in the next statement mean what they mean in the pool.
+    pub(super) fn names_as_pool(&self) -> bool {
+        self.holding.as_ref().is_none_or(|holding| holding.marks.names_as_pool())
+    }
+
+    /// The messages to the server that are not sent yet.
+    pub(super) fn output(&mut self) -> &mut BytesMut {
+        self.held().held.output()
+    }
+}
