@@ -75,10 +75,6 @@ pub struct Args {
     #[arg(long)]
     pub quick: bool,
 
-    /// With `model`: search constants with which the simulation agrees with the measured runs, and write calibration.json
-    #[arg(long)]
-    pub fit: bool,
-
     /// Program to run as the gateway, instead of this one
     #[arg(long, value_name = "PROGRAM", hide = true)]
     pub gateway_program: Option<PathBuf>,
@@ -94,8 +90,6 @@ pub enum Choice {
     All,
     /// Scenarios whose names begin with this. Those that take long are omitted, unless all of them do.
     Family(&'static str),
-    /// The simulation, which measures nothing.
-    Model,
     /// One scenario.
     One(&'static Scenario),
 }
@@ -106,7 +100,6 @@ impl Choice {
         match self {
             Self::All => "all",
             Self::Family(name) => name,
-            Self::Model => "model",
             Self::One(scenario) => scenario.name,
         }
     }
@@ -123,7 +116,6 @@ impl Choice {
                     scenarios::ALL.into_iter().filter(belongs).partition(|scenario| scenario.takes_long);
                 if short.is_empty() { long } else { short }
             }
-            Self::Model => Vec::new(),
             Self::One(scenario) => vec![scenario],
         }
     }
@@ -133,12 +125,7 @@ impl ValueEnum for Choice {
     fn value_variants<'a>() -> &'a [Self] {
         static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
             let families = FAMILIES.into_iter().map(Choice::Family);
-            scenarios::ALL
-                .into_iter()
-                .map(Choice::One)
-                .chain(families)
-                .chain([Choice::Model, Choice::All])
-                .collect()
+            scenarios::ALL.into_iter().map(Choice::One).chain(families).chain([Choice::All]).collect()
         });
         &CHOICES
     }
@@ -157,9 +144,6 @@ impl ValueEnum for Choice {
                     divided by its direct cost, in one report"
                     .to_owned(),
                 Self::Family(name) => format!("All scenarios `{name}-...` that do not take long, in one report"),
-                Self::Model => "No measurement, but a simulation: 1 to 100 nodes, 1 to 20 gateways and up to a million requests per \
-                    second (five minutes; with --out)"
-                    .to_owned(),
                 Self::One(scenario) => scenario.shows.to_owned(),
             }),
         )

@@ -142,13 +142,13 @@ pub enum Error {
 
 impl Error {
     /// For `map_err` on an action with a file or a program.
-    pub(crate) fn file(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+    pub fn file(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::File { what, path, source }
     }
 
     /// For `map_err` on an action of the operating system.
-    pub(crate) fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+    pub fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::System { what, source }
     }
 }

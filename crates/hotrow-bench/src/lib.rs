@@ -25,7 +25,6 @@
 //! | `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
 //! | `gains.rs`, `novelty.rs` | predicted gains beside measured ones, and the cost of new traffic |
 //! | `statistics.rs`, `machine.rs`, `flush.rs` | arithmetic, and the machine |
-//! | `model.rs`, `model/` | a simulation of gateways and servers, calibrated with measured runs |
 //! | `error.rs` | the reasons why there is no report |
 //! | `results.rs`, `report.rs`, `progress.rs` | the report, how it is written, and the progress display |
 
@@ -52,7 +51,6 @@ mod like;
 mod load;
 mod machine;
 mod measure;
-mod model;
 mod novelty;
 mod payment_books;
 mod payments;
@@ -63,7 +61,7 @@ mod plan;
 mod programs;
 mod progress;
 mod redis;
-mod report;
+pub mod report;
 mod results;
 mod rounds;
 mod scenario;
@@ -86,9 +84,6 @@ pub use error::Error;
 ///
 /// Progress goes to standard error. The outcome has the report's text.
 pub fn run(args: Args) -> Result<Outcome, Error> {
-    if let Some(Choice::Model) = args.scenario {
-        return model::run(args);
-    }
     let plan = plan::Plan::resolve(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(Error::system("start a runtime"))?.block_on(benchmark::run(plan))

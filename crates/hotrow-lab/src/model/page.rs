@@ -1,12 +1,12 @@
-//! The tables and pictures of `hotrow bench model`.
+//! The tables and pictures of `hotrow-lab model`.
 
 use super::calibration::{Calibration, Compared};
 use super::costs::Work;
 use super::scale::{FLUSH, GATEWAY_CORES, NETWORK, NODE_CORES, Point, ROWS, world};
 use super::simulation::simulate;
 use super::world::{Observed, Resource, Way};
-use crate::report::numbers::whole;
-use crate::report::svg::Curves;
+use hotrow_bench::report::numbers::whole;
+use hotrow_bench::report::svg::Curves;
 use std::fmt::Write;
 
 const NODES: [usize; 3] = [1, 10, 100];

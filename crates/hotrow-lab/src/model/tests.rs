@@ -5,7 +5,7 @@ use super::page::calibration_table;
 use super::scale::{Point, world};
 use super::simulation::simulate;
 use super::world::{Arrivals, Machines, Resource, Way, World};
-use crate::report::numbers::whole;
+use hotrow_bench::report::numbers::whole;
 
 /// The largest error of a run that was used to find the constants.
 const ERROR_MAX: f64 = 0.25;
@@ -29,7 +29,7 @@ fn simulated_runs_agree_with_measured_ones() {
     assert!(used >= 30 && held_out >= 10, "{used} runs, and {held_out} that are held out");
     let table = calibration_table(&calibration, &all);
     let page = include_str!("../../../../docs/scale/tables.md");
-    assert!(page.contains(&table), "make docs/scale again: hotrow bench model --out docs/scale");
+    assert!(page.contains(&table), "make docs/scale again: hotrow-lab model --out docs/scale");
 }
 
 /// If a page gets new figures, the constants have to follow.

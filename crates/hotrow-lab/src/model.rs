@@ -22,30 +22,38 @@ mod world;
 #[cfg(test)]
 mod tests;
 
-use crate::args::Args;
-use crate::benchmark::Outcome;
-use crate::error::Error;
 use calibration::Calibration;
+use hotrow_bench::Error;
 use std::path::PathBuf;
 
-/// Writes the tables and pictures, or with `--fit` new constants for the measured runs, into the folder of `--out`.
-pub fn run(args: Args) -> Result<Outcome, Error> {
-    let folder = args.out.unwrap_or_else(|| PathBuf::from("bench-results/model"));
-    std::fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
+/// What is simulated, and where the result is written.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Folder for tables.md and the pictures
+    #[arg(long, value_name = "DIR", default_value = "bench-results/model")]
+    out: PathBuf,
+
+    /// Search constants with which the simulation agrees with the measured runs, and write calibration.json instead
+    #[arg(long)]
+    fit: bool,
+}
+
+/// Writes the tables and pictures, or with `--fit` new constants for the measured runs. Returns the text of the tables.
+pub fn run(Args { out, fit }: Args) -> Result<String, Error> {
+    std::fs::create_dir_all(&out).map_err(Error::file("create", &out))?;
     let write = |name: &str, text: &str| {
-        let path = folder.join(name);
+        let path = out.join(name);
         std::fs::write(&path, text).map_err(Error::file("write", &path))
     };
     let mut calibration = Calibration::own();
-    if args.fit {
+    if fit {
         calibration.machines.iter_mut().for_each(calibration::Machine::fit);
         let text = serde_json::to_string_pretty(&calibration).expect("the constants are numbers");
         write("calibration.json", &text)?;
-        let markdown = page::calibration_table(&calibration, &calibration.compare());
-        return Ok(Outcome { folder, markdown, failures: Vec::new() });
+        return Ok(page::calibration_table(&calibration, &calibration.compare()));
     }
     let page = page::page(&calibration, |next| eprintln!("simulating: {next}"));
     write("tables.md", &format!("# Tables of the simulation\n\n{}", page.tables))?;
     page.pictures.iter().try_for_each(|(name, picture)| write(name, picture))?;
-    Ok(Outcome { folder, markdown: page.tables, failures: Vec::new() })
+    Ok(page.tables)
 }
