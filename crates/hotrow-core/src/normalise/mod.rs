@@ -11,6 +11,7 @@ mod comments;
 mod lexeme;
 mod lexicon;
 mod literals;
+mod position;
 mod scanner;
 mod settings;
 mod shown;

@@ -3,16 +3,13 @@
 use hotrow_core::normalise::without_values;
 use hotrow_core::untrusted::{identifier, literal};
 
-use crate::diagnosis::blocking::{Blocked, Blocker, Blocking};
 use crate::diagnosis::condition;
-use crate::diagnosis::hold::Hold;
-use crate::diagnosis::load::{Class, Load};
+use crate::diagnosis::load::Class;
+use crate::diagnosis::parts::Parts;
 use crate::diagnosis::prediction::Prediction;
-use crate::diagnosis::rows::{HotRow, RowWaits, Wanted};
-use crate::diagnosis::statements::{StatementLoad, StatementLoads, verdict};
-use crate::diagnosis::throughput::Throughput;
-use crate::diagnosis::workload::Workload;
-use crate::recording::{RecordedVerdict, Recording};
+use crate::diagnosis::rows::{HotRow, Wanted};
+use crate::diagnosis::statements::{StatementLoad, verdict};
+use crate::recording::RecordedVerdict;
 
 /// Characters of a statement in a finding.
 const TEXT_CHARS: usize = 160;
@@ -93,28 +90,6 @@ pub struct Finding {
     pub text: String,
     /// What to do.
     pub next: String,
-}
-
-/// The parts of a diagnosis from which findings are made.
-pub struct Parts<'p> {
-    /// The recording.
-    pub recording: &'p Recording,
-    /// The sessions.
-    pub load: &'p Load,
-    /// The rows that they wait for.
-    pub rows: &'p RowWaits,
-    /// The sessions that block others.
-    pub blocking: &'p Blocking,
-    /// The statements.
-    pub statements: &'p StatementLoads,
-    /// Commits, flushes and log.
-    pub throughput: &'p Throughput,
-    /// The shape of the load.
-    pub workload: &'p Workload,
-    /// The lock of the hottest row.
-    pub hold: Option<&'p Hold>,
-    /// Values can be shown.
-    pub show_keys: bool,
 }
 
 /// The next step in a situation in which it depends on whether the gateway would help.
@@ -217,16 +192,6 @@ impl Parts<'_> {
             (text, "alter system set track_activities = on; select pg_reload_conf()".to_owned())
         };
         Some(Finding { kind: Situation::Blind, severity: Severity::Warning, text, next })
-    }
-
-    /// A blocker of most samples, from the first sample to the last.
-    pub fn stuck_blocker(&self) -> Option<(&Blocker, &Blocked)> {
-        let (blocker, blocked, share) = self.blocking.longest()?;
-        let begun = self.recording.samples.first()?.at_us;
-        let lasted = blocked.last_us - blocker.xact_us.unwrap_or(begun);
-        let window = (self.load.seconds * 1e6) as i64;
-        let is_long = lasted >= 1_000_000.min(window / 2) && blocked.samples >= 3;
-        (share >= 0.7 && is_long).then_some((blocker, blocked))
     }
 
     fn stuck(&self) -> Option<Finding> {

@@ -6,6 +6,7 @@ pub mod findings;
 pub mod hold;
 pub mod load;
 pub mod lock_waits;
+pub mod parts;
 pub mod prediction;
 pub mod rows;
 pub mod side;
@@ -71,7 +72,7 @@ pub fn diagnose(recording: &Recording, show_keys: bool) -> Diagnosis {
         throughput: &throughput,
     };
     let workload = Workload::of(recording, &known);
-    let parts = findings::Parts {
+    let parts = parts::Parts {
         recording,
         load: &load,
         rows: &rows,

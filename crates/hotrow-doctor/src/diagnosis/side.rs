@@ -3,7 +3,8 @@
 use hotrow_core::untrusted::{identifier, literal};
 
 use crate::counters::TableCounters;
-use crate::diagnosis::findings::{Finding, Parts, Severity, Situation};
+use crate::diagnosis::findings::{Finding, Severity, Situation};
+use crate::diagnosis::parts::Parts;
 use crate::recording::{Lost, Table};
 use crate::sample::Session;
 

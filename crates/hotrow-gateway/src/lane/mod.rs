@@ -71,7 +71,9 @@ pub async fn run<B: Backend>(
         if task.renew_if_outdated() {
             task.perform();
         }
-        task.report_paused();
+        if task.report_paused() {
+            task.step(Event::Resume);
+        }
         task.waiting.report(&task.core);
         task.inbox.wake_at(if task.slow_timer.reroutes_units() { 1 } else { task.core.wake_at() });
         task.wait().await;
@@ -127,9 +129,15 @@ impl<B: Backend> Task<B> {
             },
             () = self.inbox.woken() => {}
             () = self.idle_timer.expired(), if is_idle => self.close(),
-            () = self.slow_timer.expired(), if works && !self.slow_timer.is_slow() => self.batch_is_slow(),
+            () = self.slow_timer.expired(), if works && !self.slow_timer.is_slow() => {
+                self.batch_is_slow();
+                self.take_messages(); // most waiting units are in the inbox
+            }
             () = self.hold_timer.expired(), if self.hold_timer.runs() => self.end_hold(),
-            () = self.pausing.time_to_look() => self.expire(),
+            () = self.pausing.time_to_look() => {
+                self.expire();
+                self.perform();
+            }
         }
     }
 

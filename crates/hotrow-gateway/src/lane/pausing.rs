@@ -71,18 +71,16 @@ impl<B: Backend> Task<B> {
         }
     }
 
-    /// If the lane has no connection, informs the callers that wait for this, and continues unless it stays paused.
-    pub(super) fn report_paused(&mut self) {
+    /// If the lane has no connection, informs the callers that wait for this. Returns whether the lane continues.
+    pub(super) fn report_paused(&mut self) -> bool {
         let is_told_to = self.pausing.renews || !self.pausing.waiting.is_empty();
         if !is_told_to || !self.core.is_at_rest() {
-            return;
+            return false;
         }
         for waits in self.pausing.waiting.drain(..) {
             let _ = waits.send(()); // the caller may be gone
         }
-        if std::mem::take(&mut self.pausing.renews) && !self.pausing.paused {
-            self.step(Event::Resume);
-        }
+        std::mem::take(&mut self.pausing.renews) && !self.pausing.paused
     }
 
     /// Rejects units that have waited too long while the lane is paused.
@@ -90,6 +88,5 @@ impl<B: Backend> Task<B> {
         let patience = self.backend.patience().server;
         self.pausing.next_look = Some(Instant::now() + LOOK);
         self.core.expire(|unit| unit.payload.since().elapsed() > patience, &mut self.actions);
-        self.perform();
     }
 }

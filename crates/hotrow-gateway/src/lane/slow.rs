@@ -68,7 +68,6 @@ impl<B: Backend> Task<B> {
         self.slow_timer.is_slow = true;
         tracing::debug!(lane = self.index, kind = ?self.kind, "a batch takes long: waiting units move to other lanes");
         self.slow_timer.reroutes_units = self.backend.shared().set_slow(self.kind, self.index, true);
-        self.take_messages(); // most waiting units are in the inbox
     }
 
     /// The slow batch is over.

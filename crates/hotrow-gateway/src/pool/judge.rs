@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use hotrow_core::classify::{
-    self, Analysis, Answers, Asked, Candidate, Catalogue, Decision, Facts, Lack, Packing, Questions,
+    self, Analysis, Answers, Asked, Candidate, Catalogue, Decision, Facts, Lack, Questions,
 };
 use hotrow_core::limits;
 use hotrow_core::session::{Statement as _, Verdict};
@@ -197,12 +197,6 @@ impl Pool {
         };
         self.want_verdict(statement);
         known
-    }
-
-    /// How a statement is packed, if its verdict is one for the present state of the catalogue. An earlier verdict says nothing about
-    /// the state that a run leaves now.
-    pub fn packing(&self, statement: &Statement) -> Option<Arc<Packing>> {
-        statement.packing_in(self.catalogue_epoch(), self.config().catalogue_age)
     }
 
     /// A verdict is wanted. False if too many are.

@@ -22,7 +22,7 @@ use std::time::Instant;
 
 use hotrow_auth::Credential;
 use hotrow_core::admission::{ServerSettings, ToldSettings};
-use hotrow_core::classify::{Alters, Analysis};
+use hotrow_core::classify::{Alters, Analysis, Packing};
 use hotrow_core::limits;
 use hotrow_core::session::{Statement as _, Verdict};
 use hotrow_lane::affinity::LaneId;
@@ -222,6 +222,12 @@ impl Pool {
     pub fn first_role(&self) -> String {
         let server = self.context.server();
         server.defaults.as_ref().map(|defaults| defaults.role.clone()).unwrap_or_default()
+    }
+
+    /// How a statement is packed, if its verdict is one for the present state of the catalogue. An earlier verdict says nothing about
+    /// the state that a run leaves now.
+    pub fn packing(&self, statement: &Statement) -> Option<Arc<Packing>> {
+        statement.packing_in(self.catalogue_epoch(), self.config().catalogue_age)
     }
 
     /// Number of connected clients.

@@ -106,20 +106,6 @@ impl SessionTask {
         }
         result
     }
-
-    /// The client sends no more: its earlier messages are still run and answered.
-    pub(super) async fn finish(&mut self) -> Result<(), SessionEnd> {
-        if !self.session.terminate() {
-            return Ok(());
-        }
-        // Until the last answer, or until the server or the client closes its connection.
-        while self.session.connection().is_some() {
-            let left = self.try_write()?;
-            self.relay_alone(left.unread).await?;
-            self.settle().await?;
-        }
-        Ok(())
-    }
 }
 
 /// The client's next bytes, or its end if it is not read.

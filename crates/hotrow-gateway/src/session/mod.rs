@@ -3,10 +3,12 @@
 
 pub mod activity;
 mod classify;
+mod client;
 pub mod control;
 mod environment;
 mod gone;
 mod held;
+mod membership;
 mod notifications;
 pub mod problems;
 mod provide;
@@ -15,7 +17,6 @@ mod state_left;
 pub mod stop;
 mod waiting_call;
 
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,9 +24,9 @@ use bytes::{Buf, BytesMut};
 use hotrow_core::admission::ToldSettings;
 use hotrow_core::limits;
 use hotrow_core::session::{self, Session, SessionEnd, Stage, SwitchValues, Wait};
-use hotrow_wire::backend::{self, Problem};
+use hotrow_wire::backend::Problem;
 
-use crate::lane::{Mailbox, ToLane};
+use crate::lane::Mailbox;
 use crate::lock::Lock;
 use crate::mailbox::Backlog;
 use crate::net::ReadHalf;
@@ -33,6 +34,7 @@ use crate::net::budget::Reservation;
 use crate::pool::directory::Directory;
 use crate::pool::pools::PoolUse;
 use crate::pool::{Member, Pool};
+use crate::session::client::client_gone;
 use crate::session::control::Control;
 use crate::session::environment::Environment;
 use crate::session::problems::{killed, left_behind, stopping};
@@ -152,23 +154,6 @@ impl SessionTask {
         }
     }
 
-    /// The lanes of the pool get no more units of the session.
-    fn leave_lanes(&mut self) {
-        if self.session.leaves_lanes() {
-            let session = self.mailbox.session;
-            self.pool.send_all(|| ToLane::Gone(session));
-        }
-    }
-
-    /// The session leaves its pool, where this number of units has done nothing but that.
-    fn leaves_pool(&mut self, units: u64) {
-        let (packed, passed) = self.control.activity.counts();
-        let before = std::mem::replace(&mut self.units_before, packed + passed);
-        if packed + passed > before + units {
-            self.pool.usage.has_served();
-        }
-    }
-
     /// Handles what is there, and provides what the session needs then.
     async fn go_on(&mut self) -> Result<(), SessionEnd> {
         if self.control.is_killed() {
@@ -252,53 +237,6 @@ impl SessionTask {
         Ok(())
     }
 
-    /// The client has sent something, or has closed its sending side.
-    fn received(&mut self, count: &io::Result<usize>) -> Result<(), SessionEnd> {
-        match count {
-            Ok(count @ 1..) => {
-                self.control.activity.received(*count);
-                self.arrived();
-                self.report_settings();
-                Ok(())
-            }
-            Ok(0) if !self.ends_work() => self.session.client_closed(),
-            Ok(0) | Err(_) => {
-                self.gone();
-                Err(SessionEnd::Client)
-            }
-        }
-    }
-
-    /// Records the time at which the client has sent something.
-    fn arrived(&mut self) {
-        let now = Instant::now();
-        self.session.env.since = now;
-        self.session.arrived();
-        self.control.activity.message_received(now);
-    }
-
-    /// Reports changed settings of the server to the client, as the server would with its next answer. A client whose
-    /// session holds a connection gets them from that connection.
-    fn report_settings(&mut self) {
-        if self.session.connection().is_some() {
-            return;
-        }
-        if let Some(newer) = self.pool.newer_settings(&self.session.env.told) {
-            let changed = self.session.env.told.compare(self.pool.id, newer);
-            self.put_settings(&changed);
-        } else if self.session.env.told.has_news() {
-            self.pool.context.doubt_settings();
-        }
-    }
-
-    fn put_settings(&self, changed: &[(String, String)]) {
-        for (name, value) in changed {
-            self.mailbox.answers(|answers| {
-                answers.append_in_turn(|out| backend::put_parameter_status(out, name, value));
-            });
-        }
-    }
-
     /// Large messages and answers of all clients share one budget.
     fn keep_budget(&mut self) -> Result<(), SessionEnd> {
         let bytes = self.input.capacity() + self.session.gathered_bytes();
@@ -314,33 +252,6 @@ impl SessionTask {
             "Send smaller messages, or fewer large ones at once.",
         )))
     }
-
-    /// Writes as much as the client takes.
-    fn try_write(&self) -> Result<Backlog, SessionEnd> {
-        self.mailbox.try_write().map_err(client_gone)
-    }
-
-    /// Waits until the client has read enough to get more.
-    async fn wait_for_room(&mut self) -> Result<(), SessionEnd> {
-        while self.try_write()?.unread > 0 && self.mailbox.is_overfull(0) {
-            if !self.session.waits_for_room(self.stop.stage()) {
-                return Err(SessionEnd::Problem(stopping()));
-            }
-            tokio::select! {
-                writable = self.mailbox.write.writable() => writable.map_err(client_gone)?,
-                () = self.mailbox.task_notify.notified() => {} // the gateway may stop
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits until the client's socket has taken all answers.
-    async fn flush_to_client(&mut self) -> Result<(), SessionEnd> {
-        while self.try_write()?.unread > 0 {
-            self.mailbox.write.writable().await.map_err(client_gone)?;
-        }
-        Ok(())
-    }
 }
 
 impl Drop for SessionTask {
@@ -349,11 +260,6 @@ impl Drop for SessionTask {
         self.mailbox.close();
         self.control.ended();
     }
-}
-
-/// A socket of a client that fails is a client that is gone.
-fn client_gone(_: io::Error) -> SessionEnd {
-    SessionEnd::Client
 }
 
 /// Waits long enough for a client that has just connected to send its first message.

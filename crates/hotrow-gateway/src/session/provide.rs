@@ -127,12 +127,6 @@ impl SessionTask {
         }
     }
 
-    /// A cancel request has ended the session's wait.
-    pub(super) async fn cancelled(&mut self) {
-        self.read_now().await;
-        self.session.wait_cancelled();
-    }
-
     async fn provide_prepared(&mut self, missing: Vec<Arc<Statement>>) -> Result<(), SessionEnd> {
         match self.without_cancels(async |task| task.prepare_all(missing).await).await {
             Ok(prepared) => {
@@ -147,6 +141,20 @@ impl SessionTask {
     pub(super) async fn settle(&mut self) -> Result<(), SessionEnd> {
         while let Some(need) = self.session.last_need()? {
             self.provide(need).await?;
+        }
+        Ok(())
+    }
+
+    /// The client sends no more: its earlier messages are still run and answered.
+    pub(super) async fn finish(&mut self) -> Result<(), SessionEnd> {
+        if !self.session.terminate() {
+            return Ok(());
+        }
+        // Until the last answer, or until the server or the client closes its connection.
+        while self.session.connection().is_some() {
+            let left = self.try_write()?;
+            self.relay_alone(left.unread).await?;
+            self.settle().await?;
         }
         Ok(())
     }
@@ -262,20 +270,6 @@ impl SessionTask {
     async fn refuse_connection(&mut self, problem: Problem) {
         self.read_now().await;
         self.session.no_connection(problem);
-    }
-
-    /// Reads what the client has sent, without waiting: a refusal depends on whether there is more. Returns whether there was
-    /// something.
-    pub(super) async fn read_now(&mut self) -> bool {
-        let count = tokio::select! {
-            biased;
-            count = self.read.fill(&mut self.input) => count,
-            () = std::future::ready(()) => return false,
-        };
-        let Ok(count @ 1..) = count else { return false };
-        self.control.activity.received(count);
-        self.arrived();
-        true
     }
 
     /// Waits until one more unit in the lanes is answered, or handles one that is given back.

@@ -6,9 +6,7 @@ use hotrow_core::settings::{self, Settings};
 use hotrow_lane::cancel::WaitsFor;
 
 use super::{Need, SessionTask};
-use crate::pool::Member;
 use crate::pool::directory::NoPool;
-use crate::pool::pools::PoolUse;
 use crate::server::held;
 
 impl SessionTask {
@@ -94,23 +92,5 @@ impl SessionTask {
             self.session.env.told.compare(self.pool.id, self.pool.server_settings())
         });
         self.session.entered(parameters);
-    }
-
-    /// The session is a client of this pool from now on, and its connection one of the pool's.
-    fn enter(&mut self, used: PoolUse) {
-        let pool = used.pool().clone();
-        let held = self.session.connection();
-        let units = u64::from(held.is_some()); // the SETs ran there
-        if let Some(held) = held {
-            held.moved(pool.id, &pool.context.login);
-        }
-        self.leaves_pool(units);
-        self.moves += 1;
-        self.leave_lanes();
-        self.control.moved(pool.clone());
-        self.session.env.pool = pool.clone();
-        let member = Member::of(&pool);
-        self.membership = (used, member);
-        self.pool = pool;
     }
 }

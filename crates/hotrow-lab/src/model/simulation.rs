@@ -1,6 +1,7 @@
 //! The simulation: events in the order of their times. Lanes and their batches are those of the gateway itself
 //! (`hotrow_lane::lane`, `hotrow_lane::affinity`). It has no clock, and its random numbers come from a seed.
 
+mod agenda;
 mod end;
 mod servers;
 mod start;
@@ -13,12 +14,12 @@ use fastrand::Rng;
 use hotrow_core::limits;
 use hotrow_lane::affinity::Affinity;
 use hotrow_lane::key::Key;
-use hotrow_lane::lane::{Action, Claimed, Event, Lane, Times, Unit};
+use hotrow_lane::lane::{Action, Changes, Claimed, Event, Failure, Lane, Times, Unit};
 
 use super::keys::{Keys, node_of};
-use super::processors::{Processors, Started};
+use super::processors::Processors;
 use super::rows::{Rows, Transaction};
-use super::world::{Arrivals, Machines, Observed, Way, World};
+use super::world::{Arrivals, Observed, Way, World};
 
 /// A time in nanoseconds since the beginning.
 type Time = u64;
@@ -196,37 +197,6 @@ fn nanoseconds(microseconds: f64) -> Time {
 }
 
 impl Simulation<'_> {
-    fn at(&mut self, time: Time, step: Step) {
-        let place = self.free_steps.pop().unwrap_or_else(|| {
-            self.steps.push(None);
-            self.steps.len() - 1
-        });
-        self.steps[place] = Some(step);
-        self.order += 1;
-        self.events.push(Reverse((time, self.order, place)));
-    }
-
-    fn run(&mut self, threads: usize, microseconds: f64, step: Step) {
-        let mut started = Vec::new();
-        self.processors.queue(threads, nanoseconds(microseconds), step, &mut started);
-        self.started(started);
-    }
-
-    fn started(&mut self, started: Vec<Started<Step>>) {
-        for Started { threads, cost, step } in started {
-            self.at(self.now + cost, Step::Ends(threads, Box::new(step)));
-        }
-    }
-
-    /// A message to another process, on the same machine or another one.
-    fn send(&mut self, step: Step) {
-        let network = match self.world.machines {
-            Machines::Shared => 0.0,
-            Machines::Own { network, .. } => network,
-        };
-        self.at(self.now + nanoseconds(self.world.costs.hop + network), step);
-    }
-
     /// The next gateway in turn, for a client that connects.
     fn choose_gateway(&mut self) -> usize {
         let gateway = self.next_gateway;
@@ -393,6 +363,21 @@ impl Simulation<'_> {
             }
             Action::Resolve(_) | Action::Disconnect => {} // no connection is lost here
         }
+    }
+
+    /// The lane's batch is rolled back, and the unit that waits for the lock leaves the lane.
+    fn gives_up(&mut self, transaction: Transaction, wait: u64) {
+        let Some(running) = self.running[transaction].as_ref() else { return };
+        let Owner::Batch(lane) = running.owner else { return };
+        if !running.is_waiting || running.waits != wait {
+            return;
+        }
+        let answered: usize = running.rows[..running.next].iter().map(|(_, units)| units).sum();
+        self.ends(transaction);
+        (0..answered).for_each(|_| self.step(lane, Event::Answered(Changes::None)));
+        self.step(lane, Event::Failed(Failure::Blocked));
+        self.send(Step::Ready(lane));
+        self.idle(lane);
     }
 
     fn release(&mut self, lane: usize, place: usize) {

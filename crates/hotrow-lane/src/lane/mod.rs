@@ -13,9 +13,11 @@ mod batch;
 mod blocked;
 mod doubt;
 mod hold;
+mod leaving;
 mod pace;
 mod pause;
 mod queue;
+mod sending;
 mod slow;
 mod unit;
 mod view;
@@ -226,45 +228,6 @@ impl<P> Lane<P> {
         }
     }
 
-    /// Number of waiting units, including parked ones.
-    pub fn waiting(&self) -> usize {
-        self.queue.len() + self.blocked.len()
-    }
-
-    /// Number of waiting units, without parked ones.
-    pub fn queued(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// Batches that were sent and are not answered, earliest first.
-    pub fn under_way(&self) -> &VecDeque<Batch<P>> {
-        &self.under_way
-    }
-
-    /// Whether a lost connection left a commit in doubt that is not resolved.
-    pub fn in_doubt(&self) -> bool {
-        self.connection != ConnectionState::Up && !self.under_way.is_empty()
-    }
-
-    /// Number of further units with which the lane would act immediately.
-    pub fn wake_at(&self) -> usize {
-        match self.under_way.len() {
-            0 => self.hold.enough().unwrap_or(1).saturating_sub(self.queue.len()).max(1),
-            1 => self.second_at().saturating_sub(self.queue.len()).max(1),
-            _ => limits::BATCH_UNITS_MAX,
-        }
-    }
-
-    /// Whether nothing waits and nothing is under way.
-    pub fn is_idle(&self) -> bool {
-        self.waiting() == 0 && self.under_way.is_empty()
-    }
-
-    /// The batch with this number, while it is under way.
-    pub fn batch(&self, number: u64) -> Option<&Batch<P>> {
-        self.under_way.iter().find(|batch| batch.number == number)
-    }
-
     /// Processes one event and appends the resulting actions.
     pub fn step(&mut self, event: Event<P>, actions: &mut Vec<Action<P>>) {
         match event {
@@ -349,90 +312,6 @@ impl<P> Lane<P> {
         self.send(actions);
     }
 
-    /// Queues or parks a unit. All units in the queue or under way overtake a parked unit. It is therefore
-    /// parked only if no unit of its session is before it in this lane, and only units of the same key are
-    /// behind it.
-    fn place(&mut self, unit: Unit<P>, actions: &mut Vec<Action<P>>) {
-        let session = unit.session;
-        if self.returned.contains(&session) {
-            actions.push(Action::Return(unit));
-            return;
-        }
-        match (self.blocked.key_of(&unit), self.blocked.key_of_session(session)) {
-            (None, None) => self.queue.push(unit),
-            (Some(key), Some(same)) if key == same => self.blocked.park(key, unit),
-            (Some(key), None) if unit.first || !self.has(session) => self.blocked.park(key, unit),
-            _ => self.give_back(unit, actions),
-        }
-    }
-
-    /// Whether units of this session are in the queue or under way.
-    fn has(&self, session: u64) -> bool {
-        self.under_way.iter().any(|batch| batch.has_session(session)) || self.queue.has_session(session)
-    }
-
-    fn give_back(&mut self, unit: Unit<P>, actions: &mut Vec<Action<P>>) {
-        self.returned.insert(unit.session);
-        actions.push(Action::Return(unit));
-    }
-
-    /// Sends a batch if there is a reason to, or opens the connection that it needs.
-    fn send(&mut self, actions: &mut Vec<Action<P>>) {
-        if self.paused {
-            return self.rest(actions);
-        }
-        if self.queue.is_empty() {
-            return;
-        }
-        if self.connection == ConnectionState::Down {
-            self.connection = ConnectionState::Connecting;
-            actions.push(Action::Connect);
-        }
-        if self.connection != ConnectionState::Up {
-            return;
-        }
-        match self.under_way.len() {
-            0 if self.hold.enough().is_some_and(|enough| self.queue.len() < enough) => {}
-            0 => self.cut(actions),
-            n if n < limits::BATCHES_UNDER_WAY_MAX && self.queue.len() >= self.second_at() => {
-                self.look_again_at = self.queue.len() + self.least();
-                self.cut(actions);
-            }
-            _ => {}
-        }
-    }
-
-    /// Number of units that the next batch must have. A second batch follows the first one if many units
-    /// wait. While the server commits the first batch, it also follows if at least as many units wait as the
-    /// first batch has. The server then does not wait for the next batch, and batches do not become smaller.
-    /// If commits take long, only a full batch follows.
-    fn least(&self) -> usize {
-        match self.under_way.front() {
-            None => 1,
-            Some(_) if self.hold.is_worth_it() => limits::BATCH_UNITS_MAX,
-            Some(first) if first.xid == Xid::Missing => limits::SECOND_BATCH_UNITS_MIN,
-            Some(first) => first.units.len().min(limits::SECOND_BATCH_UNITS_MIN),
-        }
-    }
-
-    /// The length of the queue at which the lane tries a second batch.
-    fn second_at(&self) -> usize {
-        self.look_again_at.max(self.least())
-    }
-
-    fn cut(&mut self, actions: &mut Vec<Action<P>>) {
-        let Some(units) = self.queue.cut(&self.under_way, self.least()) else { return };
-        self.hold.sent(units.len());
-        self.batches += 1;
-        let mut batch = Batch::new(self.batches, units, !self.queue.is_empty());
-        if self.lock_ahead > 0 {
-            self.lock_ahead -= 1;
-            batch.lock_ahead();
-        }
-        self.under_way.push_back(batch);
-        actions.push(Action::Write(self.batches));
-    }
-
     fn ready(&mut self, actions: &mut Vec<Action<P>>) {
         let Some(batch) = self.under_way.pop_front() else { return };
         self.look_again_at = 0;
@@ -461,21 +340,6 @@ impl<P> Lane<P> {
                 self.send(actions);
             }
         }
-    }
-
-    /// Units that sessions sent after a waiting unit of a committed batch go back to their sessions.
-    fn keep_waiting_sessions(&mut self, batch: &Batch<P>, actions: &mut Vec<Action<P>>) {
-        for place in &batch.waits {
-            let session = batch.units[*place].session;
-            self.returned.insert(session);
-            self.return_followers(session, actions);
-        }
-    }
-
-    /// The batch is committed, which was found out after its connection was lost.
-    fn answer(&mut self, batch: Batch<P>, actions: &mut Vec<Action<P>>) {
-        self.keep_waiting_sessions(&batch, actions);
-        actions.push(Action::Answer(batch));
     }
 
     /// The batch was rolled back. The unit that failed leaves the lane, and the others run again.
@@ -566,17 +430,5 @@ impl<P> Lane<P> {
             self.place(unit, actions);
         }
         key
-    }
-
-    /// Returns a unit to its session to run it alone. Later units of the session go back too and wait for it.
-    fn set_aside(&mut self, unit: Unit<P>, key: Option<Key>, actions: &mut Vec<Action<P>>) {
-        let session = unit.session;
-        self.returned.insert(session);
-        actions.push(Action::Alone(unit, key));
-        self.return_followers(session, actions);
-    }
-
-    fn return_followers(&mut self, session: u64, actions: &mut Vec<Action<P>>) {
-        actions.extend(self.queue.take_all_of(session).into_iter().map(Action::Return));
     }
 }

@@ -8,11 +8,6 @@ impl<P> Lane<P> {
         self.paused && self.connection == ConnectionState::Down
     }
 
-    /// Whether nothing needs a connection while the lane pauses. A commit in doubt needs one.
-    pub(super) fn may_rest(&self) -> bool {
-        self.paused && self.under_way.is_empty() && self.again.is_empty()
-    }
-
     pub(super) fn pause(&mut self, actions: &mut Vec<Action<P>>) {
         self.paused = true;
         self.hold.cancel();
@@ -22,14 +17,6 @@ impl<P> Lane<P> {
     pub(super) fn resume(&mut self, actions: &mut Vec<Action<P>>) {
         self.paused = false;
         self.send(actions);
-    }
-
-    /// Closes the connection when nothing is under way on it.
-    pub(super) fn rest(&mut self, actions: &mut Vec<Action<P>>) {
-        if self.connection == ConnectionState::Up && self.may_rest() {
-            self.connection = ConnectionState::Down;
-            actions.push(Action::Disconnect);
-        }
     }
 
     /// Refuses units that have waited too long in a paused lane. Parked units wait for a lock and stay.

@@ -42,14 +42,4 @@ impl<P> Lane<P> {
             actions.push(Action::Refuse(vec![unit], Refusal::Cancelled));
         }
     }
-
-    /// Refuses the cancelled ones of these units, which left nothing behind. Returns the others.
-    pub(super) fn refuse_cancelled(&self, units: Vec<Unit<P>>, actions: &mut Vec<Action<P>>) -> Vec<Unit<P>> {
-        if !units.iter().any(|unit| unit.cancelled) {
-            return units;
-        }
-        let (cancelled, others) = units.into_iter().partition(|unit| unit.cancelled);
-        actions.push(Action::Refuse(cancelled, Refusal::Cancelled));
-        others
-    }
 }

@@ -1,6 +1,8 @@
 //! A read-only view of a lane for the console.
 
-use super::{ConnectionState, Lane, Unit};
+use std::collections::VecDeque;
+
+use super::{Batch, ConnectionState, Lane, Unit};
 use crate::key::Key;
 
 /// The state of a unit in a lane.
@@ -26,6 +28,36 @@ impl<P> Lane<P> {
             ConnectionState::Up => "open",
             ConnectionState::Resolving => "checking the outcome of a commit",
         }
+    }
+
+    /// Number of waiting units, including parked ones.
+    pub fn waiting(&self) -> usize {
+        self.queue.len() + self.blocked.len()
+    }
+
+    /// Number of waiting units, without parked ones.
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Batches that were sent and are not answered, earliest first.
+    pub fn under_way(&self) -> &VecDeque<Batch<P>> {
+        &self.under_way
+    }
+
+    /// Whether a lost connection left a commit in doubt that is not resolved.
+    pub fn in_doubt(&self) -> bool {
+        self.connection != ConnectionState::Up && !self.under_way.is_empty()
+    }
+
+    /// Whether nothing waits and nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.waiting() == 0 && self.under_way.is_empty()
+    }
+
+    /// The batch with this number, while it is under way.
+    pub fn batch(&self, number: u64) -> Option<&Batch<P>> {
+        self.under_way.iter().find(|batch| batch.number == number)
     }
 
     /// Number of units that are parked behind a unit that waits for an outsider's lock.

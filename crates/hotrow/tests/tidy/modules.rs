@@ -116,7 +116,7 @@ fn resolve(path: &str, from: &Module, files: &BTreeMap<Module, String>) -> Modul
 /// The circles among the modules right below this one.
 fn circles_in(folder: &Module, imports: &BTreeSet<(Module, Module)>) -> Vec<String> {
     let below = |module: &Module| module.strip_prefix(&folder[..])?.first().cloned();
-    let mut arrows: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    let mut arrows = Arrows::new();
     for (from, to) in imports {
         if let (Some(left), Some(right)) = (below(from), below(to))
             && left != right
@@ -125,19 +125,121 @@ fn circles_in(folder: &Module, imports: &BTreeSet<(Module, Module)>) -> Vec<Stri
             arrows.entry(left).or_default().entry(right).or_insert(why);
         }
     }
+    closing(&arrows)
+}
+
+/// Arrows between modules, each with its reason.
+type Arrows = BTreeMap<String, BTreeMap<String, String>>;
+
+/// The reasons of the arrows that are parts of circles.
+fn closing(arrows: &Arrows) -> Vec<String> {
     let in_circle: BTreeSet<&String> =
-        arrows.keys().filter(|module| reaches_itself(module, &arrows)).collect();
+        arrows.keys().filter(|module| reaches_itself(module, arrows)).collect();
     let closing = arrows.iter().filter(|(from, _)| in_circle.contains(from)).flat_map(|(_, to)| to.iter());
     closing.filter(|(to, _)| in_circle.contains(to)).map(|(_, why)| why.clone()).collect()
 }
 
-fn reaches_itself(start: &String, arrows: &BTreeMap<String, BTreeMap<String, String>>) -> bool {
+fn reaches_itself(start: &String, arrows: &Arrows) -> bool {
     let (mut seen, mut open) = (BTreeSet::new(), vec![start]);
     while let Some(module) = open.pop() {
         let next = arrows.get(module).into_iter().flat_map(BTreeMap::keys);
         open.extend(next.filter(|next| seen.insert(*next)));
     }
     seen.contains(start)
+}
+
+/// Circles of files whose methods of one type call each other, each with the calls that close it. Such calls need no import,
+/// so they are counted apart, for each type whose methods are in several files of one folder.
+pub fn circles_of_methods(src: &Path) -> Vec<String> {
+    let files = files(src);
+    let folders: BTreeSet<&[String]> = files.keys().map(|module| folder_of(module, &files)).collect();
+    folders.into_iter().flat_map(|folder| circles_of_methods_in(folder, &files)).collect()
+}
+
+/// The folder of a module's file.
+fn folder_of<'m>(module: &'m [String], files: &BTreeMap<Module, String>) -> &'m [String] {
+    let is_folder = files.keys().any(|other| other.len() > module.len() && other.starts_with(module));
+    if is_folder { module } else { &module[..module.len().saturating_sub(1)] }
+}
+
+fn circles_of_methods_in(folder: &[String], files: &BTreeMap<Module, String>) -> Vec<String> {
+    let mut of_types: BTreeMap<&str, BTreeMap<&Module, String>> = BTreeMap::new();
+    for (module, text) in files.iter().filter(|(module, _)| folder_of(module, files) == folder) {
+        let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for (name, body) in impls(text) {
+            of_types.entry(name).or_default().entry(module).or_default().push_str(body);
+        }
+    }
+    of_types.into_iter().flat_map(|(name, bodies)| closing(&calls(name, &bodies))).collect()
+}
+
+/// The methods of a type that call methods of other files.
+fn calls(name: &str, bodies: &BTreeMap<&Module, String>) -> Arrows {
+    let path = |module: &Module| module.join("::");
+    let mut homes = BTreeMap::new();
+    for (module, body) in bodies {
+        for after in body.split("\n    ").filter_map(|line| line.split_once("fn ")) {
+            let is_method = after.0.is_empty() || after.0.starts_with("pub") || after.0 == "async ";
+            let method = after.1.split(|c: char| !(c.is_alphanumeric() || c == '_')).next();
+            homes.extend(method.filter(|_| is_method).map(|method| (method, *module)));
+        }
+    }
+    let mut arrows = Arrows::new();
+    for (module, body) in bodies {
+        for receiver in ["self.", "session.", "task."] {
+            for (at, _) in body.match_indices(receiver) {
+                let called = &body[at + receiver.len()..];
+                let Some((method, _)) = called.split_once('(') else { continue };
+                if let Some(home) = homes.get(method).filter(|home| *home != module) {
+                    let why = format!("{} -> {}: {name}::{method}", path(module), path(home));
+                    arrows.entry(path(module)).or_default().entry(path(home)).or_insert(why);
+                }
+            }
+        }
+    }
+    arrows
+}
+
+/// The `impl` blocks of a file that are not of a trait: the type's name, and the text.
+fn impls(text: &str) -> Vec<(&str, &str)> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("\nimpl") {
+        let block = &text[at + 1..];
+        let Some((header, _)) = block.split_once('{') else { continue };
+        let Some(end) = block.find("\n}") else { continue };
+        if header.contains(" for ") {
+            continue;
+        }
+        // Behind the parameters of the `impl`, which can have parameters themselves.
+        let mut depth = 0_i32;
+        let name = header["impl".len()..].char_indices().find(|(_, c)| {
+            depth += i32::from(*c == '<') - i32::from(*c == '>');
+            depth == 0 && c.is_alphabetic()
+        });
+        let Some((start, _)) = name else { continue };
+        let name = &header["impl".len() + start..];
+        let name = name.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
+        found.push((name, &block[..end]));
+    }
+    found
+}
+
+#[test]
+fn a_circle_of_methods_is_found() {
+    let of = |a: &str, b: &str| {
+        let file = |body: &str| format!("//! x\n\nimpl<E: Into<u8>> Session<E> {{{body}\n}}\n");
+        let module = |name: &str| vec!["session".to_owned(), name.to_owned()];
+        let top = (vec!["session".to_owned()], "//! x\n".to_owned());
+        let files = [top, (module("a"), file(a)), (module("b"), file(b))].into();
+        circles_of_methods_in(&["session".to_owned()], &files)
+    };
+    let (one, two) = ("\n    fn one(&self) {\n        self.two()\n    }", "\n    pub async fn two(&self) {}");
+    assert_eq!(of(one, two), [""; 0]);
+    let back = "\n    pub(super) fn two(&self) {\n        self.three.f();\n        self.one()\n    }";
+    assert_eq!(
+        of(one, back),
+        ["session::a -> session::b: Session::two", "session::b -> session::a: Session::one"]
+    );
 }
 
 #[test]

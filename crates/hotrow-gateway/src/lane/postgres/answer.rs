@@ -8,6 +8,7 @@ use hotrow_lane::lane::{Batch, Refusal, Unit};
 
 use super::Postgres;
 use super::envelope::{Envelope, Returned, Unblock};
+use super::giving_back::taken_out;
 use crate::metrics::METRICS;
 use crate::server::upstream::Error;
 
@@ -105,24 +106,4 @@ impl Postgres {
             self.answer_refused(units, refusal);
         }
     }
-
-    pub(super) fn return_unit(&mut self, unit: Unit<Envelope>, returned: impl FnOnce(Envelope) -> Returned) {
-        self.return_envelope(taken_out(unit), returned);
-    }
-
-    /// Gives a unit that has left the lane back to its session.
-    pub(super) fn return_envelope(&mut self, packed: Envelope, returned: impl FnOnce(Envelope) -> Returned) {
-        let mailbox = packed.mailbox.clone();
-        let slot = packed.slot;
-        if !mailbox.give_back(slot, returned(packed)) {
-            self.gone.push(mailbox.session);
-        }
-    }
-}
-
-/// The unit without what the lane knows of it.
-fn taken_out(unit: Unit<Envelope>) -> Envelope {
-    let Unit { claimed, mut payload, .. } = unit;
-    payload.unit.claimed = claimed;
-    payload
 }

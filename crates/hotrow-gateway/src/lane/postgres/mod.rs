@@ -5,6 +5,7 @@ mod catalogue_check;
 mod connect;
 mod context;
 mod envelope;
+mod giving_back;
 mod marks;
 mod merged;
 mod refusals;

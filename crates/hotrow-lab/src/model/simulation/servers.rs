@@ -6,7 +6,6 @@ use super::{
 use crate::model::costs::Work;
 use crate::model::rows::Transaction;
 use hotrow_core::limits;
-use hotrow_lane::lane::{Changes, Event, Failure};
 
 impl Simulation<'_> {
     pub(super) fn arrives(&mut self, lane: usize, number: u64) {
@@ -112,7 +111,7 @@ impl Simulation<'_> {
         self.run(threads, cost, then);
     }
 
-    fn get(&self, transaction: Transaction) -> &Running {
+    pub(super) fn get(&self, transaction: Transaction) -> &Running {
         self.running[transaction].as_ref().expect("it runs")
     }
 
@@ -162,7 +161,7 @@ impl Simulation<'_> {
     }
 
     /// The lane's backend takes its next batch.
-    fn idle(&mut self, lane: usize) {
+    pub(super) fn idle(&mut self, lane: usize) {
         let own = &mut self.lanes[lane];
         own.is_busy = false;
         own.busy += self.now - own.busy_since;
@@ -170,7 +169,7 @@ impl Simulation<'_> {
     }
 
     /// A transaction releases its rows. The next transaction of a row continues after the hand-over.
-    fn ends(&mut self, transaction: Transaction) {
+    pub(super) fn ends(&mut self, transaction: Transaction) {
         let running = self.running[transaction].take().expect("it runs");
         self.free_running.push(transaction);
         if self.world.work == Work::Read {
@@ -193,20 +192,5 @@ impl Simulation<'_> {
                 self.run(threads, cost, Step::Runs(next));
             }
         }
-    }
-
-    /// The lane's batch is rolled back, and the unit that waits for the lock leaves the lane.
-    pub(super) fn gives_up(&mut self, transaction: Transaction, wait: u64) {
-        let Some(running) = self.running[transaction].as_ref() else { return };
-        let Owner::Batch(lane) = running.owner else { return };
-        if !running.is_waiting || running.waits != wait {
-            return;
-        }
-        let answered: usize = running.rows[..running.next].iter().map(|(_, units)| units).sum();
-        self.ends(transaction);
-        (0..answered).for_each(|_| self.step(lane, Event::Answered(Changes::None)));
-        self.step(lane, Event::Failed(Failure::Blocked));
-        self.send(Step::Ready(lane));
-        self.idle(lane);
     }
 }
