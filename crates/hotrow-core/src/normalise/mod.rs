@@ -62,6 +62,10 @@ struct Slot {
 pub struct Normaliser {
     /// The shape, a zero byte, and one byte for each literal's type.
     signature: String,
+    /// The length of the shape in it.
+    shape_bytes: usize,
+    /// The last text was left unchanged.
+    verbatim: bool,
     values: Vec<u8>,
     slots: Vec<Slot>,
     nesting: Vec<scanner::Nesting>,
@@ -107,7 +111,7 @@ impl Normaliser {
     }
 
     /// Normalises one text. The result borrows from the buffers until the next call.
-    pub fn run<'a>(&'a mut self, sql: &'a str) -> Shape<'a> {
+    pub fn run(&mut self, sql: &str) -> Shape<'_> {
         self.signature.clear();
         self.values.clear();
         self.slots.clear();
@@ -120,12 +124,18 @@ impl Normaliser {
             self.signature.push_str(sql);
             self.slots.clear();
         }
-        let length = self.signature.len();
+        self.verbatim = taken.is_none();
+        self.shape_bytes = self.signature.len();
         self.signature.push('\0');
         self.signature.extend(self.slots.iter().map(|slot| type_code(slot.type_oid)));
+        self.last()
+    }
+
+    /// The shape of the last text.
+    pub fn last(&self) -> Shape<'_> {
         Shape {
-            shape: &self.signature[..length],
-            verbatim: taken.is_none(),
+            shape: &self.signature[..self.shape_bytes],
+            verbatim: self.verbatim,
             signature: self.signature.as_bytes(),
             values: &self.values,
             slots: &self.slots,

@@ -6,7 +6,7 @@ use hotrow_wire::backend::{self, Status};
 use hotrow_wire::frontend::{self, ObjectName, Parse, tag};
 
 use super::environment::Stop;
-use super::names;
+use super::names::{self, Unnamed};
 use super::{Environment, Need, Parameters, Session, StatementOf, Verdict};
 use crate::classify::{Analysis, Pass, Transaction};
 use crate::expect::{Message, StatementName};
@@ -135,7 +135,7 @@ impl<E: Environment> Session<E> {
     /// The same for an extended query of one statement. If it is a transaction's first statement, it waits for its turn.
     pub(super) fn begin_by(&mut self, single: &Single<'_>) -> Result<bool, Stop<E>> {
         let names = &self.expected.names;
-        let bound = names::statement_of(&self.env, names, &mut self.texts, single, (&[], &[]));
+        let bound = names::statement_of(&self.env, names, &mut self.texts, single, (&[], &[]), Unnamed::Kept);
         let Some((statement, _)) = bound else { return Ok(false) };
         if is_usual(single, &statement.types)
             && let Some(answer) = self.change_of(&statement, true)?

@@ -5,6 +5,7 @@ use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{Frame, split};
 
 use super::environment::Stop;
+use super::names::Unnamed;
 use super::plan::PlanOf;
 use super::{Environment, Session, StatementOf};
 use crate::classify::{Analysis, Boundary, Pass};
@@ -48,15 +49,7 @@ impl<E: Environment> Session<E> {
         if !self.renaming.is_over() {
             self.lanes_done()?; // before this, the meaning of its names is not known
         }
-        // No statement in it can use the unnamed statement, because the first Query removes it.
-        let unnamed = self.expected.names.remove_entry(&b""[..]);
-        let plans = self.plan_block(&parts);
-        self.expected.names.extend(unnamed);
-        let plans = match plans {
-            Ok(Some(plans)) => plans,
-            Ok(None) => return Ok(0),
-            Err(stop) => return Err(stop),
-        };
+        let Some(plans) = self.plan_block(&parts)? else { return Ok(0) };
         let mut builder = UnitBuilder::new(&mut self.scratch);
         for (part, plans) in parts.iter().zip(plans) {
             match part {
@@ -105,7 +98,8 @@ impl<E: Environment> Session<E> {
                 || !single.bind.portal.is_empty()
         };
         let Some(statements) = statements(gather) else { return Ok(None) };
-        let plans = self.plan_all(&statements)?;
+        // No statement in it can use the unnamed statement, because the first Query removes it.
+        let plans = self.plan_all(&statements, Unnamed::Removed)?;
         Ok(plans.filter(|plans| {
             let is_nested = plans.iter().any(|plan| matches!(plan, Plan::Boundary(..)));
             !is_nested && !statements.iter().any(names)

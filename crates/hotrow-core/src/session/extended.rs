@@ -6,7 +6,7 @@ use hotrow_wire::backend;
 use hotrow_wire::frontend::{self, Bind, Parse, tag};
 
 use super::environment::Stop;
-use super::names;
+use super::names::{self, Unnamed};
 use super::plan::{PlanOf, is_transaction};
 use super::simple::returns_rows;
 use super::{Environment, Need, Session, Statement};
@@ -82,7 +82,7 @@ impl<E: Environment> Session<E> {
             }
             Gathered::Several(_) | Gathered::Other => return Ok(false),
         };
-        let Some(plans) = self.plan_all(statements)? else {
+        let Some(plans) = self.plan_all(statements, Unnamed::Kept)? else {
             return match statements {
                 [single] => self.begin_by(single),
                 _ => Ok(false),
@@ -97,11 +97,15 @@ impl<E: Environment> Session<E> {
     }
 
     /// The plans for running the statements of a unit in a lane; none if they cannot run there.
-    pub(super) fn plan_all(&mut self, statements: &[Single<'_>]) -> Result<Option<Vec<PlanOf<E>>>, Stop<E>> {
+    pub(super) fn plan_all(
+        &mut self,
+        statements: &[Single<'_>],
+        unnamed: Unnamed,
+    ) -> Result<Option<Vec<PlanOf<E>>>, Stop<E>> {
         let mut plans: Vec<PlanOf<E>> = Vec::with_capacity(statements.len());
         for (place, single) in statements.iter().enumerate() {
             let (names, before) = (&self.expected.names, (&statements[..place], &plans[..]));
-            let bound = names::statement_of(&self.env, names, &mut self.texts, single, before);
+            let bound = names::statement_of(&self.env, names, &mut self.texts, single, before, unnamed);
             let Some((statement, resolved)) = bound else { return Ok(None) };
             let Some(plan) = self.plan(&statement)? else { return Ok(None) };
             let types = plan.statement().parameter_types();

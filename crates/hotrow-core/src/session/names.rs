@@ -193,6 +193,15 @@ pub(super) fn newly_named<E: Environment>(
     }
 }
 
+/// What becomes of the client's unnamed statement before a unit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unnamed {
+    /// The unit can use it.
+    Kept,
+    /// A Query has removed it.
+    Removed,
+}
+
 /// The statement that a Bind means after the earlier statements of its unit. None if the server has to report an error.
 pub(super) fn statement_of<E: Environment>(
     env: &E,
@@ -200,11 +209,13 @@ pub(super) fn statement_of<E: Environment>(
     texts: &mut Texts<E::Statement>,
     single: &Single<'_>,
     before: (&[Single<'_>], &[Plan<StatementOf<E>>]),
+    unnamed: Unnamed,
 ) -> Option<BoundStatement<E::Statement>> {
     let name = single.bind.statement;
     let closes = |closes: &[ObjectName<'_>]| closes.iter().any(|close| close.statement && close.name == name);
     // The last change of the name in the unit counts.
-    let mut there = names.get(name).map(|named| (named.statement.clone(), named.resolved.clone()));
+    let named = names.get(name).filter(|_| !name.is_empty() || unnamed == Unnamed::Kept);
+    let mut there = named.map(|named| (named.statement.clone(), named.resolved.clone()));
     for (earlier, plan) in before.0.iter().zip(before.1) {
         if closes(&earlier.closes.0) {
             there = None;

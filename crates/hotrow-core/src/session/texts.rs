@@ -12,15 +12,37 @@ use crate::normalise::{Normaliser, Shape};
 
 /// Finds the statements of texts.
 pub(super) struct Texts<S> {
-    normaliser: Normaliser,
+    scanned: Scanned,
     /// The statement of the last simple query, with the signature of its shape.
     last_simple: Option<(Bytes, Arc<S>)>,
     last_parsed: Option<Arc<S>>,
 }
 
+/// The shape of the last text. A message needs it more than once: for the statement, for its row and for its unit, and again
+/// after each need.
+#[derive(Default)]
+struct Scanned {
+    normaliser: Normaliser,
+    /// The last text. Empty if it is longer than any unit that can be packed.
+    text: String,
+}
+
+impl Scanned {
+    fn shape(&mut self, text: &str) -> Shape<'_> {
+        if self.text == text && !text.is_empty() {
+            return self.normaliser.last();
+        }
+        self.text.clear();
+        if text.len() <= limits::UNIT_BYTES_MAX {
+            self.text.push_str(text);
+        }
+        self.normaliser.run(text)
+    }
+}
+
 impl<S> Default for Texts<S> {
     fn default() -> Self {
-        Texts { normaliser: Normaliser::new(), last_simple: None, last_parsed: None }
+        Texts { scanned: Scanned::default(), last_simple: None, last_parsed: None }
     }
 }
 
@@ -30,7 +52,7 @@ impl<S: Statement> Texts<S> {
         let Ok(text) = str::from_utf8(text) else {
             return env.extended(text, b"");
         };
-        let shape = self.normaliser.run(text);
+        let shape = self.scanned.shape(text);
         if let Some((signature, statement)) = &self.last_simple
             && signature[..] == *shape.signature
             && statement.is_current()
@@ -43,8 +65,8 @@ impl<S: Statement> Texts<S> {
     }
 
     /// The shape of a simple query's text.
-    pub(super) fn shape<'t>(&'t mut self, text: &'t str) -> Shape<'t> {
-        self.normaliser.run(text)
+    pub(super) fn shape(&mut self, text: &str) -> Shape<'_> {
+        self.scanned.shape(text)
     }
 
     /// The statement of a Parse.
@@ -70,7 +92,7 @@ impl<S: Statement> Texts<S> {
         match frame.tag {
             tag::QUERY => {
                 let Ok(text) = str::from_utf8(frontend::query(frame.body())?) else { return Ok(None) };
-                let shape = self.normaliser.run(text);
+                let shape = self.scanned.shape(text);
                 let is_last =
                     self.last_simple.as_ref().is_some_and(|(signature, _)| signature[..] == *shape.signature);
                 let is_short = shape.signature.len() <= limits::CLASSIFIED_INLINE_BYTES_MAX;
@@ -93,5 +115,30 @@ impl<S: Statement> Texts<S> {
     /// Texts may mean other statements from now on.
     pub(super) fn forget(&mut self) {
         (self.last_simple, self.last_parsed) = (None, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(shape: &Shape<'_>) -> String {
+        let Shape { shape: text, verbatim, signature, .. } = shape;
+        format!("{text:?} {verbatim} {signature:?} {:?}", shape.literals().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_repeated_text_has_the_shape_of_its_scan() {
+        let long = format!("select '{}'", "x".repeat(limits::UNIT_BYTES_MAX));
+        let texts = ["", "select 1", "select 2", "select 1 + 2, 'a'", "select 'not closed", "begin", &long];
+        let mut scanned = Scanned::default();
+        for first in texts {
+            for second in texts {
+                for text in [first, first, second] {
+                    let expected = whole(&Normaliser::new().run(text));
+                    assert_eq!(whole(&scanned.shape(text)), expected, "{first:.20}, then {second:.20}");
+                }
+            }
+        }
     }
 }
