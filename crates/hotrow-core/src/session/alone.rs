@@ -32,7 +32,7 @@ impl<E: Environment> Session<E> {
         let Some(alone) = &mut self.alone else { return Ok(()) };
         let messages = match &alone.messages {
             Some(messages) => messages.clone(),
-            None if self.holding.is_some() => {
+            None if self.phase.is_held() => {
                 let messages = Bytes::copy_from_slice(alone.envelope.unit().raw());
                 self.renaming.forget_first(&self.env, &mut self.expected.names);
                 messages
@@ -54,7 +54,7 @@ impl<E: Environment> Session<E> {
             alone.messages = Some(messages.slice(sent..));
         }
         forwarded?;
-        if self.holding.is_some() && !self.is_settled() {
+        if self.phase.is_held() && !self.is_settled() {
             return Err(Stop::Need(Need::Reply));
         }
         self.finish_alone();
@@ -112,7 +112,7 @@ impl<E: Environment> Session<E> {
         );
         let stays_open = self.alone.as_ref().is_some_and(|alone| alone.envelope.unit().may_stay_open());
         if stays_open {
-            self.begun = Some(Begun::failed(Bytes::from_static(b"BEGIN"), false));
+            self.phase.begin(Begun::failed(Bytes::from_static(b"BEGIN"), false));
             self.append(|out| {
                 problem.put(out);
                 put_ready(Status::Failed, out);

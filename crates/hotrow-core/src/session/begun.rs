@@ -106,7 +106,7 @@ impl Begun {
 impl<E: Environment> Session<E> {
     /// A message of the transaction is refused.
     pub(super) fn fail_begun(&mut self) {
-        if let Some(begun) = &mut self.begun {
+        if let Some(begun) = self.phase.begun_mut() {
             (begun.has_failed, begun.describes) = (true, Describes::Nothing);
             self.places.clear();
         }
@@ -114,7 +114,7 @@ impl<E: Environment> Session<E> {
 
     /// The client has closed the unnamed portal, or sent a Query with a statement, which closes it.
     pub(super) fn close_begun_portal(&mut self) {
-        if let Some(begun) = &mut self.begun {
+        if let Some(begun) = self.phase.begun_mut() {
             begun.has_portal = false;
         }
     }
@@ -186,7 +186,7 @@ impl<E: Environment> Session<E> {
         if self.keeps_settings(statement) && self.begun_status() != Status::Failed {
             self.catch_up()?;
             self.lanes_done()?;
-            if let Some(begun) = &mut self.begun {
+            if let Some(begun) = self.phase.begun_mut() {
                 begun.has_portal |= has_portal;
             }
             return Ok(Some(Answer::to_sets(sets, Vec::new())));
@@ -194,7 +194,7 @@ impl<E: Environment> Session<E> {
         let Analysis::Pass(Pass { transaction: Some(change), .. }) = &statement.analysis else {
             return Ok(None);
         };
-        match (change, &self.begun) {
+        match (change, self.phase.begun()) {
             // A session that listens has its connection's reports from its first message on.
             (&Transaction::Begin { tag, on_standbys, .. }, None)
                 if self.answers_begin(on_standbys) && self.shared_channels().is_empty() =>
@@ -208,7 +208,10 @@ impl<E: Environment> Session<E> {
             (&Transaction::End { commits, chains }, Some(begun)) if !(chains && begun.has_modes) => {
                 let commits = commits && !begun.has_failed;
                 let text = begun.text.clone();
-                self.begun = chains.then(|| Begun::new(text, false));
+                self.phase.take_begun();
+                if chains {
+                    self.phase.begin(Begun::new(text, false));
+                }
                 self.switches.transaction_over(commits, &mut self.reads);
                 Ok(Some(Answer::from(if commits { "COMMIT" } else { "ROLLBACK" })))
             }
@@ -222,7 +225,7 @@ impl<E: Environment> Session<E> {
             && let Transaction::Begin { keeps_snapshot, has_modes, .. } = *begin
         {
             let begun = Begun::new(statement.text.clone(), has_portal);
-            self.begun = Some(Begun { keeps_snapshot, has_modes, ..begun });
+            self.phase.begin(Begun { keeps_snapshot, has_modes, ..begun });
         }
     }
 
@@ -246,14 +249,14 @@ impl<E: Environment> Session<E> {
             _ => false,
         });
         let describes = describes && !self.gather.is_empty();
-        if let Some(begun) = self.begun.as_mut().filter(|begun| describes && !begun.has_failed) {
+        if let Some(begun) = self.phase.begun_mut().filter(|begun| describes && !begun.has_failed) {
             begun.describes = Describes::Sends;
         }
     }
 
     /// Such a unit is sent.
     pub(super) fn described(&mut self) {
-        if let Some(begun) = self.begun.as_mut().filter(|begun| begun.describes == Describes::Sends) {
+        if let Some(begun) = self.phase.begun_mut().filter(|begun| begun.describes == Describes::Sends) {
             begun.describes = Describes::Waits;
         }
     }
@@ -261,7 +264,7 @@ impl<E: Environment> Session<E> {
     /// The server has answered such a unit. If it has failed, the transaction begins and fails there too, because only
     /// the server knows the errors of later messages. Returns the status of the client's transaction.
     pub(super) fn end_description(&mut self, has_failed: bool) -> Status {
-        if let Some(begun) = &mut self.begun {
+        if let Some(begun) = self.phase.begun_mut() {
             begun.describes = Describes::Nothing;
             begun.has_failed |= has_failed;
         }
@@ -275,10 +278,10 @@ impl<E: Environment> Session<E> {
     /// Begins the transaction on the connection that the session has got for its first statement. If a message of the
     /// transaction was refused, the transaction fails there too.
     pub(super) fn begin_here(&mut self) {
-        if self.begun.as_ref().is_some_and(|begun| begun.describes != Describes::Nothing) {
+        if self.phase.begun().is_some_and(|begun| begun.describes != Describes::Nothing) {
             return;
         }
-        let Some(Begun { text, has_portal, has_failed, .. }) = self.begun.take() else { return };
+        let Some(Begun { text, has_portal, has_failed, .. }) = self.phase.take_begun() else { return };
         let out = self.output();
         Parse { name: b"", text: &text, types: &[] }.put(out);
         frontend::put_bind_text(out, b"", std::iter::empty());

@@ -40,7 +40,7 @@ impl<E: Environment> Session<E> {
     /// Whether this is the first message of a unit, and names a statement that is always passed through.
     pub(super) fn begins_passed(&mut self, frame: Frame<'_>) -> Result<bool, Stop<E>> {
         // The gateway may answer a BEGIN, and the first statement of a transaction may have to wait for its turn.
-        if !self.gather.is_empty() || self.begun.is_some() {
+        if !self.gather.is_empty() || self.phase.begun().is_some() {
             return Ok(false);
         }
         let statement = match frame.tag {

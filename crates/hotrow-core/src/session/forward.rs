@@ -109,17 +109,17 @@ impl<E: Environment> Session<E> {
     ) -> Result<(), Stop<E>> {
         self.before_settings(&statement)?;
         let begun = self.begun_status();
-        if self.begun.is_some() && self.is_settled() && self.answer_here(&statement, begun)? {
+        if self.phase.begun().is_some() && self.is_settled() && self.answer_here(&statement, begun)? {
             self.close_begun_portal();
             self.renaming.remove(&self.env, &mut self.expected.names, b"");
-            self.unit_ended = true;
+            self.held().unit_ended = true;
             return Ok(());
         }
         self.begin_here();
         let status = self.held().status;
         if self.is_settled() && self.answer_here(&statement, status)? {
             self.renaming.remove(&self.env, &mut self.expected.names, b"");
-            self.unit_ended = true;
+            self.held().unit_ended = true;
             if status == Status::Transaction {
                 // A Query closes the unnamed portal, which stays open until then.
                 let out = self.output();
@@ -214,10 +214,10 @@ impl<E: Environment> Session<E> {
     /// Whether a message has to wait for the answer to an earlier one, because its meaning or the gateway's record of
     /// it depends on that answer. The answer does not need another message of the client.
     pub(super) fn is_in_doubt(&mut self, frame: Frame<'_>) -> bool {
-        if self.holding.is_some() && self.waits_for_description() {
+        if self.phase.is_held() && self.waits_for_description() {
             return true;
         }
-        if self.holding.is_none() || self.expected.skips() || self.expected.is_reading_copy() {
+        if !self.phase.is_held() || self.expected.skips() || self.expected.is_reading_copy() {
             return false;
         }
         let waits = self.expected.must_wait() || self.depends_on_others(frame);
@@ -392,7 +392,7 @@ impl<E: Environment> Session<E> {
     /// Forwards complete messages one by one, each as soon as its meaning is known.
     pub(super) fn forward_all(&mut self, messages: &[u8], sent: &mut usize) -> Result<(), Stop<E>> {
         while let Some(frame) = split(&messages[*sent..], |_| usize::MAX)? {
-            if self.holding.is_none() {
+            if !self.phase.is_held() {
                 break;
             }
             if self.is_in_doubt(frame) {

@@ -144,7 +144,7 @@ impl<E: Environment> Session<E> {
 
     /// Whether a session that keeps its connection because of its settings tries again to move to a pool with them.
     pub(super) fn may_find_room(&mut self) -> bool {
-        let holding = self.holding.as_ref().expect("called only while a connection is held");
+        let holding = self.phase.held().expect("called only while a connection is held");
         let HeldSettings::Own { settings, .. } = holding.marks.settings() else { return false };
         let is_it = self.left().settings && !self.has_more_than_settings() && !holding.marks.is_unproven();
         if !is_it || !self.may_move(&self.env.settings(), settings) || !self.env.may_find_room() {
@@ -217,7 +217,7 @@ impl<E: Environment> Session<E> {
 
     /// The statements that are to be judged before the server is asked which state is left.
     pub fn unjudged(&self) -> Vec<StatementOf<E>> {
-        self.holding.as_ref().map(|holding| holding.marks.unjudged().to_vec()).unwrap_or_default()
+        self.phase.held().map(|holding| holding.marks.unjudged().to_vec()).unwrap_or_default()
     }
 
     /// They are judged: they may have left this state although the server does not show it.
@@ -227,12 +227,12 @@ impl<E: Environment> Session<E> {
 
     /// Whether the state that was found is not handed over yet.
     pub fn hands_over(&self) -> bool {
-        self.holding.as_ref().is_some_and(|holding| holding.handover.is_some())
+        self.phase.held().is_some_and(|holding| holding.handover.is_some())
     }
 
     /// Asks for the next step, if the state that was found is not handed over yet. No message gets in between.
     pub(super) fn hand_over(&self) -> Result<(), Stop<E>> {
-        let handover = self.holding.as_ref().and_then(|holding| holding.handover.as_ref());
+        let handover = self.phase.held().and_then(|holding| holding.handover.as_ref());
         let Some(Handover { step, .. }) = handover else { return Ok(()) };
         Err(Stop::Need(match step {
             Step::TakeOver(takes_over) => Need::TakeOver(takes_over.clone()),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use bytes::BytesMut;
 use hotrow_wire::backend::Status;
 
+use super::begun::Begun;
 use super::handover::Handover;
 use super::marks::{Mark, Marks};
 use super::stateless::LearnedReply;
@@ -40,9 +41,35 @@ pub(super) struct Holding<E: Environment> {
     pub(super) delayed_ready: Option<Status>,
     /// The state that the server has found there, until it is handed over.
     pub(super) handover: Option<Handover>,
+    /// The client has begun a transaction that the server does not know: its statements are described first, or one was
+    /// refused.
+    pub(super) begun: Option<Begun>,
+    /// A unit of the connection is over.
+    pub(super) unit_ended: bool,
 }
 
 impl<E: Environment> Holding<E> {
+    /// A connection on which nothing has run. `begun` is the transaction that the server has not begun.
+    pub(super) fn new(held: E::Connection, begun: Option<Begun>) -> Self {
+        Holding {
+            held,
+            clears: Effect::NONE,
+            failed: false,
+            status: Status::Idle,
+            message_bytes_left: 0,
+            earning_credit: None,
+            marks: Marks::default(),
+            becomes: None,
+            prepared_anew: BTreeSet::new(),
+            learns: None,
+            name_reset: false,
+            delayed_ready: None,
+            handover: None,
+            begun,
+            unit_ended: false,
+        }
+    }
+
     /// Whether so much output waits for the server that the client has to wait too.
     pub(super) fn is_full(&mut self) -> bool {
         self.held.output().len() > limits::UNREAD_BYTES_MAX
@@ -64,22 +91,22 @@ impl<E: Environment> Holding<E> {
 impl<E: Environment> Session<E> {
     /// The connection, while there is one.
     pub(super) fn held(&mut self) -> &mut Holding<E> {
-        self.holding.as_mut().expect("called only while a connection is held")
+        self.phase.held_mut().expect("called only while a connection is held")
     }
 
     /// The state that is left on the connection that the session holds.
     pub(super) fn left(&self) -> Effect {
-        self.holding.as_ref().map_or(Effect::NONE, |holding| holding.marks.left())
+        self.phase.held().map_or(Effect::NONE, |holding| holding.marks.left())
     }
 
     /// How the server reads texts on the connection that the session holds, as far as the texts of statements show.
     pub(super) fn reading(&self) -> Reading {
-        self.holding.as_ref().map_or(Reading::AsPool, |holding| holding.marks.reading())
+        self.phase.held().map_or(Reading::AsPool, |holding| holding.marks.reading())
     }
 
     /// Whether the names in the next statement mean what they mean in the pool.
     pub(super) fn names_as_pool(&self) -> bool {
-        self.holding.as_ref().is_none_or(|holding| holding.marks.names_as_pool())
+        self.phase.held().is_none_or(|holding| holding.marks.names_as_pool())
     }
 
     /// The messages to the server that are not sent yet.

@@ -55,12 +55,12 @@ impl<E: Environment> Session<E> {
             let has_more = matches!(split(input, |_| usize::MAX), Ok(Some(_)));
             return match has_more {
                 false => Wait::Finish,
-                true if self.holding.is_some() => Wait::Reply,
+                true if self.phase.is_held() => Wait::Reply,
                 true if pending() > 0 => Wait::Lanes,
                 true => Wait::Room,
             };
         }
-        if self.holding.is_some() {
+        if self.phase.is_held() {
             // A session in a transaction ends after it.
             return if stage == Stage::Leaving && self.is_idle() { Wait::Stop } else { Wait::Event };
         }
@@ -80,7 +80,7 @@ impl<E: Environment> Session<E> {
     /// The client has closed its sending side while the session waited for it. With a connection, what it has sent is
     /// still run and answered.
     pub fn client_closed(&mut self) -> Result<(), SessionEnd> {
-        self.leaving.is_closed = self.holding.is_some();
+        self.leaving.is_closed = self.phase.is_held();
         if self.leaving.is_closed { Ok(()) } else { Err(SessionEnd::Client) }
     }
 

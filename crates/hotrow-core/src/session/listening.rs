@@ -180,7 +180,7 @@ impl<E: Environment> Session<E> {
 
     /// Whether the server has to be asked for the session's channels.
     pub(super) fn channels_in_doubt(&self) -> bool {
-        self.holding.as_ref().is_some_and(|holding| holding.marks.channels_in_doubt())
+        self.phase.held().is_some_and(|holding| holding.marks.channels_in_doubt())
     }
 
     /// The other connection has taken over at this marker, which both have reported. The client gets what was sent before.
@@ -242,7 +242,7 @@ impl<E: Environment> Session<E> {
 
     /// Hands over what has arrived, if the client's session is between two units.
     pub(super) fn deliver(&mut self) -> Result<(), Stop<E>> {
-        let is_between = match &self.holding {
+        let is_between = match self.phase.held() {
             None => !self.has_begun(),
             Some(holding) => holding.status == Status::Idle && holding.delayed_ready.is_none(),
         };
@@ -259,7 +259,7 @@ impl<E: Environment> Session<E> {
                 break;
             }
             let Some(body) = self.deliver_next() else { break };
-            if self.holding.is_some() {
+            if self.phase.is_held() {
                 self.listening.reports.delivered(&body);
             }
         }
@@ -294,10 +294,10 @@ impl<E: Environment> Session<E> {
     /// Clients recognise their own notifications by the process ID that they were told.
     fn put_notification(&self, mut notification: Notification<'_>) {
         let is_own = |holding: &Holding<E>| holding.held.process_id() == notification.process_id;
-        if self.holding.as_ref().is_some_and(is_own) {
+        if self.phase.held().is_some_and(is_own) {
             notification.process_id = self.env.process_id();
         }
-        let in_turn = self.holding.is_none() && self.alone.is_none();
+        let in_turn = !self.phase.is_held() && self.alone.is_none();
         self.env.answers(|answers| answers.notify(in_turn, |out| notification.put(out)));
     }
 }

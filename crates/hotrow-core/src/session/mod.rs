@@ -4,6 +4,11 @@
 //! [`Session::step`] handles the client's messages until it needs something, and says what. The caller
 //! provides it and calls `step` again. A message that has to wait is handled again from its beginning, so a
 //! handler has no effect before its last need.
+//!
+//! Calls run downwards only: this file calls handlers of messages (`simple`, `extended`, `forward`, `refuse`). These call what
+//! the session does for several of them (`begun`, `submit`, `record`), which calls what reads or answers (`status`, `plan`,
+//! `answers`). Components get what they need as arguments, and know no session (`marks`, `names`, `prepare`, `texts`, `turns`,
+//! `reads`, `switches`).
 
 mod alone;
 mod answers;
@@ -18,6 +23,7 @@ mod leaving;
 mod listening;
 mod marks;
 mod names;
+mod phase;
 mod plan;
 mod prepare;
 mod ran;
@@ -53,15 +59,14 @@ use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{Frame, split};
 
 use alone::Alone;
-use begun::Begun;
 use environment::Stop;
 pub use environment::{Connection, Envelope, Environment, LongText, Need, Place, SessionEnd, StatementOf};
 pub use handover::Moved;
-use holding::Holding;
 use leaving::Leaving;
 pub use leaving::{Stage, Wait};
 use listening::Listening;
 use names::Renaming;
+use phase::Phase;
 use reads::Reads;
 pub use replies::put_ready;
 pub use simple::wrong_value;
@@ -109,9 +114,7 @@ pub struct Session<E: Environment> {
     expected: Expected<Named<E::Statement>>,
     /// The changes of these names by unanswered units, mostly in lanes.
     renaming: Renaming<E::Statement>,
-    holding: Option<Holding<E>>,
-    /// The transaction that it is in without a connection.
-    begun: Option<Begun>,
+    phase: Phase<E>,
     /// Its transaction's places among those that work on the same rows.
     places: Places<E::Place>,
     sequences: Sequences,
@@ -129,8 +132,6 @@ pub struct Session<E: Environment> {
     has_block_under_way: bool,
     /// After an error of the gateway in an extended query: messages up to the next Sync are ignored.
     skipping: bool,
-    /// A unit of the connection that it holds is over.
-    unit_ended: bool,
     leaving: Leaving,
     /// A lane has given a unit back.
     has_returned_units: bool,
@@ -182,8 +183,7 @@ impl<E: Environment> Session<E> {
             scratch: BytesMut::new(),
             expected: Expected::default(),
             renaming: Renaming::default(),
-            holding: None,
-            begun: None,
+            phase: Phase::Free,
             places: Places::default(),
             sequences: Sequences::Untouched,
             listening: Listening::default(),
@@ -194,7 +194,6 @@ impl<E: Environment> Session<E> {
             lane: None,
             has_block_under_way: false,
             skipping: false,
-            unit_ended: false,
             leaving: Leaving::default(),
             has_returned_units: false,
             provided: Provided::default(),
@@ -234,7 +233,7 @@ impl<E: Environment> Session<E> {
         if sorts_out {
             self.lanes_done()?;
         }
-        let is_full = match &mut self.holding {
+        let is_full = match self.phase.held_mut() {
             Some(holding) => holding.is_full(),
             None => self.env.is_full(),
         };
@@ -259,7 +258,7 @@ impl<E: Environment> Session<E> {
     /// Handles a message, the first of these bytes. Returns how many of them are handled.
     fn take(&mut self, frame: Frame<'_>, input: &[u8]) -> Result<usize, Stop<E>> {
         self.classify_long(frame, 0)?;
-        if self.holding.is_some() {
+        if self.phase.is_held() {
             if !self.gather.is_empty() {
                 self.forward_gathered()?;
             }
@@ -283,7 +282,7 @@ impl<E: Environment> Session<E> {
             return Err(Stop::End(SessionEnd::Client));
         }
         let is_password = frame.tag == tag::PASSWORD;
-        if is_password && self.holding.is_none() && self.gather.is_empty() {
+        if is_password && !self.phase.is_held() && self.gather.is_empty() {
             return Err(hotrow_wire::Error::UnknownTag(frame.tag).into());
         }
         if self.skipping {
@@ -293,7 +292,7 @@ impl<E: Environment> Session<E> {
             }
             return Ok(());
         }
-        if self.holding.is_some() {
+        if self.phase.is_held() {
             return self.forward(frame);
         }
         match frame.tag {
@@ -349,12 +348,12 @@ impl<E: Environment> Session<E> {
 
     /// The connection that the session holds.
     pub fn connection(&mut self) -> Option<&mut E::Connection> {
-        self.holding.as_mut().map(|holding| &mut holding.held)
+        self.phase.held_mut().map(|holding| &mut holding.held)
     }
 
     /// The same, with the session's environment.
     pub fn connection_and_environment(&mut self) -> Option<(&E::Connection, &mut E)> {
-        self.holding.as_ref().map(|holding| (&holding.held, &mut self.env))
+        self.phase.held().map(|holding| (&holding.held, &mut self.env))
     }
 
     /// The client's name.

@@ -26,7 +26,7 @@ pub(super) struct Preparer<'s, E: Environment> {
 impl<E: Environment> Session<E> {
     /// What is needed to prepare statements on the connection that the session holds.
     pub(super) fn preparer(&mut self) -> Preparer<'_, E> {
-        let holding = self.holding.as_mut().expect("called only while a connection is held");
+        let holding = self.phase.held_mut().expect("called only while a connection is held");
         Preparer { env: &self.env, expected: &mut self.expected, holding }
     }
 }

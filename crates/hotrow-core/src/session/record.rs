@@ -100,7 +100,7 @@ impl<E: Environment> Session<E> {
 
     /// Whether the server has reported a transaction on the session's connection.
     pub(super) fn is_in_transaction(&self) -> bool {
-        self.holding.as_ref().is_some_and(|holding| holding.status != Status::Idle)
+        self.phase.held().is_some_and(|holding| holding.status != Status::Idle)
     }
 
     /// Why a statement is run on the session's own connection.
@@ -148,7 +148,7 @@ impl<E: Environment> Session<E> {
     /// are prepared first, if nothing else is under way.
     pub(super) fn before_settings(&mut self, statement: &StatementOf<E>) -> Result<(), Stop<E>> {
         let changes = self.changes_reading(statement);
-        if self.holding.is_none() || !changes || self.provided.prepared || !self.runs_outside() {
+        if !self.phase.is_held() || !changes || self.provided.prepared || !self.runs_outside() {
             return Ok(());
         }
         let missing = self.preparer().missing_before_settings();
@@ -172,7 +172,7 @@ impl<E: Environment> Session<E> {
     /// Whether a read of currval or lastval has a right answer here. It has none if the session's values are on
     /// another connection and no sequence has moved on this one since.
     pub(super) fn can_read_sequences(&self) -> bool {
-        let moved = self.holding.as_ref().is_some_and(|holding| holding.held.moved_sequence());
+        let moved = self.phase.held().is_some_and(|holding| holding.held.moved_sequence());
         moved || self.sequences != Sequences::Elsewhere
     }
 

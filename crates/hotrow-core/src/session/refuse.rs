@@ -39,7 +39,7 @@ impl<E: Environment> Session<E> {
         input: &[u8],
     ) -> Result<Option<(usize, bool)>, Stop<E>> {
         let (bytes, behind) = (frame.bytes.len(), &input[frame.bytes.len()..]);
-        if self.holding.is_some() || self.skipping || frame.tag == tag::TERMINATE {
+        if self.phase.is_held() || self.skipping || frame.tag == tag::TERMINATE {
             return Ok(None); // a request for it finds it at the server
         }
         self.wait_for_blocks()?;
@@ -47,7 +47,9 @@ impl<E: Environment> Session<E> {
             tag::QUERY if self.gather.is_empty() => {
                 let statement = self.texts.simple(&self.env, frontend::query(frame.body())?);
                 match transaction_of(&statement.analysis) {
-                    Some(Transaction::Begin { tag, .. }) if !behind.is_empty() && self.begun.is_none() => {
+                    Some(Transaction::Begin { tag, .. })
+                        if !behind.is_empty() && self.phase.begun().is_none() =>
+                    {
                         self.lanes_done()?;
                         self.begin(&statement, false);
                         self.renaming.remove(&self.env, &mut self.expected.names, b"");
@@ -55,7 +57,7 @@ impl<E: Environment> Session<E> {
                         self.ready_in_turn();
                         return Ok(Some((bytes, true)));
                     }
-                    Some(Transaction::End { .. }) if self.begun.is_some() => {
+                    Some(Transaction::End { .. }) if self.phase.begun().is_some() => {
                         return Ok(None);
                     }
                     _ => self.refuse_text(&statement, &cancelled(), behind)?,
@@ -74,12 +76,12 @@ impl<E: Environment> Session<E> {
         problem: &Problem,
         behind: &[u8],
     ) -> Result<(), Stop<E>> {
-        if self.begun.is_none() {
+        if self.phase.begun().is_none() {
             if let Analysis::Pass(Pass { begins: Some(begins), .. }) = &statement.analysis
                 && let (Transaction::Begin { tag, has_modes, .. }, text) = &**begins
             {
                 self.lanes_done()?;
-                self.begun = Some(Begun::failed(Bytes::copy_from_slice(text.as_bytes()), *has_modes));
+                self.phase.begin(Begun::failed(Bytes::copy_from_slice(text.as_bytes()), *has_modes));
                 self.append_in_turn(|out| backend::put_command_complete(out, tag));
             } else {
                 end_if_begin_failed(statement.leaves_open() == Some(true), behind, problem)?;
@@ -108,12 +110,12 @@ impl<E: Environment> Session<E> {
         let gather = std::mem::take(&mut self.gather);
         let course = self.course([gather.raw(), frame.bytes, rest]);
         self.gather = gather;
-        let begin = course.begin.filter(|_| course.has_more && self.begun.is_none());
+        let begin = course.begin.filter(|_| course.has_more && self.phase.begun().is_none());
         if begin.is_some() {
             self.lanes_done()?;
         }
         let gather = std::mem::take(&mut self.gather);
-        if self.begun.is_none() {
+        if self.phase.begun().is_none() {
             match begin {
                 Some(begin) => {
                     if let Ok(Gathered::Several(statements)) = gather.form()
@@ -177,7 +179,7 @@ impl<E: Environment> Session<E> {
         self.renaming.forget_first(&self.env, &mut self.expected.names);
         self.answer_returned(&refusals);
         if let Some(begin) = open {
-            self.begun = Some(Begun::failed(Bytes::from_static(begin.as_bytes()), false));
+            self.phase.begin(Begun::failed(Bytes::from_static(begin.as_bytes()), false));
         }
     }
 }

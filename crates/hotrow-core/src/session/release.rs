@@ -1,12 +1,10 @@
 //! The connection that a session holds, until no state is left on it.
 
-use std::collections::BTreeSet;
-
 use hotrow_wire::backend::{self, Status};
 
 use super::environment::Stop;
 use super::holding::Holding;
-use super::marks::{Fate, Marks};
+use super::marks::Fate;
 use super::replies::put_ready;
 use super::{Connection, Environment, Need, Sequences, Session, Statement, StatementOf};
 use crate::classify::Effect;
@@ -17,21 +15,7 @@ impl<E: Environment> Session<E> {
         self.reads.set_floor_aside();
         self.deliver_all();
         self.listening.forget_held();
-        self.holding = Some(Holding {
-            held,
-            clears: Effect::NONE,
-            failed: false,
-            status: Status::Idle,
-            message_bytes_left: 0,
-            earning_credit: None,
-            marks: Marks::default(),
-            becomes: None,
-            prepared_anew: BTreeSet::new(),
-            learns: None,
-            name_reset: false,
-            delayed_ready: None,
-            handover: None,
-        });
+        self.phase.connect(held);
     }
 
     /// Takes the connection away from the session. It is closed, not reused: the server rolls back an open
@@ -47,19 +31,19 @@ impl<E: Environment> Session<E> {
     fn drop_connection(&mut self) -> Option<Holding<E>> {
         self.places.clear();
         self.expected.disconnect();
-        self.unit_ended = false;
-        self.holding.take()
+        self.phase.disconnect()
     }
 
     /// After the end of a unit: restores the client's name, and gives the connection back if no state is left.
     pub(super) fn finish_unit(&mut self) -> Result<(), Stop<E>> {
-        if self.holding.as_ref().is_some_and(|holding| holding.delayed_ready.is_some()) {
+        if self.phase.held().is_some_and(|holding| holding.delayed_ready.is_some()) {
             if self.is_settled() {
                 return Err(Stop::Need(Need::Rename));
             }
             self.renamed(); // more is under way already: the next connection gets the name
         }
-        if !std::mem::take(&mut self.unit_ended) || self.holding.is_none() {
+        let has_ended = self.phase.held_mut().is_some_and(|holding| std::mem::take(&mut holding.unit_ended));
+        if !has_ended {
             return Ok(());
         }
         if self.is_settled() {
@@ -81,19 +65,19 @@ impl<E: Environment> Session<E> {
             self.learn_resets();
         }
         if let Some(settings) = becomes {
-            self.unit_ended = true;
+            self.held().unit_ended = true;
             self.sets_are_over(settings);
             self.hand_over()?;
             return self.finish_unit();
         }
         if !is_busy && self.may_find_room() {
-            self.unit_ended = true;
+            self.held().unit_ended = true;
             self.hand_over()?;
         }
         let holding = self.held();
         let reusable = match holding.marks.fate(is_shared) {
             Fate::Asked if !is_busy => {
-                self.unit_ended = true;
+                self.held().unit_ended = true;
                 return Err(Stop::Need(Need::StateLeft));
             }
             fate @ (Fate::Reused | Fate::Closed) if !is_busy && (!keeps_off || has_failed) => {
@@ -101,7 +85,7 @@ impl<E: Environment> Session<E> {
             }
             _ => {
                 holding.held.kept_for_long();
-                self.unit_ended = has_failed; // it is given back when nothing is under way
+                holding.unit_ended = has_failed; // it is given back when nothing is under way
                 return Ok(());
             }
         };
@@ -121,7 +105,7 @@ impl<E: Environment> Session<E> {
 
     /// The client has its name again: it is told that the unit is over.
     pub fn renamed(&mut self) {
-        let Some(status) = self.holding.as_mut().and_then(|holding| holding.delayed_ready.take()) else {
+        let Some(status) = self.phase.held_mut().and_then(|holding| holding.delayed_ready.take()) else {
             return;
         };
         let is_new = self.application_name != self.first_name;

@@ -56,7 +56,7 @@ impl<E: Environment> Session<E> {
     /// any.
     pub fn terminate(&mut self) -> bool {
         let is_settled = self.expected.is_settled();
-        let Some(holding) = self.holding.as_mut().filter(|_| !is_settled) else { return false };
+        let Some(holding) = self.phase.held_mut().filter(|_| !is_settled) else { return false };
         holding.marks.note(Mark::Closing);
         holding.held.output().extend_from_slice(frontend::TERMINATE);
         true
@@ -66,7 +66,8 @@ impl<E: Environment> Session<E> {
     /// to `taken`.
     pub fn replies(&mut self, input: &[u8], taken: &mut usize) -> Result<(), SessionEnd> {
         match self.take_replies(input, taken) {
-            Ok(ready) => self.unit_ended |= ready,
+            Ok(true) => self.held().unit_ended = true,
+            Ok(false) => {}
             Err(end) => self.failed(end)?,
         }
         Ok(())
@@ -159,7 +160,7 @@ impl<E: Environment> Session<E> {
             tag::COMMAND_COMPLETE => self.expected.step_done(command_tag(frame.body())),
             _ => None,
         };
-        let holding = self.holding.as_mut().expect("called only while a connection is held");
+        let holding = self.phase.held_mut().expect("called only while a connection is held");
         match self.expected.received(holding.held.prepared_mut(), frame.tag, frame.body()) {
             Reply::Forward => {}
             Reply::Swallow => return Ok(Passing::Swallowed),
@@ -242,7 +243,7 @@ impl<E: Environment> Session<E> {
 
     /// Whether the gateway has prepared the statement with this name again on the connection.
     fn is_prepared_anew(&self, name: &[u8]) -> bool {
-        let (Some(named), Some(holding)) = (self.expected.names.get(name), &self.holding) else {
+        let (Some(named), Some(holding)) = (self.expected.names.get(name), self.phase.held()) else {
             return false;
         };
         let typed = named.resolved.as_ref().and_then(|resolved| resolved.statement.get());
@@ -275,7 +276,7 @@ impl<E: Environment> Session<E> {
     /// Records a setting that the server reports. Returns whether the client does not get it.
     fn handle_setting(&mut self, body: &[u8]) -> Result<bool, SessionEnd> {
         let (name, value) = backend::parameter_status(body)?;
-        let holding = self.holding.as_mut().expect("called only while a connection is held");
+        let holding = self.phase.held_mut().expect("called only while a connection is held");
         holding.held.setting_changed(name, value);
         if name == "client_encoding" && self.listening.listens() {
             holding.marks.note(Mark::Channels); // the shared connection has one encoding
@@ -295,7 +296,7 @@ impl<E: Environment> Session<E> {
     /// Records the end of a unit. Returns whether the server has to be told the client's name again.
     fn handle_ready(&mut self, body: &[u8]) -> Result<bool, SessionEnd> {
         let is_settled = self.expected.is_settled();
-        let holding = self.holding.as_mut().expect("called only while a connection is held");
+        let holding = self.phase.held_mut().expect("called only while a connection is held");
         holding.status = backend::status(body)?;
         // Later messages may be answered already. Then the next connection gets the name.
         let lost_name =
@@ -315,7 +316,7 @@ impl<E: Environment> Session<E> {
             self.expected.clear_portals();
         }
         // The server does not know a transaction that only the gateway has begun.
-        if is_idle && self.begun.is_none() {
+        if is_idle && self.phase.begun().is_none() {
             self.switches.transaction_over(!failed, &mut self.reads);
         }
         Ok(lost_name)

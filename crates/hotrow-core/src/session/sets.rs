@@ -25,7 +25,7 @@ impl<E: Environment> Session<E> {
     /// The session had the settings of its pool and nothing has run on its connection but a text of SETs: this has led to
     /// other settings, or to the same.
     pub(super) fn learn_sets(&self, before: &Settings, after: &Settings, speaks_utf8: bool) {
-        let ran = self.holding.as_ref().map(|holding| holding.marks.ran());
+        let ran = self.phase.held().map(|holding| holding.marks.ran());
         let Some(Ran::SetsOnly(statement)) = ran.filter(|_| self.has_settings_of_pool()) else { return };
         // A server refuses a conversion that is missing. UTF-8 in a session that has it needs none.
         let is_encoded = !sets_encoding(statement) || speaks_utf8 && self.env.speaks_utf8();
@@ -39,7 +39,7 @@ impl<E: Environment> Session<E> {
     /// A text of RESETs alone has succeeded on the session's connection, whatever settings that has: it leads from the settings of
     /// the pool to those without the ones that it resets.
     pub(super) fn learn_resets(&self) {
-        let Some(Ran::SetsOnly(statement)) = self.holding.as_ref().map(|holding| holding.marks.ran()) else {
+        let Some(Ran::SetsOnly(statement)) = self.phase.held().map(|holding| holding.marks.ran()) else {
             return;
         };
         if statement.sets().iter().all(|set| set.resets) && statement.outcome_of_sets().is_none() {
@@ -52,7 +52,7 @@ impl<E: Environment> Session<E> {
     /// The settings that the session's connection has after a statement, if it is a text of SETs whose outcome is known and that
     /// is all that the session has left there.
     pub(super) fn outcome_here(&self, statement: &E::Statement) -> Option<Settings> {
-        let holding = self.holding.as_ref()?;
+        let holding = self.phase.held()?;
         let outcome = statement.outcome_of_sets()?;
         let is_alone = matches!(holding.marks.ran(), Ran::Nothing)
             && holding.status == Status::Idle
@@ -86,14 +86,14 @@ impl<E: Environment> Session<E> {
 
     /// Whether the next statement is certain to run outside a transaction, if the server runs it.
     pub(super) fn runs_outside(&self) -> bool {
-        let holding = self.holding.as_ref();
+        let holding = self.phase.held();
         holding.is_none_or(|holding| holding.status == Status::Idle && self.is_settled())
     }
 
     /// The settings to which a statement leads, if the session can get them in another pool.
     pub(super) fn leads_to<'s>(&self, statement: &'s E::Statement) -> Option<&'s Settings> {
         let Some(OutcomeOfSets::LeadsTo(to)) = statement.outcome_of_sets() else { return None };
-        let is_free = self.holding.is_none() && self.begun.is_none() && !self.left().pins();
+        let is_free = !self.phase.is_held() && self.phase.begun().is_none() && !self.left().pins();
         (is_free && self.has_its_outcome(statement) && self.may_move(&self.env.settings(), to)).then_some(to)
     }
 

@@ -26,7 +26,7 @@ impl<E: Environment> Session<E> {
             return Ok(None);
         }
         if statement.is_empty() && statement.text.is_ascii() {
-            if is_extended && self.begun.is_some() {
+            if is_extended && self.phase.begun().is_some() {
                 return Ok(None); // its portal can be executed again
             }
             self.catch_up()?;
@@ -34,7 +34,7 @@ impl<E: Environment> Session<E> {
             return Ok(Some(Bytes::from_static(backend::EMPTY_QUERY)));
         }
         let Some(clears) = statement.clears_only() else { return Ok(None) };
-        if self.holding.is_some() || self.begun.is_some() || self.has_state(clears) {
+        if self.phase.is_held() || self.phase.begun().is_some() || self.has_state(clears) {
             return Ok(None);
         }
         let reply = self.env.known_reply(statement).filter(|reply| !is_extended || is_command(reply));

@@ -10,7 +10,7 @@ use crate::unit::aborted;
 impl<E: Environment> Session<E> {
     /// The status of the session's transaction while it holds no connection.
     pub fn begun_status(&self) -> Status {
-        match &self.begun {
+        match self.phase.begun() {
             None => Status::Idle,
             Some(Begun { has_failed: false, .. }) => Status::Transaction,
             Some(Begun { has_failed: true, .. }) => Status::Failed,
@@ -19,12 +19,12 @@ impl<E: Environment> Session<E> {
 
     /// Whether the session is in a transaction that has no connection.
     pub fn has_begun(&self) -> bool {
-        self.begun.is_some()
+        self.phase.begun().is_some()
     }
 
     /// Whether the transaction works alone on its row.
     pub(super) fn works_alone(&self) -> bool {
-        self.begun.as_ref().is_some_and(|begun| begun.keeps_snapshot)
+        self.phase.begun().is_some_and(|begun| begun.keeps_snapshot)
     }
 
     /// The error for any statement but the transaction's end after a refusal, if the session gets no connection.
@@ -34,25 +34,24 @@ impl<E: Environment> Session<E> {
 
     /// Whether the next message waits for the answer to such a unit.
     pub(super) fn waits_for_description(&self) -> bool {
-        self.begun.as_ref().is_some_and(|begun| begun.describes == Describes::Waits)
+        self.phase.begun().is_some_and(|begun| begun.describes == Describes::Waits)
     }
 
     /// No reply is missing on the connection, and no message is incomplete.
     pub fn is_settled(&self) -> bool {
-        self.expected.is_settled()
-            && self.holding.as_ref().is_none_or(|holding| holding.message_bytes_left == 0)
+        self.expected.is_settled() && self.phase.held().is_none_or(|holding| holding.message_bytes_left == 0)
     }
 
     /// Whether the connection is in the middle of a message, after which the client can be told nothing.
     pub fn is_in_message(&self) -> bool {
-        self.holding.as_ref().is_some_and(|holding| holding.message_bytes_left > 0)
+        self.phase.held().is_some_and(|holding| holding.message_bytes_left > 0)
     }
 
     /// Whether the session can end without loss: it is in no transaction.
     pub fn is_idle(&self) -> bool {
         self.is_settled()
-            && self.begun.is_none()
-            && self.holding.as_ref().is_none_or(|holding| holding.status == Status::Idle)
+            && self.phase.begun().is_none()
+            && self.phase.held().is_none_or(|holding| holding.status == Status::Idle)
     }
 
     /// Whether the session's statements are packed outside of transactions.
@@ -75,13 +74,13 @@ impl<E: Environment> Session<E> {
 
     /// Whether the session may send anything to a lane now.
     pub(super) fn sends_to_lanes(&self) -> bool {
-        self.begun.is_none() && self.packs()
+        self.phase.begun().is_none() && self.packs()
     }
 
     /// What the console shows of the session: whether it is at work, the status of its transaction, its switch
     /// for packing, and the state that is left on its connection.
     pub fn held_state(&self) -> (bool, Status, bool, Effect) {
-        let held = self.holding.as_ref().filter(|_| self.begun.is_none());
+        let held = self.phase.held().filter(|_| self.phase.begun().is_none());
         let status = held.map_or(self.begun_status(), |holding| holding.status);
         (!self.is_settled(), status, self.switches.pack(), self.left())
     }

@@ -22,7 +22,7 @@ impl<E: Environment> Session<E> {
         self.catch_up()?;
         let kind = unit.kind();
         let next = self.env.answers(|answers| answers.next());
-        let on_replica = match self.switches.reads_from_replica() && self.holding.is_none() {
+        let on_replica = match self.switches.reads_from_replica() && !self.phase.is_held() {
             true => self.reads.lane(&self.env, &unit, next)?,
             false => None,
         };
@@ -70,7 +70,7 @@ impl<E: Environment> Session<E> {
     /// A lane for a unit without earlier units of the session under way. None if its rows are under way in
     /// different lanes, or if the session has an open transaction in which the unit has to run.
     fn any_lane(&self, unit: &Packed<StatementOf<E>>) -> Option<LaneId> {
-        if self.holding.is_some() { None } else { self.env.assign(unit, None) }
+        if self.phase.is_held() { None } else { self.env.assign(unit, None) }
     }
 
     /// A lane has given back the earliest unfinished unit, to be submitted again, unless its client has cancelled it.

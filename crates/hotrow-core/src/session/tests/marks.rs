@@ -46,7 +46,7 @@ fn end(client: &mut Client, marks: impl IntoIterator<Item = SimMark>, found: Sta
     let session = &mut client.session;
     marks.into_iter().for_each(|mark| session.held().marks.note(mark));
     session.unit_over(true);
-    session.unit_ended = true;
+    session.held().unit_ended = true;
     let (mut found, mut is_asked) = (Some(found), false);
     loop {
         match client.step().expect("the session goes on").expect("a need") {
@@ -222,7 +222,7 @@ fn statements_that_were_read_otherwise_are_prepared_again_by_other_sessions() {
         let mut client = holder();
         client.session.held().held.prepared.parsed(1, 5);
         marks.into_iter().for_each(|mark| client.session.held().marks.note(mark));
-        client.session.unit_ended = true;
+        client.session.held().unit_ended = true;
         let Ok(Some(Need::Release { connection, reusable: true })) = client.step() else {
             panic!("not released")
         };
