@@ -4,12 +4,13 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hotrow_core::expect::{Expected, Message, Preparation, PreparedStatements, Reply, RunEffects};
+use hotrow_core::expect::{Expected, Message, Names, Preparation, PreparedStatements, Reply, RunEffects};
 
 /// Sends `count` units, each with a statement of its own, and processes the replies.
 fn run(count: u64) -> Duration {
     let begin = Instant::now();
-    let (mut expected, mut prepared) = (Expected::default(), PreparedStatements::default());
+    let (mut expected, mut names) = (Expected::default(), Names::new());
+    let mut prepared = PreparedStatements::default();
     for statement in 0..count {
         let name = Bytes::from(format!("s{statement}"));
         let parse = Message::Parse(name, statement, Some(Preparation::named(statement, 1)));
@@ -22,7 +23,7 @@ fn run(count: u64) -> Duration {
     }
     for _ in 0..count {
         for tag in b"12CZ" {
-            assert_ne!(expected.received(&mut prepared, *tag, b""), Reply::Unexpected);
+            assert_ne!(expected.received(&mut names, &mut prepared, *tag, b""), Reply::Unexpected);
         }
     }
     assert!(expected.is_settled());

@@ -1,4 +1,4 @@
-//! The replies that the server owes on a connection that a session holds, the meaning of each reply, and the
+//! The replies that the server owes on a connection that a session holds, the meaning of each reply, and its effect on the
 //! meaning of the client's statement names.
 //!
 //! Every message that the server answers adds an entry here, with its effect on names if it succeeds. A reply
@@ -100,11 +100,12 @@ pub enum Reply {
     Unexpected,
 }
 
-/// The replies that a session's connection owes, and the client's names, which outlive the connection.
+/// The meaning of a client's names of statements, according to the replies that have arrived. They outlive the connection.
+pub type Names<S> = BTreeMap<Bytes, S>;
+
+/// The replies that a session's connection owes.
 #[derive(Debug)]
 pub struct Expected<S> {
-    /// The meaning of the client's names, according to the replies that have arrived.
-    pub names: BTreeMap<Bytes, S>,
     /// The client's names that the gateway has created on the connection, until they are closed there.
     shown: Vec<Bytes>,
     /// The gateway has created a name, and the message that needs it is unanswered.
@@ -139,7 +140,6 @@ pub struct Expected<S> {
 impl<S> Default for Expected<S> {
     fn default() -> Self {
         Expected {
-            names: BTreeMap::new(),
             shown: Vec::new(),
             is_showing: false,
             owed: VecDeque::new(),
@@ -168,12 +168,6 @@ impl<S: Clone> Expected<S> {
     /// Whether an extended query has begun that its Sync has not ended.
     pub fn is_in_unit(&self) -> bool {
         self.is_open || self.skips
-    }
-
-    /// The connection is gone, or another session has it. No reply is owed any more. The names stay.
-    pub fn disconnect(&mut self) {
-        let names = std::mem::take(&mut self.names);
-        *self = Expected { names, group: self.group, ..Expected::default() };
     }
 
     /// Whether a reply on the connection could show rows, or anything else that is newer than an earlier read.
@@ -234,9 +228,9 @@ impl<S: Clone> Expected<S> {
     }
 
     /// The meaning of this name when the next message runs, unless it is in doubt.
-    pub fn meaning(&self, name: &[u8]) -> Option<&S> {
+    pub fn meaning<'n>(&'n self, names: &'n Names<S>, name: &[u8]) -> Option<&'n S> {
         match self.naming.meaning(name, self.group) {
-            Meaning::Settled => self.names.get(name),
+            Meaning::Settled => names.get(name),
             Meaning::Will(meaning) => meaning,
             Meaning::InDoubt => None,
         }
@@ -280,10 +274,10 @@ impl<S: Clone> Expected<S> {
         }
     }
 
-    /// The client's statement that the next reply describes to the gateway.
-    pub fn described(&mut self) -> Option<&mut S> {
+    /// The client's name of the statement that the next reply describes to the gateway.
+    pub fn described(&self) -> Option<&Bytes> {
         match self.owed.front() {
-            Some(Message::OwnDescribe(name)) => self.names.get_mut(name),
+            Some(Message::OwnDescribe(name)) => Some(name),
             _ => None,
         }
     }
@@ -358,7 +352,13 @@ impl<S: Clone> Expected<S> {
     }
 
     /// Processes a reply and applies its effects to names.
-    pub fn received(&mut self, prepared: &mut PreparedStatements, reply: u8, body: &[u8]) -> Reply {
+    pub fn received(
+        &mut self,
+        names: &mut Names<S>,
+        prepared: &mut PreparedStatements,
+        reply: u8,
+        body: &[u8],
+    ) -> Reply {
         use Message::{
             Bind, Close, Describe, Execute, FunctionCall, OwnBegin, OwnClose, OwnDescribe, OwnFailure,
             OwnParse, Parse, Query, Show, Sync,
@@ -369,17 +369,17 @@ impl<S: Clone> Expected<S> {
             | (tag::CLOSE_COMPLETE, Some(Close(_) | OwnClose(_)))
             | (tag::COMMAND_COMPLETE, Some(OwnBegin))
             | (tag::NO_DATA | tag::ROW_DESCRIPTION, Some(Describe | OwnDescribe(_)))
-            | (tag::EMPTY_QUERY | tag::PORTAL_SUSPENDED, Some(Execute(_))) => self.succeeded(prepared),
+            | (tag::EMPTY_QUERY | tag::PORTAL_SUSPENDED, Some(Execute(_))) => self.succeeded(names, prepared),
             (tag::PARAMETER_DESCRIPTION, Some(OwnDescribe(_))) => Reply::Swallow,
             (tag::COMMAND_COMPLETE, Some(Execute(_))) => {
-                self.completed(prepared, body);
-                self.succeeded(prepared)
+                self.completed(names, prepared, body);
+                self.succeeded(names, prepared)
             }
             (tag::PARSE_COMPLETE | tag::BIND_COMPLETE, Some(OwnBegin)) => Reply::Swallow,
             (tag::ERROR, Some(OwnBegin)) => Reply::NotBegun,
             (tag::ERROR, Some(OwnFailure)) => Reply::Swallow,
             (tag::COMMAND_COMPLETE, _) => {
-                self.completed(prepared, body);
+                self.completed(names, prepared, body);
                 if let Copy::Ended { .. } = self.copy {
                     self.copy = Copy::Possible; // the Query can have another COPY
                 }
@@ -393,13 +393,15 @@ impl<S: Clone> Expected<S> {
                 self.has_shown_rows = true; // its cause can be new
                 let is_query = matches!(front, None | Some(Query(_) | FunctionCall | Sync));
                 if !is_query {
-                    self.failed(prepared);
+                    self.failed(names, prepared);
                 }
                 // A message that can be a COPY is the last message.
                 let is_last = self.owed.len() <= usize::from(is_query);
                 if is_last { self.copy_failed(is_query) } else { Reply::Forward }
             }
-            (tag::READY, Some(Sync | OwnFailure | Query(_) | FunctionCall)) => self.succeeded(prepared),
+            (tag::READY, Some(Sync | OwnFailure | Query(_) | FunctionCall)) => {
+                self.succeeded(names, prepared)
+            }
             (tag::READY, _) => self.copy.counts_sync(),
             (tag::CLOSE_COMPLETE, _) => self.copy_asked(),
             (tag::PARSE_COMPLETE | tag::BIND_COMPLETE | tag::NO_DATA, _) => Reply::Unexpected,
@@ -408,7 +410,7 @@ impl<S: Clone> Expected<S> {
     }
 
     /// The earliest message has succeeded.
-    fn succeeded(&mut self, prepared: &mut PreparedStatements) -> Reply {
+    fn succeeded(&mut self, names: &mut Names<S>, prepared: &mut PreparedStatements) -> Reply {
         let Some(message) = self.take() else { return Reply::Unexpected };
         if self.owed.is_empty() && !self.copy.asks() {
             self.copy = Copy::No;
@@ -429,8 +431,8 @@ impl<S: Clone> Expected<S> {
         match name {
             // A command tag has shown whether a statement removed the name.
             _ if matches!(message, Message::Execute(_)) => {}
-            Some((name, Some(meaning))) => drop(self.names.insert(name.clone(), meaning.clone())),
-            Some((name, None)) => drop(self.names.remove(name)),
+            Some((name, Some(meaning))) => drop(names.insert(name.clone(), meaning.clone())),
+            Some((name, None)) => drop(names.remove(name)),
             None => {}
         }
         if let Some((place, preparation)) = place {
@@ -446,16 +448,16 @@ impl<S: Clone> Expected<S> {
     }
 
     /// A command tag: applies the effects of commands that remove names.
-    fn completed(&mut self, prepared: &mut PreparedStatements, tag: &[u8]) {
+    fn completed(&mut self, names: &mut Names<S>, prepared: &mut PreparedStatements, tag: &[u8]) {
         match (tag, self.owed.front()) {
             (b"DISCARD ALL\0" | b"DEALLOCATE ALL\0", _) => {
                 prepared.clear();
-                self.names.retain(|name, _| name.is_empty());
+                names.retain(|name, _| name.is_empty());
             }
             (b"DEALLOCATE\0", Some(Message::Execute(runs) | Message::Query(runs))) => {
                 if let Some(name) = &runs.deallocates {
                     self.shown.retain(|shown| shown != name);
-                    self.names.remove(name);
+                    names.remove(name);
                 }
             }
             _ => {}
@@ -464,13 +466,13 @@ impl<S: Clone> Expected<S> {
 
     /// The earliest message, of an extended query, has failed. The server answers nothing up to the next
     /// Sync, not even a Query, whether or not that Sync has been sent.
-    fn failed(&mut self, prepared: &mut PreparedStatements) {
+    fn failed(&mut self, names: &mut Names<S>, prepared: &mut PreparedStatements) {
         let failed = self.take();
         // The server drops the unnamed statement before it reads the text of the next one.
         if let Some(Message::Parse(name, ..)) = &failed
             && name.is_empty()
         {
-            self.names.remove(name);
+            names.remove(name);
         }
         let parsed = failed.as_ref().and_then(|message| message.changes().1);
         if let Some((StatementName::Unnamed, _)) = parsed {

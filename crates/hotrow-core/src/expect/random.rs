@@ -180,6 +180,7 @@ impl Server {
 #[derive(Default)]
 struct Session {
     expected: Expected<Text>,
+    names: Names<Text>,
     prepared: PreparedStatements,
     texts: Vec<Text>,
     sent: VecDeque<Asked>,
@@ -253,7 +254,7 @@ impl Session {
             ..RunEffects::default()
         };
         match text {
-            Text::Deallocate(name) if self.expected.meaning(name.as_bytes()).is_some() => {
+            Text::Deallocate(name) if self.expected.meaning(&self.names, name.as_bytes()).is_some() => {
                 self.show(name);
                 runs.deallocates = Some(bytes(name));
             }
@@ -281,7 +282,7 @@ impl Session {
 
     /// The meaning of a name on the connection.
     fn own_name(&mut self, name: &str) -> String {
-        match self.expected.meaning(name.as_bytes()).cloned() {
+        match self.expected.meaning(&self.names, name.as_bytes()).cloned() {
             Some(text) => self.prepare(name, &text),
             None => {
                 if name.is_empty() {
@@ -306,7 +307,7 @@ impl Session {
                 if name.is_empty() {
                     let preparation = Preparation::unnamed(number, 1);
                     self.put(asked, Message::Parse(Bytes::new(), text, Some(preparation)));
-                } else if self.expected.meaning(name.as_bytes()).is_some() {
+                } else if self.expected.meaning(&self.names, name.as_bytes()).is_some() {
                     self.show(&name);
                     self.put(asked, Message::Parse(bytes(&name), text, None));
                 } else {
@@ -321,7 +322,7 @@ impl Session {
                 }
             }
             Asked::Bind(name) => {
-                let record = self.expected.meaning(name.as_bytes()).cloned();
+                let record = self.expected.meaning(&self.names, name.as_bytes()).cloned();
                 let changes =
                     (record.is_some() || self.expected.portals() > 0).then(|| (Bytes::new(), record));
                 let own = self.own_name(&name);
@@ -360,7 +361,7 @@ impl Session {
 
     fn receive(&mut self, (tag, text): Answer) {
         let body = [text.as_bytes(), b"\0"].concat();
-        match self.expected.received(&mut self.prepared, tag, &body) {
+        match self.expected.received(&mut self.names, &mut self.prepared, tag, &body) {
             Reply::Forward => self.received.push((tag, text)),
             Reply::Swallow => {}
             Reply::ForwardAndAsk => {
@@ -465,7 +466,7 @@ fn play(seed: u64) {
     assert!(session.expected.is_settled(), "{shown}\n{:?}", session.expected);
     let names: BTreeMap<_, _> =
         direct.statements.iter().map(|(name, text)| (bytes(name), text.clone())).collect();
-    assert_eq!(session.expected.names, names, "{shown}");
+    assert_eq!(session.names, names, "{shown}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ impl<E: Environment> Session<E> {
             Some(messages) => messages.clone(),
             None if self.phase.is_held() => {
                 let messages = Bytes::copy_from_slice(alone.envelope.unit().raw());
-                self.renaming.forget_first(&self.env, &mut self.expected.names);
+                self.renaming.forget_first(&self.env, &mut self.names);
                 messages
             }
             None => {

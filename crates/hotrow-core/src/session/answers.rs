@@ -29,7 +29,7 @@ impl<E: Environment> Session<E> {
         if self.env.answers(|answers| answers.pending()) > 0 {
             return Err(Stop::Need(Need::Lanes));
         }
-        self.renaming.settle(&self.env, &mut self.expected.names);
+        self.renaming.settle(&self.env, &mut self.names);
         Ok(())
     }
 

@@ -123,7 +123,7 @@ impl<E: Environment> Session<E> {
     /// server has to.
     pub(super) fn begin_by_query(&mut self, statement: &E::Statement) -> Result<bool, Stop<E>> {
         let Some(answer) = self.change_of(statement, false)? else { return Ok(false) };
-        self.renaming.remove(&self.env, &mut self.expected.names, b"");
+        self.renaming.remove(&self.env, &mut self.names, b"");
         self.append_in_turn(|out| {
             out.extend_from_slice(&answer.frames);
             answer.put_parameters(out);
@@ -134,14 +134,14 @@ impl<E: Environment> Session<E> {
 
     /// The same for an extended query of one statement. If it is a transaction's first statement, it waits for its turn.
     pub(super) fn begin_by(&mut self, single: &Single<'_>) -> Result<bool, Stop<E>> {
-        let names = &self.expected.names;
+        let names = &self.names;
         let bound = names::statement_of(&self.env, names, &mut self.texts, single, (&[], &[]), Unnamed::Kept);
         let Some((statement, _)) = bound else { return Ok(false) };
         if is_usual(single, &statement.types)
             && let Some(answer) = self.change_of(&statement, true)?
         {
             let reading = self.reading();
-            let names = &mut self.expected.names;
+            let names = &mut self.names;
             let statements = [(single, &statement)].into_iter();
             let changes = self.renaming.changes(&self.env, names, reading, statements)?;
             changes.into_iter().for_each(|change| names::apply(names, change));
@@ -287,20 +287,20 @@ impl<E: Environment> Session<E> {
         frontend::put_bind_text(out, b"", std::iter::empty());
         out.extend_from_slice(frontend::EXECUTE);
         // Without a Sync: if BEGIN fails, the server does not run the statement that follows.
-        self.expected.sent(Message::OwnBegin);
+        self.held().expected.sent(Message::OwnBegin);
         if !has_portal {
             let out = self.output();
             ObjectName { statement: false, name: b"" }.put(tag::CLOSE, out);
             ObjectName { statement: true, name: b"" }.put(tag::CLOSE, out);
-            self.expected.sent(Message::OwnClose(None));
-            self.expected.sent(Message::OwnClose(Some(StatementName::Unnamed)));
+            self.held().expected.sent(Message::OwnClose(None));
+            self.held().expected.sent(Message::OwnClose(Some(StatementName::Unnamed)));
         }
         self.held().status = if has_failed { Status::Failed } else { Status::Transaction };
         if has_failed {
             let out = self.output();
             Parse { name: b"", text: FAILING, types: &[] }.put(out);
             out.extend_from_slice(frontend::SYNC);
-            self.expected.sent(Message::OwnFailure);
+            self.held().expected.sent(Message::OwnFailure);
         }
     }
 }

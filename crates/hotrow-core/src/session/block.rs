@@ -45,7 +45,7 @@ impl<E: Environment> Session<E> {
         }
         let Some((parts, bytes)) = self.parts_of_block(input) else { return Ok(0) };
         self.wait_for_blocks()?;
-        self.renaming.settle(&self.env, &mut self.expected.names);
+        self.renaming.settle(&self.env, &mut self.names);
         if !self.renaming.is_over() {
             self.lanes_done()?; // before this, the meaning of its names is not known
         }
@@ -65,7 +65,7 @@ impl<E: Environment> Session<E> {
             builder.ready();
         }
         let packed = builder.finish([&input[..bytes], &[]]);
-        let changes = self.renaming.unnamed_removal(&self.env, &mut self.expected.names);
+        let changes = self.renaming.unnamed_removal(&self.env, &mut self.names);
         self.submit(packed, changes)?;
         Ok(bytes)
     }

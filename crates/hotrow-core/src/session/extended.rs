@@ -46,7 +46,7 @@ impl<E: Environment> Session<E> {
         let statement = match frame.tag {
             tag::PARSE => Some(self.texts.parsed(&self.env, &Parse::read(frame.body())?)),
             _ => {
-                let named = self.expected.names.get(Bind::read(frame.body())?.statement);
+                let named = self.names.get(Bind::read(frame.body())?.statement);
                 named.map(|named| named.statement.clone())
             }
         };
@@ -62,7 +62,7 @@ impl<E: Environment> Session<E> {
 
     /// Answers a unit or sends it to a lane. False if it has to be passed through.
     fn run_unit(&mut self, gather: &Gather, sync: Frame<'_>) -> Result<bool, Stop<E>> {
-        if self.renaming.concerns(&self.env, &mut self.expected.names, gather) {
+        if self.renaming.concerns(&self.env, &mut self.names, gather) {
             self.lanes_done()?;
         }
         let (single, several);
@@ -89,7 +89,7 @@ impl<E: Environment> Session<E> {
             };
         };
         let run = statements.iter().zip(plans.iter().map(Plan::statement));
-        let changes = self.renaming.changes(&self.env, &self.expected.names, self.reading(), run)?;
+        let changes = self.renaming.changes(&self.env, &self.names, self.reading(), run)?;
         let raw = [gather.raw(), sync.bytes];
         let packed = Packed::extended(raw, statements.iter().zip(plans), &mut self.scratch);
         self.submit(packed, changes)?;
@@ -104,7 +104,7 @@ impl<E: Environment> Session<E> {
     ) -> Result<Option<Vec<PlanOf<E>>>, Stop<E>> {
         let mut plans: Vec<PlanOf<E>> = Vec::with_capacity(statements.len());
         for (place, single) in statements.iter().enumerate() {
-            let (names, before) = (&self.expected.names, (&statements[..place], &plans[..]));
+            let (names, before) = (&self.names, (&statements[..place], &plans[..]));
             let bound = names::statement_of(&self.env, names, &mut self.texts, single, before, unnamed);
             let Some((statement, resolved)) = bound else { return Ok(None) };
             let Some(plan) = self.plan(&statement)? else { return Ok(None) };
@@ -127,7 +127,7 @@ impl<E: Environment> Session<E> {
             self.close_begun_portal();
         }
         for close in closes.iter().filter(|close| close.statement) {
-            self.renaming.remove(&self.env, &mut self.expected.names, close.name);
+            self.renaming.remove(&self.env, &mut self.names, close.name);
         }
     }
 

@@ -25,7 +25,7 @@ impl<E: Environment> Session<E> {
     /// Forwards one message on the connection that the session holds. It is written together with other messages when
     /// the session next waits.
     pub(super) fn forward(&mut self, frame: Frame<'_>) -> Result<(), Stop<E>> {
-        if self.expected.skips() && !matches!(frame.tag, tag::SYNC | tag::PASSWORD) {
+        if self.expected().skips() && !matches!(frame.tag, tag::SYNC | tag::PASSWORD) {
             return Ok(()); // like the server
         }
         if !matches!(frame.tag, tag::QUERY | tag::PARSE | tag::BIND) {
@@ -48,7 +48,7 @@ impl<E: Environment> Session<E> {
             tag::SYNC => {
                 self.env.unit_passed();
                 self.output().extend_from_slice(frame.bytes);
-                self.expected.sent(Message::Sync);
+                self.held().expected.sent(Message::Sync);
                 self.preparer().close_shown();
                 self.described();
             }
@@ -57,14 +57,14 @@ impl<E: Environment> Session<E> {
                 holding.marks.note(Mark::FunctionCall);
                 holding.held.set_moved_sequence();
                 self.output().extend_from_slice(frame.bytes);
-                self.expected.sent(Message::FunctionCall);
+                self.held().expected.sent(Message::FunctionCall);
             }
             // the server ignores it too
-            tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL if !self.expected.is_reading_copy() => {}
+            tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL if !self.expected().is_reading_copy() => {}
             other => {
                 self.output().extend_from_slice(frame.bytes);
                 if matches!(other, tag::COPY_DONE | tag::COPY_FAIL) {
-                    self.expected.sent_copy_end();
+                    self.held().expected.sent_copy_end();
                 }
             }
         }
@@ -86,7 +86,7 @@ impl<E: Environment> Session<E> {
                 self.output().extend_from_slice(frame.bytes);
             }
         }
-        self.expected.sent(Message::Describe);
+        self.held().expected.sent(Message::Describe);
     }
 
     fn forward_close(&mut self, frame: Frame<'_>, close: &frontend::ObjectName<'_>) {
@@ -95,7 +95,9 @@ impl<E: Environment> Session<E> {
         }
         let named = if close.statement { self.named(close.name) } else { None };
         self.output().extend_from_slice(frame.bytes);
-        self.expected.sent(Message::Close(close.statement.then(|| Bytes::copy_from_slice(close.name))));
+        self.held()
+            .expected
+            .sent(Message::Close(close.statement.then(|| Bytes::copy_from_slice(close.name))));
         if let Some(named) = named {
             self.preparer().close_apart(number_apart(named.parsed));
         }
@@ -111,28 +113,28 @@ impl<E: Environment> Session<E> {
         let begun = self.begun_status();
         if self.phase.begun().is_some() && self.is_settled() && self.answer_here(&statement, begun)? {
             self.close_begun_portal();
-            self.renaming.remove(&self.env, &mut self.expected.names, b"");
+            self.renaming.remove(&self.env, &mut self.names, b"");
             self.held().unit_ended = true;
             return Ok(());
         }
         self.begin_here();
         let status = self.held().status;
         if self.is_settled() && self.answer_here(&statement, status)? {
-            self.renaming.remove(&self.env, &mut self.expected.names, b"");
+            self.renaming.remove(&self.env, &mut self.names, b"");
             self.held().unit_ended = true;
             if status == Status::Transaction {
                 // A Query closes the unnamed portal, which stays open until then.
                 let out = self.output();
                 frontend::ObjectName { statement: false, name: b"" }.put(tag::CLOSE, out);
                 out.extend_from_slice(frontend::FLUSH);
-                self.expected.sent(Message::OwnClose(None));
+                self.held().expected.sent(Message::OwnClose(None));
             }
             return Ok(());
         }
         if let Some(error) = self.record_or_refuse(&statement) {
             // The server raises the error in its turn, with its effect on a transaction.
             frontend::put_query(self.output(), error);
-            self.expected.sent(Message::Query(RunEffects::default()));
+            self.held().expected.sent(Message::Query(RunEffects::default()));
             return Ok(());
         }
         if self.places.counts(&statement)
@@ -145,7 +147,7 @@ impl<E: Environment> Session<E> {
         let runs = self.preparer().will_run(&statement);
         self.will_clear(Some(&statement));
         self.output().extend_from_slice(frame.bytes);
-        self.expected.sent(Message::Query(runs));
+        self.held().expected.sent(Message::Query(runs));
         if matches!(&statement.analysis, Analysis::Candidate(_)) && !statement.has_credit() {
             self.held().earning_credit = Some(statement);
         }
@@ -169,7 +171,7 @@ impl<E: Environment> Session<E> {
             self.put_as_it_is(frame, parse.name, named, None);
             return Ok(());
         }
-        if self.expected.names.len() >= limits::CLIENT_STATEMENTS_MAX {
+        if self.names.len() >= limits::CLIENT_STATEMENTS_MAX {
             return Err(too_many_statements().into());
         }
         if parse.name.is_empty() {
@@ -189,7 +191,7 @@ impl<E: Environment> Session<E> {
             Parse { name: &own_name, ..parse }.put(self.output());
             let (name, preparation) =
                 (Bytes::copy_from_slice(parse.name), Preparation::named(number, parsed));
-            self.expected.sent(Message::Parse(name, named, Some(preparation)));
+            self.held().expected.sent(Message::Parse(name, named, Some(preparation)));
             self.preparer().learn_types(parse.name, &statement, &own_name);
         }
         Ok(())
@@ -203,12 +205,12 @@ impl<E: Environment> Session<E> {
         preparation: Option<Preparation>,
     ) {
         self.output().extend_from_slice(frame.bytes);
-        self.expected.sent(Message::Parse(Bytes::copy_from_slice(name), named, preparation));
+        self.held().expected.sent(Message::Parse(Bytes::copy_from_slice(name), named, preparation));
     }
 
     /// The meaning of this name when the next message is run.
     fn named(&self, name: &[u8]) -> Option<Named<E::Statement>> {
-        self.expected.meaning(name).cloned()
+        self.expected().meaning(&self.names, name).cloned()
     }
 
     /// Whether a message has to wait for the answer to an earlier one, because its meaning or the gateway's record of
@@ -217,24 +219,24 @@ impl<E: Environment> Session<E> {
         if self.phase.is_held() && self.waits_for_description() {
             return true;
         }
-        if !self.phase.is_held() || self.expected.skips() || self.expected.is_reading_copy() {
+        if !self.phase.is_held() || self.expected().skips() || self.expected().is_reading_copy() {
             return false;
         }
-        let waits = self.expected.must_wait() || self.depends_on_others(frame);
-        if waits && self.expected.needs_flush() {
+        let waits = self.expected().must_wait() || self.depends_on_others(frame);
+        if waits && self.held().expected.needs_flush() {
             self.output().extend_from_slice(frontend::FLUSH);
         }
         waits
     }
 
     fn depends_on_others(&mut self, frame: Frame<'_>) -> bool {
-        if self.expected.owes_nothing() {
+        if self.expected().owes_nothing() {
             return false;
         }
         if !self.shared_channels().is_empty() && self.divides_channels(frame) {
             return true;
         }
-        let under_way = self.expected.has_unit_under_way();
+        let under_way = self.expected().has_unit_under_way();
         let clears = if under_way { self.held().clears } else { Effect::NONE };
         if under_way && self.held().name_reset {
             return true; // the client's name is restored before anything else runs
@@ -247,7 +249,7 @@ impl<E: Environment> Session<E> {
                 let statement = self.texts.simple(&self.env, text);
                 let mentions = statement.mentions_name().is_some_and(|name| self.is_name_in_doubt(name));
                 // Before a statement that the gateway answers, only its own messages may be unanswered.
-                let waits = under_way || statement.is_answered_here() && !self.expected.is_in_unit();
+                let waits = under_way || statement.is_answered_here() && !self.expected().is_in_unit();
                 return mentions || waits && statement.waits_for_all();
             }
             tag::BIND => Bind::read(body).ok().map(|bind| bind.statement),
@@ -259,19 +261,20 @@ impl<E: Environment> Session<E> {
             tag::EXECUTE => {
                 let Ok(statement) = self.statement_of_portal(body) else { return true };
                 let name = statement.as_ref().and_then(|statement| statement.mentions_name());
-                return name.is_some_and(|name| self.expected.is_in_doubt(name));
+                return name.is_some_and(|name| self.expected().is_in_doubt(name));
             }
             _ => None,
         };
         let Some(name) = name else { return false };
         let waits = |named: &Named<E::Statement>| frame.tag == tag::BIND && named.statement.waits_for_all();
-        self.is_name_in_doubt(name) || under_way && self.expected.meaning(name).is_some_and(waits)
+        self.is_name_in_doubt(name)
+            || under_way && self.expected().meaning(&self.names, name).is_some_and(waits)
     }
 
     /// Whether a message begins or follows a unit that may change the channels, which the shared connection reports. Such a
     /// unit runs by itself: otherwise it would not be known which notifications came under which channels.
     fn divides_channels(&mut self, frame: Frame<'_>) -> bool {
-        let under_way = self.expected.has_unit_under_way();
+        let under_way = self.expected().has_unit_under_way();
         if self.channels_in_doubt() {
             return under_way || matches!(frame.tag, tag::QUERY | tag::FUNCTION_CALL);
         }
@@ -291,7 +294,8 @@ impl<E: Environment> Session<E> {
     /// statement that is being prepared.
     fn is_name_in_doubt(&self, name: &[u8]) -> bool {
         let own = own_statement(name).filter(|_| self.left().prepared);
-        self.expected.is_in_doubt(name) || own.is_some_and(|own| self.expected.is_preparation_in_doubt(own))
+        self.expected().is_in_doubt(name)
+            || own.is_some_and(|own| self.expected().is_preparation_in_doubt(own))
     }
 
     fn forward_bind(&mut self, frame: Frame<'_>, bind: &Bind<'_>) -> Result<(), Stop<E>> {
@@ -326,7 +330,7 @@ impl<E: Environment> Session<E> {
                 self.output().extend_from_slice(frame.bytes);
             }
         }
-        self.expected.sent(Message::Bind(Bytes::copy_from_slice(bind.statement), record));
+        self.held().expected.sent(Message::Bind(Bytes::copy_from_slice(bind.statement), record));
         Ok(())
     }
 
@@ -335,7 +339,7 @@ impl<E: Environment> Session<E> {
         self.will_clear(statement.as_deref());
         let runs = statement.map(|statement| self.preparer().will_run(&statement)).unwrap_or_default();
         self.output().extend_from_slice(frame.bytes);
-        self.expected.sent(Message::Execute(runs));
+        self.held().expected.sent(Message::Execute(runs));
         Ok(())
     }
 
@@ -344,11 +348,11 @@ impl<E: Environment> Session<E> {
     fn fail_by(&mut self, error: &str) {
         self.preparer().close(OWN_STATEMENT, None);
         Parse { name: OWN_STATEMENT, text: error.as_bytes(), types: &[] }.put(self.output());
-        self.expected.sent(Message::OwnParse(None));
+        self.held().expected.sent(Message::OwnParse(None));
         frontend::put_bind_text(self.output(), OWN_STATEMENT, std::iter::empty());
-        self.expected.sent(Message::Bind(Bytes::new(), None));
+        self.held().expected.sent(Message::Bind(Bytes::new(), None));
         self.output().extend_from_slice(frontend::EXECUTE);
-        self.expected.sent(Message::Execute(RunEffects::default()));
+        self.held().expected.sent(Message::Execute(RunEffects::default()));
     }
 
     /// Records the state that the next statement clears if its unit succeeds. Only the last statement counts, because a
@@ -372,7 +376,7 @@ impl<E: Environment> Session<E> {
         let needs_record =
             clears || statement.may_copy || statement.removes_names() || statement.mentions_name().is_some();
         let needs_record = needs_record || !statement.steps().is_empty();
-        let portals = self.expected.portals();
+        let portals = self.expected().portals();
         if needs_record && portals >= limits::CLIENT_STATEMENTS_MAX {
             return Err(too_many_statements().into());
         }
@@ -382,11 +386,11 @@ impl<E: Environment> Session<E> {
 
     /// The recorded statement of an Execute's portal.
     fn statement_of_portal(&self, body: &[u8]) -> Result<Option<StatementOf<E>>, InDoubt> {
-        if self.expected.portals() == 0 {
+        if self.expected().portals() == 0 {
             return Ok(None);
         }
         let Ok(execute) = Execute::read(body) else { return Ok(None) };
-        Ok(self.expected.portal(execute.portal)?.map(|named| named.statement.clone()))
+        Ok(self.expected().portal(execute.portal)?.map(|named| named.statement.clone()))
     }
 
     /// Forwards complete messages one by one, each as soon as its meaning is known.

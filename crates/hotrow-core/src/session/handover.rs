@@ -253,7 +253,7 @@ impl<E: Environment> Session<E> {
     pub(super) fn name_anew(&mut self) {
         self.texts.forget();
         self.reads.leave_replica();
-        for named in self.expected.names.values_mut() {
+        for named in self.names.values_mut() {
             let statement = self.env.with_types(&named.statement, &named.statement.types);
             let resolved = named.resolved.as_ref().map(|resolved| Resolved::new(resolved.types.clone()));
             let text = std::mem::take(&mut named.text);

@@ -9,14 +9,17 @@ use super::begun::Begun;
 use super::handover::Handover;
 use super::marks::{Mark, Marks};
 use super::stateless::LearnedReply;
-use super::{Connection, Environment, Session, StatementOf};
+use super::{Connection, Environment, Named, Session, StatementOf};
 use crate::classify::Effect;
+use crate::expect::Expected;
 use crate::limits;
 use crate::settings::{Reading, Settings};
 
 /// A connection that the session holds, with the state of its work.
 pub(super) struct Holding<E: Environment> {
     pub(super) held: E::Connection,
+    /// The replies that it owes.
+    pub(super) expected: Expected<Named<E::Statement>>,
     /// The state that the unit under way clears if it succeeds.
     pub(super) clears: Effect,
     /// The unit under way has failed.
@@ -53,6 +56,7 @@ impl<E: Environment> Holding<E> {
     pub(super) fn new(held: E::Connection, begun: Option<Begun>) -> Self {
         Holding {
             held,
+            expected: Expected::default(),
             clears: Effect::NONE,
             failed: false,
             status: Status::Idle,
@@ -92,6 +96,11 @@ impl<E: Environment> Session<E> {
     /// The connection, while there is one.
     pub(super) fn held(&mut self) -> &mut Holding<E> {
         self.phase.held_mut().expect("called only while a connection is held")
+    }
+
+    /// The replies that the connection owes.
+    pub(super) fn expected(&self) -> &Expected<Named<E::Statement>> {
+        &self.phase.held().expect("called only while a connection is held").expected
     }
 
     /// The state that is left on the connection that the session holds.

@@ -65,7 +65,7 @@ pub use handover::Moved;
 use leaving::Leaving;
 pub use leaving::{Stage, Wait};
 use listening::Listening;
-use names::Renaming;
+use names::{Names, Renaming};
 use phase::Phase;
 use reads::Reads;
 pub use replies::put_ready;
@@ -83,7 +83,6 @@ use turns::Places;
 pub use waiting_call::{CallEnd, CallEvent, CallTimer, cancelled};
 
 use crate::classify::Alters;
-use crate::expect::Expected;
 use crate::limits;
 use crate::replica::Floor;
 use crate::unit::gather::Gather;
@@ -110,8 +109,8 @@ pub struct Session<E: Environment> {
     /// The messages of an extended query, up to its Sync.
     gather: Gather,
     scratch: BytesMut,
-    /// The replies that its connection owes, and the meaning of the client's names of statements.
-    expected: Expected<Named<E::Statement>>,
+    /// The meaning of the client's names of statements.
+    names: Names<E::Statement>,
     /// The changes of these names by unanswered units, mostly in lanes.
     renaming: Renaming<E::Statement>,
     phase: Phase<E>,
@@ -181,7 +180,7 @@ impl<E: Environment> Session<E> {
             texts: Texts::default(),
             gather: Gather::default(),
             scratch: BytesMut::new(),
-            expected: Expected::default(),
+            names: Names::new(),
             renaming: Renaming::default(),
             phase: Phase::Free,
             places: Places::default(),

@@ -1,7 +1,7 @@
 //! The meaning of a client's names of statements while the session holds no connection. Units in lanes add
 //! and remove names if they succeed.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,13 +11,14 @@ use hotrow_wire::frontend::{Bind, ObjectName, Parse, tag};
 use super::environment::Stop;
 use super::texts::Texts;
 use super::{Environment, Named, Resolved, SessionEnd, Statement, StatementOf};
+use crate::expect;
 use crate::limits;
 use crate::settings::Reading;
 use crate::unit::Plan;
 use crate::unit::gather::{Gather, Single};
 
 /// The meaning of each name.
-pub(super) type Names<S> = BTreeMap<Bytes, Named<S>>;
+pub(super) type Names<S> = expect::Names<Named<S>>;
 
 /// A name and its new meaning; none if the name is removed.
 pub(super) type Change<S> = (Bytes, Option<Named<S>>);

@@ -7,10 +7,11 @@ use bytes::Bytes;
 use hotrow_wire::frontend::{self, Parse, tag};
 
 use super::holding::Holding;
+use super::names::Names;
 use super::statement::{number_apart, own_statement};
 use super::{Connection, Environment, Named, Session, StatementOf, statement_name};
 use crate::classify::Analysis;
-use crate::expect::{Expected, Message, Preparation, RunEffects, StatementName};
+use crate::expect::{Message, Preparation, RunEffects, StatementName};
 use crate::settings::Reading;
 
 /// Statements that are closed for a new one. More than one, because there can be more than usual for a while.
@@ -19,7 +20,7 @@ const CLOSED_FOR_ONE: usize = 2;
 /// What preparing statements on a held connection needs.
 pub(super) struct Preparer<'s, E: Environment> {
     pub(super) env: &'s E,
-    pub(super) expected: &'s mut Expected<Named<E::Statement>>,
+    pub(super) names: &'s Names<E::Statement>,
     pub(super) holding: &'s mut Holding<E>,
 }
 
@@ -27,14 +28,16 @@ impl<E: Environment> Session<E> {
     /// What is needed to prepare statements on the connection that the session holds.
     pub(super) fn preparer(&mut self) -> Preparer<'_, E> {
         let holding = self.phase.held_mut().expect("called only while a connection is held");
-        Preparer { env: &self.env, expected: &mut self.expected, holding }
+        Preparer { env: &self.env, names: &self.names, holding }
     }
 }
 
 impl<E: Environment> Preparer<'_, E> {
     /// The effects of the next statement on names. The name that it mentions is created at the server first.
     pub(super) fn will_run(&mut self, statement: &E::Statement) -> RunEffects {
-        let name = statement.mentions_name().filter(|name| self.expected.meaning(name).is_some());
+        let name = statement
+            .mentions_name()
+            .filter(|name| self.holding.expected.meaning(self.names, name).is_some());
         match (name, statement.mentions_name()) {
             (Some(name), _) => self.show(name),
             (None, Some(name)) => self.hide_own(name),
@@ -54,7 +57,7 @@ impl<E: Environment> Preparer<'_, E> {
     pub(super) fn show(&mut self, name: &[u8]) {
         self.close(name, own_statement(name));
         Parse { name, text: b"", types: &[] }.put(self.holding.held.output());
-        self.expected.sent(Message::Show(Bytes::copy_from_slice(name)));
+        self.holding.expected.sent(Message::Show(Bytes::copy_from_slice(name)));
     }
 
     /// Closes the gateway's statement whose name the client uses. If the client's PREPARE has the name, it keeps it.
@@ -68,15 +71,15 @@ impl<E: Environment> Preparer<'_, E> {
 
     /// Closes the statements that were created for such messages, unless the server skips the Close.
     pub(super) fn close_shown(&mut self) {
-        if self.expected.is_reading_copy() {
+        if self.holding.expected.is_reading_copy() {
             return;
         }
-        let shown = self.expected.take_shown();
+        let shown = self.holding.expected.take_shown();
         if shown.is_empty() {
             return;
         }
         shown.iter().for_each(|name| self.close(name, own_statement(name)));
-        if self.expected.needs_flush() {
+        if self.holding.expected.needs_flush() {
             self.holding.held.output().extend_from_slice(frontend::FLUSH);
         }
     }
@@ -92,7 +95,7 @@ impl<E: Environment> Preparer<'_, E> {
     /// Closes a statement on the connection. The client does not get the reply.
     pub(super) fn close(&mut self, name: &[u8], place: Option<StatementName>) {
         frontend::ObjectName { statement: true, name }.put(tag::CLOSE, self.holding.held.output());
-        self.expected.sent(Message::OwnClose(place));
+        self.holding.expected.sent(Message::OwnClose(place));
     }
 
     /// Makes sure that the statement is prepared as the client's Parse prepared it. Returns its name on the connection.
@@ -117,7 +120,7 @@ impl<E: Environment> Preparer<'_, E> {
             self.make_room(number, &name);
         }
         Parse { name: &name, text: &named.text, types: &statement.types }.put(self.holding.held.output());
-        self.expected.sent(Message::OwnParse(Some(preparation)));
+        self.holding.expected.sent(Message::OwnParse(Some(preparation)));
         self.holding.prepared_anew.insert(statement.id);
         if !statement.is_read_alike {
             self.holding.used(number);
@@ -161,7 +164,7 @@ impl<E: Environment> Preparer<'_, E> {
     pub(super) fn missing_before_settings(&self) -> Vec<StatementOf<E>> {
         let changes_meaning =
             |named: &&Named<E::Statement>| !named.only_here && !named.statement.is_read_alike;
-        let named = self.expected.names.values().filter(changes_meaning);
+        let named = self.names.values().filter(changes_meaning);
         let missing = named.filter(|named| self.prepared_as(named, false).is_none());
         missing.map(|named| self.with_known_types(named)).collect()
     }
@@ -211,7 +214,7 @@ impl<E: Environment> Preparer<'_, E> {
 
     /// The statement that is certain to be prepared under this name when the next message runs.
     fn preparation(&self, name: StatementName) -> Option<Preparation> {
-        self.expected.preparation(self.holding.held.prepared(), name)
+        self.holding.expected.preparation(self.holding.held.prepared(), name)
     }
 
     /// Asks the server for the types of the parameters that the client has not declared. `own_name` is the name of the
@@ -220,7 +223,7 @@ impl<E: Environment> Preparer<'_, E> {
         if !statement.is_typed {
             frontend::ObjectName { statement: true, name: own_name }
                 .put(tag::DESCRIBE, self.holding.held.output());
-            self.expected.sent(Message::OwnDescribe(Bytes::copy_from_slice(name)));
+            self.holding.expected.sent(Message::OwnDescribe(Bytes::copy_from_slice(name)));
         }
     }
 
@@ -228,7 +231,7 @@ impl<E: Environment> Preparer<'_, E> {
     /// others if there are too many.
     pub(super) fn make_room(&mut self, number: u64, name: &[u8]) {
         self.close(name, Some(StatementName::Named(number)));
-        let mut oldest = self.expected.oldest(self.holding.held.prepared()).peekable();
+        let mut oldest = self.holding.expected.oldest(self.holding.held.prepared()).peekable();
         if oldest.peek().is_none() {
             return;
         }
@@ -247,7 +250,7 @@ impl<E: Environment> Preparer<'_, E> {
     /// The statements that cannot be prepared again with the meaning that they have for the client.
     fn needed(&self) -> BTreeSet<u64> {
         let is_needed = |named: &&Named<E::Statement>| self.is_apart(named);
-        let named = self.expected.names.values().filter(is_needed);
+        let named = self.names.values().filter(is_needed);
         named
             .flat_map(|named| {
                 [number_apart(named.parsed), named.statement.id, self.with_known_types(named).id]

@@ -52,7 +52,7 @@ impl<E: Environment> Session<E> {
                     {
                         self.lanes_done()?;
                         self.begin(&statement, false);
-                        self.renaming.remove(&self.env, &mut self.expected.names, b"");
+                        self.renaming.remove(&self.env, &mut self.names, b"");
                         self.append_in_turn(|out| backend::put_command_complete(out, tag));
                         self.ready_in_turn();
                         return Ok(Some((bytes, true)));
@@ -154,7 +154,7 @@ impl<E: Environment> Session<E> {
                     tag::BIND => {
                         let name = Bind::read(frame.body()).ok().map(|bind| bind.statement);
                         let name = name.filter(|name| !parsed.contains(name));
-                        let named = name.and_then(|name| self.expected.names.get(name));
+                        let named = name.and_then(|name| self.names.get(name));
                         named.map(|named| named.statement.clone())
                     }
                     _ => None,
@@ -176,7 +176,7 @@ impl<E: Environment> Session<E> {
     pub fn refuse_returned(&mut self, unit: &E::Envelope, problem: &Problem) {
         let mut refusals = BytesMut::new();
         let open = unit.unit().put_refusal(problem, &mut refusals);
-        self.renaming.forget_first(&self.env, &mut self.expected.names);
+        self.renaming.forget_first(&self.env, &mut self.names);
         self.answer_returned(&refusals);
         if let Some(begin) = open {
             self.phase.begin(Begun::failed(Bytes::from_static(begin.as_bytes()), false));

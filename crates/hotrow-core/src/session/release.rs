@@ -30,7 +30,6 @@ impl<E: Environment> Session<E> {
 
     fn drop_connection(&mut self) -> Option<Holding<E>> {
         self.places.clear();
-        self.expected.disconnect();
         self.phase.disconnect()
     }
 
@@ -54,7 +53,7 @@ impl<E: Environment> Session<E> {
         // A statement of a transaction that the server does not know yet could not be described.
         let has_failed = self.begun_status() == Status::Failed;
         let is_shared = !self.shared_channels().is_empty();
-        let reads_here = || self.expected.names.values().any(|named| named.only_here);
+        let reads_here = || self.names.values().any(|named| named.only_here);
         if is_settled && self.left().read_here && !reads_here() {
             self.held().marks.none_read_here();
         }
@@ -92,7 +91,8 @@ impl<E: Environment> Session<E> {
         if self.sequences == Sequences::Here {
             self.sequences = Sequences::Elsewhere;
         }
-        self.reads.take_floor_up(self.expected.has_shown_rows());
+        let has_shown_rows = self.expected().has_shown_rows();
+        self.reads.take_floor_up(has_shown_rows);
         let Some(mut holding) = self.drop_connection() else { return Ok(()) };
         holding.marks.outdate(holding.held.prepared_mut());
         Err(Stop::Need(Need::Release { connection: holding.held, reusable }))

@@ -55,8 +55,8 @@ impl<E: Environment> Session<E> {
     /// The client has sent Terminate: its earlier messages are still run and answered. Returns whether there are
     /// any.
     pub fn terminate(&mut self) -> bool {
-        let is_settled = self.expected.is_settled();
-        let Some(holding) = self.phase.held_mut().filter(|_| !is_settled) else { return false };
+        let holding = self.phase.held_mut().filter(|holding| !holding.expected.is_settled());
+        let Some(holding) = holding else { return false };
         holding.marks.note(Mark::Closing);
         holding.held.output().extend_from_slice(frontend::TERMINATE);
         true
@@ -149,19 +149,21 @@ impl<E: Environment> Session<E> {
     /// Records the meaning of a reply. Returns how it is handled.
     fn take_reply(&mut self, frame: Frame<'_>) -> Result<Passing, SessionEnd> {
         let mut lost_name = false;
-        let bound = if frame.tag == tag::ERROR { self.expected.bound().cloned() } else { None };
+        let bound = if frame.tag == tag::ERROR { self.expected().bound().cloned() } else { None };
         if frame.tag == tag::PARAMETER_DESCRIPTION
-            && let Some(named) = self.expected.described()
+            && let Some(name) = self.phase.held().and_then(|holding| holding.expected.described())
+            && let Some(named) = self.names.get_mut(name)
         {
             let types = frame.body().get(2..).map(Bytes::copy_from_slice);
             named.resolved = types.map(Resolved::new);
         }
         let step = match frame.tag {
-            tag::COMMAND_COMPLETE => self.expected.step_done(command_tag(frame.body())),
+            tag::COMMAND_COMPLETE => self.held().expected.step_done(command_tag(frame.body())),
             _ => None,
         };
         let holding = self.phase.held_mut().expect("called only while a connection is held");
-        match self.expected.received(holding.held.prepared_mut(), frame.tag, frame.body()) {
+        match holding.expected.received(&mut self.names, holding.held.prepared_mut(), frame.tag, frame.body())
+        {
             Reply::Forward => {}
             Reply::Swallow => return Ok(Passing::Swallowed),
             Reply::ForwardAndAsk => put_question(holding.held.output()),
@@ -243,7 +245,7 @@ impl<E: Environment> Session<E> {
 
     /// Whether the gateway has prepared the statement with this name again on the connection.
     fn is_prepared_anew(&self, name: &[u8]) -> bool {
-        let (Some(named), Some(holding)) = (self.expected.names.get(name), self.phase.held()) else {
+        let (Some(named), Some(holding)) = (self.names.get(name), self.phase.held()) else {
             return false;
         };
         let typed = named.resolved.as_ref().and_then(|resolved| resolved.statement.get());
@@ -255,7 +257,7 @@ impl<E: Environment> Session<E> {
     fn handle_error(&mut self, body: &[u8], bound: Option<&Bytes>) -> Result<bool, SessionEnd> {
         let report = Report::read(body)?;
         // The client has this name, so the statement on the connection is gone, and maybe others too.
-        let is_known = bound.is_some_and(|name| self.expected.names.contains_key(&name[..]));
+        let is_known = bound.is_some_and(|name| self.names.contains_key(&name[..]));
         let ends_alone = !report.is_error() && self.alone.is_some();
         let holding = self.held();
         holding.failed = true;
@@ -295,7 +297,7 @@ impl<E: Environment> Session<E> {
 
     /// Records the end of a unit. Returns whether the server has to be told the client's name again.
     fn handle_ready(&mut self, body: &[u8]) -> Result<bool, SessionEnd> {
-        let is_settled = self.expected.is_settled();
+        let is_settled = self.expected().is_settled();
         let holding = self.phase.held_mut().expect("called only while a connection is held");
         holding.status = backend::status(body)?;
         // Later messages may be answered already. Then the next connection gets the name.
@@ -313,7 +315,7 @@ impl<E: Environment> Session<E> {
         }
         let (is_idle, failed) = (holding.status == Status::Idle, holding.failed);
         if is_idle && is_settled {
-            self.expected.clear_portals();
+            self.held().expected.clear_portals();
         }
         // The server does not know a transaction that only the gateway has begun.
         if is_idle && self.phase.begun().is_none() {

@@ -115,7 +115,7 @@ impl<E: Environment> Session<E> {
     /// Whether the session may move to a pool whose clients have these settings. It may not if a statement that it has
     /// prepared would be read differently there.
     pub(super) fn may_move(&self, from: &Settings, to: &Settings) -> bool {
-        let mut named = self.expected.names.values();
+        let mut named = self.names.values();
         let is_alike = from.read_as(to);
         named.all(|named| !named.only_here && (is_alike || named.statement.is_read_alike))
     }

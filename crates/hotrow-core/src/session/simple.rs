@@ -30,7 +30,7 @@ impl<E: Environment> Session<E> {
             self.lanes_done()?;
         }
         if self.answer_here(&statement, self.begun_status())? {
-            self.renaming.remove(&self.env, &mut self.expected.names, b""); // like the server at every Query
+            self.renaming.remove(&self.env, &mut self.names, b""); // like the server at every Query
             return Ok(());
         }
         if self.begin_by_query(&statement)? {
@@ -41,7 +41,7 @@ impl<E: Environment> Session<E> {
                 Ok(Some(plans)) => {
                     let shape = self.texts.shape(str::from_utf8(text).unwrap_or_default());
                     let packed = Packed::simple([frame.bytes, &[]], plans, &shape, &mut self.scratch);
-                    let changes = self.renaming.unnamed_removal(&self.env, &mut self.expected.names);
+                    let changes = self.renaming.unnamed_removal(&self.env, &mut self.names);
                     return self.submit(packed, changes);
                 }
                 Ok(None) => {}
@@ -100,8 +100,8 @@ impl<E: Environment> Session<E> {
                 self.show_switch(*switch, status);
                 return Ok(true);
             }
-            Analysis::Deallocate(name) if self.expected.names.contains_key(name.as_bytes()) => {
-                self.expected.names.remove(name.as_bytes());
+            Analysis::Deallocate(name) if self.names.contains_key(name.as_bytes()) => {
+                self.names.remove(name.as_bytes());
                 "DEALLOCATE"
             }
             _ => return Ok(false),

@@ -42,7 +42,7 @@ impl<E: Environment> Session<E> {
         self.catch_up()?;
         self.lanes_done()?;
         if clears.prepared {
-            self.expected.names.retain(|name, _| name.is_empty()); // the server keeps the unnamed one
+            self.names.retain(|name, _| name.is_empty()); // the server keeps the unnamed one
         }
         if clears.touches_sequence {
             self.sequences = Sequences::Untouched;
@@ -72,8 +72,8 @@ impl<E: Environment> Session<E> {
     pub(super) fn learn_from(&mut self, statement: &StatementOf<E>) {
         let learns = statement.clears_only().is_some_and(|clears| !self.has_state(clears));
         // Replies to earlier messages may be on their way: those of a whole unit, or of the Parse of this statement.
-        let is_alone = self.expected.owes_nothing();
-        let is_in_first_unit = !self.expected.has_unit_under_way();
+        let is_alone = self.expected().owes_nothing();
+        let is_in_first_unit = !self.expected().has_unit_under_way();
         let holding = self.held();
         let is_first =
             is_in_first_unit && matches!(holding.marks.ran(), Ran::Nothing) && holding.status == Status::Idle;

@@ -3,6 +3,7 @@
 use hotrow_wire::backend::{Problem, Status};
 
 use super::begun::{Begun, Describes};
+use super::holding::Holding;
 use super::{Environment, Session};
 use crate::classify::Effect;
 use crate::unit::aborted;
@@ -39,7 +40,9 @@ impl<E: Environment> Session<E> {
 
     /// No reply is missing on the connection, and no message is incomplete.
     pub fn is_settled(&self) -> bool {
-        self.expected.is_settled() && self.phase.held().is_none_or(|holding| holding.message_bytes_left == 0)
+        let is_settled =
+            |holding: &Holding<E>| holding.expected.is_settled() && holding.message_bytes_left == 0;
+        self.phase.held().is_none_or(is_settled)
     }
 
     /// Whether the connection is in the middle of a message, after which the client can be told nothing.

@@ -7,7 +7,7 @@ use super::client::Client;
 use super::connection::SimConnection;
 use super::environment::{Shared, SimEnvironment, SimStatement};
 use crate::classify::Effect;
-use crate::expect::StatementName;
+use crate::expect::{Expected, StatementName};
 use crate::session::marks::Mark;
 use crate::session::{Environment, Need, StateLeft, StatementOf};
 use crate::settings::{Reading, Settings};
@@ -226,7 +226,8 @@ fn statements_that_were_read_otherwise_are_prepared_again_by_other_sessions() {
         let Ok(Some(Need::Release { connection, reusable: true })) = client.step() else {
             panic!("not released")
         };
-        let there = client.session.expected.preparation(&connection.prepared, StatementName::Named(1));
+        let owes_nothing = Expected::<u32>::default();
+        let there = owes_nothing.preparation(&connection.prepared, StatementName::Named(1));
         assert_eq!(there.map(|there| there.parsed), Some(if is_outdated { 0 } else { 5 }));
     }
 }
