@@ -37,8 +37,8 @@ demo: | rust ## sell phones to many buyers, directly and through the gateway, on
 
 payments-demo: | rust ## a payment service under the load of a match day, directly and through the gateway (CDC=1: with Kafka and Debezium, needs Java and Maven)
 	$(if $(CDC),examples/payments/cdc/cdc.sh fetch)
-	$(CARGO) build --release --package payments
-	$(CARGO) run --release --package hotrow -- bench match-day --rounds 1 --seconds 12 \
+	$(CARGO) build --release --package payments --package hotrow
+	$(CARGO) run --release --package hotrow-lab -- bench match-day --rounds 1 --seconds 12 \
 		$(if $(CDC),--change-stream examples/payments/cdc/cdc.sh) $(ARGS)
 
 test: | rust ## all tests except examples, frameworks, conformance, openapi and page-test below; they start the servers that they need
@@ -103,11 +103,12 @@ deny: | rust ## licences, versions and sources of the dependencies (needs cargo-
 audit: | rust ## known vulnerabilities of the dependencies (downloads the advisory database)
 	$(CARGO) deny check advisories
 
-bench: | rust ## Hotrow compared with other techniques (half an hour; results in bench-results/)
-	$(CARGO) run --release --package hotrow -- bench all $(ARGS)
+bench: | rust ## Hotrow compared with other techniques and projects (half an hour; results in bench-results/)
+	$(CARGO) build --release --package hotrow
+	$(CARGO) run --release --package hotrow-lab -- bench all $(ARGS)
 
-peers: ## River, graphile-worker and pg-boss for `hotrow bench queue --peers crates/hotrow-bench/peers` (needs npm and Go)
-	crates/hotrow-bench/peers/install.sh
+peers: ## River, graphile-worker and pg-boss for `hotrow-lab bench queue --peers crates/hotrow-lab/peers` (needs npm and Go)
+	crates/hotrow-lab/peers/install.sh
 
 fuzz: | rust ## frames and statements, a minute each (needs cargo-fuzz and a nightly compiler)
 	cd fuzz && $(CARGO) +nightly fuzz run frames -- -max_total_time=$(FUZZ_SECONDS)

@@ -8,7 +8,7 @@ use crate::progress::Progress;
 use crate::report;
 use crate::results::{CellOutcome, Report, Server};
 use crate::rounds;
-use crate::testbed::Testbed;
+use crate::testbed::{OtherLoads, Testbed};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
@@ -25,6 +25,14 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Tells the user of a program which runs have no figure, and where the report is.
+    pub fn say(&self, program: &str) {
+        for failure in &self.failures {
+            eprintln!("{program}: there is no figure for {failure}");
+        }
+        eprintln!("{program}: the report, its numbers and its charts are in {}", self.folder.display());
+    }
+
     /// 1 if a check failed, for scripts.
     pub fn exit_code(&self) -> ExitCode {
         if self.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -32,12 +40,12 @@ impl Outcome {
 }
 
 /// Runs the benchmark. In all cases, the rows are dropped and all started programs are stopped.
-pub async fn run(plan: Plan) -> Result<Outcome, Error> {
+pub async fn run(plan: Plan, others: Option<Box<dyn OtherLoads>>) -> Result<Outcome, Error> {
     let machine = Machine::this();
     let progress = Progress::new(&plan);
     progress.note("preparing the server");
     let mut testbed = tokio::select! {
-        testbed = Testbed::build(&plan) => testbed?,
+        testbed = Testbed::build(&plan, others) => testbed?,
         interruption = interrupted() => return Err(interruption),
     };
     let measured = tokio::select! {
@@ -69,9 +77,8 @@ async fn measure_all(
         scenarios.push(rounds::run(plan, testbed, scenario, progress).await?);
         testbed.tear_down().await?;
     }
-    let pgbouncer = testbed.pgbouncer_installed.as_ref().map(|installed| installed.version.clone());
-    let redis = testbed.redis_installed.as_ref().map(|installed| installed.version.clone());
-    let tools = [testbed.pgbench.version.clone()].into_iter().chain(pgbouncer).chain(redis);
+    let others = testbed.others.iter().flat_map(|others| others.tools());
+    let tools = [testbed.pgbench.version.clone()].into_iter().chain(others).collect();
     Ok(Report {
         hotrow: env!("CARGO_PKG_VERSION").to_owned(),
         date: humantime::format_rfc3339_seconds(plan.started).to_string(),
@@ -81,7 +88,7 @@ async fn measure_all(
         rounds: plan.rounds,
         machine,
         server,
-        tools: tools.chain(testbed.peers.versions()).collect(),
+        tools,
         scenarios,
     })
 }

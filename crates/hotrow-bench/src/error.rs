@@ -33,6 +33,15 @@ pub enum Error {
     #[error("--gateway needs --upstream: name the gateway's server with --upstream")]
     GatewayWithoutUpstream,
 
+    /// There is no program to start as the gateway.
+    #[error(
+        "there is no gateway {program}: build it with `cargo build --release --package hotrow`, or name it with --gateway-program"
+    )]
+    NoGatewayProgram {
+        /// Where it is searched.
+        program: PathBuf,
+    },
+
     /// A report of the doctor cannot be used.
     #[error(
         "cannot make a load like that of {file}: {reason}; while the load runs, make a report with this version: hotrow doctor \

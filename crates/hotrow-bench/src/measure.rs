@@ -7,15 +7,14 @@ use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::gateway::Footprint;
 use crate::load::{Answers, Failure, NoFigure, Part, Run};
-use crate::peers::Job;
 use crate::plan::Plan;
 use crate::results::Round;
-use crate::scenario::{Ageing, LoadBy, Peer, Through, Worth};
+use crate::scenario::{Ageing, LoadBy, Through, Worth};
 use crate::statistics::Latencies;
-use crate::testbed::Testbed;
+use crate::testbed::{Running, Testbed};
 use crate::verdict::{Acknowledgements, Work, judge};
 use crate::watch::Watch;
-use crate::{applications, connections, fresh, http, novelty, pgbench, second_load, statements, workers};
+use crate::{novelty, pgbench, second_load, statements, workers};
 
 /// A run whose check passed.
 #[derive(Debug)]
@@ -26,16 +25,28 @@ pub struct Measured {
     pub latencies: Latencies,
 }
 
-/// pgbench writes a line for each logged transaction, which takes about 0.2 µs: this number per second takes 0.2 % of a
-/// core.
-const LOGGED_PER_SECOND: f64 = 10_000.0;
-
 /// Makes a run and checks it.
 pub async fn measure(plan: &Plan, testbed: &mut Testbed, run: Run) -> Result<Measured, NoFigure> {
     // If a failed run has left something, such as a lock, only this run has no figure.
-    let number = testbed.before_run(plan, run.scenario, run.technique, run.clients).await;
-    let number = number.map_err(|error| Failure(error.to_string()))?;
+    let started = testbed.before_run(run).await;
+    let (number, mut other) = started.map_err(|error| Failure(error.to_string()))?;
+    let measured = measure_started(plan, testbed, run, number, &mut other).await;
+    let stopped = match other {
+        Some(other) => other.stop().await,
+        None => Ok(()),
+    };
+    let measured = measured?;
+    stopped?;
+    Ok(measured)
+}
 
+async fn measure_started(
+    plan: &Plan,
+    testbed: &mut Testbed,
+    run: Run,
+    number: u32,
+    other: &mut Running,
+) -> Result<Measured, NoFigure> {
     let ageing = run.technique.ageing;
     let snapshot = match ageing {
         Some(_) => Some(Snapshot::hold(testbed.server()).await?),
@@ -52,7 +63,7 @@ pub async fn measure(plan: &Plan, testbed: &mut Testbed, run: Run) -> Result<Mea
         number,
         warmed_up: None,
     };
-    let warmed_up = checked(plan, testbed, &warm_up).await.map_err(|failure| failure.of("warm-up"))?;
+    let warmed_up = checked(testbed, other, &warm_up).await.map_err(|failure| failure.of("warm-up"))?;
     let part = Part {
         ages: false,
         script: run.technique.script.measured,
@@ -70,7 +81,7 @@ pub async fn measure(plan: &Plan, testbed: &mut Testbed, run: Run) -> Result<Mea
         }
     };
     let before = footprint(testbed, run).await;
-    let (loaded, examined) = tokio::join!(checked(plan, testbed, &part), examined);
+    let (loaded, examined) = tokio::join!(checked(testbed, other, &part), examined);
     let (loaded, examined) = (loaded?, examined?);
     let gateway = before.zip(footprint(testbed, run).await).map(|(before, after)| {
         novelty::gateway_work(before, after, loaded.answers.acknowledged, loaded.answers.beside)
@@ -131,119 +142,50 @@ impl Loaded {
 }
 
 /// Makes a part and compares the rows with its answers.
-async fn checked(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Loaded, NoFigure> {
+async fn checked(testbed: &mut Testbed, other: &mut Running, part: &Part) -> Result<Loaded, NoFigure> {
     let Run { scenario, technique, .. } = part.run;
-    if let LoadBy::Peer(peer) = part.load_by() {
-        testbed.peers.enqueue(&job(testbed, part, peer)?).await?;
+    if let Some(other) = other {
+        other.prepare(testbed, part).await?;
     }
     let unreadable = |error: Error| Failure(format!("its check failed to run: {error}"));
-    let before = testbed.read(scenario, technique).await.map_err(unreadable)?;
+    let before = testbed.read(scenario, other).await.map_err(unreadable)?;
     let wal_began = testbed.control.wal_position().await?;
-    let answers = match load(plan, testbed, part).await {
-        Err(NoFigure::Failed(failure)) => return Err(testbed.explain(technique.through, failure).into()),
+    let answers = match load(testbed, other, part).await {
+        Err(NoFigure::Failed(failure)) => return Err(testbed.explain(technique, other, failure).into()),
         answers => answers?,
     };
     let wal_bytes = testbed.control.wal_position().await?.saturating_sub(wal_began);
-    if let Some(payments) = &testbed.payments {
-        payments.settle().await?;
+    if let Some(other) = other {
+        other.settle().await?;
     }
-    let after = testbed.read(scenario, technique).await.map_err(unreadable)?;
+    let after = testbed.read(scenario, other).await.map_err(unreadable)?;
     let acknowledgements = Acknowledgements { acknowledged: answers.acknowledged, beside: answers.beside };
     let work = judge(technique.worth, acknowledgements, before, after).map_err(Failure)?;
     Ok(Loaded { answers, work, wal_bytes })
 }
 
-/// The job of a program in `peers/`, which processes the orders that it enqueued before.
-fn job<'a>(testbed: &'a Testbed, part: &'a Part, peer: Peer) -> Result<Job<'a>, Failure> {
-    let endpoint = testbed.endpoint(part.run.technique.through, part.run.clients)?;
-    Ok(Job { peer, part, server: testbed.server(), endpoint })
-}
-
 /// Makes the load of a part.
-async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Answers, NoFigure> {
+async fn load(testbed: &Testbed, other: &mut Running, part: &Part) -> Result<Answers, NoFigure> {
     let Run { technique, clients, .. } = part.run;
-    let endpoint = || testbed.endpoint(technique.through, clients);
+    if let (LoadBy::Other(_), Some(other)) = (part.load_by(), other) {
+        return other.run(testbed, part).await;
+    }
+    let endpoint = testbed.endpoint(technique.through, clients)?;
     let answers = match part.load_by() {
-        LoadBy::Pgbench => return by_pgbench(testbed, endpoint()?, part).await,
-        LoadBy::Fleet { own_gateways } => return by_fleet(testbed, own_gateways, part).await,
-        LoadBy::RedisBenchmark => return testbed.redis()?.reserve(clients, part.requests()).await,
-        LoadBy::FreshConnections => return fresh::run(plan, testbed, part).await,
-        LoadBy::Payments { gateway_dies } => return pay(testbed, part, gateway_dies).await,
-        LoadBy::Applications(batching) => applications::run(endpoint()?, batching, part).await,
-        LoadBy::Workers(steps) => workers::run(endpoint()?, steps, part).await,
-        LoadBy::Peer(peer) => testbed.peers.work(&job(testbed, part, peer)?).await,
-        LoadBy::Connections => connections::run(endpoint()?, part).await,
-        LoadBy::Statements(text) => statements::run(endpoint()?, text, part).await,
+        LoadBy::Pgbench => return by_pgbench(testbed, endpoint, part).await,
+        LoadBy::Workers(steps) => workers::run(endpoint, steps, part).await,
+        LoadBy::Statements(text) => statements::run(endpoint, text, part).await,
         LoadBy::FirstSecond { change } => {
-            statements::run_after_pause(endpoint()?, testbed.server(), change, part).await
+            statements::run_after_pause(endpoint, testbed.server(), change, part).await
         }
-        LoadBy::Http => http::run(&testbed.http_addresses()?, http::Commands::of(part), part).await,
+        LoadBy::Other(_) => Err(Failure("its load was not started".into())),
     };
     Ok(answers?)
 }
 
 /// Runs pgbench, and a second load at the same time if the technique has one.
 async fn by_pgbench(testbed: &Testbed, endpoint: &Endpoint, part: &Part) -> Result<Answers, NoFigure> {
-    let Run { technique, clients, .. } = part.run;
-    let logged_part =
-        |per_second: f64| if part.quick { 1.0 } else { (LOGGED_PER_SECOND / per_second).min(1.0) };
-    let load = pgbench::Load {
-        endpoint,
-        script: part.script,
-        protocol: testbed.protocol(technique.through, part.protocol()),
-        clients,
-        rate: part.rate,
-        logged_part: part.warmed_up.map_or(0.0, logged_part),
-        part,
-    };
-    let Some(second) = technique.beside else { return testbed.pgbench.run(&load).await };
+    let load = pgbench::Load::of(part, endpoint, part.run.clients);
+    let Some(second) = part.run.technique.beside else { return testbed.pgbench.run(&load).await };
     second_load::run(&testbed.pgbench, second, &load).await
-}
-
-/// Runs several pgbenches at the same time, each with its share of the clients and an address of its own.
-async fn by_fleet(testbed: &Testbed, own_gateways: bool, part: &Part) -> Result<Answers, NoFigure> {
-    let endpoints = testbed.fleet(own_gateways)?;
-    let logged_part =
-        |per_second: f64| if part.quick { 1.0 } else { (LOGGED_PER_SECOND / per_second).min(1.0) };
-    let load = |number: usize| pgbench::Load {
-        endpoint: endpoints[number],
-        script: part.script,
-        protocol: part.protocol(),
-        clients: (part.run.clients + number as u32) / endpoints.len() as u32,
-        rate: None,
-        logged_part: part.warmed_up.map_or(0.0, logged_part),
-        part,
-    };
-    let loads = [0, 1, 2].map(load);
-    let [first, second, third] = &loads;
-    let pgbench = &testbed.pgbench;
-    let (first, second, third) = tokio::join!(pgbench.run(first), pgbench.run(second), pgbench.run(third));
-    let mut all = first?;
-    for answers in [second?, third?] {
-        all.acknowledged += answers.acknowledged;
-        all.per_second += answers.per_second;
-        all.latencies.add(&answers.latencies);
-    }
-    Ok(all)
-}
-
-/// Payments over HTTP. All payment gateways survive the warm-up. After it, one of them may be killed in the first third.
-async fn pay(testbed: &mut Testbed, part: &Part, gateway_dies: bool) -> Result<Answers, NoFigure> {
-    let Some(payments) = &mut testbed.payments else {
-        return Err(Failure("the payment service is not running".into()).into());
-    };
-    let addresses = [payments.address];
-    let orders = http::Orders::new(format!("{}-{}", part.number, !part.is_warm_up()));
-    let load = http::run(&addresses, orders, part);
-    let death = async {
-        if !part.is_warm_up() && gateway_dies {
-            let third = part.lasting() / 3;
-            tokio::time::sleep(third).await;
-            return payments.kill_a_gateway(third).await;
-        }
-        Ok(())
-    };
-    let (answers, died) = tokio::join!(load, death);
-    died?;
-    Ok(answers?)
 }

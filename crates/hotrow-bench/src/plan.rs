@@ -1,9 +1,9 @@
 //! The command line, resolved once into the values that the benchmark uses. No setting is looked up later.
 
-use crate::args::Args;
+use crate::args::Options;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::like;
+use crate::menu::Choice;
 use crate::scenario::{Clients, Rows, Scenario, Technique};
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -32,10 +32,6 @@ pub struct Plan {
     pub started: SystemTime,
     /// The folder for the report.
     pub out: PathBuf,
-    /// The script that runs Debezium to read the change stream, if it was named.
-    pub change_stream: Option<PathBuf>,
-    /// The folder with the programs of `peers/`, if it was named.
-    pub peers: Option<PathBuf>,
     rate: Option<u32>,
     clients: Vec<u32>,
     techniques: Vec<String>,
@@ -52,12 +48,7 @@ pub enum GatewaySource {
 
 impl Plan {
     /// Resolves the command line.
-    pub fn resolve(args: Args) -> Result<Self, Error> {
-        let (scenarios, name) = match (&args.like, args.scenario) {
-            (Some(report), _) => (vec![like::scenario(report)?], "like"),
-            (None, Some(choice)) => (choice.scenarios(), choice.name()),
-            (None, None) => (Vec::new(), "none"), // the command line does not allow it
-        };
+    pub fn resolve(Choice { name, scenarios }: Choice, args: Options) -> Result<Self, Error> {
         check_techniques(&args.techniques, &scenarios)?;
         args.upstream.as_deref().map(Endpoint::parse).transpose()?;
         let program = match args.gateway_program {
@@ -67,10 +58,11 @@ impl Plan {
         let gateway = match args.gateway {
             Some(_) if args.upstream.is_none() => return Err(Error::GatewayWithoutUpstream),
             Some(url) => GatewaySource::Running(Endpoint::parse(&url)?),
+            None if !program.is_file() => return Err(Error::NoGatewayProgram { program }),
             None => GatewaySource::Program(program.clone()),
         };
         let started = SystemTime::now();
-        let out = args.out.unwrap_or_else(|| default_folder(started, name));
+        let out = args.out.unwrap_or_else(|| default_folder(started, &name));
         let quick = args.quick;
         let (mut clients, mut seen) = (args.clients, HashSet::new());
         clients.retain(|count| seen.insert(*count));
@@ -85,8 +77,6 @@ impl Plan {
             quick,
             started,
             out,
-            change_stream: args.change_stream,
-            peers: args.peers,
             rate: args.rate,
             clients,
             techniques: args.techniques,
@@ -183,7 +173,8 @@ mod tests {
 
     fn plan(arguments: &[&str]) -> Plan {
         let arguments = ["bench"].iter().chain(arguments);
-        Plan::resolve(Command::try_parse_from(arguments).unwrap().args).unwrap()
+        let args = Command::try_parse_from(arguments).unwrap().args;
+        Plan::resolve(args.scenario.unwrap(), args.options).unwrap()
     }
 
     fn clients(plan: &Plan, scenario: &str) -> Vec<u32> {

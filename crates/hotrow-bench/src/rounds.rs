@@ -9,7 +9,7 @@ use crate::novelty::novelties;
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::results::{Cell, ScenarioResult, TechniqueResult};
-use crate::scenario::{Arrivals, Scenario, Technique, Through};
+use crate::scenario::{Arrivals, Scenario, Technique};
 use crate::testbed::Testbed;
 
 /// Runs a scenario whose rows are set up.
@@ -113,7 +113,7 @@ fn empty_result(testbed: &Testbed, technique: &'static Technique) -> TechniqueRe
         name: technique.name,
         about: technique.about,
         through: technique.through,
-        protocol: testbed.protocol(technique.through, technique.protocol),
+        protocol: testbed.protocol(technique),
         against: technique.against,
         cells: Vec::new(),
     }
@@ -121,23 +121,8 @@ fn empty_result(testbed: &Testbed, technique: &'static Technique) -> TechniqueRe
 
 /// The remarks of the scenario, and special conditions on this machine.
 fn remarks(testbed: &Testbed, scenario: &Scenario, techniques: &[&'static Technique]) -> Vec<String> {
-    let mut remarks: Vec<String> = scenario.remarks.iter().map(|remark| (*remark).to_owned()).collect();
-    for technique in techniques
-        .iter()
-        .filter(|technique| matches!(technique.through, Through::PgBouncer | Through::SmallPgBouncer))
-    {
-        let protocol = testbed.protocol(technique.through, technique.protocol);
-        if protocol != technique.protocol {
-            remarks.push(format!(
-                "`{}` sends its statements with the {} protocol, the others with the {} one: this version of PgBouncer \
-                 can't keep prepared statements while it pools by transaction.",
-                technique.name,
-                protocol.name(),
-                technique.protocol.name()
-            ));
-        }
-    }
-    remarks
+    let of_others = techniques.iter().filter_map(|technique| testbed.others.as_ref()?.remark(technique));
+    scenario.remarks.iter().map(|remark| (*remark).to_owned()).chain(of_others).collect()
 }
 
 #[cfg(test)]

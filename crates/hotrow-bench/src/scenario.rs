@@ -1,6 +1,7 @@
 //! The data of a scenario: its subject, its rows and its techniques. It does not run or print anything.
 
 use serde::Serialize;
+use std::any::Any;
 
 /// A question that the benchmark answers, with the techniques to compare.
 #[derive(Debug)]
@@ -130,7 +131,9 @@ pub struct Technique {
     pub worth: Worth,
     /// The times of the requests.
     pub arrivals: Arrivals,
-    /// Whether the change stream of the payment service is read during the run.
+    /// Whether the cost of the load for the server is measured too. It always is on a slower disk.
+    pub is_costed: bool,
+    /// Whether the server's log is decoded during the run.
     pub change_stream: bool,
     /// What commits wait for during the run.
     pub disk: Disk,
@@ -141,17 +144,12 @@ pub struct Technique {
 impl Technique {
     /// Whether the cost of its runs for the server is measured too.
     pub fn is_watched(&self) -> bool {
-        matches!(self.load_by, LoadBy::Payments { .. }) || self.disk.delay_us > 0
+        self.is_costed || self.disk.delay_us > 0
     }
 
     /// The same requests by clients of Hotrow, as the technique `hotrow`.
     pub const fn through_hotrow(self, about: &'static str) -> Self {
         Self { name: "hotrow", about, through: Through::Hotrow, ..self }
-    }
-
-    /// The same requests by clients of PgBouncer, as the technique `pgbouncer`.
-    pub const fn through_pgbouncer(self, about: &'static str) -> Self {
-        Self { name: "pgbouncer", about, through: Through::PgBouncer, ..self }
     }
 }
 
@@ -227,28 +225,12 @@ pub enum Beside {
 }
 
 /// The program that makes a technique's load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum LoadBy {
     /// pgbench, with the technique's script.
     Pgbench,
-    /// The same in three processes, each with a third of the clients.
-    Fleet {
-        /// Whether each process uses a gateway of its own. Otherwise all of them use one gateway.
-        own_gateways: bool,
-    },
-    /// Callers inside two applications that batch commands in this way.
-    Applications(Batching),
-    /// redis-benchmark, with the Lua script.
-    RedisBenchmark,
     /// This program: workers that take a batch of orders, check their order, and complete the batch.
     Workers(Steps),
-    /// A program that uses a queue of another project, or Hotrow's queue in the same language. Before the load, it enqueues
-    /// the orders that it processes.
-    Peer(Peer),
-    /// This program: a new connection for each call, through a new gateway if the technique uses one.
-    FreshConnections,
-    /// This program: clients that log in and disconnect, again and again.
-    Connections,
     /// This program: extended queries of unnamed statements that sell one unit of any item.
     Statements(Text),
     /// The same with one text, after a pause in which the clients stay connected. Only the first second after it counts. There
@@ -257,13 +239,8 @@ pub enum LoadBy {
         /// SQL that a direct client runs at the end of the pause.
         change: &'static str,
     },
-    /// This program: commands on one counter as JSON over HTTP, half of them to each of two gateways.
-    Http,
-    /// This program: requests of paying customers to the payment service of `examples/payments`.
-    Payments {
-        /// Whether one of its payment gateways is killed during the run.
-        gateway_dies: bool,
-    },
+    /// A load that another crate makes, as a value of that crate. Its `OtherLoads` runs it.
+    Other(&'static (dyn Any + Send + Sync)),
 }
 
 /// The texts of statements that do the same.
@@ -277,15 +254,6 @@ pub enum Text {
     NewShape,
 }
 
-/// One of the programs in `peers/`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Peer {
-    /// The program for Node.js.
-    Node,
-    /// The program in Go.
-    Go,
-}
-
 /// The repeated statements of a worker. In both, `:run` stands for the number of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steps {
@@ -293,15 +261,6 @@ pub struct Steps {
     pub take: &'static str,
     /// The statement that completes the orders with the receipts `$1`.
     pub complete: &'static str,
-}
-
-/// The way in which an application that batches commands stores a counter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Batching {
-    /// Reads the latest ledger entry under a lock and inserts the batch's entries.
-    Ledger,
-    /// Appends the batch's commands to a log under a lock, and folds the log in memory.
-    CommandLog,
 }
 
 /// The address type of clients.

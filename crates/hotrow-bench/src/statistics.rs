@@ -35,6 +35,12 @@ pub struct Latencies {
     untimed: u64,
 }
 
+impl Default for Latencies {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Latencies {
     const LONGEST: Duration = Duration::from_secs(3600);
 

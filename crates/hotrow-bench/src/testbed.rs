@@ -1,30 +1,30 @@
 //! The environment of runs: the server, the gateways in front of it, and pgbench, from start to clean-up. It does not decide
-//! the order of runs.
+//! the order of runs. What the loads of another crate need is in `other_loads.rs`.
 
-use crate::change_stream::Reader;
+mod other_loads;
+
+pub use other_loads::{Later, OtherLoad, OtherLoads};
+
 use crate::child::Child;
 use crate::control::{Control, PACK, SCHEMAS, install_pack};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::gateway::{Footprint, Gateway, accepts_tls};
-use crate::load::Failure;
-use crate::payments::{Behaviour, Payments, Programs};
-use crate::peers::Peers;
+use crate::load::{Failure, NoFigure, Run};
 use crate::pgbench::Pgbench;
-use crate::pgbouncer::{Installed, PgBouncer};
 use crate::plan::{GatewaySource, Plan};
-use crate::programs;
 use crate::progress::Progress;
-use crate::redis::{self, Redis};
 use crate::report::numbers::whole;
 use crate::scenario::{Disk, LoadBy, Protocol, Scenario, Technique, Through};
 use crate::server::{Found, find_server};
 use crate::standby::Standby;
 use crate::verdict::Reading;
-use hotrow_postgres::{PrivateServer, SlowFlush};
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use hotrow_postgres::{Binaries, PrivateServer, SlowFlush};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The programs of the load of another crate during a run, if it has such a load.
+pub type Running = Option<Box<dyn OtherLoad>>;
 
 /// All programs and connections of the benchmark.
 #[derive(Debug)]
@@ -33,16 +33,10 @@ pub struct Testbed {
     pub pgbench: Pgbench,
     /// The benchmark's own connection.
     pub control: Control,
-    /// PgBouncer, if it is installed.
-    pub pgbouncer_installed: Option<Installed>,
-    /// Redis, if it is installed.
-    pub redis_installed: Option<redis::Installed>,
-    /// Queues of other projects, if they are installed.
-    pub peers: Peers,
-    /// The payment service, during the runs that need it.
-    pub payments: Option<Payments>,
-    payment_programs: Result<Programs, Failure>,
-    change_stream_reader: Result<Reader, Failure>,
+    /// The loads of another crate, if there are any.
+    pub others: Option<Box<dyn OtherLoads>>,
+    /// The folder of the server's programs, if it is installed here.
+    pub binaries: Option<Binaries>,
     slow_flush: Result<SlowFlush, Failure>,
     standby: Option<Standby>,
     server: Option<Arc<PrivateServer>>,
@@ -50,15 +44,10 @@ pub struct Testbed {
     pub upstream_url: String,
     upstream: Endpoint,
     gateway: Option<Gateway>,
-    /// The gateways that serve HTTP.
-    http_gateways: Vec<Gateway>,
-    /// The gateways that share the clients of one load.
-    fleet: Vec<Gateway>,
+    /// The program that is started as the gateway, unless the benchmark uses a running one.
+    program: Option<PathBuf>,
     running_gateway: Option<Endpoint>,
     with_tls: Option<Endpoint>,
-    pgbouncer: Option<PgBouncer>,
-    small_pgbouncer: Option<PgBouncer>,
-    redis: Option<Redis>,
     room: u32,
     extensions: Vec<String>,
     schema_is_ours: bool,
@@ -66,56 +55,33 @@ pub struct Testbed {
     runs: u32,
 }
 
-/// The number of gateways that serve HTTP in front of one server.
-const HTTP_GATEWAYS: usize = 2;
-
-/// The number of gateways that share the clients of one load, and of the processes that make the load.
-const FLEET: usize = 3;
-
 impl Testbed {
     /// Finds the tools, and starts a private server or connects to the named one.
-    pub async fn build(plan: &Plan) -> Result<Self, Error> {
+    pub async fn build(plan: &Plan, others: Option<Box<dyn OtherLoads>>) -> Result<Self, Error> {
         let Found { binaries, private, url: upstream_url, slow_flush, standby } = find_server(plan).await?;
         let upstream = Endpoint::parse(&upstream_url)?;
         let pgbench = Pgbench::find(binaries.as_ref()).await?;
         let control = Control::connect(&upstream).await?;
         let room = control.room().await?;
         let extensions = control.extensions().await?;
-        let running_gateway = match &plan.gateway {
-            GatewaySource::Running(endpoint) => Some(endpoint.clone()),
-            GatewaySource::Program(_) => None,
+        let (program, running_gateway) = match &plan.gateway {
+            GatewaySource::Running(endpoint) => (None, Some(endpoint.clone())),
+            GatewaySource::Program(program) => (Some(program.clone()), None),
         };
-        let payment_programs = match &plan.gateway {
-            GatewaySource::Program(hotrow) => Programs::beside(hotrow),
-            GatewaySource::Running(_) => {
-                Err(Failure("the benchmark did not start the gateway, see --gateway".into()))
-            }
-        };
-        let recv_logical = || programs::find("pg_recvlogical", binaries.as_ref()).map(Reader::RecvLogical);
-        let change_stream_reader = plan.change_stream.clone().map(Reader::Debezium).or_else(recv_logical);
-        let not_installed = || Failure("pg_recvlogical is not installed".into());
         Ok(Self {
             pgbench,
             control,
-            payments: None,
-            payment_programs,
-            change_stream_reader: change_stream_reader.ok_or_else(not_installed),
-            pgbouncer_installed: Installed::find().await,
-            redis_installed: redis::Installed::find().await,
-            peers: Peers::find(plan.peers.as_deref()).await,
+            others,
+            binaries,
             slow_flush,
             standby,
             server: private,
             upstream_url,
             upstream,
             gateway: None,
-            http_gateways: Vec::new(),
-            fleet: Vec::new(),
+            program,
             running_gateway,
             with_tls: None,
-            pgbouncer: None,
-            small_pgbouncer: None,
-            redis: None,
             room,
             extensions,
             schema_is_ours: false,
@@ -147,7 +113,7 @@ impl Testbed {
         self.control.set_up(scenario, rows, say).await?;
         let used = |through| plan.techniques(scenario).iter().any(|technique| technique.through == through);
         if used(Through::Hotrow) || used(Through::HotrowTls) {
-            self.fresh_gateway(plan).await?;
+            self.fresh_gateway().await?;
         }
         if used(Through::HotrowTls) {
             self.with_tls = match self.endpoint(Through::Hotrow, 0) {
@@ -155,43 +121,16 @@ impl Testbed {
                 _ => None,
             };
         }
-        if let (true, GatewaySource::Program(program)) = (used(Through::HotrowHttp), &plan.gateway) {
-            for _ in 0..HTTP_GATEWAYS {
-                let gateway = Gateway::start(program, &self.upstream_url, &self.upstream, true).await?;
-                self.http_gateways.push(gateway);
-            }
-        }
-        let is_fleet = |technique: &&Technique| matches!(technique.load_by, LoadBy::Fleet { .. });
-        if let (true, GatewaySource::Program(program)) =
-            (plan.techniques(scenario).iter().any(is_fleet), &plan.gateway)
-        {
-            for _ in 0..FLEET {
-                let gateway = Gateway::start(program, &self.upstream_url, &self.upstream, false).await?;
-                self.fleet.push(gateway);
-            }
-        }
-        if let Some(installed) = &self.pgbouncer_installed {
-            let (usual, small) = (used(Through::PgBouncer), used(Through::SmallPgBouncer));
-            if usual {
-                self.pgbouncer = Some(PgBouncer::start(installed, &self.upstream, 20).await?);
-            }
-            if small {
-                self.small_pgbouncer = Some(PgBouncer::start(installed, &self.upstream, 4).await?);
-            }
-        }
-        if let (true, Some(installed)) = (used(Through::Redis), &self.redis_installed) {
-            self.redis = Some(Redis::start(installed).await?);
-        }
         Ok(())
     }
 
     /// Replaces the running gateway, if there is one, with a new one. A gateway that the benchmark did not start is left
     /// alone.
-    pub async fn fresh_gateway(&mut self, plan: &Plan) -> Result<(), Error> {
+    async fn fresh_gateway(&mut self) -> Result<(), Error> {
         if let Some(gateway) = self.gateway.take() {
             gateway.child.stop().await?;
         }
-        if let GatewaySource::Program(program) = &plan.gateway {
+        if let Some(program) = &self.program {
             self.gateway = Some(Gateway::start(program, &self.upstream_url, &self.upstream, false).await?);
         }
         Ok(())
@@ -199,15 +138,8 @@ impl Testbed {
 
     /// Stops the gateways and drops the rows. It can be called at any time, and repeatedly.
     pub async fn tear_down(&mut self) -> Result<(), Error> {
-        self.stop_payments().await?;
-        let gateways = self.gateway.take().into_iter();
-        let gateways = gateways.chain(self.http_gateways.drain(..)).chain(self.fleet.drain(..));
-        let mut programs: Vec<Child> = gateways.map(|gateway| gateway.child).collect();
-        let pgbouncers = self.pgbouncer.take().into_iter().chain(self.small_pgbouncer.take());
-        programs.extend(pgbouncers.map(|pgbouncer| pgbouncer.child));
-        programs.extend(self.redis.take().map(|redis| redis.child));
-        for program in programs {
-            program.stop().await?;
+        if let Some(gateway) = self.gateway.take() {
+            gateway.child.stop().await?;
         }
         self.use_disk(Disk::OWN).await?;
         if std::mem::take(&mut self.schema_is_ours) {
@@ -227,7 +159,6 @@ impl Testbed {
 
     /// Whether a technique can be run with this number of clients. The error is the reason.
     pub fn can_be_reached(&self, technique: &Technique, clients: u32) -> Result<(), Failure> {
-        let own_gateway = self.running_gateway.is_none();
         let clients = clients + technique.beside.map_or(0, |beside| beside.clients);
         if let Some(extension) = technique.extension {
             self.is_private(&format!("the extension {extension} is created"))?;
@@ -239,77 +170,23 @@ impl Testbed {
             self.is_private("flushes are delayed")?;
             self.slow_flush.as_ref().map_err(Clone::clone)?;
         }
-        match (technique.load_by, technique.through) {
-            (LoadBy::FreshConnections, Through::Hotrow) if !own_gateway => {
-                let reason = "the benchmark did not start the gateway and cannot restart it, see --gateway";
-                Err(Failure(reason.into()))
-            }
-            (LoadBy::RedisBenchmark, _) => self.redis().map(drop),
-            (LoadBy::Http, _) => self.http_addresses().map(drop),
-            (LoadBy::Fleet { .. }, _) if !own_gateway => {
-                let reason = "the benchmark did not start the gateway and cannot start three, see --gateway";
-                Err(Failure(reason.into()))
-            }
-            (LoadBy::Fleet { .. }, _) if clients < FLEET as u32 => {
-                Err(Failure(format!("{FLEET} gateways need {FLEET} clients")))
-            }
-            (LoadBy::Peer(peer), through) => {
-                self.is_private("queues of other projects create schemas,")?;
-                self.peers.can_run(peer)?;
-                self.endpoint(through, clients).map(drop)
-            }
-            (LoadBy::Payments { .. }, _) => self.payments_can_run(technique),
-            (_, through) => self.endpoint(through, clients).map(drop),
+        match (technique.load_by, &self.others) {
+            (LoadBy::Other(_), Some(others)) => others.can_run(self, technique, clients),
+            (LoadBy::Other(_), None) => Err(Failure("this program does not make its load".into())),
+            _ => self.endpoint(technique.through, clients).map(drop),
         }
+    }
+
+    /// The program that is started as the gateway.
+    pub fn program(&self) -> Result<&Path, Failure> {
+        let reason = "the benchmark did not start the gateway, see --gateway";
+        self.program.as_deref().ok_or_else(|| Failure(reason.into()))
     }
 
     /// Whether the server is private to the benchmark. The reason in the error names the action that needs this.
-    fn is_private(&self, needing: &str) -> Result<(), Failure> {
+    pub fn is_private(&self, needing: &str) -> Result<(), Failure> {
         let reason = || Failure(format!("{needing} on a private server only"));
         self.server.as_ref().map(drop).ok_or_else(reason)
-    }
-
-    /// The payment service creates tables and slots.
-    fn payments_can_run(&self, technique: &Technique) -> Result<(), Failure> {
-        self.is_private("the payment service runs")?;
-        if technique.change_stream {
-            self.change_stream_reader.clone()?;
-        }
-        self.payment_programs.clone().map(drop)
-    }
-
-    async fn start_payments(
-        &mut self,
-        plan: &Plan,
-        technique: &Technique,
-        clients: u32,
-    ) -> Result<(), Error> {
-        let (Ok(programs), Ok(reader)) = (self.payment_programs.clone(), self.change_stream_reader.clone())
-        else {
-            return Ok(()); // `can_be_reached` has reported the reason
-        };
-        let mut database = self.upstream.clone();
-        if technique.through == Through::Hotrow {
-            // No run inherits connections or caches of the gateway.
-            self.fresh_gateway(plan).await?;
-            database = self.gateway.as_ref().map_or(database, |gateway| gateway.endpoint.clone());
-        }
-        let behaviour = match technique.load_by {
-            LoadBy::Payments { gateway_dies: true } => Behaviour::MatchDay,
-            _ => Behaviour::Smooth,
-        };
-        let reader = technique.change_stream.then_some(reader);
-        let started =
-            Payments::start(&programs, &database, clients, &self.upstream, behaviour, reader).await?;
-        self.payments = Some(started);
-        Ok(())
-    }
-
-    async fn stop_payments(&mut self) -> Result<(), Error> {
-        match self.payments.take() {
-            Some(payments) => payments.stop().await,
-            None => Ok(()),
-        }
     }
 
     /// Makes commits wait for this disk and its standby from now on. The standby catches up without a delay.
@@ -327,32 +204,6 @@ impl Testbed {
         &self.upstream
     }
 
-    /// Redis, if it is running.
-    pub fn redis(&self) -> Result<&Redis, Failure> {
-        let reason = "Redis is not installed (redis-server, redis-cli and redis-benchmark are needed)";
-        self.redis.as_ref().ok_or_else(|| Failure(reason.into()))
-    }
-
-    /// The HTTP addresses of the gateways, if they could be started.
-    pub fn http_addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
-        let addresses: Vec<_> = self.http_gateways.iter().filter_map(|gateway| gateway.http).collect();
-        if addresses.is_empty() {
-            let reason =
-                "the benchmark did not start the gateway and cannot start two with HTTP, see --gateway";
-            return Err(Failure(reason.into()));
-        }
-        Ok(addresses)
-    }
-
-    /// The addresses for the processes of a load that several gateways share: of all of them, or of one again and again.
-    pub fn fleet(&self, own_gateways: bool) -> Result<[&Endpoint; FLEET], Failure> {
-        let [first, second, third] = &self.fleet[..] else {
-            return Err(Failure("the gateways are not running".into()));
-        };
-        let gateways = if own_gateways { [first, second, third] } else { [first; FLEET] };
-        Ok(gateways.map(|gateway| &gateway.endpoint))
-    }
-
     /// The address for the clients of a technique. The error says why they cannot connect.
     pub fn endpoint(&self, through: Through, clients: u32) -> Result<&Endpoint, Failure> {
         let gateway = self.gateway.as_ref().map(|gateway| &gateway.endpoint);
@@ -366,45 +217,26 @@ impl Testbed {
             Through::Direct | Through::Application => return Ok(&self.upstream),
             Through::Hotrow => (gateway.or(self.running_gateway.as_ref()), "no gateway is running"),
             Through::HotrowTls => (self.with_tls.as_ref(), "the gateway has no TLS"),
-            Through::PgBouncer | Through::SmallPgBouncer => {
-                (self.pgbouncer(through).map(|pgbouncer| &pgbouncer.endpoint), "PgBouncer is not installed")
+            Through::PgBouncer | Through::SmallPgBouncer | Through::HotrowHttp | Through::Redis => {
+                (None, "its load has addresses of its own")
             }
-            Through::HotrowHttp => (None, "HTTP is not PostgreSQL's protocol"),
-            Through::Redis => (None, "Redis does not speak PostgreSQL's protocol"),
         };
         found.ok_or_else(|| Failure(reason.into()))
     }
 
-    fn pgbouncer(&self, through: Through) -> Option<&PgBouncer> {
-        let is_small = through == Through::SmallPgBouncer;
-        if is_small { self.small_pgbouncer.as_ref() } else { self.pgbouncer.as_ref() }
-    }
-
-    /// The protocol that clients can use there.
-    pub fn protocol(&self, through: Through, wanted: Protocol) -> Protocol {
-        match (&self.pgbouncer_installed, through) {
-            (Some(installed), Through::PgBouncer | Through::SmallPgBouncer) => installed.protocol(wanted),
-            _ => wanted,
+    /// The protocol of a technique's clients.
+    pub fn protocol(&self, technique: &Technique) -> Protocol {
+        match (technique.load_by, &self.others) {
+            (LoadBy::Other(_), Some(others)) => others.protocol(technique),
+            _ => technique.protocol,
         }
     }
 
-    /// Adds to a failure that the program in between had ended, if this is true.
-    pub fn explain(&mut self, through: Through, failure: Failure) -> Failure {
-        let mut programs: Vec<_> = self.payments.iter_mut().map(|payments| &mut payments.service).collect();
-        match through {
-            Through::Direct | Through::Application => {}
-            Through::Hotrow | Through::HotrowTls => {
-                let gateways = self.gateway.iter_mut().chain(&mut self.fleet);
-                programs.extend(gateways.map(|gateway| &mut gateway.child));
-            }
-            Through::HotrowHttp => {
-                programs.extend(self.http_gateways.iter_mut().map(|gateway| &mut gateway.child));
-            }
-            Through::PgBouncer | Through::SmallPgBouncer => {
-                let pgbouncers = self.pgbouncer.iter_mut().chain(&mut self.small_pgbouncer);
-                programs.extend(pgbouncers.map(|pgbouncer| &mut pgbouncer.child));
-            }
-            Through::Redis => programs.extend(self.redis.iter_mut().map(|redis| &mut redis.child)),
+    /// Adds to a failure that a program in between had ended, if this is true.
+    pub fn explain(&mut self, technique: &Technique, other: &mut Running, failure: Failure) -> Failure {
+        let mut programs: Vec<_> = other.iter_mut().flat_map(|other| other.children()).collect();
+        if let Through::Hotrow | Through::HotrowTls = technique.through {
+            programs.extend(self.gateway.iter_mut().map(|gateway| &mut gateway.child));
         }
         match programs.into_iter().find_map(Child::exit_report) {
             Some(exit_report) => Failure(format!("{}; {exit_report}", failure.0)),
@@ -412,38 +244,30 @@ impl Testbed {
         }
     }
 
-    /// Restores the rows, so that no run has to do work that the previous one left, and gives the run a unique number.
-    pub async fn before_run(
-        &mut self,
-        plan: &Plan,
-        scenario: &Scenario,
-        technique: &Technique,
-        clients: u32,
-    ) -> Result<u32, Error> {
+    /// Restores the rows, so that no run has to do work that the previous one left, and gives the run a unique number. If another
+    /// crate makes its load, that is started.
+    pub async fn before_run(&mut self, run: Run) -> Result<(u32, Running), NoFigure> {
         self.runs += 1;
-        self.stop_payments().await?;
         self.use_disk(Disk::OWN).await?;
-        self.control.before_run(scenario, technique, self.runs).await?;
-        if matches!(technique.load_by, LoadBy::Payments { .. }) {
-            self.start_payments(plan, technique, clients).await?;
-        }
-        if let (Through::Redis, Some(redis)) = (technique.through, &self.redis) {
-            redis.refill().await?;
-        }
+        self.control.before_run(run.scenario, run.technique, self.runs).await?;
+        let other = match (run.technique.load_by, &self.others) {
+            (LoadBy::Other(_), Some(others)) => Some(others.start(self, run).await?),
+            _ => None,
+        };
         // On a server that is not private, a checkpoint could do harm, and no flush is delayed.
         if self.server.is_some() {
             self.control.checkpoint().await?;
             self.control.report_flushes().await?;
         }
-        self.use_disk(technique.disk).await?;
-        Ok(self.runs)
+        self.use_disk(run.technique.disk).await?;
+        Ok((self.runs, other))
     }
 
-    /// The current state of the technique's rows.
-    pub async fn read(&self, scenario: &Scenario, technique: &Technique) -> Result<Reading, Error> {
-        match (technique.through, &self.redis) {
-            (Through::Redis, Some(redis)) => redis.read().await,
-            _ => self.control.read(scenario).await,
+    /// The current state of a run's rows.
+    pub async fn read(&self, scenario: &Scenario, other: &Running) -> Result<Reading, Error> {
+        match other.as_ref().and_then(|other| other.read()) {
+            Some(elsewhere) => elsewhere.await,
+            None => self.control.read(scenario).await,
         }
     }
 

@@ -1,13 +1,7 @@
-//! The laboratory: the program `hotrow-lab` makes figures that the project publishes and that no user of Hotrow needs. It is
-//! not part of Hotrow.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `model.rs`, `model/` | a simulation of gateways and servers, calibrated with measured runs |
-
-mod model;
+//! The program `hotrow-lab`. Its parts are in the library of this crate.
 
 use clap::{Parser, Subcommand};
+use hotrow_bench::{Error, Outcome};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -21,22 +15,31 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Subcommands {
+    /// Measure a scenario, with the program `hotrow` that lies beside this one
+    Bench(Box<hotrow_lab::Args>),
     /// Simulate 1 to 100 nodes, 1 to 20 gateways and up to a million requests per second (five minutes)
-    Model(model::Args),
+    Model(hotrow_lab::model::Args),
 }
 
 fn main() -> ExitCode {
     let Command { command } = Command::parse();
     let done = match command {
-        Subcommands::Model(args) => model::run(args).map(|text| print(&text)),
+        Subcommands::Bench(args) => hotrow_lab::run(*args).map(print_outcome),
+        Subcommands::Model(args) => hotrow_lab::model::run(args).map(|text| {
+            print(&text);
+            ExitCode::SUCCESS
+        }),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("hotrow-lab: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    done.unwrap_or_else(|error: Error| {
+        eprintln!("hotrow-lab: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn print_outcome(outcome: Outcome) -> ExitCode {
+    print(&outcome.markdown);
+    outcome.say("hotrow-lab");
+    outcome.exit_code()
 }
 
 /// A reader such as `head` may close standard output. The text is also in its folder.

@@ -8,9 +8,6 @@ pub fn run(args: hotrow_bench::Args) -> Result<ExitCode, hotrow_bench::Error> {
     let outcome = hotrow_bench::run(args)?;
     // A reader such as `head` may close standard output. The report is also in its folder.
     let _ = std::io::stdout().write_all(outcome.markdown.as_bytes());
-    for failure in &outcome.failures {
-        eprintln!("hotrow: there is no figure for {failure}");
-    }
-    eprintln!("hotrow: the report, its numbers and its charts are in {}", outcome.folder.display());
+    outcome.say("hotrow");
     Ok(outcome.exit_code())
 }

@@ -1,10 +1,8 @@
-//! The scenarios that sell from, or connect beside, one table of items: `hot-row`, `single`, `fleet`, `spread`, `platform`,
-//! `reads`, `pass-through`, `connect` and `open-loop`. Their SQL is in `sql/`.
+//! The scenarios with one table of items: `hot-row`, `single`, `spread`, `reads`, `pass-through` and `open-loop`. Their SQL is
+//! in `sql/`.
 
 use super::{SELECT_ONE, SELL_DIRECT, USUAL};
-use crate::scenario::{
-    Arrivals, Clients, Figure, LoadBy, Protocol, Rows, Scenario, Script, Technique, Through, Worth,
-};
+use crate::scenario::{Arrivals, Clients, Figure, Protocol, Rows, Scenario, Technique, Through, Worth};
 
 /// One row, many clients: the case that Hotrow is made for.
 pub static HOT_ROW: Scenario = Scenario {
@@ -28,42 +26,7 @@ pub static SINGLE: Scenario = Scenario {
     name: "single",
     shows: "One client alone on the row: cost of a gateway without any gain",
     clients: Clients::Always(&[1]),
-    techniques: &[
-        SELL_DIRECT,
-        SELL_HOTROW,
-        SELL_DIRECT.through_pgbouncer("the plain statement, through PgBouncer with transaction pooling"),
-    ],
-    ..REFILLED
-};
-
-/// One row, whose clients use one gateway or several: the cost of batches that wait for each other at the row.
-pub static FLEET: Scenario = Scenario {
-    name: "fleet",
-    shows: "Updates of one row by the clients of one gateway, or of three gateways: updates per second",
-    takes_long: true,
-    clients: Clients::Usually(&[63, 192]),
-    techniques: &[
-        Technique {
-            name: "one-gateway",
-            about: "through one gateway",
-            through: Through::Hotrow,
-            load_by: LoadBy::Fleet { own_gateways: false },
-            against: "one-gateway",
-            ..SELL_DIRECT
-        },
-        Technique {
-            name: "three-gateways",
-            about: "through three gateways, each with a third of the clients",
-            through: Through::Hotrow,
-            load_by: LoadBy::Fleet { own_gateways: true },
-            against: "one-gateway",
-            ..SELL_DIRECT
-        },
-    ],
-    remarks: &[
-        "Three processes of pgbench make the load in both cases. A gateway of three has a third of the clients, so its batches \
-         are smaller until there are enough clients for full batches in each.",
-    ],
+    techniques: &[SELL_DIRECT, SELL_HOTROW],
     ..REFILLED
 };
 
@@ -73,26 +36,6 @@ pub static SPREAD: Scenario = Scenario {
     shows: "Updates spread evenly over a million rows: effect of packing without a hot row",
     rows: Rows::UpTo(1_000_000),
     techniques: &[SELL_ANY, SELL_ANY.through_hotrow(SELL_HOTROW.about)],
-    ..INVENTORY
-};
-
-/// Ten million items: the effect of the gateway on a shop without a hot item.
-pub static PLATFORM: Scenario = Scenario {
-    name: "platform",
-    shows: "Sales of one of 10 million items at random: those that succeed per second, by technique",
-    takes_long: true,
-    rows: Rows::UpTo(10_000_000),
-    techniques: &[
-        SELL_ANY,
-        Technique {
-            name: "try-lock",
-            about: "the statement `... and pg_try_advisory_xact_lock(id)`: a client that does not get the lock is rejected",
-            script: script!("pgbench/sell_any_try_lock.sql"),
-            worth: Worth::SoldOrTurnedAway,
-            ..SELL_DIRECT
-        },
-        SELL_ANY.through_hotrow(SELL_HOTROW.about),
-    ],
     ..INVENTORY
 };
 
@@ -119,31 +62,9 @@ pub static READS: Scenario = Scenario {
 pub static PASS_THROUGH: Scenario = Scenario {
     name: "pass-through",
     shows: "A statement that cannot be packed (`select pg_backend_pid()`): cost of passing it through",
-    techniques: &[
-        BACKEND_PID,
-        BACKEND_PID
-            .through_pgbouncer("`select pg_backend_pid()`, through PgBouncer with transaction pooling"),
-        BACKEND_PID.through_hotrow("`select pg_backend_pid()`, through Hotrow"),
-    ],
+    techniques: &[BACKEND_PID, BACKEND_PID_HOTROW],
     remarks: &[
         "During the warm-up, each transaction runs the statement twice, and both answers must name the same server process.",
-    ],
-    ..INVENTORY
-};
-
-/// The cost of a connection, which an application without a pool pays each time.
-pub static CONNECT: Scenario = Scenario {
-    name: "connect",
-    shows: "Clients that connect, log in and disconnect: connections per second",
-    clients: Clients::Usually(&[16]),
-    techniques: &[
-        LOG_IN,
-        LOG_IN.through_pgbouncer("log in at PgBouncer and disconnect"),
-        LOG_IN.through_hotrow("log in at Hotrow and disconnect"),
-    ],
-    remarks: &[
-        "Log-ins need no password. The clients are tasks of one thread, which has its own core if there are enough cores. A \
-         latency is the time from the first packet to the end of the log-in.",
     ],
     ..INVENTORY
 };
@@ -179,7 +100,7 @@ pub static OPEN_LOOP: Scenario = Scenario {
 };
 
 /// One item, or the number of items in a scenario.
-pub(super) const INVENTORY: Scenario = Scenario {
+pub const INVENTORY: Scenario = Scenario {
     set_up: sql!("inventory.sql"),
     fill: sql!("inventory_fill.sql"),
     tables: &["hotrow_bench.inv"],
@@ -188,10 +109,10 @@ pub(super) const INVENTORY: Scenario = Scenario {
 };
 
 /// The same with a full stock before each run.
-pub(super) const REFILLED: Scenario = Scenario { before_run: sql!("inventory_refill.sql"), ..INVENTORY };
+pub const REFILLED: Scenario = Scenario { before_run: sql!("inventory_refill.sql"), ..INVENTORY };
 
 /// The plain statement from the same clients, connected to Hotrow.
-pub(super) const SELL_HOTROW: Technique = SELL_DIRECT.through_hotrow("the plain statement, through Hotrow");
+pub const SELL_HOTROW: Technique = SELL_DIRECT.through_hotrow("the plain statement, through Hotrow");
 
 const TRY_LOCK: Technique = Technique {
     name: "try-lock",
@@ -216,16 +137,19 @@ const NOWAIT: Technique = Technique {
     ..SELL_DIRECT
 };
 
-pub(super) const SELL_ANY: Technique = Technique { script: script!("pgbench/sell_any.sql"), ..SELL_DIRECT };
+/// The same for an item at random.
+pub const SELL_ANY: Technique = Technique { script: script!("pgbench/sell_any.sql"), ..SELL_DIRECT };
 
-pub(super) const POINT_READ: Technique = Technique {
+/// A read by primary key.
+pub const POINT_READ: Technique = Technique {
     about: "a point read, directly to the server",
     script: script!("pgbench/read.sql", answer checked by "pgbench/stock_is_right.sql"),
     worth: Worth::Read,
     ..SELL_DIRECT
 };
 
-const BACKEND_PID: Technique = Technique {
+/// A statement that cannot be packed.
+pub const BACKEND_PID: Technique = Technique {
     about: "`select pg_backend_pid()`, directly to the server",
     script: script!("pgbench/backend_pid.sql", "pgbench/backend_pid_checked.sql"),
     protocol: Protocol::Extended,
@@ -233,10 +157,6 @@ const BACKEND_PID: Technique = Technique {
     ..SELL_DIRECT
 };
 
-const LOG_IN: Technique = Technique {
-    about: "log in at the server and disconnect",
-    load_by: LoadBy::Connections,
-    script: Script::same(""),
-    worth: Worth::Read,
-    ..SELL_DIRECT
-};
+/// The same from clients of Hotrow.
+pub const BACKEND_PID_HOTROW: Technique =
+    BACKEND_PID.through_hotrow("`select pg_backend_pid()`, through Hotrow");

@@ -1,7 +1,5 @@
 //! The scenarios `queue-...`: orders that many workers take in the order of arrival. Their SQL is in `sql/`.
 
-mod peers;
-
 use super::{SELL_DIRECT, USUAL};
 use crate::scenario::{Ageing, Clients, LoadBy, Protocol, Rows, Scenario, Script, Steps, Technique, Worth};
 
@@ -41,16 +39,8 @@ pub static QUEUE_LEASE: Scenario = Scenario {
     name: "queue-lease",
     shows: "Orders taken under a lease, then completed, one at a time: orders per second, by technique",
     clients: Clients::Usually(&[64]),
-    techniques: &[
-        LEASE,
-        LEASE_DIRECT,
-        LEASE_HOTROW,
-        peers::HOTROW_NODE,
-        peers::RIVER,
-        peers::GRAPHILE_WORKER,
-        peers::PG_BOSS,
-    ],
-    remarks: &[CHECKS, FAIR, peers::SETTINGS],
+    techniques: &[LEASE, LEASE_DIRECT, LEASE_HOTROW],
+    remarks: &[CHECKS, FAIR],
     ..QUEUE_TAKE
 };
 
@@ -60,25 +50,8 @@ pub static QUEUE_BATCH: Scenario = Scenario {
     shows: "Orders taken and completed a hundred at a time: orders per second, by technique",
     rows: Rows::UsedUp { per_second: 200_000, besides: 0, if_quick: 150_000 },
     clients: Clients::Usually(&[64]),
-    techniques: &[
-        LEASE_HUNDRED,
-        HUNDRED_DIRECT,
-        HUNDRED_HOTROW,
-        SKIP_LOCKED_HUNDRED,
-        PGQ,
-        peers::HOTROW_NODE_BATCHED,
-        peers::RIVER,
-        peers::GRAPHILE_WORKER_BATCHED,
-        peers::PG_BOSS_BATCHED,
-    ],
-    remarks: &[
-        CHECKS,
-        FAIR,
-        peers::SETTINGS,
-        "`pgq` and `skip-locked-once` complete orders in the transaction that takes them. The others use a second transaction, \
-         and a worker can fail between the two. PgQ (Debian's postgresql-15-pgq3) has no state per order and gives its \
-         consumer one batch at a time: the workers take turns.",
-    ],
+    techniques: &[LEASE_HUNDRED, HUNDRED_DIRECT, HUNDRED_HOTROW, SKIP_LOCKED_HUNDRED, PGQ],
+    remarks: &[CHECKS, FAIR, ONE_TRANSACTION],
     ..QUEUE_TAKE
 };
 
@@ -151,15 +124,23 @@ const ENQUEUED: Technique =
     Technique { name: "hotrow-enqueue", prepare: FILL_HOTROW, against: "hotrow-enqueue", ..ENQUEUE_HOTROW };
 const HUNDRED_TAKEN: Technique = Technique { against: "hotrow", ..HUNDRED_HOTROW };
 
-const CHECKS: &str = "After each run, every order must be either waiting or processed, no waiting order may be older than a processed \
+/// What the faster techniques omit.
+pub const ONE_TRANSACTION: &str = "`pgq` and `skip-locked-once` complete orders in the transaction that takes them. The others use a second transaction, \
+    and a worker can fail between the two. PgQ (Debian's postgresql-15-pgq3) has no state per order and gives its \
+    consumer one batch at a time: the workers take turns.";
+
+/// What is checked after each run.
+pub const CHECKS: &str = "After each run, every order must be either waiting or processed, no waiting order may be older than a processed \
     one, and the number of processed orders must be the number of acknowledged ones. In the warm-up, and always with batches, \
     each worker also checks that its orders arrive in order.";
 
-const FAIR: &str = "All techniques do the same work: an order with a unique id and a small JSON document leaves the queue, and a row \
+/// What all techniques do.
+pub const FAIR: &str = "All techniques do the same work: an order with a unique id and a small JSON document leaves the queue, and a row \
     with its times and status records it as processed. Each step is one statement in one round trip. An application that sends \
     BEGIN, SELECT, DELETE, INSERT and COMMIT one by one needs five.";
 
-const SKIP_LOCKED: Technique = Technique {
+/// The usual way.
+pub const SKIP_LOCKED: Technique = Technique {
     name: "skip-locked",
     about: "deletes the first order without a lock (`for update skip locked`)",
     prepare: sql!("queue/fill_waiting.sql"),
@@ -202,23 +183,27 @@ const PACK_DIRECT: Technique = Technique {
 const HOTROW: Technique =
     PACK_DIRECT.through_hotrow("the schema pack's `take` without a lease, through Hotrow");
 
-const LEASE: Technique = Technique {
+/// The usual way with a lease.
+pub const LEASE: Technique = Technique {
     about: "a column has the end of the lease; takes the first free order by `for update skip locked`; deletes it when completed",
     prepare: sql!("queue/fill_leased.sql"),
     script: script!("queue/pgbench/lease.sql", checked by "queue/pgbench/in_order.sql"),
     ..SKIP_LOCKED
 };
 
-const LEASE_DIRECT: Technique = Technique {
+/// The schema pack's functions.
+pub const LEASE_DIRECT: Technique = Technique {
     about: "the schema pack's `take` and `complete`, directly to the server",
     script: script!("queue/pgbench/take_complete.sql", checked by "queue/pgbench/in_order.sql"),
     ..PACK_DIRECT
 };
 
-const LEASE_HOTROW: Technique =
+/// The same from clients of Hotrow.
+pub const LEASE_HOTROW: Technique =
     LEASE_DIRECT.through_hotrow("the schema pack's `take` and `complete`, through Hotrow");
 
-const HUNDRED_DIRECT: Technique = Technique {
+/// The same with a hundred orders per call.
+pub const HUNDRED_DIRECT: Technique = Technique {
     about: "the schema pack's `take` and `complete_all`, directly to the server",
     load_by: LoadBy::Workers(Steps {
         take: sql!("queue/workers_take.sql"),
@@ -227,10 +212,12 @@ const HUNDRED_DIRECT: Technique = Technique {
     ..PACK_DIRECT
 };
 
-const HUNDRED_HOTROW: Technique =
+/// The same from clients of Hotrow.
+pub const HUNDRED_HOTROW: Technique =
     HUNDRED_DIRECT.through_hotrow("the schema pack's `take` and `complete_all`, through Hotrow");
 
-const LEASE_HUNDRED: Technique = Technique {
+/// The usual way with a hundred orders per call.
+pub const LEASE_HUNDRED: Technique = Technique {
     prepare: sql!("queue/fill_leased_all.sql"),
     load_by: LoadBy::Workers(Steps {
         take: sql!("queue/workers_lease.sql"),
@@ -239,7 +226,8 @@ const LEASE_HUNDRED: Technique = Technique {
     ..LEASE
 };
 
-const SKIP_LOCKED_HUNDRED: Technique = Technique {
+/// The same in one step.
+pub const SKIP_LOCKED_HUNDRED: Technique = Technique {
     name: "skip-locked-once",
     prepare: FILL_WAITING_ALL,
     about: "deletes the first hundred orders without a lock, in one step",
@@ -248,11 +236,13 @@ const SKIP_LOCKED_HUNDRED: Technique = Technique {
     ..SKIP_LOCKED
 };
 
-const FILL_HOTROW: &str = sql!("queue/fill_hotrow.sql");
+/// Fills the schema pack's queue.
+pub const FILL_HOTROW: &str = sql!("queue/fill_hotrow.sql");
 
 const FILL_WAITING_ALL: &str = sql!("queue/fill_waiting_all.sql");
 
-const PGQ: Technique = Technique {
+/// PgQ, an extension of the server.
+pub const PGQ: Technique = Technique {
     name: "pgq",
     about: "PgQ's `next_batch`, `get_batch_events` and `finish_batch` in one transaction, with a tick every hundred orders",
     extension: Some("pgq"),

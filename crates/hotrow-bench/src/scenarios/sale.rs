@@ -1,7 +1,7 @@
 //! The scenarios `sale` and `sold-out`: reservations of one item with plenty of stock, or with none. Their SQL is in `sql/`.
 
 use super::{SELECT_ONE, SELL_DIRECT, USUAL};
-use crate::scenario::{LoadBy, Protocol, Scenario, Technique, Through, Worth};
+use crate::scenario::{Protocol, Scenario, Technique, Worth};
 
 /// One item that all buyers want: successful reservations per second.
 pub static SALE: Scenario = Scenario {
@@ -12,21 +12,8 @@ pub static SALE: Scenario = Scenario {
     before_run: sql!("sale_before_run.sql"),
     tables: &["hotrow_bench.item", "hotrow.sale"],
     reading: sql!("sale_reading.sql"),
-    techniques: &[CONDITIONAL_UPDATE, NOWAIT, TRY_LOCK, UNITS, PACK_DIRECT, HOTROW, REDIS],
-    remarks: &[
-        "All techniques do the same work: a request id that counts once, a limit for each of 100,000 buyers, a record of \
-         each reservation, and the stock. The techniques in SQL are one function call in one round trip. An application that \
-         sends its statements one by one needs five or more round trips. The statements are text with values, because \
-         pgbench cannot make a uuid for a prepared statement.",
-        "`nowait` and `try-lock` reject a buyer if another one holds the lock. Only successful reservations count. Rejected \
-         attempts have their own column. The latencies are those of all attempts, most of which reserved nothing.",
-        "`units` needs one row per unit before the sale, and does not return the remaining stock as the others do.",
-        "`redis` flushes its log before it answers (`appendfsync always`), as PostgreSQL does. Its load comes from \
-         redis-benchmark, whose latencies are in steps. It holds reservations only: orders and payments are in another \
-         database.",
-        "After each run, stock, reservations, buyers and requests must agree, no buyer may exceed the limit, and the number of \
-         reservations must be the number of acknowledged ones.",
-    ],
+    techniques: &[CONDITIONAL_UPDATE, NOWAIT, TRY_LOCK, UNITS, PACK_DIRECT, HOTROW],
+    remarks: &[SAME_WORK, REJECTED, UNITS_FIRST, BOOKS],
     ..USUAL
 };
 
@@ -39,18 +26,7 @@ pub static SOLD_OUT: Scenario = Scenario {
     before_run: sql!("sold_out_before_run.sql"),
     tables: &["hotrow.sale"],
     reading: sql!("sold_out_reading.sql"),
-    techniques: &[
-        Technique {
-            name: "select-1-pgbouncer",
-            about: "`select 1`, through PgBouncer with transaction pooling",
-            through: Through::PgBouncer,
-            against: "select-1-pgbouncer",
-            ..SELECT_ONE
-        },
-        Technique { against: "select-1-pgbouncer", ..SELECT_ONE },
-        SOLD_OUT_DIRECT,
-        SOLD_OUT_DIRECT.through_hotrow("the schema pack's `reserve` on a sold-out item, through Hotrow"),
-    ],
+    techniques: &[Technique { against: "select-1", ..SELECT_ONE }, SOLD_OUT_DIRECT, SOLD_OUT_HOTROW],
     remarks: &[
         "The reservations have no request id, because a refusal with a request id is recorded for a retry. The warm-up \
                 of each run checks every answer.",
@@ -58,7 +34,25 @@ pub static SOLD_OUT: Scenario = Scenario {
     ..USUAL
 };
 
-const CONDITIONAL_UPDATE: Technique = Technique {
+/// What all techniques do.
+pub const SAME_WORK: &str = "All techniques do the same work: a request id that counts once, a limit for each of 100,000 buyers, a record of \
+    each reservation, and the stock. The techniques in SQL are one function call in one round trip. An application that \
+    sends its statements one by one needs five or more round trips. The statements are text with values, because \
+    pgbench cannot make a uuid for a prepared statement.";
+
+/// What their rejections mean.
+pub const REJECTED: &str = "`nowait` and `try-lock` reject a buyer if another one holds the lock. Only successful reservations count. Rejected \
+    attempts have their own column. The latencies are those of all attempts, most of which reserved nothing.";
+
+/// What `units` needs.
+pub const UNITS_FIRST: &str = "`units` needs one row per unit before the sale, and does not return the remaining stock as the others do.";
+
+/// What is checked after each run.
+pub const BOOKS: &str = "After each run, stock, reservations, buyers and requests must agree, no buyer may exceed the limit, and the number of \
+    reservations must be the number of acknowledged ones.";
+
+/// The usual way.
+pub const CONDITIONAL_UPDATE: Technique = Technique {
     name: "conditional-update",
     about: "`update ... where remaining >= 1` at the end of a function that does the other steps, directly to the server",
     script: script!("pgbench/buyer.sql" "pgbench/id.sql" "pgbench/reserve_update.sql"),
@@ -67,7 +61,8 @@ const CONDITIONAL_UPDATE: Technique = Technique {
     ..SELL_DIRECT
 };
 
-const NOWAIT: Technique = Technique {
+/// A buyer who finds the lock taken is rejected.
+pub const NOWAIT: Technique = Technique {
     name: "nowait",
     about: "`select for update nowait`, then the same: a client that does not get the lock is rejected",
     script: script!("pgbench/buyer.sql" "pgbench/id.sql" "pgbench/reserve_nowait.sql"),
@@ -75,7 +70,8 @@ const NOWAIT: Technique = Technique {
     ..CONDITIONAL_UPDATE
 };
 
-const TRY_LOCK: Technique = Technique {
+/// The same with an advisory lock.
+pub const TRY_LOCK: Technique = Technique {
     name: "try-lock",
     about: "`pg_try_advisory_xact_lock`, then the same: a client that does not get the lock is rejected",
     script: script!("pgbench/buyer.sql" "pgbench/id.sql" "pgbench/reserve_try_lock.sql"),
@@ -83,7 +79,8 @@ const TRY_LOCK: Technique = Technique {
     ..CONDITIONAL_UPDATE
 };
 
-const UNITS: Technique = Technique {
+/// A row for each unit.
+pub const UNITS: Technique = Technique {
     name: "units",
     about: "a row for each of 300,000 units: the first one without a lock, by `for update skip locked`",
     prepare: sql!("sale_units.sql"),
@@ -91,24 +88,19 @@ const UNITS: Technique = Technique {
     ..CONDITIONAL_UPDATE
 };
 
-const PACK_DIRECT: Technique = Technique {
+/// The schema pack's function.
+pub const PACK_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `reserve`, directly to the server",
     script: script!("pgbench/buyer.sql" "pgbench/id.sql" "pgbench/reserve.sql"),
     ..CONDITIONAL_UPDATE
 };
 
-const HOTROW: Technique = PACK_DIRECT.through_hotrow("the schema pack's `reserve`, through Hotrow");
+/// The same from clients of Hotrow.
+pub const HOTROW: Technique = PACK_DIRECT.through_hotrow("the schema pack's `reserve`, through Hotrow");
 
-const REDIS: Technique = Technique {
-    name: "redis",
-    about: "a Lua script in Redis, which flushes each command to the disk before its answer",
-    load_by: LoadBy::RedisBenchmark,
-    through: Through::Redis,
-    ..CONDITIONAL_UPDATE
-};
-
-const SOLD_OUT_DIRECT: Technique = Technique {
+/// The schema pack's refusal.
+pub const SOLD_OUT_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `reserve` on a sold-out item, directly to the server",
     script: script!(
@@ -116,6 +108,10 @@ const SOLD_OUT_DIRECT: Technique = Technique {
         answer checked by "pgbench/nothing_remains.sql"
     ),
     worth: Worth::Read,
-    against: "select-1-pgbouncer",
+    against: "select-1",
     ..SELL_DIRECT
 };
+
+/// The same from clients of Hotrow.
+pub const SOLD_OUT_HOTROW: Technique =
+    SOLD_OUT_DIRECT.through_hotrow("the schema pack's `reserve` on a sold-out item, through Hotrow");

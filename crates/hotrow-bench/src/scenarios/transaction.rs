@@ -26,13 +26,15 @@ const PIPELINE_SCRIPT: &str = concat!(
     "\\endpipeline\n",
 );
 
-pub(super) const PIPELINE: Technique = Technique {
+/// The transaction in one pipeline.
+pub const PIPELINE: Technique = Technique {
     about: "BEGIN, five statements, END in one pipeline, directly to the server",
     script: Script::same(PIPELINE_SCRIPT),
     ..SELL_DIRECT
 };
 
-pub(super) const ROUND_TRIPS: Technique = Technique {
+/// The same with a round trip for each statement.
+pub const ROUND_TRIPS: Technique = Technique {
     name: "round-trips",
     about: "BEGIN, five statements, END, each sent after the answer before it, directly to the server",
     script: script!("pgbench/tpcb_values.sql" "pgbench/tpcb.sql"),

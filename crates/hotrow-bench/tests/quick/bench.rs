@@ -1,7 +1,8 @@
 //! The environment of the tests: a benchmark with its folder, stand-ins for gateways, and servers. It asserts nothing.
 
+use crate::{Args, run};
 use clap::Parser;
-use hotrow_bench::{Args, Error, Outcome};
+use hotrow_bench::{Error, Outcome};
 use hotrow_postgres::PrivateServer;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
@@ -34,7 +35,7 @@ impl Bench {
         let out = self.folder.path().join("out");
         let fixed = ["bench", "--quick", "--out", out.to_str().unwrap()];
         let command = Command::try_parse_from(fixed.iter().chain(arguments)).unwrap();
-        hotrow_bench::run(command.args)
+        run(command.args)
     }
 
     /// The report in JSON.
@@ -59,23 +60,6 @@ impl Bench {
             "{doctor}\nserver=${{3#*@}}\necho \"hotrow: listening on ${{server%%/*}}\"\nexec sleep 600"
         ))
     }
-
-    /// A file with this text.
-    pub fn file(&self, text: &str) -> String {
-        let path = self.folder.path().join("report.json");
-        std::fs::write(&path, text).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-}
-
-/// Another server with the scenario's rows. The benchmark does not read it.
-pub fn elsewhere() -> PrivateServer {
-    let server = PrivateServer::builder().label("bench-elsewhere").start().unwrap();
-    let set_up =
-        concat!(include_str!("../../sql/inventory.sql"), include_str!("../../sql/inventory_fill.sql"));
-    let rows = "set hotrow_bench.first = 1; set hotrow_bench.last = 1";
-    server.query(&format!("{rows};\n{set_up}")).unwrap();
-    server
 }
 
 /// Whether the schema of the benchmark exists.

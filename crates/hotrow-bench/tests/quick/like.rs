@@ -2,10 +2,17 @@
 
 use crate::bench::{Bench, REPORT};
 
+/// A file with this text.
+fn file(bench: &Bench, text: &str) -> String {
+    let path = bench.folder.path().join("report.json");
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
 #[test]
 fn a_load_like_that_of_a_report_is_measured_beside_its_prediction() {
     let bench = Bench::new();
-    let report = bench.file(REPORT);
+    let report = file(&bench, REPORT);
     let outcome = bench.run(&["--like", &report, "--gateway-program", &bench.stand_in()]).unwrap();
     assert_eq!(outcome.failures, Vec::<String>::new());
     assert!(outcome.markdown.contains("in the predicted range in 1 of 1 workloads"), "{}", outcome.markdown);
@@ -19,7 +26,7 @@ fn a_load_like_that_of_a_report_is_measured_beside_its_prediction() {
 #[test]
 fn a_prediction_that_is_wrong_is_said_to_be() {
     let bench = Bench::new();
-    let report = bench.file(&REPORT.replace("0.001", "999"));
+    let report = file(&bench, &REPORT.replace("0.001", "999"));
     let outcome = bench.run(&["--like", &report, "--gateway-program", &bench.stand_in()]).unwrap();
     assert!(outcome.markdown.contains("in the predicted range in 0 of 1 workloads"), "{}", outcome.markdown);
 }
@@ -28,7 +35,7 @@ fn a_prediction_that_is_wrong_is_said_to_be() {
 fn reports_that_cannot_be_used_are_refused_with_the_next_step() {
     let refused = |text: &str| {
         let bench = Bench::new();
-        let report = bench.file(text);
+        let report = file(&bench, text);
         bench.run(&["--like", &report]).unwrap_err().to_string()
     };
     for (text, reason) in [

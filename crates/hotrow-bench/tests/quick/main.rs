@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot create its environment has failed")]
 
 mod bench;
-mod http;
+mod elsewhere;
+mod figures;
 mod like;
 mod no_figure;
-mod peers;
 mod refused;
 mod scenarios;
+
+use hotrow_bench::{Args, run};

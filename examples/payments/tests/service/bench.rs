@@ -3,12 +3,18 @@
 
 use std::process::Command;
 
-use hotrow_testkit::hotrow;
+use hotrow_testkit::program;
 use serde_json::Value;
 
 /// The techniques of a scenario, run in its quick size.
 fn bench(arguments: &[&str]) -> Vec<Value> {
-    outcome(hotrow().arg("bench").args(arguments))
+    outcome(lab().args(arguments))
+}
+
+fn lab() -> Command {
+    let mut lab = Command::new(program("hotrow-lab"));
+    lab.arg("bench");
+    lab
 }
 
 fn outcome(bench: &mut Command) -> Vec<Value> {
@@ -59,8 +65,8 @@ fn flushes_take_longer_also_with_a_standby() {
 #[test]
 fn without_a_compiler_no_flush_is_delayed_and_the_report_says_so() {
     let nothing = tempfile::tempdir().unwrap();
-    let mut bench = hotrow();
-    bench.args(["bench", "disks-payments", "--techniques", "direct-1.5-ms,hotrow-1.5-ms"]);
+    let mut bench = lab();
+    bench.args(["disks-payments", "--techniques", "direct-1.5-ms,hotrow-1.5-ms"]);
     let techniques = outcome(bench.env("PATH", nothing.path()));
     assert_eq!(techniques.len(), 2);
     for technique in techniques {

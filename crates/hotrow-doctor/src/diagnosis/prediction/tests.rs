@@ -1,4 +1,4 @@
-//! The model on loads that the doctor recorded in `hotrow bench predictions`, with the gains that were measured, and on
+//! The model on loads that the doctor recorded in `hotrow-lab bench predictions`, with the gains that were measured, and on
 //! changes of one fact at a time.
 
 use serde::Deserialize;
