@@ -7,7 +7,6 @@
 //! | `admission` | whether a client can join an open pool |
 //! | `capacity` | whether a server accepts as many connections as the gateway can open |
 //! | `classify` | whether a statement can be packed, with which key, and why |
-//! | `console` | commands of the admin console |
 //! | `distribution` | the shard and the node of a row of a distributed table |
 //! | `expect` | replies that the server owes on a held connection, and the meaning of statement names |
 //! | `key` | how a statement's key is computed from its parameters |
@@ -26,7 +25,6 @@
 pub mod admission;
 pub mod capacity;
 pub mod classify;
-pub mod console;
 pub mod distribution;
 pub mod expect;
 pub mod key;

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `front` | a client connects: listeners, encryption, the start-up packet, the log-in; the gateway's own periodic work |
 //! | `authentication` | which users can connect, and how they prove their identity |
+//! | `console` | the commands of the admin console, as texts and as values |
 //! | `operator` | the admin console, pauses, `explain` |
 //! | `shared` | state that all clients share: the configuration, the pools, the sessions' handles |
 //! | `session` | a client's messages: units go to lanes, other messages are passed through on a connection that the session holds |
@@ -18,6 +19,7 @@
 //! | `config`, `metrics`, `lock` | the settings, the metrics, a mutex |
 
 pub mod config;
+pub mod console;
 pub mod metrics;
 
 mod authentication;

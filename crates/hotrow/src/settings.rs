@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotrow_core::{console, limits};
+use hotrow_core::limits;
 use hotrow_gateway::config::routes::{DatabaseTable, RouteError, Routes, ServerTable};
 use hotrow_gateway::config::{
     Config, Listen, ListenAddressError, PoolTable, Shown, UpstreamConfig, UpstreamError,
 };
+use hotrow_gateway::console;
 use hotrow_gateway::tls;
 use hotrow_http::TokenError;
 

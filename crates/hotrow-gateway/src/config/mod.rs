@@ -15,11 +15,12 @@ use std::time::Duration;
 
 pub use hosts::Hosts;
 use hotrow_auth::{Credential, Password, Proven};
-use hotrow_core::{console, limits};
+use hotrow_core::limits;
 pub use pool_table::PoolTable;
 use routes::{Route, Routes};
 use tokio_postgres::config::ChannelBinding;
 
+use crate::console;
 use crate::net::tls;
 
 /// The server behind the gateway.

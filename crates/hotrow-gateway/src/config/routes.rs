@@ -380,7 +380,7 @@ fn check_name(table: &'static str, name: &str) -> Result<(), RouteError> {
 fn route(table: DatabaseTable, servers: &BTreeMap<String, Arc<Server>>) -> Result<Route, RouteError> {
     check_name("[[database]]", &table.name)?;
     let name = || table.name.clone();
-    if table.name == hotrow_core::console::DATABASE {
+    if table.name == crate::console::DATABASE {
         return Err(RouteError::Console(name()));
     }
     if table.password.is_some() && table.user.is_none() {

@@ -1,8 +1,8 @@
 //! A client's start-up packet, read as PostgreSQL reads it: the user, the database, the client's name, and the
 //! parameters for the server.
 
+use crate::console;
 use hotrow_core::classify::Switch;
-use hotrow_core::console;
 use hotrow_core::limits::IDENTIFIER_BYTES_MAX;
 use hotrow_core::session::{self, SwitchValues};
 use hotrow_wire::backend::Problem;

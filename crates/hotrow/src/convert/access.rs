@@ -70,7 +70,7 @@ mod tests {
     fn a_line_for_one_user_admits_nobody_else() {
         let names = ["all", "sameuser", "replication", "hotrow", "bob", "+bob", "/.*", "a \"b\",c#", "all,x"];
         let reaches = |hba: &Hba, database: &str, user: &str| {
-            let console = database == hotrow_core::console::DATABASE;
+            let console = database == hotrow_gateway::console::DATABASE;
             let address = Some("10.1.2.3".parse().unwrap());
             hba.decide(&LoginAttempt { address, tls: false, user, database, console }).is_some()
         };

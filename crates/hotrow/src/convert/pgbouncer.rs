@@ -243,7 +243,7 @@ impl File<'_> {
     fn database(&mut self, entry: &Entry) -> Result<(), ini::Error> {
         let pairs = ini::pairs(&entry.value).map_err(|cause| ini::Error { line: entry.line, cause })?;
         let get = |key: &str| pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
-        if entry.key == hotrow_core::console::DATABASE {
+        if entry.key == hotrow_gateway::console::DATABASE {
             self.converted.note(
                 place(entry),
                 "the database hotrow is the gateway's console: rename it and convert again",

@@ -95,7 +95,7 @@ fn general(table: &Table, converted: &mut Converted) {
     if let Some(admin) = text(table, "admin_username") {
         converted.set("console_admins", admin);
         add_user(admin, text(table, "admin_password"), "general.admin_password", converted);
-        admit(hotrow_core::console::DATABASE, admin, "general.admin_username", converted);
+        admit(hotrow_gateway::console::DATABASE, admin, "general.admin_username", converted);
         converted
             .note("general.admin_username", "the console is the database hotrow, not pgcat or pgbouncer");
     }
@@ -166,7 +166,7 @@ fn users(table: &Table) -> Vec<(String, &Table)> {
 
 fn database(name: &str, table: &Table, general: &Table, converted: &mut Converted) {
     let place = format!("pools.{name}");
-    if name == hotrow_core::console::DATABASE {
+    if name == hotrow_gateway::console::DATABASE {
         return converted
             .note(place, "the database hotrow is the gateway's console: rename the pool and convert again");
     }

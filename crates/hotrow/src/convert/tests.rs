@@ -194,7 +194,7 @@ fn a_user_of_pgcat_reaches_only_the_pools_that_list_it() {
     let databases = ["simple_db", "mapped", "sharded_db", "hotrow", "some_db"];
     let of = |user: &str| -> Vec<&str> {
         let admits = |database: &&str| {
-            let console = *database == hotrow_core::console::DATABASE;
+            let console = *database == hotrow_gateway::console::DATABASE;
             let address = Some("10.1.2.3".parse().unwrap());
             let attempt = hotrow_auth::LoginAttempt { address, tls: false, user, database, console };
             hba.decide(&attempt).is_some()

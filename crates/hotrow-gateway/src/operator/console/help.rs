@@ -1,6 +1,6 @@
 //! SHOW HELP: all commands.
 
-use hotrow_core::console::{COMMANDS, TOPICS};
+use crate::console::{COMMANDS, TOPICS};
 
 use super::answer::{Row, row};
 

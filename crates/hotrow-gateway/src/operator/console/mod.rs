@@ -1,5 +1,5 @@
 //! The admin console: a client that connects to the database `hotrow` reaches the gateway itself, by the simple or the
-//! extended protocol. The commands are in `hotrow_core::console`. Each table has a file here.
+//! extended protocol. The commands are in `crate::console`. Each table has a file here.
 
 mod answer;
 mod clients;
@@ -23,8 +23,8 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
+use crate::console::{self, Access, Command, DATABASE, IgnoredCommand};
 use bytes::{Bytes, BytesMut};
-use hotrow_core::console::{self, Access, Command, DATABASE, IgnoredCommand};
 use hotrow_core::limits;
 use hotrow_core::session::cancelled;
 use hotrow_wire::backend::{self, Problem, Status, tag};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotrow_core::console::{Command, IgnoredCommand, Topic};
+use crate::console::{Command, IgnoredCommand, Topic};
 use hotrow_wire::backend::Problem;
 
 use super::answer::{Answer, Field, Row, numbers, texts};
