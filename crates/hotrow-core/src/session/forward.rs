@@ -95,9 +95,8 @@ impl<E: Environment> Session<E> {
         }
         let named = if close.statement { self.named(close.name) } else { None };
         self.output().extend_from_slice(frame.bytes);
-        self.held()
-            .expected
-            .sent(Message::Close(close.statement.then(|| Bytes::copy_from_slice(close.name))));
+        let name = close.statement.then(|| Bytes::copy_from_slice(close.name));
+        self.held().expected.sent(Message::Close(name));
         if let Some(named) = named {
             self.preparer().close_apart(number_apart(named.parsed));
         }

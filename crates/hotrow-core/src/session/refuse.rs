@@ -9,6 +9,8 @@ use hotrow_wire::{Frame, split};
 
 use super::begun::{Answer, Begun};
 use super::environment::Stop;
+use super::names::Names;
+use super::texts::Texts;
 use super::{Envelope, Environment, Session, SessionEnd, StatementOf, cancelled};
 use crate::classify::{Analysis, Pass, Transaction};
 use crate::unit::gather::Gathered;
@@ -107,9 +109,8 @@ impl<E: Environment> Session<E> {
     ) -> Result<(), Stop<E>> {
         let is_whole = frame.tag == tag::SYNC;
         let (rest, next) = if is_whole { behind.split_at(0) } else { split_at_sync(behind) };
-        let gather = std::mem::take(&mut self.gather);
-        let course = self.course([gather.raw(), frame.bytes, rest]);
-        self.gather = gather;
+        let messages = [self.gather.raw(), frame.bytes, rest];
+        let course = course(&self.env, &self.names, &mut self.texts, messages);
         let begin = course.begin.filter(|_| course.has_more && self.phase.begun().is_none());
         if begin.is_some() {
             self.lanes_done()?;
@@ -139,39 +140,6 @@ impl<E: Environment> Session<E> {
         Ok(())
     }
 
-    /// What these messages would do to the session's transaction.
-    fn course(&mut self, messages: [&[u8]; 3]) -> Course<StatementOf<E>> {
-        let mut course = Course { begin: None, has_more: false, leaves_open: false };
-        let (mut is_first, mut parsed) = (true, Vec::new());
-        for mut messages in messages {
-            while let Ok(Some(frame)) = split(messages, |_| usize::MAX) {
-                messages = &messages[frame.bytes.len()..];
-                let statement = match frame.tag {
-                    tag::PARSE => Parse::read(frame.body()).ok().map(|parse| {
-                        parsed.push(parse.name);
-                        self.texts.parsed(&self.env, &parse)
-                    }),
-                    tag::BIND => {
-                        let name = Bind::read(frame.body()).ok().map(|bind| bind.statement);
-                        let name = name.filter(|name| !parsed.contains(name));
-                        let named = name.and_then(|name| self.names.get(name));
-                        named.map(|named| named.statement.clone())
-                    }
-                    _ => None,
-                };
-                let Some(statement) = statement else { continue };
-                match statement.begins_empty() {
-                    true if is_first => course.begin = Some(statement.clone()),
-                    true => {}
-                    false => course.has_more = true,
-                }
-                course.leaves_open = statement.leaves_open().unwrap_or(course.leaves_open);
-                is_first = false;
-            }
-        }
-        course
-    }
-
     /// The earliest unfinished unit, which a lane has given back, is refused.
     pub fn refuse_returned(&mut self, unit: &E::Envelope, problem: &Problem) {
         let mut refusals = BytesMut::new();
@@ -182,6 +150,44 @@ impl<E: Environment> Session<E> {
             self.phase.begin(Begun::failed(Bytes::from_static(begin.as_bytes()), false));
         }
     }
+}
+
+/// What these messages would do to the session's transaction.
+fn course<E: Environment>(
+    env: &E,
+    names: &Names<E::Statement>,
+    texts: &mut Texts<E::Statement>,
+    messages: [&[u8]; 3],
+) -> Course<StatementOf<E>> {
+    let mut course = Course { begin: None, has_more: false, leaves_open: false };
+    let (mut is_first, mut parsed) = (true, Vec::new());
+    for mut messages in messages {
+        while let Ok(Some(frame)) = split(messages, |_| usize::MAX) {
+            messages = &messages[frame.bytes.len()..];
+            let statement = match frame.tag {
+                tag::PARSE => Parse::read(frame.body()).ok().map(|parse| {
+                    parsed.push(parse.name);
+                    texts.parsed(env, &parse)
+                }),
+                tag::BIND => {
+                    let name = Bind::read(frame.body()).ok().map(|bind| bind.statement);
+                    let name = name.filter(|name| !parsed.contains(name));
+                    let named = name.and_then(|name| names.get(name));
+                    named.map(|named| named.statement.clone())
+                }
+                _ => None,
+            };
+            let Some(statement) = statement else { continue };
+            match statement.begins_empty() {
+                true if is_first => course.begin = Some(statement.clone()),
+                true => {}
+                false => course.has_more = true,
+            }
+            course.leaves_open = statement.leaves_open().unwrap_or(course.leaves_open);
+            is_first = false;
+        }
+    }
+    course
 }
 
 fn transaction_of(analysis: &Analysis) -> Option<Transaction> {
