@@ -8,6 +8,7 @@
 //! | `exchange` | the messages of an authentication exchange and the meaning of the answers |
 //! | `hash` | HMAC, SHA-256, PBKDF2 and MD5 |
 //! | `hba` | the access file, in `pg_hba.conf` format |
+//! | `limits` | every bound |
 //! | `md5` | secrets and responses of md5 authentication |
 //! | `robust` | tests with random input from files, clients and servers |
 //! | `scram` | SCRAM-SHA-256, as server and as client |
@@ -21,6 +22,7 @@ mod credential;
 mod exchange;
 mod hash;
 mod hba;
+pub mod limits;
 mod md5;
 #[cfg(test)]
 mod robust;

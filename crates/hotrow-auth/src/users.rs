@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hotrow_core::limits;
+use crate::limits;
 use zeroize::Zeroizing;
 
 use crate::stored::Secret;

@@ -1,8 +1,8 @@
 //! A SCRAM verifier: it can check a proof but cannot produce one.
 
+use crate::limits;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hotrow_core::limits;
 
 use crate::hash;
 use crate::secret::{Key, Password};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::limits;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use axum::{Router, http};
-use hotrow_core::limits;
 
 use crate::auth::{self, Tokens};
 use crate::clients::{Clients, GatewayAccess};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hotrow_core::limits;
+use crate::limits;
 
 /// The bounds of durations, and of the number of connections.
 #[derive(Clone, Copy, Debug)]

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::limits;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use hotrow_core::limits;
 use tokio::net::UnixStream;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, watch};
 use tokio_postgres::error::SqlState;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::limits;
 use axum::response::Response;
-use hotrow_core::limits;
 use hotrow_sql::{Counterpart, Function, functions};
 
 use crate::answer::json;
@@ -19,7 +19,7 @@ pub async fn live() -> Response {
 
 /// Warns in the log if the API is served without the schema pack. Checks once, as soon as the server answers.
 pub async fn report_missing_pack(clients: Arc<Clients>) {
-    let pause = Duration::from_millis(limits::UPKEEP_MS);
+    let pause = Duration::from_millis(limits::MISSING_PACK_MS);
     loop {
         match missing(&clients).await {
             Ok(None) => return,

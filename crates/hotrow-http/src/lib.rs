@@ -15,7 +15,7 @@
 //! streams, `live/sampler` makes one event a second for all of them, and `live/history` computes rates. `metrics` has an address
 //! of its own.
 //!
-//! `openapi` puts the document for clients together, from an `openapi.json` for each area.
+//! `limits` has every bound. `openapi` puts the document for clients together, from an `openapi.json` for each area.
 
 mod answer;
 mod api;
@@ -29,6 +29,7 @@ mod feeds;
 mod health;
 mod idle;
 mod input;
+pub mod limits;
 mod live;
 mod metrics;
 mod openapi;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::limits;
 use bytes::Bytes;
-use hotrow_core::limits;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::problem::Problem;

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
+use crate::limits;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::http::Method;
 use axum::middleware::from_fn;
 use axum::routing::{MethodFilter, on};
-use hotrow_core::limits;
 
 use crate::clients::Clients;
 use crate::input;

@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::time::Duration;
 
+use crate::limits;
 use bytes::{Buf, BufMut, BytesMut};
-use hotrow_core::limits;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 

@@ -8,6 +8,7 @@ mod doctor;
 mod explain;
 mod help;
 mod http;
+mod limits;
 mod live;
 mod log;
 mod manager;

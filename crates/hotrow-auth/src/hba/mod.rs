@@ -8,8 +8,8 @@ mod tests;
 
 use std::fmt;
 
+use crate::limits;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use hotrow_core::limits;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// The default without an access file: users who can log in on this machine have access.

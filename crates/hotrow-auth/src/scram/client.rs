@@ -1,9 +1,9 @@
 //! The client's side of SCRAM: the gateway proves its client's identity to the server. The server has to
 //! authenticate too.
 
+use crate::limits;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hotrow_core::limits;
 
 use super::{Binding, attribute, is_nonce};
 use crate::hash;

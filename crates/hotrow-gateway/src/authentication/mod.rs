@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use hotrow_auth::{Account, Hba, HbaError, ProcessKey, Secret, Users, UsersError};
-use hotrow_core::limits;
 use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
@@ -54,7 +53,7 @@ pub enum Error {
         error: std::io::Error,
     },
     /// A file is too large to be the right one.
-    #[error("{setting} {} has more than {} bytes: is it the right file?", path.display(), limits::AUTH_FILE_BYTES_MAX)]
+    #[error("{setting} {} has more than {} bytes: is it the right file?", path.display(), hotrow_auth::limits::AUTH_FILE_BYTES_MAX)]
     TooLarge {
         /// The setting that names it.
         setting: &'static str,
@@ -198,8 +197,9 @@ fn text(setting: &'static str, path: &Path) -> Result<Zeroizing<String>, Error> 
         tracing::warn!(path = %path.display(), "users_file can be read by every user of this machine; run chmod 640");
     }
     let mut text = Zeroizing::new(String::new());
-    let length = file.take(limits::AUTH_FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
-    if length as u64 > limits::AUTH_FILE_BYTES_MAX {
+    let length =
+        file.take(hotrow_auth::limits::AUTH_FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+    if length as u64 > hotrow_auth::limits::AUTH_FILE_BYTES_MAX {
         return Err(Error::TooLarge { setting, path: path.to_owned() });
     }
     Ok(text)

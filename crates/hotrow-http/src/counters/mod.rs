@@ -1,7 +1,7 @@
 //! `/v1/counters`: creates, reads, increments and drains counters.
 
+use crate::limits;
 use axum::http::Method;
-use hotrow_core::limits;
 use serde::Deserialize;
 
 use crate::answer::Answered;

@@ -1,7 +1,7 @@
 //! `/v1/users`: followers, posts, and inboxes.
 
+use crate::limits;
 use axum::http::Method;
-use hotrow_core::limits;
 use serde::Deserialize;
 
 use crate::answer::Answered;

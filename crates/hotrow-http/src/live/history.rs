@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use hotrow_core::limits;
+use crate::limits;
 use serde::Serialize;
 
 /// Numbers of the gateway since its start.

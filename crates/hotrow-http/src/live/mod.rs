@@ -8,6 +8,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use crate::limits;
 use axum::Extension;
 use axum::Router;
 use axum::body::Body;
@@ -18,7 +19,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bytes::Bytes;
 use futures_util::stream::unfold;
-use hotrow_core::limits;
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::limits;
 use bytes::Bytes;
-use hotrow_core::limits;
 use serde::Serialize;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};

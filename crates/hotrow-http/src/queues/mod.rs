@@ -5,8 +5,8 @@ mod orders;
 mod receipts;
 pub mod takes;
 
+use crate::limits;
 use axum::http::Method;
-use hotrow_core::limits;
 use serde::Deserialize;
 use uuid::Uuid;
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::limits;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use hotrow_core::limits;
 use jiff::Timestamp;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -126,7 +126,7 @@ pub async fn enqueue_all(
     let bytes = orders.len() * limits::HTTP_ROW_BYTES;
     let orders = to_raw_value(&orders).map_err(|error| Problem::internal(&error))?;
     // A call that is too large for a lane must not share a session with calls that fit one.
-    let is_small = orders.get().len() + MESSAGES_BYTES <= limits::UNIT_BYTES_MAX;
+    let is_small = orders.get().len() + MESSAGES_BYTES <= limits::PACKED_BYTES_MAX;
     let call = Call { effect: if is_small { Effect::Merged } else { Effect::Writes }, ..ENQUEUE_ALL };
     let (key, values) = (key(&queue), values![queue, Json(orders)]);
     clients.list("orders", call, key, values, bytes).await

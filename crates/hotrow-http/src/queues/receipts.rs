@@ -1,7 +1,7 @@
 //! `/v1/queues/{queue}/receipts`: completes, fails, releases and extends orders that were taken.
 
+use crate::limits;
 use bytes::BytesMut;
-use hotrow_core::limits;
 use serde::Deserialize;
 use std::error::Error;
 use tokio_postgres::types::{self, IsNull, ToSql, Type, WrongType, to_sql_checked};

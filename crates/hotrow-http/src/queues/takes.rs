@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotrow_core::limits;
+use crate::limits;
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio_postgres::Row;

@@ -3,8 +3,8 @@
 
 mod reservations;
 
+use crate::limits;
 use axum::http::Method;
-use hotrow_core::limits;
 use serde::Deserialize;
 
 use crate::answer::Answered;

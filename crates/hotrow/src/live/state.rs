@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use hotrow_core::limits::LIVE_ROWS_MAX;
 use hotrow_gateway::view::View;
 use hotrow_gateway::view::clients::{Client, ClientClass};
+use hotrow_http::limits::LIVE_ROWS_MAX;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hotrow_core::limits;
+use hotrow_http::limits;
 use hotrow_postgres::PrivateServer;
 use hotrow_testkit::{Gateway, connect, try_connect, until, value};
 use serde_json::Value;
