@@ -8,7 +8,8 @@ use tokio_postgres::{GenericClient, Row};
 use crate::Error;
 use crate::functions::{Grant, functions};
 use crate::generate::granted;
-use crate::migrations::MIGRATIONS;
+use crate::migrations::{MIGRATIONS, Migration};
+use crate::text::Pack;
 
 /// A difference between an installation and this program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,9 +136,11 @@ struct Function {
 /// The functions of all migrations. All of them are written as `create function hotrow.name(...) ... language x ... [set a = b]
 /// as $$...$$`.
 fn installed_functions() -> Vec<Function> {
-    let migrations =
-        MIGRATIONS.iter().flat_map(|migration| migration.file.split("\ncreate function hotrow.").skip(1));
-    migrations.map(function).collect()
+    let of_migration = |migration: &Migration| {
+        let text = migration.text(Pack::One);
+        text.split("\ncreate function hotrow.").skip(1).map(function).collect::<Vec<_>>()
+    };
+    MIGRATIONS.iter().flat_map(of_migration).collect()
 }
 
 fn function(text: &str) -> Function {
@@ -167,11 +170,11 @@ fn is_public(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::migrations::Migration;
 
     #[test]
     fn every_function_of_the_migrations_can_be_parsed() {
-        for Migration { area, name, file, .. } in MIGRATIONS {
+        for migration in MIGRATIONS {
+            let (Migration { area, name, .. }, file) = (migration, migration.text(Pack::One));
             let rule = "begin the statement with `create function hotrow.` at the start of a line that is not the file's first, \
                 begin the body with ` as $$`, and end it with `$$;` on a line of its own";
             let replaces = file.lines().any(|line| line.starts_with("create or replace function"));
@@ -194,7 +197,7 @@ mod tests {
         let created = |text: &str| text.matches("create function").count();
         assert_eq!(
             functions.len(),
-            MIGRATIONS.iter().map(|migration| created(migration.file)).sum::<usize>()
+            MIGRATIONS.iter().map(|migration| created(&migration.text(Pack::One))).sum::<usize>()
         );
         let increment = functions.iter().find(|function| function.name == "increment").unwrap();
         assert!(increment.definer && increment.body.contains("#variable_conflict"), "{increment:?}");

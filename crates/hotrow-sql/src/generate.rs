@@ -5,11 +5,12 @@ use std::sync::LazyLock;
 
 use crate::functions::{Function, Grant, functions};
 use crate::migrations::{MIGRATIONS, Migration};
+use crate::text::Pack;
 
 impl Migration {
     /// The statements of the migration: its file, and the merge rules of the functions that it creates.
     pub fn sql(&self) -> String {
-        format!("{}{}", self.file, merge_rules(self))
+        format!("{}{}", self.text(Pack::One), merge_rules(self))
     }
 }
 
@@ -45,11 +46,13 @@ fn added_by(function: &Function) -> Option<i32> {
 
 /// The number of the last migration that creates a function of this name.
 fn created_by(name: &str) -> Option<i32> {
-    static CREATED: LazyLock<HashMap<&str, i32>> = LazyLock::new(|| {
+    static CREATED: LazyLock<HashMap<String, i32>> = LazyLock::new(|| {
         let of_file = |migration: &'static Migration| {
-            let creates =
-                migration.file.lines().filter_map(|line| line.strip_prefix("create function hotrow."));
-            creates.filter_map(|rest| Some((rest.split_once('(')?.0, migration.number)))
+            let text = migration.text(Pack::One);
+            let creates = text.lines().filter_map(|line| line.strip_prefix("create function hotrow."));
+            let names =
+                creates.filter_map(|rest| Some((rest.split_once('(')?.0.to_owned(), migration.number)));
+            names.collect::<Vec<_>>()
         };
         MIGRATIONS.iter().flat_map(of_file).collect()
     });

@@ -11,6 +11,7 @@
 //! | `sql/base/trust.sql` | the query whether the installer can trust the schema |
 //! | `sql/*/functions.toml` | the manifests: parameters, grant, merge rule and places of each function |
 //! | `src/migrations.rs` | the list of the SQL files |
+//! | `src/text.rs` | the text of a migration for the pack in one schema and for a distributed one |
 //! | `src/functions.rs` | the manifests, read |
 //! | `src/generate.rs` | the grants and merge rules made from the manifests |
 //! | `src/install.rs` | runs missing migrations, or lists them |
@@ -24,7 +25,7 @@
 //! | `sql/citus/names.sql` | the query for a shard's tables on its node |
 //! | `sql/citus/move.sql` | moves rows that existed before the distribution |
 //! | `sql/citus/feed_calls.sql`, `sql/citus/feed_parts.sql` | the functions of feeds that need several shards, and their steps |
-//! | `sql/citus/feed_shard.sql`, `sql/citus/feed_storage.sql` | the parts of these functions that a shard runs; how a shard stores feeds |
+//! | `sql/citus/feed_shard.sql` | the parts of these functions that a shard runs |
 //! | `sql/citus/digest.sql` | the query that compares the functions of the nodes |
 //! | `sql/citus/shards.sql` | functions that find the shard of a name, and the distribution for the gateway |
 //! | `src/error.rs` | errors of the installer |
@@ -36,6 +37,7 @@ mod functions;
 mod generate;
 mod install;
 mod migrations;
+mod text;
 
 pub use compare::{Difference, differences};
 pub use distribute::{SHARDS, SHARDS_MAX, distribute, schema as shard_schema, shards};

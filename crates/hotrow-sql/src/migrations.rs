@@ -1,5 +1,8 @@
 //! The list of the migrations and of the other SQL files. The installer (`install.rs`) decides when they run.
 
+use crate::text::{Pack, text};
+use std::borrow::Cow;
+
 /// A numbered SQL file of the pack. It runs once in each database. After a release it does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migration {
@@ -9,7 +12,14 @@ pub struct Migration {
     pub name: &'static str,
     /// The folder of the file.
     pub(crate) area: &'static str,
-    pub(crate) file: &'static str,
+    source: &'static str,
+}
+
+impl Migration {
+    /// The file's text for a pack.
+    pub(crate) fn text(&self, pack: Pack) -> Cow<'static, str> {
+        text(self.source, pack)
+    }
 }
 
 macro_rules! migrations {
@@ -18,7 +28,7 @@ macro_rules! migrations {
             number: $number,
             name: $name,
             area: $area,
-            file: include_str!(concat!("../sql/", $area, "/", $name, ".sql")),
+            source: include_str!(concat!("../sql/", $area, "/", $name, ".sql")),
         }),*]
     };
 }

@@ -70,7 +70,7 @@ $$;
 create function hotrow.check_retry(violated text, attempt int) returns void
 language plpgsql as $$
 begin
-    if violated is distinct from 'request_pkey' then
+    if violated is distinct from '{{one}}request_pkey{{many}}{{key request}}{{end}}' then
         raise exception using errcode = 'XX001', message = format('the tables have rows that %s should prevent', violated),
             hint = 'Run hotrow verify: the pack''s tables were changed by something else.';
     elsif attempt > 1 then

@@ -28,7 +28,7 @@ begin
         case piece
             when 0 then more := hotrow.expire_holds(1000) = 1000;
             when 1 then more := hotrow.fan_out(1000) > 0;
-            when 2 then more := hotrow.forget_requests(1000) = 1000;
+            when 2 then more := hotrow.forget_requests(1000) = 1000{{many}} or (select sum(s::bigint) from hotrow.on_shards('forget_requests(1000)') s) >= 1000{{end}};
             when 3 then
                 -- The orders of dropped queues are deleted together with their parts of the ring. Reading the parts locks them
                 -- until the transaction ends, so they are read only if there is no queue.
@@ -37,7 +37,7 @@ begin
                 elsif exists (select from hotrow.queue_order) or exists (select from hotrow.processed_order) then
                     perform hotrow.rotate_queues();
                 end if;
-            when 4 then perform hotrow.rotate_history();
+            when 4 then perform {{one}}hotrow.rotate_history(){{many}}hotrow.on_shards('rotate_history()'), hotrow.on_shards('rotate_queues()'){{end}};
             -- The small number keeps the load negligible. In 90 days it still covers 25 million inboxes.
             else perform hotrow.trim_feeds(50);
         end case;

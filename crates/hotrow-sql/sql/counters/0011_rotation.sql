@@ -64,7 +64,13 @@ begin
         end if;
     end loop;
     perform hotrow.keep_snapshots_of(following);
+{{one}}
     execute format('truncate hotrow.ledger_%s, hotrow.log_entry_%s', following, following);
+{{many}}
+    perform set_config('citus.enable_manual_changes_to_shards', 'on', true);
+    execute format('truncate hotrow.%s, hotrow.%s',
+        (array[{{parts ledger}}])[following + 1], (array[{{parts log_entry}}])[following + 1]);
+{{end}}
     update hotrow.setting s
     set history_part = following, history_whole = s.history_whole and p.opened_at is null
     from hotrow.history_part p where p.part = following and s.one;

@@ -2,9 +2,10 @@
 
 alter table hotrow.setting
     -- A post reaches its followers in the transaction that posts it if there are at most this many of them.
-    add feed_inline int not null default 1000 check (feed_inline >= 0),
+    add feed_inline int not null {{one}}default 1000 check (feed_inline >= 0){{many}}default 0 check (feed_inline = 0){{end}},
     -- If an author has more followers than this, the posts are merged in when the followers read.
-    add feed_pull_above bigint not null default 10000 check (feed_pull_above >= 0),
+    add feed_pull_above bigint not null {{one}}default 10000 check (feed_pull_above >= 0){{many}}default 9223372036854775807
+        check (feed_pull_above = 9223372036854775807){{end}},
     -- How many entries an inbox keeps, read or not, and for how long.
     add inbox_length bigint not null default 1000 check (inbox_length between 64 and 100000),
     add inbox_age interval not null default '90 days' check (inbox_age > '0');
@@ -14,7 +15,7 @@ create table hotrow.inbox (
     user_id bigint primary key,
     -- The newest entry's number.
     last bigint not null
-) partition by hash (user_id);
+){{one}} partition by hash (user_id){{end}};
 
 -- The read state of an inbox. Only readers lock it, so readers and writers never wait for each other. Without a row, nothing
 -- has been read.
@@ -26,7 +27,7 @@ create table hotrow.reader (
     taken int8multirange not null default '{}',
     -- True if posts of some authors are merged in when this user reads: see hotrow.pull.
     pulls boolean not null default false
-) partition by hash (user_id);
+){{one}} partition by hash (user_id){{end}};
 
 create table hotrow.inbox_entry (
     user_id bigint not null,
@@ -37,7 +38,7 @@ create table hotrow.inbox_entry (
     at timestamptz,
     content text,
     primary key (user_id, number)
-) partition by hash (user_id);
+){{one}} partition by hash (user_id){{end}};
 
 create table hotrow.author (
     author bigint primary key,
@@ -49,7 +50,7 @@ create table hotrow.author (
     -- Followers fetch the posts from this one on when they read; NULL if all posts are brought to them. The post before this
     -- one is the last that is brought, and each follower that gets it also gets a row of hotrow.pull.
     pulled_from bigint
-) partition by hash (author);
+){{one}} partition by hash (author){{end}};
 
 create table hotrow.post (
     author bigint not null,
@@ -57,7 +58,7 @@ create table hotrow.post (
     at timestamptz not null,
     content text not null,
     primary key (author, post_id)
-) partition by hash (author);
+){{one}} partition by hash (author){{end}};
 
 create table hotrow.follow (
     author bigint not null,
@@ -66,7 +67,7 @@ create table hotrow.follow (
     since_post bigint not null,
     muted boolean not null default false,
     primary key (author, user_id)
-) partition by hash (author);
+){{one}} partition by hash (author){{end}};
 
 -- The authors whose posts a reader fetches, each with the last post that was merged into the inbox. Written under the reader's
 -- lock.
@@ -75,7 +76,7 @@ create table hotrow.pull (
     author bigint not null,
     pulled_to bigint not null,
     primary key (user_id, author)
-) partition by hash (user_id);
+){{one}} partition by hash (user_id){{end}};
 
 -- Posts that have not reached all followers, each with the first follower that fan-out has not yet looked at.
 create table hotrow.fan_out (
@@ -107,6 +108,7 @@ create table hotrow.ranking (
     function text not null
 );
 
+{{one}}
 -- Partitions by user and author. All tables have the same number of partitions, which is chosen when the pack is installed and
 -- does not change.
 do $$
@@ -138,3 +140,21 @@ begin
     end loop;
 end
 $$;
+{{many}}
+-- How a shard stores feeds. Its tables have no partitions, because the shards themselves divide the users.
+alter table hotrow.inbox set (fillfactor = 50);
+alter table hotrow.reader set (fillfactor = 50);
+alter table hotrow.author set (fillfactor = 50);
+alter table hotrow.follow set (fillfactor = 90);
+alter table hotrow.inbox_entry alter content set storage main;
+alter table hotrow.post alter content set storage main;
+do $$
+begin
+    -- Some servers are built without it.
+    if exists (select from pg_catalog.pg_settings s where s.name = 'default_toast_compression' and 'lz4' = any (s.enumvals)) then
+        alter table hotrow.inbox_entry alter content set compression lz4;
+        alter table hotrow.post alter content set compression lz4;
+    end if;
+end
+$$;
+{{end}}

@@ -159,7 +159,7 @@ begin
             select e.number, hotrow.%I($1, e.from_user, coalesce(e.at, p.at), coalesce(e.content, p.content)) as score
             from hotrow.inbox_entry e
             left join lateral (select p.at, p.content from hotrow.post p
-                where e.post_id is not null and p.author = e.from_user and p.post_id = e.post_id offset 0) p on true
+                where e.post_id is not null {{many}}and e.content is null {{end}}and p.author = e.from_user and p.post_id = e.post_id offset 0) p on true
             where e.user_id = $1 and e.number between lower($2) and upper($2) - 1 and e.number <@ $2
             order by score desc nulls last, e.number limit $3) e', hotrow.ranking_name(sort))
     into numbers using user_id, unread, most;
@@ -266,7 +266,7 @@ language sql stable as $$
         (select e.* from hotrow.inbox_entry e
         where s.back and e.user_id = s.user_id and e.number between s.first and s.last order by e.number desc)) e
     left join lateral (select p.at, p.content from hotrow.post p
-        where e.post_id is not null and p.author = e.from_user and p.post_id = e.post_id offset 0) p on true
+        where e.post_id is not null {{many}}and e.content is null {{end}}and p.author = e.from_user and p.post_id = e.post_id offset 0) p on true
 $$;
 
 -- Refuses reads that are wrong in every state of an inbox.
@@ -342,7 +342,7 @@ begin
                     select e.number, e.from_user, e.post_id, coalesce(e.at, p.at), coalesce(e.content, p.content)
                     from hotrow.inbox_entry e
                     left join lateral (select p.at, p.content from hotrow.post p
-                        where e.post_id is not null and p.author = e.from_user and p.post_id = e.post_id offset 0) p on true
+                        where e.post_id is not null {{many}}and e.content is null {{end}}and p.author = e.from_user and p.post_id = e.post_id offset 0) p on true
                     where e.user_id = consume.user_id and e.number > first and e.number <= upto order by e.number;
             end if;
             return;
@@ -445,7 +445,7 @@ begin
             e.number <= coalesce(reader.read_to, 0) or e.number <@ coalesce(reader.taken, '{}')
         from hotrow.inbox_entry e
         left join lateral (select p.at, p.content from hotrow.post p
-            where e.post_id is not null and p.author = e.from_user and p.post_id = e.post_id offset 0) p on true
+            where e.post_id is not null {{many}}and e.content is null {{end}}and p.author = e.from_user and p.post_id = e.post_id offset 0) p on true
         where e.user_id = past.user_id and e.number > gone and e.number < coalesce(past.before, 9223372036854775807)
         order by e.number desc limit max;
 end
@@ -465,6 +465,9 @@ declare
     head text;
     copy text;
 begin
+{{many}}
+    perform hotrow.check_coordinator('add_ranking');
+{{end}}
     perform hotrow.check_name('ranking', ranking);
     if ranking in ('oldest', 'newest', 'author') then
         perform hotrow.bad_argument(format('%s is taken', ranking), 'Choose another name.');
@@ -489,5 +492,8 @@ begin
     insert into hotrow.ranking as r (ranking, function)
     values (add_ranking.ranking, found.oid::regprocedure::text)
     on conflict (ranking) do update set function = excluded.function;
+{{many}}
+    perform hotrow.share_ranking(add_ranking.ranking);
+{{end}}
 end
 $$;

@@ -3,7 +3,7 @@
 -- The place where the next sweep continues, in the newest row. A call adds a row and locks none, so a transaction that is left
 -- open blocks no other call. Two calls at once begin with the same inboxes, and the second skips those that are locked.
 create table hotrow.feed_sweep (
-    number bigint generated always as identity primary key,
+    number bigint {{one}}generated always as identity primary key{{many}}not null default (extract(epoch from clock_timestamp()) * 1000000)::bigint{{end}},
     next_user bigint not null,
     next_author bigint not null
 );

@@ -392,7 +392,7 @@ begin
     ), ended as (
         delete from hotrow.queue_lease e
         where e.ctid = any (array(select f.tid from first f where f.before < 1000))
-        returning e as l
+        returning {{one}}e{{many}}row(e.*)::hotrow.queue_lease{{end}} as l
     ), orders as (
         select o.*, (e.l).attempt, (e.l).taken_at,
             (e.l).taken_at is not null and (e.l).attempt >= q.max_attempts as last,

@@ -266,7 +266,7 @@ begin
     -- Shards are taken in one order, so two batches wait for each other in one direction only.
     return query
         with called as (
-            select u.*, q as wanted, g.group_hash, 
+            select u.*, q{{many}}::text::hotrow.queue{{end}} as wanted, g.group_hash, 
                 (coalesce(g.group_hash, uuid_hash_extended(u.order_id, 0)) % q.shards + q.shards) % q.shards as shard
             from unnest(queue, order_id, payload, group_key, created_at, not_before, priority)
                     with ordinality u (queue, order_id, payload, group_key, created_at, not_before, priority, call)

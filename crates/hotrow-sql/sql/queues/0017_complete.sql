@@ -261,7 +261,7 @@ begin
         end if;
     end if;
     for piece in
-        select q as wanted, u.receipt % 16 as shard, array_agg(u.call::int order by u.call) as calls,
+        select q{{many}}::text::hotrow.queue{{end}} as wanted, u.receipt % 16 as shard, array_agg(u.call::int order by u.call) as calls,
             array_agg(u.receipt order by u.call) as receipts
         from unnest(queue, receipt) with ordinality u (queue, receipt, call) join hotrow.queue q on q.queue = u.queue
         group by q, q.number, u.receipt % 16 order by q.number, u.receipt % 16

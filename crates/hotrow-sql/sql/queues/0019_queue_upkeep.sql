@@ -132,7 +132,7 @@ begin
                     where l.queue = o.queue and l.shard = o.line / 2 and l.line = o.line
                         and (o.place, o.id) >= (l.from_place, l.from_id) and (o.place, o.id) <= (l.to_place, l.to_id)
                     order by l.queue, l.shard, l.lease, l.first) l
-                    cross join lateral hotrow.orders_of_run(l) i
+                    cross join lateral hotrow.orders_of_run({{one}}l{{many}}row(l.*)::hotrow.queue_lease{{end}}) i
                 where p.id is null and d.id is null and i.id = o.id limit 1) l on true
             left join lateral (
                 -- No call has looked at it yet.
@@ -214,7 +214,7 @@ language sql stable as $$
         select l.line, l.from_place, l.from_id from hotrow.queue_lease l
         where l.queue = wanted.number and l.count = 1 and exists (select from heads h where h.grouped > 0)
         except
-        select i.line, i.place, i.id from hotrow.queue_lease l cross join lateral hotrow.orders_of_run(l) i
+        select i.line, i.place, i.id from hotrow.queue_lease l cross join lateral hotrow.orders_of_run({{one}}l{{many}}row(l.*)::hotrow.queue_lease{{end}}) i
         where l.queue = wanted.number and l.count > 1 and exists (select from heads h where h.grouped > 0))) w
     order by w.id limit max
 $$;
@@ -261,7 +261,7 @@ language sql stable as $$
             select r.* from hotrow.queue_lease r
             where r.queue = wanted.number and r.taken_at is not null and r.to_id > after
             order by r.from_id limit max + 16) l
-            cross join lateral hotrow.orders_of_run(l::hotrow.queue_lease) i
+            cross join lateral hotrow.orders_of_run({{one}}l{{many}}row(l.*){{end}}::hotrow.queue_lease) i
         where i.id > after
         order by i.id limit max) i
         cross join lateral hotrow.order_at(wanted.number, i.line, i.place, i.id) o
@@ -481,7 +481,13 @@ begin
         perform from hotrow.queue_lock l where l.side = 'h' order by l.queue, l.shard for update;
         perform from hotrow.queue_lock l where l.side = 't' order by l.queue, l.shard for update;
         at := clock_timestamp();
+{{one}}
         execute format('truncate hotrow.queue_order_%s, hotrow.processed_order_%s', following, following);
+{{many}}
+        perform set_config('citus.enable_manual_changes_to_shards', 'on', true);
+        execute format('truncate hotrow.%s, hotrow.%s',
+            (array[{{parts queue_order}}])[following + 1], (array[{{parts processed_order}}])[following + 1]);
+{{end}}
         update hotrow.queue_ring r set part = following, opened_at = at where r.one;
         update hotrow.queue_head h set seq = h.seq + 1, part = following
         where h.seq = (select max(n.seq) from hotrow.queue_head n where n.queue = h.queue and n.shard = h.shard);

@@ -109,12 +109,12 @@ language plpgsql as $$
 #variable_conflict use_column
 begin
     with due as (
-        select r.reservation_id from hotrow.reservation r
+        select r.reservation_id from {{one}}hotrow.reservation{{many}}{{reservations}}{{end}} r
         where r.item = release_expired.item and r.status = 'held' and r.expires_at >= since and r.expires_at <= at
         order by r.expires_at limit most for update skip locked
     ), expired as (
-        update hotrow.reservation r set status = 'expired'
-        where r.reservation_id = any (array(select d.reservation_id from due d))
+        update hotrow.{{one}}reservation r set status{{many}}request r set state{{end}} = 'expired'
+        where {{one}}r.reservation_id{{many}}r.state is not null and r.request_id{{end}} = any (array(select d.reservation_id from due d))
         returning r.buyer, r.quantity
     ), given_back as (
         update hotrow.buyer b set quantity = b.quantity - e.quantity
@@ -124,7 +124,7 @@ begin
     )
     select count(*), coalesce(sum(e.quantity), 0)::bigint into release_expired.released, release_expired.quantity
     from expired e;
-    select r.expires_at into release_expired.next_expiry from hotrow.reservation r
+    select r.expires_at into release_expired.next_expiry from {{one}}hotrow.reservation{{many}}{{reservations}}{{end}} r
     where r.item = release_expired.item and r.status = 'held' and r.expires_at >= since
     order by r.item, r.expires_at limit 1;
 end
@@ -226,7 +226,7 @@ begin
                     coalesce(sum(r.quantity) filter (where r.expires_at > clock.at or r.expires_at is null), 0)::bigint
                         as live
                 from (select greatest(clock_timestamp(), s.last_at) as at) clock
-                    left join hotrow.reservation r on r.item = s.item and r.status = 'held') h
+                    left join {{one}}hotrow.reservation{{many}}{{reservations}}{{end}} r on r.item = s.item and r.status = 'held') h
         where s.item = $1;
 end
 $$;

@@ -7,7 +7,7 @@ language plpgsql as $$
 begin
     select array_agg(l.r order by (l.r).reservation_id), max(l.last_at) into rows, at
     from (
-        select r, s.last_at from hotrow.reservation r
+        select {{one}}r{{many}}row(r.*)::hotrow.reservation as r{{end}}, s.last_at from {{one}}hotrow.reservation{{many}}{{reservations}}{{end}} r
             left join lateral (select s.last_at from hotrow.sale s where s.item = r.item limit 1) s on true
         where r.reservation_id = any (ids) order by r.reservation_id for update of r) l;
     at := greatest(clock_timestamp(), at);
@@ -42,8 +42,8 @@ begin
         perform hotrow.null_argument('reservation_id');
     end if;
     locked := hotrow.lock_reservations(reservation_id);
-    update hotrow.reservation r set status = 'confirmed'
-    where r.reservation_id = any (confirm_batch.reservation_id) and hotrow.not_held(r, locked.at) is null;
+    update hotrow.{{one}}reservation r set status{{many}}request r set state{{end}} = 'confirmed'
+    where {{one}}r.reservation_id{{many}}r.state is not null and r.request_id{{end}} = any (confirm_batch.reservation_id) and hotrow.not_held({{one}}r{{many}}row(r.request_id, r.item, r.buyer, r.quantity, r.state, r.at, r.expires_at)::hotrow.reservation{{end}}, locked.at) is null;
     return query select hotrow.outcomes(reservation_id, locked.rows, locked.at, 'confirmed');
 end
 $$;
@@ -70,13 +70,13 @@ begin
     end if;
     -- A reservation never changes its item, so the item can be read before anything is locked.
     perform hotrow.lock_sale(i.item, true, false)
-    from (select distinct r.item from hotrow.reservation r
-        where r.reservation_id = any (cancel_batch.reservation_id) and hotrow.not_held(r, '-infinity') is null
+    from (select distinct r.item from {{one}}hotrow.reservation{{many}}{{reservations}}{{end}} r
+        where r.reservation_id = any (cancel_batch.reservation_id) and hotrow.not_held({{one}}r{{many}}row(r.*)::hotrow.reservation{{end}}, '-infinity') is null
         order by r.item) i;
     locked := hotrow.lock_reservations(reservation_id);
     with cancelled as (
-        update hotrow.reservation r set status = 'cancelled'
-        where r.reservation_id = any (cancel_batch.reservation_id) and hotrow.not_held(r, locked.at) is null
+        update hotrow.{{one}}reservation r set status{{many}}request r set state{{end}} = 'cancelled'
+        where {{one}}r.reservation_id{{many}}r.state is not null and r.request_id{{end}} = any (cancel_batch.reservation_id) and hotrow.not_held({{one}}r{{many}}row(r.request_id, r.item, r.buyer, r.quantity, r.state, r.at, r.expires_at)::hotrow.reservation{{end}}, locked.at) is null
         returning r.item, r.buyer, r.quantity
     ), buyers as (
         update hotrow.buyer b set quantity = b.quantity - g.quantity
@@ -127,8 +127,8 @@ begin
         if status is null then
             status := 'extended';
             -- Read from the row again: an earlier call of this batch can have extended it.
-            update hotrow.reservation r set expires_at = greatest(r.expires_at, locked.at + hold[i])
-            where r.reservation_id = entry.reservation_id and r.expires_at is not null
+            update hotrow.{{one}}reservation{{many}}request{{end}} r set expires_at = greatest(r.expires_at, locked.at + hold[i])
+            where {{one}}r.reservation_id{{many}}r.state is not null and r.request_id{{end}} = entry.reservation_id and r.expires_at is not null
             returning r.expires_at into extend_batch.expires_at;
         end if;
         return next;

@@ -3,6 +3,7 @@
 
 use crate::functions::{Distribute, Function, functions};
 use crate::migrations::MIGRATIONS;
+use crate::text::Pack;
 
 /// The beginning of a function in the migrations.
 pub(super) struct Head {
@@ -12,6 +13,8 @@ pub(super) struct Head {
     parameters: Vec<String>,
     pub(super) returns: Returns,
     is_stable: bool,
+    /// The body in the migrations, for a distributed pack.
+    body: String,
 }
 
 pub(super) enum Returns {
@@ -35,13 +38,17 @@ pub struct Dispatcher {
     pub text: String,
 }
 
-/// When a call that waits is repeated. A notification on a node does not reach the gateway, which listens on another server.
-const AGAIN_IN: &str =
-    "case when f.again_in is not null then least(f.again_in, make_interval(secs => 0.1)) end";
+/// When a call that waits is repeated, as a column of its answer. A notification on a node does not reach the gateway, which
+/// listens on another server.
+fn again_in(answer: &str) -> String {
+    format!(
+        "case when {answer}.again_in is not null then least({answer}.again_in, make_interval(secs => 0.1)) end"
+    )
+}
 
 /// The functions that find the shard of a call, and the upkeep.
 pub fn dispatchers() -> Vec<Dispatcher> {
-    let mut all = vec![keep()];
+    let mut all = vec![Head::of("keep").with_own_body()]; // the upkeep also runs on every shard
     for function in functions() {
         let Some(distribute) = &function.distribute else { continue };
         if *distribute != Distribute::Written {
@@ -52,27 +59,12 @@ pub fn dispatchers() -> Vec<Dispatcher> {
     all
 }
 
-/// The upkeep also runs on every shard.
-fn keep() -> Dispatcher {
-    let head = Head::of("keep");
-    let file = MIGRATIONS.iter().find(|migration| migration.name == "0027_keep").map_or("", |keep| keep.file);
-    let body = file.split("$$").nth(1).unwrap_or_default();
-    let requests = "when 2 then more := hotrow.forget_requests(1000) = 1000;";
-    let history = "when 4 then perform hotrow.rotate_history();";
-    let on_shards = "or (select sum(s::bigint) from hotrow.on_shards('forget_requests(1000)') s) >= 1000;";
-    let body = body.replace(requests, &format!("{} {on_shards}", requests.trim_end_matches(';'))).replace(
-        history,
-        "when 4 then perform hotrow.on_shards('rotate_history()'), hotrow.on_shards('rotate_queues()');",
-    );
-    head.with_body(&body)
-}
-
 /// A function of one call.
 fn single(function: &Function, distribute: &Distribute) -> Dispatcher {
     let head = Head::of(&function.name);
     let name = &head.name;
     let arguments = head.arguments(|parameter| format!("{name}.{parameter}"));
-    let call = head.call(&head.parameters);
+    let call = head.call("f.*");
     let (shard, check) = match distribute {
         Distribute::By(key) => (format!("hotrow.shard_of({name}.{key})"), String::new()),
         Distribute::Find(id) => (format!("hotrow.shard_of_reservation({name}.{id})"), String::new()),
@@ -117,12 +109,12 @@ fn twin(batch: &str, distribute: &Distribute) -> Dispatcher {
         head.parameters.iter().map(|parameter| format!(", cardinality({name}.{parameter})")).collect();
     let Returns::Table(columns) = &head.returns else { panic!("{batch} returns no table") };
     let column = |(name, _): &(String, String)| match name.as_str() {
-        "again_in" => AGAIN_IN.to_owned(),
+        "again_in" => again_in("f"),
         name => format!("f.{name}"),
     };
     let results: Vec<_> = columns.iter().map(column).collect();
-    let call = head.call(&head.parameters).replacen("f.*", &results.join(", "), 1);
-    let (collect, finish) = each_shard(&head, columns, &call, &results.join(", "));
+    let call = head.call(&results.join(", "));
+    let (collect, finish) = each_shard(&head, columns);
     head.with_body(&format!(
         r"
 declare
@@ -154,7 +146,7 @@ begin
 
 /// The statements that run a part of a batch on its shard, and those after the last part, which return all rows in the order of
 /// the calls. The rows of a call have its number in front, or there is one row for each call.
-fn each_shard(head: &Head, columns: &[(String, String)], call: &str, results: &str) -> (String, String) {
+fn each_shard(head: &Head, columns: &[(String, String)]) -> (String, String) {
     let name = &head.name;
     let parts = head.arguments(|parameter| {
         format!(
@@ -163,7 +155,7 @@ fn each_shard(head: &Head, columns: &[(String, String)], call: &str, results: &s
         )
     });
     let columns_with_types: Vec<_> = columns.iter().map(|(name, of)| format!("{name} {of}")).collect();
-    let call = call.replacen(results, "array_agg(to_jsonb(f) order by f.ordinality)", 1);
+    let call = head.call("array_agg(to_jsonb(f) order by f.ordinality)");
     let run = format!(
         "        execute format('{}with ordinality f', one)\n        into part using {parts};\n",
         call.trim_end_matches('f')
@@ -179,7 +171,7 @@ fn each_shard(head: &Head, columns: &[(String, String)], call: &str, results: &s
     };
     let results: Vec<_> = columns
         .iter()
-        .map(|(name, _)| if name == "again_in" { AGAIN_IN.replace("f.", "t.") } else { format!("t.{name}") })
+        .map(|(name, _)| if name == "again_in" { again_in("t") } else { format!("t.{name}") })
         .collect();
     let order = if has_number { "t.call, a.n" } else { "a.n" };
     let finish = format!(
@@ -194,7 +186,7 @@ fn each_shard(head: &Head, columns: &[(String, String)], call: &str, results: &s
 /// A page of a list: a page of each shard, of which the first rows remain.
 fn list(head: &Head, arguments: &str) -> Dispatcher {
     let name = &head.name;
-    let call = head.call(&head.parameters).replacen("f.*", "array_agg(to_jsonb(f))", 1);
+    let call = head.call("array_agg(to_jsonb(f))");
     let rows = match &head.returns {
         Returns::Table(columns) => {
             let columns: Vec<_> = columns.iter().map(|(name, of)| format!("{name} {of}")).collect();
@@ -228,7 +220,7 @@ end
 
 /// A piece of upkeep of limited size: shard after shard, until the limit is reached.
 fn sum(head: &Head) -> Dispatcher {
-    let (name, call) = (&head.name, head.call(&head.parameters));
+    let (name, call) = (&head.name, head.call("f.*"));
     let parameter = &head.parameters[0];
     head.with_body(&format!(
         r"
@@ -252,11 +244,14 @@ end
 impl Head {
     pub(super) fn of(name: &str) -> Self {
         let beginning = format!("\ncreate function hotrow.{name}(");
-        let found = MIGRATIONS.iter().rev().find_map(|migration| migration.file.split_once(&beginning));
-        let (_, after) = found.unwrap_or_else(|| {
+        let found = MIGRATIONS.iter().rev().find_map(|migration| {
+            let text = migration.text(Pack::Many);
+            text.split_once(&beginning).map(|(_, after)| after.to_owned())
+        });
+        let after = found.unwrap_or_else(|| {
             panic!("no migration creates {name} with `create function hotrow.{name}(` at the start of a line")
         });
-        let (head, _) = after.split_once(" as $$").unwrap_or((after, ""));
+        let (head, body) = after.split_once(" as $$").unwrap_or((&after, ""));
         let (all, rest) = in_parentheses(head);
         let (mut parameters, mut outs) = (Vec::new(), Vec::new());
         for parameter in split(all) {
@@ -289,7 +284,13 @@ impl Head {
             parameters: parameters.into_iter().filter(|name| !name.is_empty()).collect(),
             returns,
             is_stable: options.split_whitespace().any(|word| word == "stable"),
+            body: body.split("$$").next().unwrap_or_default().to_owned(),
         }
+    }
+
+    /// The function as the migrations have it for a distributed pack.
+    pub(super) fn with_own_body(&self) -> Dispatcher {
+        self.with_body(&self.body)
     }
 
     pub(super) fn with_body(&self, body: &str) -> Dispatcher {
@@ -304,11 +305,11 @@ impl Head {
         self.parameters.iter().map(|parameter| value(parameter)).collect::<Vec<_>>().join(", ")
     }
 
-    /// The call of the shard's function, for format() with the shard's number.
-    fn call(&self, parameters: &[String]) -> String {
-        let values: Vec<_> = (1..=parameters.len()).map(|number| format!("${number}")).collect();
+    /// The call of the shard's function for these columns of its answer `f`, for format() with the shard's number.
+    fn call(&self, columns: &str) -> String {
+        let values: Vec<_> = (1..=self.parameters.len()).map(|number| format!("${number}")).collect();
         format!(
-            "select f.* from hotrow_shard_%1$s.gate g cross join lateral hotrow_shard_%1$s.{}({}) f",
+            "select {columns} from hotrow_shard_%1$s.gate g cross join lateral hotrow_shard_%1$s.{}({}) f",
             self.name,
             values.join(", ")
         )

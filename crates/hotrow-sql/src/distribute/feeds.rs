@@ -2,7 +2,6 @@
 //! Their text is in `sql/citus/feed_calls.sql`. This module asks no server.
 
 use super::dispatch::{Dispatcher, Head};
-use crate::migrations::MIGRATIONS;
 
 /// Statements that create functions in place of those of the migrations.
 const CALLS: &str = include_str!("../../sql/citus/feed_calls.sql");
@@ -25,7 +24,8 @@ pub(super) const NOT_IN_A_SHARD: [&str; 11] = [
 /// The functions that clients call.
 pub fn calls() -> Vec<Dispatcher> {
     let mut all: Vec<_> = CALLS.split("\ncreate or replace function hotrow.").skip(1).map(call).collect();
-    all.push(add_ranking());
+    // Rankings run on every node. The function that clients call runs only on the coordinator, which can change the others.
+    all.push(Head::of("add_ranking").with_own_body());
     all
 }
 
@@ -33,18 +33,6 @@ fn call(text: &str) -> Dispatcher {
     let name = text.split('(').next().unwrap_or_default();
     let body = text.split("$$").nth(1).unwrap_or_default();
     Head::of(name).with_body(body)
-}
-
-/// Rankings run on every node. The function that clients call runs only on the coordinator, which can change the others.
-fn add_ranking() -> Dispatcher {
-    const NAME: &str = "add_ranking";
-    let beginning = format!("\ncreate function hotrow.{NAME}(");
-    let text = MIGRATIONS.iter().rev().find_map(|migration| migration.file.split_once(&beginning));
-    let body = text.and_then(|(_, text)| text.split("$$").nth(1)).unwrap_or_default();
-    let body = body
-        .replacen("\nbegin\n", &format!("\nbegin\n    perform hotrow.check_coordinator('{NAME}');\n"), 1)
-        .replace("\nend\n", "\n    perform hotrow.share_ranking(add_ranking.ranking);\nend\n");
-    Head::of(NAME).with_body(&body)
 }
 
 #[cfg(test)]
@@ -77,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_ranking_is_shared_after_it_is_registered() {
-        let call = add_ranking();
+        let call = Head::of("add_ranking").with_own_body();
         assert!(call.body.contains("\nbegin\n    perform hotrow.check_coordinator('add_ranking');\n"));
         let insert = call.body.find("insert into hotrow.ranking").unwrap();
         assert!(call.body.find("perform hotrow.share_ranking").unwrap() > insert, "{}", call.body);

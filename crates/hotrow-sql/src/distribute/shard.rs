@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use super::feeds::NOT_IN_A_SHARD;
 use crate::migrations::{MIGRATIONS, Migration};
+use crate::text::Pack;
 
 /// The areas that a shard has. The manifests declare how each of their functions is distributed.
 const AREAS: [&str; 4] = ["counters", "sales", "queues", "feeds"];
@@ -24,9 +25,6 @@ const BASE: [&str; 2] = ["0001_settings", "0002_requests"];
 fn parts() -> impl Iterator<Item = &'static Migration> {
     MIGRATIONS.iter().filter(|migration| AREAS.contains(&migration.area) || BASE.contains(&migration.name))
 }
-
-/// How a shard stores feeds.
-const STORAGE: &str = include_str!("../../sql/citus/feed_storage.sql");
 
 /// The schema of a shard.
 pub fn schema(shard: i32) -> String {
@@ -54,7 +52,8 @@ impl Statements {
     fn read() -> Self {
         let mut all = Self::default();
         for migration in parts() {
-            let mut rest = migration.file;
+            let text = migration.text(Pack::Many);
+            let mut rest = text.as_ref();
             while let Some((place, ending, to)) = next(rest) {
                 let (before, found) = rest.split_at(place);
                 let end = found.find(ending).map_or(found.len(), |end| end + ending.len());
@@ -70,7 +69,6 @@ impl Statements {
             }
             all.tables.push_str(rest);
         }
-        all.tables = feed_tables(&all.tables);
         all.functions.push_str(FEEDS);
         all
     }
@@ -104,31 +102,6 @@ fn function_name(statement: &str) -> &str {
     name.split('(').next().unwrap_or_default()
 }
 
-/// The tables of feeds in a shard. They have no partitions, all posts are brought by fan-out, and the numbers of an identity
-/// column, which no node knows, are replaced.
-fn feed_tables(tables: &str) -> String {
-    let mut text = tables.to_owned();
-    for (from, to) in [
-        (" partition by hash (user_id)", ""),
-        (" partition by hash (author)", ""),
-        ("default 1000 check (feed_inline >= 0)", "default 0 check (feed_inline = 0)"),
-        (
-            "default 10000 check (feed_pull_above >= 0)",
-            "default 9223372036854775807 check (feed_pull_above = 9223372036854775807)",
-        ),
-        (
-            "number bigint generated always as identity primary key",
-            "number bigint not null default (extract(epoch from clock_timestamp()) * 1000000)::bigint",
-        ),
-    ] {
-        text = text.replace(from, to);
-    }
-    let beginning = "\n-- Partitions by user and author.";
-    let Some((before, rest)) = text.split_once(beginning) else { return text };
-    let (_, after) = rest.split_once("\n$$;\n").unwrap_or(("", rest));
-    format!("{before}\n{STORAGE}{after}")
-}
-
 /// The schema and its tables. They are ordinary tables until Citus distributes the schema.
 pub fn tables(shard: i32) -> String {
     let schema = schema(shard);
@@ -143,11 +116,7 @@ pub fn tables(shard: i32) -> String {
 pub fn functions(shard: i32, names: &Names) -> String {
     let schema = schema(shard);
     let views = rename(&STATEMENTS.views, &schema, &Names::default());
-    let mut functions = STATEMENTS.functions.clone();
-    for (from, to) in replacements(names) {
-        functions = functions.replace(from, &to);
-    }
-    let functions = rename(&functions, &schema, names);
+    let functions = rename(&fill(&STATEMENTS.functions, names), &schema, names);
     format!(
         "set local check_function_bodies = off;\n{}{}",
         views.replace("\ncreate view ", "\ncreate or replace view "),
@@ -155,101 +124,32 @@ pub fn functions(shard: i32, names: &Names) -> String {
     )
 }
 
-/// The columns of the view of reservations, which is a part of the requests.
-const RESERVATION: &str = "(select q.request_id as reservation_id, q.item, q.buyer, q.quantity, q.state as status, \
-    q.at as reserved_at, q.expires_at from hotrow.request q where q.state is not null) r";
-const RESERVATION_ROW: &str =
-    "row(r.request_id, r.item, r.buyer, r.quantity, r.state, r.at, r.expires_at)::hotrow.reservation";
+/// The columns of the view of reservations, which is a part of the requests. The view itself is one of the distributed table.
+const RESERVATIONS: &str = "(select q.request_id as reservation_id, q.item, q.buyer, q.quantity, q.state as status, \
+    q.at as reserved_at, q.expires_at from hotrow.request q where q.state is not null)";
 
-/// Texts of the migrations that mean something else on a node: names that Citus has given, whole rows, whose type is that of
-/// the node's table, and changes of a view, which exists only as a view of the distributed table.
-fn replacements(names: &Names) -> Vec<(&'static str, String)> {
-    let key = |table: &str| match names.tables.get(table) {
-        Some(name) => name.replacen(table, &format!("{table}_pkey"), 1),
-        None => format!("{table}_pkey"),
-    };
-    let truncate = |parts: usize, tables: [&str; 2]| {
-        let of_part = |part: usize| {
-            let name = |table: &str| {
-                let table = format!("{table}_{part}");
-                format!("hotrow.{}", names.tables.get(&table).unwrap_or(&table))
-            };
-            format!("'truncate ' || ' {}, {}'", name(tables[0]), name(tables[1]))
-        };
-        let all: Vec<_> = (0..parts).map(of_part).collect();
-        format!(
-            "perform set_config('citus.enable_manual_changes_to_shards', 'on', true);\n    \
-             execute (array[{}])[following + 1];",
-            all.join(", ")
-        )
-    };
-    let mut all = reservations();
-    all.extend([
-        // An entry with a text of its own needs no post.
-        (
-            "e.post_id is not null and p.author = e.from_user",
-            "e.post_id is not null and e.content is null and p.author = e.from_user".to_owned(),
-        ),
-        ("'request_pkey'", format!("'{}'", key("request"))),
-        (
-            "execute format('truncate hotrow.ledger_%s, hotrow.log_entry_%s', following, following);",
-            truncate(8, ["ledger", "log_entry"]),
-        ),
-        (
-            "execute format('truncate hotrow.queue_order_%s, hotrow.processed_order_%s', following, following);",
-            truncate(4, ["queue_order", "processed_order"]),
-        ),
-        // Through text, because the rows are grouped.
-        ("q as wanted,", "q::text::hotrow.queue as wanted,".to_owned()),
-        ("returning e as l", "returning row(e.*)::hotrow.queue_lease as l".to_owned()),
-        ("hotrow.orders_of_run(l)", "hotrow.orders_of_run(row(l.*)::hotrow.queue_lease)".to_owned()),
-        (
-            "hotrow.orders_of_run(l::hotrow.queue_lease)",
-            "hotrow.orders_of_run(row(l.*)::hotrow.queue_lease)".to_owned(),
-        ),
-    ]);
-    all
-}
-
-/// The same about reservations.
-fn reservations() -> Vec<(&'static str, String)> {
-    let rows = |text: &str| text.replace("ROW", RESERVATION_ROW);
-    vec![
-        (
-            "update hotrow.reservation r set status = 'expired'\n        where r.reservation_id = any",
-            "update hotrow.request r set state = 'expired'\n        where r.state is not null and r.request_id = any".to_owned(),
-        ),
-        (
-            "update hotrow.reservation r set status = 'confirmed'\n    where r.reservation_id = any \
-             (confirm_batch.reservation_id) and hotrow.not_held(r, locked.at) is null",
-            rows(
-                "update hotrow.request r set state = 'confirmed'\n    where r.state is not null and r.request_id = any \
-                 (confirm_batch.reservation_id) and hotrow.not_held(ROW, locked.at) is null",
-            ),
-        ),
-        (
-            "update hotrow.reservation r set status = 'cancelled'\n        where r.reservation_id = any \
-             (cancel_batch.reservation_id) and hotrow.not_held(r, locked.at) is null",
-            rows(
-                "update hotrow.request r set state = 'cancelled'\n        where r.state is not null and r.request_id = any \
-                 (cancel_batch.reservation_id) and hotrow.not_held(ROW, locked.at) is null",
-            ),
-        ),
-        (
-            "update hotrow.reservation r set expires_at = greatest(r.expires_at, locked.at + hold[i])\n            \
-             where r.reservation_id = entry.reservation_id",
-            "update hotrow.request r set expires_at = greatest(r.expires_at, locked.at + hold[i])\n            \
-             where r.state is not null and r.request_id = entry.reservation_id"
-                .to_owned(),
-        ),
-        ("select r, s.last_at from", "select row(r.*)::hotrow.reservation as r, s.last_at from".to_owned()),
-        (
-            "hotrow.not_held(r, '-infinity')",
-            "hotrow.not_held(row(r.*)::hotrow.reservation, '-infinity')".to_owned(),
-        ),
-        ("from hotrow.reservation r", format!("from {RESERVATION}")),
-        ("left join hotrow.reservation r", format!("left join {RESERVATION}")),
-    ]
+/// Writes what the node knows in place of `{{...}}`: the name of a primary key there, those of the parts of a table, or the
+/// reservations.
+fn fill(text: &str, names: &Names) -> String {
+    let mut parts = text.split("{{");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (wanted, after) = part.split_once("}}").unwrap_or((part, ""));
+        let (kind, table) = wanted.split_once(' ').unwrap_or((wanted, ""));
+        let at_node = names.tables.get(table).map_or(table, String::as_str);
+        match kind {
+            "parts" => {
+                let parts = (0..).map_while(|part| names.tables.get(&format!("{table}_{part}")));
+                out.push_str(&parts.map(|part| format!("'{part}'")).collect::<Vec<_>>().join(", "));
+            }
+            // Citus writes the number of the shard behind the name of the key as behind that of the table.
+            "key" => out.extend([table, "_pkey", at_node.strip_prefix(table).unwrap_or_default()]),
+            "reservations" => out.push_str(RESERVATIONS),
+            _ => panic!("the migrations ask for {wanted}"),
+        }
+        out.push_str(after);
+    }
+    out
 }
 
 /// Writes the shard's schema in place of `hotrow`, and the node's names in place of those of tables that a statement uses. A
@@ -304,23 +204,14 @@ mod tests {
     }
 
     #[test]
-    fn every_replaced_text_is_in_the_migrations() {
-        let mut functions = STATEMENTS.functions.clone();
-        for (from, to) in replacements(&names()) {
-            assert!(functions.contains(from), "{from}");
-            functions = functions.replace(from, &to);
-        }
-    }
-
-    #[test]
     fn the_migrations_are_split_into_tables_views_and_functions() {
         let statements = &STATEMENTS;
         for text in [&statements.tables, &statements.views] {
-            let text = text.replace(STORAGE, "");
-            assert!(!text.contains("create function") && !text.contains("$$"), "{text}");
+            assert!(!text.contains("create function"), "{text}");
         }
         assert_eq!(statements.views.matches("create view").count(), 2);
-        let created: usize = parts().map(|migration| migration.file.matches("create function").count()).sum();
+        let created: usize =
+            parts().map(|migration| migration.text(Pack::Many).matches("create function").count()).sum();
         let more = FEEDS.matches("create function").count();
         assert_eq!(
             statements.functions.matches("create function").count(),
@@ -370,7 +261,7 @@ mod tests {
             text.contains("insert into hotrow_shard_3.buyer_102008 as buyer (item, buyer, quantity)"),
             "{text}"
         );
-        assert!(text.contains("'request_pkey_102008'") && text.contains("hotrow_shard_3.ledger_7_102008"));
+        assert!(text.contains("'request_pkey_102008'") && text.contains("'ledger_7_102008'"));
         assert!(text.contains("'hotrow.queue.take '") && text.contains("'hotrow.memory_'"));
         assert!(text.contains("receipts hotrow.receipts"), "the domain is shared");
     }
