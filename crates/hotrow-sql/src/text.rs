@@ -2,7 +2,8 @@
 //! pack. Where they differ, it has both texts: `{{one}}here{{many}}there{{end}}`. Either of the two can be missing. A line with
 //! a single mark is omitted.
 //!
-//! In the second text, `{{...}}` stands for a name or a query that only the node knows: see `distribute/shard.rs`.
+//! `hotrow.` is the schema of a shard in the second text. `{{pack}}.` is the schema that all shards share, in names that clients
+//! know. Other `{{...}}` in the second text stand for what only the node knows: see `distribute/shard.rs`.
 
 use std::borrow::Cow;
 
@@ -41,7 +42,7 @@ pub fn text(source: &'static str, pack: Pack) -> Cow<'static, str> {
         only = becomes;
     }
     out.push_str(rest);
-    Cow::Owned(out)
+    Cow::Owned(if pack == Pack::One { out.replace("{{pack}}", "hotrow") } else { out })
 }
 
 #[cfg(test)]
@@ -50,8 +51,8 @@ mod tests {
 
     #[test]
     fn each_pack_has_its_own_text() {
-        let source = "a{{one}} b{{many}} c{{end}};\n{{many}}\nd\n{{end}}\ne{{one}}f{{end}}\n";
-        assert_eq!(text(source, Pack::One), "a b;\nef\n");
-        assert_eq!(text(source, Pack::Many), "a c;\nd\ne\n");
+        let source = "{{pack}}.a{{one}} b{{many}} c{{end}};\n{{many}}\nd\n{{end}}\ne{{one}}f{{end}}\n";
+        assert_eq!(text(source, Pack::One), "hotrow.a b;\nef\n");
+        assert_eq!(text(source, Pack::Many), "{{pack}}.a c;\nd\ne\n");
     }
 }

@@ -42,7 +42,7 @@ $$;
 -- next two, because they are single expressions.
 create function hotrow.memory_name(counter text) returns text
 language sql immutable as $$
-    select 'hotrow.memory_' || (hashtext(counter) & 63)::text
+    select '{{pack}}.memory_' || (hashtext(counter) & 63)::text
 $$;
 
 -- The memory of a connection about a counter: version, value, the time and the transaction in which that version's command was

@@ -156,7 +156,7 @@ begin
     end if;
     execute format('
         select array_agg(e.number order by e.score desc nulls last, e.number) from (
-            select e.number, hotrow.%I($1, e.from_user, coalesce(e.at, p.at), coalesce(e.content, p.content)) as score
+            select e.number, {{pack}}.%I($1, e.from_user, coalesce(e.at, p.at), coalesce(e.content, p.content)) as score
             from hotrow.inbox_entry e
             left join lateral (select p.at, p.content from hotrow.post p
                 where e.post_id is not null {{many}}and e.content is null {{end}}and p.author = e.from_user and p.post_id = e.post_id offset 0) p on true
@@ -283,7 +283,7 @@ begin
         perform hotrow.bad_argument('max is below 0 or above 1000', 'Read 0 to 1000 messages at a time.');
     end if;
     perform hotrow.bad_argument(format('sort %L is unknown', u.sort),
-        'Sort by oldest, newest or author, or register a ranking with hotrow.add_ranking.')
+        'Sort by oldest, newest or author, or register a ranking with {{pack}}.add_ranking.')
     from unnest(sort) u (sort)
     where u.sort not in ('oldest', 'newest', 'author')
         and not exists (select from hotrow.ranking r where r.ranking = u.sort);

@@ -248,7 +248,7 @@ begin
     if not found then
         perform hotrow.check_name('queue', queue);
         raise exception using errcode = 'P0002', message = format('there is no queue %L', queue),
-            hint = 'Create it with hotrow.create_queue.';
+            hint = 'Create it with {{pack}}.create_queue.';
     end if;
     return known;
 end
@@ -372,7 +372,7 @@ create function hotrow.resume(queue text, out status text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 begin
     if hotrow.set_paused(queue, false) then
-        perform pg_notify('hotrow_wake', 'hotrow.queue.take ' || queue);
+        perform pg_notify('hotrow_wake', '{{pack}}.queue.take ' || queue);
     end if;
     status := 'resumed';
 end

@@ -84,7 +84,7 @@ $$;
 create function hotrow.wake_takers(number int) returns void
 language plpgsql as $$
 begin
-    perform pg_notify('hotrow_wake', 'hotrow.queue.take ' || q.queue) from hotrow.queue q where q.number = wake_takers.number;
+    perform pg_notify('hotrow_wake', '{{pack}}.queue.take ' || q.queue) from hotrow.queue q where q.number = wake_takers.number;
 end
 $$;
 

@@ -326,7 +326,7 @@ $$;
 create domain hotrow.receipts as bigint[];
 
 create function hotrow.complete_all_batch(
-    queue text[], receipts hotrow.receipts[], status int[] default null, result jsonb[] default null)
+    queue text[], receipts {{pack}}.receipts[], status int[] default null, result jsonb[] default null)
 returns table (call int, receipt bigint, outcome text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
@@ -358,7 +358,7 @@ end
 $$;
 
 create function hotrow.complete_all(
-    queue text, receipts hotrow.receipts, status int default 0, result jsonb default null)
+    queue text, receipts {{pack}}.receipts, status int default 0, result jsonb default null)
 returns table (receipt bigint, outcome text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column

@@ -71,7 +71,7 @@ begin
     elsif hold >= retention then
         perform hotrow.bad_argument(
             format('hold is %s and request ids are kept for %s only', hold, retention),
-            'Choose a shorter hold, or raise request_retention in hotrow.setting.');
+            'Choose a shorter hold, or raise request_retention in {{pack}}.setting.');
     end if;
     insert into hotrow.sale (item, stock, remaining, per_buyer, starts_at, ends_at, hold)
     values (create_sale.item, create_sale.stock, create_sale.stock, create_sale.per_buyer, create_sale.starts_at,

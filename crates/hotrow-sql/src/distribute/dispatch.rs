@@ -244,14 +244,16 @@ end
 impl Head {
     pub(super) fn of(name: &str) -> Self {
         let beginning = format!("\ncreate function hotrow.{name}(");
+        // Clients see the head, which is the same in both packs.
         let found = MIGRATIONS.iter().rev().find_map(|migration| {
-            let text = migration.text(Pack::Many);
-            text.split_once(&beginning).map(|(_, after)| after.to_owned())
+            let after = |pack| Some(migration.text(pack).split_once(&beginning)?.1.to_owned());
+            after(Pack::One).zip(after(Pack::Many))
         });
-        let after = found.unwrap_or_else(|| {
+        let (one, many) = found.unwrap_or_else(|| {
             panic!("no migration creates {name} with `create function hotrow.{name}(` at the start of a line")
         });
-        let (head, body) = after.split_once(" as $$").unwrap_or((&after, ""));
+        let (head, _) = one.split_once(" as $$").unwrap_or((&one, ""));
+        let (_, body) = many.split_once(" as $$").unwrap_or((&many, ""));
         let (all, rest) = in_parentheses(head);
         let (mut parameters, mut outs) = (Vec::new(), Vec::new());
         for parameter in split(all) {

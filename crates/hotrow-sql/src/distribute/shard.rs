@@ -105,18 +105,16 @@ fn function_name(statement: &str) -> &str {
 /// The schema and its tables. They are ordinary tables until Citus distributes the schema.
 pub fn tables(shard: i32) -> String {
     let schema = schema(shard);
-    let tables = rename(&STATEMENTS.tables, &schema, &Names::default());
-    format!(
-        "create schema {schema};\n{tables}{}",
-        include_str!("../../sql/citus/gate.sql").replace("hotrow.", &format!("{schema}."))
-    )
+    let here = |text| rename(text, &schema, &Names::default());
+    let gate = here(include_str!("../../sql/citus/gate.sql"));
+    format!("create schema {schema};\n{}{gate}", here(&STATEMENTS.tables))
 }
 
 /// The views and functions, after Citus has distributed the tables. They replace those of an earlier run.
 pub fn functions(shard: i32, names: &Names) -> String {
     let schema = schema(shard);
     let views = rename(&STATEMENTS.views, &schema, &Names::default());
-    let functions = rename(&fill(&STATEMENTS.functions, names), &schema, names);
+    let functions = fill(&rename(&STATEMENTS.functions, &schema, names), &schema, names);
     format!(
         "set local check_function_bodies = off;\n{}{}",
         views.replace("\ncreate view ", "\ncreate or replace view "),
@@ -128,9 +126,9 @@ pub fn functions(shard: i32, names: &Names) -> String {
 const RESERVATIONS: &str = "(select q.request_id as reservation_id, q.item, q.buyer, q.quantity, q.state as status, \
     q.at as reserved_at, q.expires_at from hotrow.request q where q.state is not null)";
 
-/// Writes what the node knows in place of `{{...}}`: the name of a primary key there, those of the parts of a table, or the
-/// reservations.
-fn fill(text: &str, names: &Names) -> String {
+/// Writes what `{{...}}` stands for: the schema of the pack, or what the node knows: the name of a primary key there, those of the
+/// parts of a table, or the reservations.
+fn fill(text: &str, schema: &str, names: &Names) -> String {
     let mut parts = text.split("{{");
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -138,13 +136,14 @@ fn fill(text: &str, names: &Names) -> String {
         let (kind, table) = wanted.split_once(' ').unwrap_or((wanted, ""));
         let at_node = names.tables.get(table).map_or(table, String::as_str);
         match kind {
+            "pack" => out.push_str("hotrow"),
             "parts" => {
                 let parts = (0..).map_while(|part| names.tables.get(&format!("{table}_{part}")));
                 out.push_str(&parts.map(|part| format!("'{part}'")).collect::<Vec<_>>().join(", "));
             }
             // Citus writes the number of the shard behind the name of the key as behind that of the table.
             "key" => out.extend([table, "_pkey", at_node.strip_prefix(table).unwrap_or_default()]),
-            "reservations" => out.push_str(RESERVATIONS),
+            "reservations" => out.push_str(&rename(RESERVATIONS, schema, names)),
             _ => panic!("the migrations ask for {wanted}"),
         }
         out.push_str(after);
@@ -152,8 +151,7 @@ fn fill(text: &str, names: &Names) -> String {
     out
 }
 
-/// Writes the shard's schema in place of `hotrow`, and the node's names in place of those of tables that a statement uses. A
-/// name after `'` is the beginning of a text: a channel or a setting.
+/// Writes the shard's schema in place of `hotrow`, and the node's names in place of those of tables that a statement uses.
 fn rename(text: &str, schema: &str, names: &Names) -> String {
     const WORD: &str = "hotrow.";
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -165,15 +163,7 @@ fn rename(text: &str, schema: &str, names: &Names) -> String {
         let end = after.find(|c| !is_name(c)).unwrap_or(after.len());
         let (name, following) = after.split_at(end);
         rest = following;
-        let is_part = before.chars().next_back().is_some_and(|c| is_name(c) || c == '\'');
         let verb = before.trim_end().rsplit(|c| !is_name(c)).next().unwrap_or_default();
-        // Hints name what a client can use.
-        // The copy of a ranking's function is shared by all shards.
-        let is_ranking = name.is_empty() && following.starts_with("%I(");
-        if is_part || matches!(verb, "with" | "in") || name == "receipts" || is_ranking {
-            out.extend([WORD, name]);
-            continue;
-        }
         let uses_table = matches!(verb, "from" | "join" | "into" | "update") && !following.starts_with('(');
         match names.tables.get(name).filter(|_| uses_table) {
             None => out.extend([schema, ".", name]),
