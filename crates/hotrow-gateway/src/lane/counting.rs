@@ -54,7 +54,7 @@ impl<B: Backend> Task<B> {
         own.add(answered);
         let mut times = (single.tally(), METRICS.merged_microseconds.tally());
         for call in batch.calls() {
-            let is_merged = call.len() > 1 || batch.units[call.start].claimed.may_wait;
+            let is_merged = batch.is_merged(&call);
             for place in call.filter(|place| !batch.waits.contains(place)) {
                 let time = microseconds(now.saturating_duration_since(batch.units[place].payload.came()));
                 if is_merged { times.1.record(time) } else { times.0.record(time) }

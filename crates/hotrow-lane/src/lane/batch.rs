@@ -145,6 +145,11 @@ impl<P> Batch<P> {
         })
     }
 
+    /// Whether such a range is sent as one merged call. A call that can wait is one, also if it is alone.
+    pub fn is_merged(&self, units: &Range<usize>) -> bool {
+        units.len() > 1 || self.units[units.start].claimed.may_wait
+    }
+
     /// Number of replies that the server owes for such a range.
     pub fn answers_owed(&self, units: &Range<usize>) -> usize {
         if units.len() == 1 { usize::from(self.units[units.start].claimed.statements) } else { 1 }

@@ -1,7 +1,5 @@
 //! Units that leave a lane: the answers of a committed batch, and units that go back to their sessions.
 
-use std::ops::Range;
-
 use bytes::BytesMut;
 use hotrow_core::session::RunOutcome;
 use hotrow_lane::lane::{Batch, Refusal, Unit};
@@ -21,9 +19,8 @@ impl Postgres {
             METRICS.replica_reads.add(answered);
             replica.replicas.all()[replica.index].reads.add(answered);
         }
-        let is_merged = |call: &Range<usize>| call.len() > 1 || batch.units[call.start].claimed.may_wait;
         let calls: Vec<_> =
-            batch.calls().map(|call| (batch.answers_owed(&call), is_merged(&call), call)).collect();
+            batch.calls().map(|call| (batch.answers_owed(&call), batch.is_merged(&call), call)).collect();
         let waits = batch.waits;
         let mut units = batch.units.into_iter().map(taken_out);
         let mut first = 0;
