@@ -5,8 +5,8 @@ mod backend;
 mod counting;
 mod hold_timer;
 mod hot_keys;
-mod idle_timer;
 mod inbox;
+mod lazy_timer;
 mod message;
 mod pausing;
 mod postgres;
@@ -34,7 +34,7 @@ use crate::lane::backend::{Backend, BatchEvent, Progress};
 use crate::lane::counting::WaitingUnits;
 use crate::lane::hold_timer::HoldTimer;
 use crate::lane::hot_keys::LaneKeys;
-use crate::lane::idle_timer::IdleTimer;
+use crate::lane::lazy_timer::LazyTimer;
 use crate::lane::pausing::Pausing;
 use crate::lane::slow::SlowTimer;
 use crate::lane::snapshot::LaneTotals;
@@ -48,7 +48,7 @@ pub async fn run<B: Backend>(
     inbox: Reader<message::ToLane<B::Work>>,
 ) {
     let mut task = Task {
-        idle_timer: IdleTimer::new(backend.patience().idle),
+        idle_timer: LazyTimer::new(backend.patience().idle),
         backend,
         kind,
         index,
@@ -87,7 +87,7 @@ struct Task<B: Backend> {
     inbox: Reader<message::ToLane<B::Work>>,
     core: Lane<B::Work>,
     actions: Vec<Action<B::Work>>,
-    idle_timer: IdleTimer,
+    idle_timer: LazyTimer,
     messages: Vec<message::ToLane<B::Work>>,
     pausing: Pausing,
     totals: LaneTotals,

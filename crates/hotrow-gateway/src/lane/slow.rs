@@ -1,42 +1,33 @@
 //! Whether the earliest batch takes long. Then the lane gets no new units, and its waiting units move to other lanes.
-//! One timer lives as long as the lane and is set again only when it fires, so a quick batch costs only a store of the
-//! time.
 
-use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use hotrow_core::limits;
-use tokio::time::Sleep;
 
 use super::Task;
 use super::backend::Backend;
+use super::lazy_timer::LazyTimer;
 
 const LIMIT: Duration = Duration::from_millis(limits::LANE_SLOW_MS);
 
 /// The timer of the earliest batch.
 pub struct SlowTimer {
-    since: Instant,
     is_slow: bool,
     /// Another lane can run the waiting units.
     reroutes_units: bool,
-    timer: Pin<Box<Sleep>>,
+    timer: LazyTimer,
 }
 
 impl Default for SlowTimer {
     fn default() -> Self {
-        SlowTimer {
-            since: Instant::now(),
-            is_slow: false,
-            reroutes_units: false,
-            timer: Box::pin(tokio::time::sleep(LIMIT)),
-        }
+        SlowTimer { is_slow: false, reroutes_units: false, timer: LazyTimer::new(LIMIT) }
     }
 }
 
 impl SlowTimer {
     /// The server begins with a batch: the time starts again.
     pub fn restart(&mut self, now: Instant) {
-        self.since = now;
+        self.timer.restart(now, LIMIT);
     }
 
     /// Whether the batch was found to take long.
@@ -49,16 +40,9 @@ impl SlowTimer {
         self.is_slow && self.reroutes_units
     }
 
-    /// Waits until the timer expires. Cancel safe.
+    /// Waits until the batch takes long. Cancel safe.
     pub async fn expired(&mut self) {
-        loop {
-            self.timer.as_mut().await;
-            let end = self.since + LIMIT;
-            if end <= Instant::now() {
-                return;
-            }
-            self.timer.as_mut().reset(end.into());
-        }
+        self.timer.expired().await;
     }
 }
 

@@ -1,25 +1,25 @@
-//! How long a lane has been idle. One timer lives as long as the lane and is set again only when it fires, so work
-//! costs only a store of the time.
+//! A timer that is restarted far more often than it expires: how long a lane has been idle, and how long its earliest batch
+//! takes. It lives as long as the lane and is set again only when it fires, so a restart costs only a store of the time.
 
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use tokio::time::Sleep;
 
-/// A lane's idle timer.
-pub struct IdleTimer {
+/// Expires when it has not been restarted for this time.
+pub struct LazyTimer {
     since: Instant,
     limit: Duration,
     timer: Pin<Box<Sleep>>,
 }
 
-impl IdleTimer {
+impl LazyTimer {
     /// Starts now and expires after `limit`.
     pub fn new(limit: Duration) -> Self {
-        IdleTimer { since: Instant::now(), limit, timer: Box::pin(tokio::time::sleep(limit)) }
+        LazyTimer { since: Instant::now(), limit, timer: Box::pin(tokio::time::sleep(limit)) }
     }
 
-    /// Notes work: the idle time starts again, with a limit that may be another one since a reload.
+    /// The time starts again, with a limit that may be another one since a reload.
     pub fn restart(&mut self, now: Instant, limit: Duration) {
         self.since = now;
         if self.limit != limit {
