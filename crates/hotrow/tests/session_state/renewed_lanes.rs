@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hotrow_testkit::{PATIENCE, connect, rows, until, value};
+use hotrow_testkit::{PATIENCE, config, connect, rows, server, until, value};
 
 use crate::Stage;
 
@@ -27,7 +27,7 @@ async fn a_lock_that_a_changed_trigger_takes_does_not_stay_on_the_lane() {
     let updated = tokio::time::timeout(PATIENCE, value(&client, crate::UPDATE)).await;
     assert_eq!(updated.expect("the lane's connection has released the lock"), "3");
     let holders = "select a.application_name from pg_locks l join pg_stat_activity a using (pid)
-        where locktype = 'advisory' and objid = 80 and granted";
+        where locktype = 'advisory' and objid = 80 and granted and a.datname = current_database()";
     let held = rows(&stage.direct, holders).await.unwrap();
     assert!(held.iter().all(|row| !row[0].as_deref().unwrap().starts_with("hotrow lane")), "{held:?}");
 }
@@ -99,4 +99,82 @@ async fn an_idle_lane_is_not_closed_by_idle_session_timeout() {
     }
     assert!(stage.gateway.metric("packed_units_total") >= 4);
     assert_eq!(stage.gateway.metric("lane_connections_lost_total"), 0);
+}
+
+const CREATE_TRIGGER: &str =
+    "create trigger checked before update on t for each row execute function checked()";
+
+/// The lanes that hold a lock that a trigger takes.
+const LANES_WITH_LOCK: &str = "select count(*) from pg_locks l join pg_stat_activity a using (pid)
+    where locktype = 'advisory' and objid = 80 and granted and a.datname = current_database()
+      and starts_with(a.application_name, 'hotrow lane')";
+
+/// A stage whose table has a trigger with this function.
+async fn with_trigger(body: &str) -> Stage {
+    let stage = Stage::alone(&[]).await;
+    stage.direct.batch_execute(&checked(body)).await.unwrap();
+    stage.direct.batch_execute(CREATE_TRIGGER).await.unwrap();
+    stage
+}
+
+fn checked(body: &str) -> String {
+    format!(
+        "create or replace function checked() returns trigger language plpgsql as $$
+         begin {body} return new; end $$"
+    )
+}
+
+#[tokio::test]
+async fn a_lock_that_a_failing_trigger_takes_does_not_stay_on_the_lane() {
+    let stage = with_trigger("").await;
+    let client = stage.client().await;
+    assert!(stage.packs(&client).await && stage.packs(&client).await);
+    let fails = checked("perform pg_advisory_lock(80); raise 'no';");
+    stage.direct.batch_execute(&fails).await.unwrap();
+    let updated = tokio::time::timeout(PATIENCE, client.simple_query(crate::UPDATE)).await;
+    let error = updated.expect("the lane has released the lock").unwrap_err();
+    assert_eq!(error.as_db_error().unwrap().message(), "no");
+    until("no lane has the lock", async || value(&stage.direct, LANES_WITH_LOCK).await == "0").await;
+    assert_eq!(stage.gateway.metric("lane_connections_lost_total"), 0);
+}
+
+/// A trigger that runs this comes before a batch. It is dropped between the batch and its second run, so the second check finds
+/// the table as it was.
+async fn after_a_short_trigger(body: &str) -> (Stage, tokio_postgres::Client) {
+    let waits = format!(
+        "perform pg_advisory_lock(80); {body}
+         while not exists (select from signals) loop perform pg_sleep(0.001); end loop;"
+    );
+    let stage = with_trigger(&waits).await;
+    let without = "create table signals (); drop trigger checked on t";
+    stage.direct.batch_execute(without).await.unwrap();
+    let client = stage.client().await;
+    assert!(stage.packs(&client).await && stage.packs(&client).await);
+    stage.direct.batch_execute(CREATE_TRIGGER).await.unwrap();
+    let update = tokio::spawn(async move { (value(&client, crate::UPDATE).await, client) });
+    until("a lane has the lock", async || value(&stage.direct, LANES_WITH_LOCK).await == "1").await;
+    let mut config = config(server().port());
+    config.dbname(&stage.database).options(format!("-c search_path={}", stage.schema));
+    let other = connect(&config).await;
+    let dropped = tokio::spawn(async move { other.batch_execute("drop trigger checked on t").await });
+    let waiting = "select count(*) from pg_locks where not granted and relation = 't'::regclass";
+    until("the drop waits", async || value(&stage.direct, waiting).await == "1").await;
+    stage.direct.batch_execute("insert into signals default values").await.unwrap();
+    dropped.await.unwrap().unwrap();
+    let (updated, client) = update.await.unwrap();
+    assert_eq!(updated, "3");
+    (stage, client)
+}
+
+#[tokio::test]
+async fn a_lock_of_a_trigger_that_comes_and_goes_does_not_stay_on_the_lane() {
+    let (stage, _) = after_a_short_trigger("").await;
+    until("no lane has the lock", async || value(&stage.direct, LANES_WITH_LOCK).await == "0").await;
+    assert_eq!(stage.gateway.metric("packed_units_total"), 3, "the batch has run again");
+}
+
+#[tokio::test]
+async fn a_statement_that_a_trigger_has_deallocated_is_packed_again() {
+    let (stage, client) = after_a_short_trigger("execute 'deallocate all';").await;
+    until("it is packed again", async || stage.packs(&client).await).await;
 }

@@ -25,7 +25,8 @@ const FINGERPRINT: &[u8] = b"hotrow_table_fingerprint";
 const TYPES: [u8; 12] = [0, 0, 0x04, 0xa0, 0, 0, 0, 0x14, 0, 0, 0x03, 0xf8];
 /// The error of both statements if the catalogue has changed.
 const DIVISION_BY_ZERO: &[u8] = b"22012";
-const NO_STATEMENT: &[u8] = b"26000";
+/// The error if a prepared statement does not exist.
+pub const NO_STATEMENT: &[u8] = b"26000";
 
 /// The tables that a lane's batches rely on.
 #[derive(Debug, Default)]

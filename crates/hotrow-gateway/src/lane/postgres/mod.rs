@@ -10,6 +10,7 @@ mod marks;
 mod merged;
 mod refusals;
 mod replies;
+mod unlocks;
 mod unread;
 mod writer;
 
@@ -28,6 +29,7 @@ pub use refusals::paused;
 use self::catalogue_check::{BatchEnd, CheckFailure};
 use self::connect::LaneConnection;
 use self::replies::{BatchReplies, Replies, ReplyEvent};
+use self::unlocks::Unlock;
 use self::writer::Writer;
 use super::backend::{Backend, BatchEvent, Patience, Place, Progress};
 use super::shared::LaneShared;
@@ -95,11 +97,22 @@ impl Postgres {
                 BatchEvent::Failed(Failure::Behind)
             }
             ReplyEvent::Failed(failure) => BatchEvent::Failed(failure),
+            ReplyEvent::Missing => {
+                // A function has deallocated it. A new connection prepares all statements again.
+                self.events.push_back(BatchEvent::Renew);
+                BatchEvent::Failed(Failure::Error)
+            }
             ReplyEvent::Ready(answers) => {
                 // Functions may change settings while they run. The values at the end count.
                 self.context.note_settings(&self.replies.take_settings());
                 self.find_unread(batch, &answers);
                 self.writer.done(answers.number);
+                if batch.failure.is_some()
+                    && let Some(upstream) = self.connection.upstream()
+                {
+                    self.writer.put_unlock(upstream);
+                    let _ = self.writer.flush(upstream); // reading the connection shows the error again
+                }
                 self.events.push_back(BatchEvent::Ready(answers.number));
                 self.answers.push_back(answers);
                 return self.events.pop_front();
@@ -219,6 +232,14 @@ impl Backend for Postgres {
         }
         loop {
             let upstream = self.connection.upstream()?;
+            if self.writer.unlocks.are_next(batch.map(|batch| batch.number)) {
+                match self.writer.unlocks.read(&mut upstream.input, &mut self.replies) {
+                    Ok(Unlock::Incomplete) => return None,
+                    Ok(Unlock::Released) => continue,
+                    Ok(Unlock::Refused) => return Some(BatchEvent::Renew),
+                    Err(error) => return Some(self.invalid(&error)),
+                }
+            }
             let Some(batch) = batch else {
                 self.replies.idle(&mut upstream.input);
                 self.context.note_settings(&self.replies.take_settings());

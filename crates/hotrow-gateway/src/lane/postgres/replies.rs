@@ -8,7 +8,7 @@ use hotrow_lane::lane::{Batch, Changes, Failure, LaneKind};
 use hotrow_wire::backend::{self, Report, tag};
 use hotrow_wire::{Error, HEADER_BYTES, split};
 
-use super::catalogue_check::BatchEnd;
+use super::catalogue_check::{BatchEnd, NO_STATEMENT};
 use super::envelope::Envelope;
 
 /// The command tag of a COMMIT that has committed. The tag of one that has rolled back is ROLLBACK.
@@ -27,6 +27,8 @@ pub enum ReplyEvent {
     End(Bytes),
     /// The next unit, or the commit, has failed.
     Failed(Failure),
+    /// A statement is missing that the lane has prepared. Others may be missing too.
+    Missing,
     /// The check at the batch's end has failed with this code.
     CheckFailed([u8; 5]),
     /// The batch is over.
@@ -124,7 +126,8 @@ impl Replies {
         std::mem::take(&mut self.settings)
     }
 
-    fn note_setting(&mut self, body: &[u8]) -> Result<(), Error> {
+    /// The server has reported the value of a setting.
+    pub fn note_setting(&mut self, body: &[u8]) -> Result<(), Error> {
         let (name, value) = backend::parameter_status(body)?;
         self.settings.retain(|(known, _)| known != name);
         self.settings.push((name.to_owned(), value.to_owned()));
@@ -271,6 +274,9 @@ impl Replies {
         tracing::trace!(message = %String::from_utf8_lossy(report.message), "a batch has failed");
         if is_end && let Ok(code) = report.code.try_into() {
             return Ok(Some(ReplyEvent::CheckFailed(code)));
+        }
+        if report.code == NO_STATEMENT {
+            return Ok(Some(ReplyEvent::Missing));
         }
         Ok(Some(ReplyEvent::Failed(match report.code {
             code if self.is_at_commit && can_be_of_other_server(code) => Failure::Uncertain,

@@ -16,6 +16,7 @@ use hotrow_wire::frontend::{self, ObjectName, Parse, Value, tag};
 use super::catalogue_check::{BatchEnd, CatalogueCheck, shards};
 use super::context::LaneContext;
 use super::envelope::Envelope;
+use super::unlocks::Unlocks;
 use crate::server::upstream::Upstream;
 use crate::statements::{Statement, Statements};
 
@@ -40,6 +41,9 @@ pub struct Writer {
     batch_ends: VecDeque<(u64, BatchEnd)>,
     /// The check at the beginning of a batch on a replica is prepared.
     checks_replica: bool,
+    /// The last batch that was put.
+    last: u64,
+    pub unlocks: Unlocks,
     /// Batches that write have a BEGIN and a COMMIT, also if no shard is known in them.
     needs_block: bool,
 }
@@ -84,6 +88,7 @@ impl Writer {
         upstream: &mut Upstream,
     ) {
         let before = upstream.output.len();
+        self.last = batch.number;
         for statement in self.closes.drain(..) {
             put_close(statement_name(statement).as_bytes(), &mut upstream.output);
         }
@@ -131,6 +136,13 @@ impl Writer {
             upstream.output.extend_from_slice(frontend::SYNC);
         }
         self.sent.put(batch.number, needed, upstream.output.len() - before);
+    }
+
+    /// Puts a query that releases the session's locks, behind the batches that were put.
+    pub fn put_unlock(&mut self, upstream: &mut Upstream) {
+        let before = upstream.output.len();
+        self.unlocks.put(self.last, &mut upstream.output);
+        self.sent.put += (upstream.output.len() - before) as u64;
     }
 
     /// BEGIN or COMMIT. Citus takes the messages up to a Sync for one transaction only if there is a BEGIN. Without it, a
