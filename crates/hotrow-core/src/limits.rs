@@ -38,8 +38,8 @@ pub const POOLS_MAX: usize = 100;
 /// unused for the longest time. If all of them are in use, the gateway rejects the client with SQLSTATE
 /// 53300.
 pub const POOLS_PER_ROLE_MAX: usize = 50;
-/// Pools of one role whose clients have changed settings in their sessions. A client that needs one more is passed through,
-/// and gets its settings again on each connection.
+/// Pools of one role whose clients have changed settings in their sessions. A client that needs one more keeps its connection
+/// and is passed through.
 pub const POOLS_WITH_SETTINGS_PER_ROLE_MAX: usize = 25;
 /// Time that a pool without clients stays open. After that the gateway closes it.
 pub const POOL_IDLE_MS: u64 = 600_000;

@@ -78,24 +78,48 @@ fn each_picture_is_shown_in_a_page() {
     }
 }
 
-/// Each piece of code is given as a file below `crates`, if needed with a function: `hotrow-core/src/session/simple.rs:query`.
+/// The pages for contributors.
+pub fn internals() -> Vec<PathBuf> {
+    let mut pages = files(&[".md"]);
+    pages.retain(|path| path.parent().is_some_and(|folder| folder.ends_with("docs/internals")));
+    pages
+}
+
+/// Code is given as a file or folder below `crates`, if needed with a function: `hotrow-core/src/session/simple.rs:query`.
 #[test]
-fn code_that_answers_messages_exists() {
-    let text = fs::read_to_string(root().join("docs/internals/how-a-message-is-answered.md")).unwrap();
-    let mut found = 0;
-    for code in text.split('`').skip(1).step_by(2).filter(|code| code.starts_with("hotrow-")) {
-        let (file, function) = code.split_once(':').unwrap_or((code, ""));
-        let path = root().join("crates").join(file);
-        let Some(function) = Some(function).filter(|function| !function.is_empty()) else {
-            assert!(path.exists(), "{code} does not exist");
-            continue;
-        };
-        let source = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{code}: {error}"));
-        let names = [format!("fn {function}("), format!("fn {function}<")];
-        assert!(names.iter().any(|name| source.contains(name)), "{code} does not exist");
-        found += 1;
+fn code_that_the_internals_name_exists() {
+    let (mut files, mut functions) = (0, 0);
+    for page in internals() {
+        if page.ends_with("add-a-pack-function.md") {
+            continue; // the pack does not have the function of its example
+        }
+        let prose = prose(&page);
+        let words = prose.split('`').skip(1).step_by(2).map(|word| word.trim_start_matches("crates/"));
+        for code in words.filter(|code| code.starts_with("hotrow") && code.contains('/')) {
+            let (file, function) = code.split_once(':').unwrap_or((code, ""));
+            let path = root().join("crates").join(file);
+            assert!(path.exists(), "{}: {code} does not exist", page.display());
+            files += 1;
+            if function.is_empty() {
+                continue;
+            }
+            let source = fs::read_to_string(&path).unwrap();
+            let names = [format!("fn {function}("), format!("fn {function}<")];
+            let exists = names.iter().any(|name| source.contains(name));
+            assert!(exists, "{}: {code} does not exist", page.display());
+            functions += 1;
+        }
     }
-    assert!(found > 30, "{found} functions");
+    assert!(files > 200 && functions > 40, "{files} files, {functions} functions");
+}
+
+/// Details belong to the pages for contributors.
+const ARCHITECTURE_WORDS_MAX: usize = 3_000;
+
+#[test]
+fn the_architecture_is_short() {
+    let words = super::read("ARCHITECTURE.md").split_whitespace().count();
+    assert!(words <= ARCHITECTURE_WORDS_MAX, "{words} words: move details to docs/internals");
 }
 
 /// Pages that are not for a reader of their own, and those that the index of their folder lists.
@@ -112,5 +136,15 @@ fn the_index_of_the_documentation_names_every_page() {
         let page = page.to_string_lossy();
         let is_named = index.contains(&format!("]({page})"));
         assert!(is_named || is_listed_elsewhere(&page), "docs/README.md does not name {page}");
+    }
+}
+
+#[test]
+fn the_index_of_the_internals_names_every_page() {
+    let index = fs::read_to_string(root().join("docs/internals/README.md")).unwrap();
+    for page in internals() {
+        let name = page.file_name().unwrap().to_string_lossy();
+        let is_named = name == "README.md" || index.contains(&format!("]({name}"));
+        assert!(is_named, "docs/internals/README.md does not name {name}");
     }
 }
