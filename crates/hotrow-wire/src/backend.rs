@@ -3,7 +3,7 @@
 
 use bytes::BytesMut;
 
-use crate::{Error, Reader, put_cstr, put_frame};
+use crate::{Error, Reader, SqlState, put_cstr, put_frame};
 
 /// Tags of server messages.
 pub mod tag {
@@ -220,7 +220,7 @@ pub struct Problem {
     /// FATAL if the connection ends, otherwise ERROR.
     pub fatal: bool,
     /// The SQLSTATE.
-    pub code: &'static str,
+    pub code: SqlState,
     /// The message.
     pub message: String,
     /// The hint.
@@ -229,12 +229,12 @@ pub struct Problem {
 
 impl Problem {
     /// An error after which the session continues.
-    pub fn error(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub fn error(code: SqlState, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Problem { fatal: false, code, message: message.into(), hint: hint.into() }
     }
 
     /// An error that ends the session.
-    pub fn fatal(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub fn fatal(code: SqlState, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Problem { fatal: true, code, message: message.into(), hint: hint.into() }
     }
 
@@ -245,7 +245,7 @@ impl Problem {
             let fields = [
                 (b'S', severity),
                 (b'V', severity),
-                (b'C', self.code),
+                (b'C', self.code.code()),
                 (b'M', &*self.message),
                 (b'H', &*self.hint),
             ];

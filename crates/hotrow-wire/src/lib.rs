@@ -9,15 +9,18 @@
 //! | `backend` | messages of a server |
 //! | `frontend` | messages of a client |
 //! | `reader` | a cursor over the body of a message |
+//! | `sqlstate` | the SQLSTATEs that the gateway raises |
 //! | `startup` | packets without a tag: start-up, SSLRequest, GSSENCRequest, CancelRequest |
 
 pub mod authentication;
 pub mod backend;
 pub mod frontend;
 mod reader;
+mod sqlstate;
 pub mod startup;
 
 pub use reader::Reader;
+pub use sqlstate::SqlState;
 
 /// Bytes of a frame's tag and length.
 pub const HEADER_BYTES: usize = 5;

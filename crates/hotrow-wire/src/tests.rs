@@ -3,6 +3,7 @@
 use bytes::BytesMut;
 use proptest::prelude::*;
 
+use crate::SqlState;
 use crate::backend::{self, Problem, Report};
 use crate::frontend::{self, Bind, Execute, ObjectName, Parse, Value};
 use crate::startup::{self, Packet};
@@ -144,7 +145,7 @@ fn startup_packets() {
 #[test]
 fn a_problem_is_a_valid_error_response() {
     let mut out = BytesMut::new();
-    Problem::fatal("08P01", "bad \0 frame", "send a good one").put(&mut out);
+    Problem::fatal(SqlState::ProtocolViolation, "bad \0 frame", "send a good one").put(&mut out);
     let report = Report::read(only_frame(&out).body()).unwrap();
     assert_eq!(
         (report.severity, report.code, report.message),

@@ -2,13 +2,14 @@
 //! ReadyForQuery, before all later units of the session.
 
 use bytes::Bytes;
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::{Problem, Status};
 
 use super::begun::Begun;
 use super::environment::Stop;
 use super::replies::put_ready;
 use super::{Envelope, Environment, Need, Sequences, Session, SessionEnd, cancelled};
-use crate::unit::{OUTCOME_UNKNOWN, put_lost};
+use crate::unit::put_lost;
 
 /// Such a unit.
 pub(super) struct Alone<U> {
@@ -106,7 +107,7 @@ impl<E: Environment> Session<E> {
         }
         self.env.outcome_unknown();
         let problem = Problem::error(
-            OUTCOME_UNKNOWN,
+            SqlState::TransactionResolutionUnknown,
             "the connection to the server was lost, and the outcome of the statement is unknown",
             "The statement was executed once or not at all. Check before you send it again.",
         );

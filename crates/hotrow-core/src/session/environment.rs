@@ -7,6 +7,7 @@ use hotrow_lane::affinity::LaneId;
 use hotrow_lane::answers::Answers;
 use hotrow_lane::key::Key;
 use hotrow_lane::row_queue::Request;
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 
 use super::{Proof, Statement, TakesOver, Verdict};
@@ -252,7 +253,7 @@ pub enum SessionEnd {
 impl From<hotrow_wire::Error> for SessionEnd {
     fn from(error: hotrow_wire::Error) -> Self {
         SessionEnd::Problem(Problem::fatal(
-            "08P01",
+            SqlState::ProtocolViolation,
             error.to_string(),
             "The connection is closed, because later messages cannot be read reliably. Check the client's driver.",
         ))

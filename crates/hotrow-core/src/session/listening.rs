@@ -11,6 +11,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::{Notification, Problem, Status};
 
 use super::environment::Stop;
@@ -311,7 +312,7 @@ fn is_marker(body: &[u8], marker: &str) -> bool {
 fn too_many() -> SessionEnd {
     let bytes = limits::WAITING_NOTIFICATIONS_BYTES_MAX;
     SessionEnd::Problem(Problem::fatal(
-        "53200",
+        SqlState::OutOfMemory,
         format!("more than {bytes} bytes of notifications arrived while the client changed its channels"),
         "Run LISTEN and UNLISTEN in a transaction of their own. Connect again, LISTEN again, and then check for what the \
          missed notifications were about.",

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 use hotrow_wire::frontend::{Bind, ObjectName, Parse, tag};
 
@@ -239,5 +240,9 @@ pub(super) fn statement_of<E: Environment>(
 /// The error for a session with too many named statements.
 pub(super) fn too_many_statements() -> SessionEnd {
     let message = format!("more than {} prepared statements in one session", limits::CLIENT_STATEMENTS_MAX);
-    SessionEnd::Problem(Problem::fatal("53400", message, "Close statements that are not needed any more."))
+    SessionEnd::Problem(Problem::fatal(
+        SqlState::ConfigurationLimitExceeded,
+        message,
+        "Close statements that are not needed any more.",
+    ))
 }

@@ -1,6 +1,7 @@
 //! Forwards the server's messages on a held connection to the client, except for replies to the gateway's own messages.
 
 use bytes::{Bytes, BytesMut};
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::{self, Notification, Problem, Report, Status, tag};
 use hotrow_wire::{Frame, HEADER_BYTES, frontend, put_frame, split};
 
@@ -46,7 +47,7 @@ impl<E: Environment> Session<E> {
             return Err(SessionEnd::Server);
         }
         self.failed(SessionEnd::Problem(Problem::fatal(
-            "08006",
+            SqlState::ConnectionFailure,
             "the server closed the connection unexpectedly",
             "Statements under way may or may not have been executed. Check before you send them again.",
         )))
@@ -333,7 +334,7 @@ fn command_tag(body: &[u8]) -> &[u8] {
 /// The end of a session whose transaction the server could not begin, with this message.
 fn not_begun(message: &[u8]) -> SessionEnd {
     SessionEnd::Problem(Problem::fatal(
-        "08006",
+        SqlState::ConnectionFailure,
         format!("the server could not begin the transaction: {}", String::from_utf8_lossy(message)),
         "Nothing of the transaction was executed. Connect again.",
     ))
@@ -341,7 +342,7 @@ fn not_begun(message: &[u8]) -> SessionEnd {
 
 fn unexpected(tag: u8) -> SessionEnd {
     SessionEnd::Problem(Problem::fatal(
-        "08P01",
+        SqlState::ProtocolViolation,
         format!("the server sent an unexpected message of type {:?}", char::from(tag)),
         "Connect again. If the error returns, check that the upstream URL names a PostgreSQL server.",
     ))

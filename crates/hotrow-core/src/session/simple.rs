@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bytes::BytesMut;
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::{self, Problem, Status};
 use hotrow_wire::{Frame, frontend, put_frame};
 
@@ -152,7 +153,7 @@ pub(super) fn put_shown(name: &str, value: &str, out: &mut BytesMut) {
 pub fn wrong_value(switch: Switch) -> Problem {
     let (one, other) = (switch.shown(true), switch.shown(false));
     let message = format!("invalid value for parameter \"{}\"", switch.name());
-    Problem::error("22023", message, format!("Available values: {one}, {other}."))
+    Problem::error(SqlState::InvalidParameterValue, message, format!("Available values: {one}, {other}."))
 }
 
 /// A plan that runs in a lane and returns rows.

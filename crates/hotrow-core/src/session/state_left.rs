@@ -24,27 +24,29 @@ pub struct StateLeft {
 impl StateLeft {
     /// Reads the row of `left_behind.sql`. State about which it says nothing is taken to be there.
     pub fn read(row: &[Option<String>], is_utf8_database: bool, speaks_utf8: bool) -> Self {
-        let field = |column: usize| row.get(column)?.as_deref();
-        let is_there = |column: usize| field(column).is_none_or(|value| value == "t");
+        let mut columns = row.iter().map(Option::as_deref);
+        let [settings, role, temporary, from_sql, channels, holdable_cursor, advisory_lock, prepared] =
+            std::array::from_fn(|_| columns.next().flatten());
+        let is_there = |value: Option<&str>| value.is_none_or(|value| value == "t");
         StateLeft {
             effect: Effect {
-                role: is_there(1),
-                temporary: is_there(2),
-                prepared: is_there(3),
-                holdable_cursor: is_there(5),
-                advisory_lock: is_there(6),
+                role: is_there(role),
+                temporary: is_there(temporary),
+                prepared: is_there(from_sql),
+                holdable_cursor: is_there(holdable_cursor),
+                advisory_lock: is_there(advisory_lock),
                 ..Effect::NONE
             },
-            channels: field(4).and_then(|names| channels(names, is_utf8_database)),
+            channels: channels.and_then(|names| read_channels(names, is_utf8_database)),
             speaks_utf8,
-            settings: field(0).and_then(Settings::read),
-            prepared: field(7).and_then(|count| count.parse().ok()),
+            settings: settings.and_then(Settings::read),
+            prepared: prepared.and_then(|count| count.parse().ok()),
         }
     }
 }
 
 /// Reads names of channels. None if another connection cannot listen to one of them.
-fn channels(names: &str, is_utf8_database: bool) -> Option<BTreeSet<String>> {
+fn read_channels(names: &str, is_utf8_database: bool) -> Option<BTreeSet<String>> {
     let read = |digits: &str| {
         let name = String::from_utf8(settings::from_hex(digits)?).ok()?;
         (name != MARKER_CHANNEL && (is_utf8_database || name.is_ascii())).then_some(name)

@@ -1,6 +1,7 @@
 //! The session's values of the gateway's settings `hotrow.pack` and `hotrow.reads`. Transactions keep or take back their
 //! changes as PostgreSQL does with its own settings.
 
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 
 use super::SessionEnd;
@@ -206,7 +207,7 @@ impl Switches {
 fn too_many_savepoints() -> SessionEnd {
     let max = limits::SAVEPOINTS_MAX;
     SessionEnd::Problem(Problem::fatal(
-        "53400",
+        SqlState::ConfigurationLimitExceeded,
         format!("more than {max} savepoints in a transaction that has changed a setting of the gateway"),
         "Release savepoints that are not needed any more, or set hotrow.pack and hotrow.reads outside of transactions.",
     ))

@@ -1,6 +1,7 @@
 //! A call that found nothing and waits: when the wait ends, and what its client gets then. The times are those of the
 //! caller's clock.
 
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 
 use super::{Environment, Session};
@@ -83,7 +84,7 @@ impl<E: Environment> Session<E> {
 
 /// PostgreSQL's error for a cancelled statement.
 pub fn cancelled() -> Problem {
-    Problem::error("57014", "canceling statement due to user request", "")
+    Problem::error(SqlState::QueryCanceled, "canceling statement due to user request", "")
 }
 
 #[cfg(test)]

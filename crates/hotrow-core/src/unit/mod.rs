@@ -26,7 +26,7 @@ use framing::ReplyFraming;
 pub use framing::put_command_answer;
 use gather::Describe;
 use merged::Rows;
-pub use refusal::{OUTCOME_UNKNOWN, aborted, put_lost};
+pub use refusal::{aborted, put_lost};
 
 use crate::classify::{Boundary, LockStatement, Packing, Returns};
 use crate::distribution::UnitNode;

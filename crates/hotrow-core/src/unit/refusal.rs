@@ -2,18 +2,16 @@
 //! replies before and after the error are those of a server on which this statement fails.
 
 use bytes::BytesMut;
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::{self, Problem};
 
 use super::{Packed, Step};
-
-/// The SQLSTATE of a unit whose outcome is unknown.
-pub const OUTCOME_UNKNOWN: &str = "08007";
 
 impl<S> Packed<S> {
     /// Writes the replies. If the client is in a failed transaction then, returns the text of its BEGIN.
     pub fn put_refusal(&self, problem: &Problem, out: &mut BytesMut) -> Option<&'static str> {
         let stays_open = self.may_stay_open();
-        let is_unknown = problem.code == OUTCOME_UNKNOWN;
+        let is_unknown = problem.code == SqlState::TransactionResolutionUnknown;
         let Some(Step::Boundary(begin, framing)) = self.steps.first().filter(|_| stays_open || !is_unknown)
         else {
             put_lost(problem, self.readies(), out);
@@ -55,5 +53,5 @@ pub fn put_lost(problem: &Problem, readies: usize, out: &mut BytesMut) {
 /// PostgreSQL's error for a statement in a failed transaction.
 pub fn aborted() -> Problem {
     let message = "current transaction is aborted, commands ignored until end of transaction block";
-    Problem::error("25P02", message, "")
+    Problem::error(SqlState::InFailedSqlTransaction, message, "")
 }

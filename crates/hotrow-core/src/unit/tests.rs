@@ -3,6 +3,7 @@
 
 use bytes::BytesMut;
 use hotrow_lane::lane::LaneKind;
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{put_frame, split};
@@ -161,12 +162,15 @@ fn begin_and_commit_are_answered_by_the_gateway() {
     assert_eq!((unit.claimed.statements, unit.readies()), (2, 4));
     assert!(!unit.may_stay_open(), "its COMMIT is a message of its own");
     assert_eq!(told(&unit, &["2C", "2TDC"]), "CZCZ12TDCZCZ");
-    assert_eq!(refused(&unit, "57014"), ("CZEZEZCZ".to_owned(), "TEEI".to_owned(), None));
-    assert_eq!(refused(&unit, OUTCOME_UNKNOWN), ("EZEZEZEZ".to_owned(), "IIII".to_owned(), None));
+    assert_eq!(refused(&unit, SqlState::QueryCanceled), ("CZEZEZCZ".to_owned(), "TEEI".to_owned(), None));
+    assert_eq!(
+        refused(&unit, SqlState::TransactionResolutionUnknown),
+        ("EZEZEZEZ".to_owned(), "IIII".to_owned(), None)
+    );
 }
 
 /// The tags of the replies to a refused unit, the status in each ReadyForQuery, and the transaction that stays open.
-fn refused(unit: &Packed<Named>, code: &'static str) -> (String, String, Option<&'static str>) {
+fn refused(unit: &Packed<Named>, code: SqlState) -> (String, String, Option<&'static str>) {
     let mut out = BytesMut::new();
     let open = unit.put_refusal(&Problem::error(code, "refused", ""), &mut out);
     let mut rest = &out[..];
@@ -183,22 +187,24 @@ fn refused(unit: &Packed<Named>, code: &'static str) -> (String, String, Option<
 #[test]
 fn a_refused_unit_leaves_the_transaction_that_an_error_of_the_server_would_leave() {
     let unit = extended("BE", write(false));
-    assert_eq!(refused(&unit, "57014"), ("EZ".to_owned(), "I".to_owned(), None));
+    assert_eq!(refused(&unit, SqlState::QueryCanceled), ("EZ".to_owned(), "I".to_owned(), None));
     let begin = || Plan::Boundary(Named, Boundary::Begin("START TRANSACTION"));
     let commit = || Plan::Boundary(Named, Boundary::Commit);
     let mut normaliser = Normaliser::new();
     let text = normaliser.run("start transaction; update t set n = 1 where id = 7; commit");
     let plans = vec![(begin(), 0..0), (write(false), 0..2), (commit(), 0..0)];
     let unit = Packed::simple([b"", b""], plans, &text, &mut BytesMut::new());
-    for code in ["57014", "53000", OUTCOME_UNKNOWN] {
+    for code in
+        [SqlState::QueryCanceled, SqlState::InsufficientResources, SqlState::TransactionResolutionUnknown]
+    {
         let open = Some("START TRANSACTION");
-        assert_eq!(refused(&unit, code), ("CEZ".to_owned(), "E".to_owned(), open), "{code}");
+        assert_eq!(refused(&unit, code), ("CEZ".to_owned(), "E".to_owned(), open), "{code:?}");
     }
     let gather = messages("PBdEPBEPBE");
     let Gathered::Several(statements) = gather.form().unwrap() else { panic!() };
     let plans = [begin(), write(false), commit()];
     let unit = Packed::extended([b"", b""], statements.iter().zip(plans), &mut BytesMut::new());
-    assert_eq!(refused(&unit, "57014").0, "12nCEZ");
+    assert_eq!(refused(&unit, SqlState::QueryCanceled).0, "12nCEZ");
 }
 
 #[test]

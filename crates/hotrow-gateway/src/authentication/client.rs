@@ -9,6 +9,7 @@ use hotrow_auth::{
     Rejection, Rule, Step,
 };
 use hotrow_core::limits;
+use hotrow_wire::SqlState;
 use hotrow_wire::authentication::{self, Request};
 use hotrow_wire::backend::Problem;
 use hotrow_wire::split;
@@ -124,10 +125,16 @@ impl Authentication {
         let encryption = if peer.tls.is_some() { "SSL encryption" } else { "no encryption" };
         let client = format!("host \"{host}\", user \"{user}\", database \"{database}\", {encryption}");
         let result = match rule {
-            None => Err(refuse("28000", format!("no pg_hba.conf entry for {client}"), HBA_HINT)),
-            Some(Rule { method: Method::Reject, .. }) => {
-                Err(refuse("28000", format!("pg_hba.conf rejects connection for {client}"), HBA_HINT))
-            }
+            None => Err(refuse(
+                SqlState::InvalidAuthorizationSpecification,
+                format!("no pg_hba.conf entry for {client}"),
+                HBA_HINT,
+            )),
+            Some(Rule { method: Method::Reject, .. }) => Err(refuse(
+                SqlState::InvalidAuthorizationSpecification,
+                format!("pg_hba.conf rejects connection for {client}"),
+                HBA_HINT,
+            )),
             Some(rule) => certificate(rule.certificate, peer, user).map(|()| rule.method),
         };
         let line = rule.map(|rule| rule.line);
@@ -199,15 +206,15 @@ fn forced_credential(route: &Route, accounts: &HashMap<String, Arc<Account>>) ->
 
 const HBA_HINT: &str = "The gateway's access file decides: change hba_file and reload. Without hba_file, only clients on this machine are admitted.";
 
-fn refuse(code: &'static str, message: impl Into<String>, hint: &str) -> LoginFailure {
+fn refuse(code: SqlState, message: impl Into<String>, hint: &str) -> LoginFailure {
     LoginFailure::Refused(Problem::fatal(code, message, hint))
 }
 
 fn problem(refusal: &Rejection) -> Problem {
     let code = match refusal {
-        Rejection::Protocol(_) | Rejection::Malformed(_) => "08P01",
-        Rejection::Empty | Rejection::Wrong(_) => "28P01",
-        Rejection::Downgrade | Rejection::OtherConnection => "28000",
+        Rejection::Protocol(_) | Rejection::Malformed(_) => SqlState::ProtocolViolation,
+        Rejection::Empty | Rejection::Wrong(_) => SqlState::InvalidPassword,
+        Rejection::Downgrade | Rejection::OtherConnection => SqlState::InvalidAuthorizationSpecification,
     };
     Problem::fatal(code, refusal.to_string(), "")
 }
@@ -220,14 +227,18 @@ fn certificate(wanted: Certificate, peer: &Peer, user: &str) -> Result<(), Login
         (Certificate::OfUser, Some(_)) => {
             let message = format!("certificate authentication failed for user \"{user}\"");
             Err(refuse(
-                "28000",
+                SqlState::InvalidAuthorizationSpecification,
                 message,
                 "Connect as the user in the certificate's common name, or set sslcert to a certificate of this user.",
             ))
         }
         (Certificate::Verified | Certificate::OfUser, None) => {
             let hint = "Set sslcert and sslkey to a certificate of an authority in the gateway's tls_client_ca_file.";
-            Err(refuse("28000", "connection requires a valid client certificate", hint))
+            Err(refuse(
+                SqlState::InvalidAuthorizationSpecification,
+                "connection requires a valid client certificate",
+                hint,
+            ))
         }
     }
 }
@@ -254,13 +265,13 @@ async fn response(channel: &mut Channel<'_>) -> Result<Zeroizing<Vec<u8>>, Login
             }
             Ok(Some(frame)) => {
                 let message = format!("expected password response, got message type {}", frame.tag);
-                return Err(refuse("08P01", message, ""));
+                return Err(refuse(SqlState::ProtocolViolation, message, ""));
             }
             Ok(None) => match channel.read.fill(channel.input).await {
                 Ok(1..) => {}
                 Ok(0) | Err(_) => return Err(LoginFailure::Left),
             },
-            Err(error) => return Err(refuse("08P01", error.to_string(), "")),
+            Err(error) => return Err(refuse(SqlState::ProtocolViolation, error.to_string(), "")),
         }
     }
 }

@@ -8,6 +8,7 @@ use hotrow_auth::Credential;
 use hotrow_core::admission::ToldSettings;
 use hotrow_core::limits;
 use hotrow_core::session::SwitchValues;
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::startup::Packet;
 use tokio::time::Instant;
@@ -88,7 +89,11 @@ pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf,
                 format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0");
             send_away(
                 &write,
-                &Problem::fatal("0A000", message, "Use a client that supports protocol version 3.0."),
+                &Problem::fatal(
+                    SqlState::FeatureNotSupported,
+                    message,
+                    "Use a client that supports protocol version 3.0.",
+                ),
             )
             .await;
         }
@@ -120,12 +125,20 @@ async fn authenticate(
     let refuse =
         |code, message: &str, hint: &str| Err(LoginFailure::Refused(Problem::fatal(code, message, hint)));
     if start.user.is_empty() {
-        return refuse("28000", "no PostgreSQL user name specified in startup packet", "");
+        return refuse(
+            SqlState::InvalidAuthorizationSpecification,
+            "no PostgreSQL user name specified in startup packet",
+            "",
+        );
     }
     let replication = start.parameters.iter().find(|(name, _)| name == "replication");
     if replication.is_some_and(|(_, value)| !matches!(value.as_str(), "false" | "off" | "no" | "0")) {
         let hint = "Connect to the server itself for replication.";
-        return refuse("0A000", "replication connections don't go through the gateway", hint);
+        return refuse(
+            SqlState::FeatureNotSupported,
+            "replication connections don't go through the gateway",
+            hint,
+        );
     }
     let config = shared.config();
     // A client of an unknown database is told so after it has logged in, so strangers learn no names.
@@ -167,7 +180,7 @@ async fn open(
 /// The error for a client of a database that no table of the settings names.
 fn no_database(name: &str) -> Problem {
     Problem::fatal(
-        "3D000",
+        SqlState::UndefinedDatabase,
         format!("database \"{name}\" is not in the gateway's settings"),
         "Add a [[database]] table with this name to the gateway's settings and reload, or one with name = \"*\" for all databases of a server.",
     )
@@ -177,7 +190,7 @@ fn no_database(name: &str) -> Problem {
 fn no_room(full: &Full, role: &str) -> Problem {
     match full {
         Full::All => Problem::fatal(
-            "53300",
+            SqlState::TooManyConnections,
             format!(
                 "all {} combinations of user, database and start-up settings are in use",
                 limits::POOLS_MAX
@@ -185,7 +198,7 @@ fn no_room(full: &Full, role: &str) -> Problem {
             "Use the same start-up settings in all clients, or disconnect the clients of some combinations.",
         ),
         Full::Role => Problem::fatal(
-            "53300",
+            SqlState::TooManyConnections,
             format!(
                 "role \"{role}\" uses all {} combinations of database and start-up settings that one role may have",
                 limits::POOLS_PER_ROLE_MAX
@@ -210,7 +223,7 @@ async fn begin(
             METRICS.refusals.add(RefusalReason::TooManyClients, 1);
             let message = format!("sorry, too many clients already: {whose} may have {most}");
             let hint = "Disconnect clients, or raise clients_max in the [[pool]] table.";
-            return send_away(&write, &Problem::fatal("53300", message, hint)).await;
+            return send_away(&write, &Problem::fatal(SqlState::TooManyConnections, message, hint)).await;
         }
     };
     let mut secret = [0; 4];

@@ -30,6 +30,7 @@ use crate::session::problems::stopping;
 use crate::shared::Shared;
 use crate::shared::requests::OperatorRequest;
 use hotrow_core::session::Stage;
+use hotrow_wire::SqlState;
 
 /// Why the gateway can't start.
 #[derive(Debug, thiserror::Error)]
@@ -266,7 +267,11 @@ fn admit(shared: &Arc<Shared>, (read, write): (ReadHalf, WriteHalf), peer: Peer)
                 let message = format!("sorry, too many clients already: the gateway takes {clients_max}");
                 send_away(
                     &write,
-                    &Problem::fatal("53300", message, "Disconnect clients, or raise clients_max."),
+                    &Problem::fatal(
+                        SqlState::TooManyConnections,
+                        message,
+                        "Disconnect clients, or raise clients_max.",
+                    ),
                 )
                 .await;
             });

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use hotrow_core::limits;
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 use hotrow_wire::frontend;
 use hotrow_wire::startup::{self, Packet};
@@ -142,7 +143,7 @@ impl Opening<'_> {
     }
 
     async fn refuse<T>(self, message: impl Into<String>, hint: &'static str) -> Option<T> {
-        send_away(&self.write, &Problem::fatal("08P01", message, hint)).await;
+        send_away(&self.write, &Problem::fatal(SqlState::ProtocolViolation, message, hint)).await;
         None
     }
 }

@@ -9,6 +9,7 @@ use hotrow_core::key::{self, ValueForm};
 use hotrow_core::limits;
 use hotrow_lane::waiting::{Entered, NotificationCount, Ticket, Waiting};
 use hotrow_wire::Reader;
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::{Problem, tag};
 use tokio::sync::{Notify, oneshot};
 
@@ -110,7 +111,7 @@ impl WaitingCalls {
             }
             Entered::Again => Ok(None),
             Entered::Full => Err(Problem::error(
-                "53000",
+                SqlState::InsufficientResources,
                 format!(
                     "the call ran and found nothing, and it cannot wait: the limit of {} waiting calls is reached",
                     limits::WAITING_CALLS_MAX

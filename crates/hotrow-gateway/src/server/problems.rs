@@ -2,23 +2,24 @@
 
 use super::upstream::Error;
 use crate::metrics::RefusalReason;
+use hotrow_wire::SqlState;
 
 /// SQLSTATE, message and hint. `outcome` says what was not done, and `retry` that it can be repeated.
-pub fn no_server(error: &Error, outcome: &str, retry: &str) -> (&'static str, String, String) {
+pub fn no_server(error: &Error, outcome: &str, retry: &str) -> (SqlState, String, String) {
     match error {
         Error::Io { .. } | Error::Timeout { .. } => (
-            "57P03",
+            SqlState::CannotConnectNow,
             format!("the server can't be reached: {error}; {outcome}"),
             format!("{retry} server_wait_ms limits how long clients wait for the server."),
         ),
         Error::NoPassword(_) | Error::OtherVerifier(_) => (
-            "28000",
+            SqlState::InvalidAuthorizationSpecification,
             format!("the gateway can't log in at the server for this client: {error}"),
             "Change users_file or auth_query in the gateway's settings, then reload.".to_owned(),
         ),
         // A refusal by the server may be over at the next attempt.
         _ => (
-            "57P03",
+            SqlState::CannotConnectNow,
             format!("the server gave no connection: {error}; {outcome}"),
             match error.is_retryable() || matches!(error, Error::Refused { .. }) {
                 true => retry.to_owned(),
@@ -68,7 +69,7 @@ mod tests {
     #[test]
     fn a_full_server_is_not_unreachable() {
         let (code, message, hint) = no_server(&refused("53300"), "nothing was done", "Retry.");
-        assert_eq!((code, hint.as_str()), ("57P03", "Retry."));
+        assert_eq!((code, hint.as_str()), (SqlState::CannotConnectNow, "Retry."));
         assert_eq!(message, "the server gave no connection: 53300: no; nothing was done");
     }
 }

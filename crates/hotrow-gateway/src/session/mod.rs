@@ -24,6 +24,7 @@ use bytes::{Buf, BytesMut};
 use hotrow_core::admission::ToldSettings;
 use hotrow_core::limits;
 use hotrow_core::session::{self, Session, SessionEnd, Stage, SwitchValues, Wait};
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 
 use crate::lane::Mailbox;
@@ -147,7 +148,7 @@ impl SessionTask {
         if let SessionEnd::Problem(problem) = end {
             tracing::debug!(
                 session = self.mailbox.session,
-                code = problem.code,
+                code = problem.code.code(),
                 message = problem.message,
                 "a client's session ended with an error"
             );
@@ -247,7 +248,7 @@ impl SessionTask {
             return Ok(());
         }
         Err(SessionEnd::Problem(Problem::fatal(
-            "53200",
+            SqlState::OutOfMemory,
             "the gateway's memory for messages is used up",
             "Send smaller messages, or fewer large ones at once.",
         )))

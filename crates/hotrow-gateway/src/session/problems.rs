@@ -1,5 +1,6 @@
 //! The gateway's own errors for clients: no connection, no secret, shutting down.
 
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 
 use crate::metrics::{METRICS, RefusalReason};
@@ -20,13 +21,15 @@ fn because(error: &held::Error, fatal: bool, outcome: &str, retry: &str) -> Prob
     METRICS.refusals.add_because(refusal(error), 1, error);
     let in_use = |place| in_use(METRICS.pinned_clients.all(), place);
     let (code, message, hint) = match error {
-        held::Error::AllInUse(_) => ("53300", error.to_string(), in_use("")),
+        held::Error::AllInUse(_) => (SqlState::TooManyConnections, error.to_string(), in_use("")),
         held::Error::TableConnectionsInUse(..) => {
-            ("53300", error.to_string(), in_use(" in the [[pool]] table"))
+            (SqlState::TooManyConnections, error.to_string(), in_use(" in the [[pool]] table"))
         }
-        held::Error::NoLogIn(_) => {
-            ("57P03", error.to_string(), "Connect again, or raise server_wait_ms.".to_owned())
-        }
+        held::Error::NoLogIn(_) => (
+            SqlState::CannotConnectNow,
+            error.to_string(),
+            "Connect again, or raise server_wait_ms.".to_owned(),
+        ),
         held::Error::Paused => return Problem { fatal, ..crate::lane::paused(outcome, retry) },
         held::Error::Upstream(error) => no_server(error, outcome, retry),
     };
@@ -64,7 +67,7 @@ fn refusal(error: &held::Error) -> RefusalReason {
 /// The error for a client whose secrets cannot be made.
 pub fn no_random_numbers() -> Problem {
     Problem::fatal(
-        "XX000",
+        SqlState::InternalError,
         "the gateway cannot make a secret for this connection: the system gives no random numbers",
         "Check getrandom on the gateway's machine; the gateway's log has the system's error.",
     )
@@ -73,16 +76,28 @@ pub fn no_random_numbers() -> Problem {
 /// The error for a client whose session holds a connection to a primary that another one has left behind.
 pub fn left_behind() -> Problem {
     let message = "the session's connection leads to an old primary, and another host serves now";
-    Problem::fatal("08006", message, "Connect again. An open transaction was rolled back.")
+    Problem::fatal(
+        SqlState::ConnectionFailure,
+        message,
+        "Connect again. An open transaction was rolled back.",
+    )
 }
 
 /// The error for a client that an operator disconnects.
 pub fn killed() -> Problem {
     let message = "terminating connection because an operator has run KILL";
-    Problem::fatal("57P01", message, "After KILL of a database, new clients wait until RESUME.")
+    Problem::fatal(
+        SqlState::AdminShutdown,
+        message,
+        "After KILL of a database, new clients wait until RESUME.",
+    )
 }
 
 /// The error for a client when the gateway stops.
 pub fn stopping() -> Problem {
-    Problem::fatal("57P01", "terminating connection because the gateway is shutting down", "Connect again.")
+    Problem::fatal(
+        SqlState::AdminShutdown,
+        "terminating connection because the gateway is shutting down",
+        "Connect again.",
+    )
 }

@@ -16,6 +16,7 @@ use hotrow_lane::key::Key;
 use hotrow_lane::lane::{Claimed, Event, LaneKind, Unit};
 use hotrow_lane::row_queue::{Meeting, QueueId, RowQueues};
 use hotrow_lane::waiting::Waiting;
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 
 use super::connection::SimConnection;
@@ -538,7 +539,9 @@ impl Environment for SimEnvironment {
     }
 
     fn notifications_end(&self) -> Option<Problem> {
-        self.has_lost.get().then(|| Problem::fatal("08006", "notifications may be lost", ""))
+        self.has_lost
+            .get()
+            .then(|| Problem::fatal(SqlState::ConnectionFailure, "notifications may be lost", ""))
     }
 
     fn notifications_lost(&self) {

@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use hotrow_lane::lane::{
     Action, Batch, Changes, Doubt, Event, Failure, Lane, LaneKind, Outcome, Refusal, Times, Unit,
 };
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::{Problem, tag};
 use hotrow_wire::frontend::{self, ObjectName};
 use hotrow_wire::split;
@@ -312,9 +313,13 @@ impl LaneTask {
             }
             Action::Refuse(units, refusal) => {
                 let problem = match refusal {
-                    Refusal::OutcomeUnknown => Problem::error("08007", "unknown", ""),
-                    Refusal::NotSent | Refusal::Paused => Problem::error("57P03", "not sent", ""),
-                    Refusal::QueueFull => Problem::error("53000", "full", ""),
+                    Refusal::OutcomeUnknown => {
+                        Problem::error(SqlState::TransactionResolutionUnknown, "unknown", "")
+                    }
+                    Refusal::NotSent | Refusal::Paused => {
+                        Problem::error(SqlState::CannotConnectNow, "not sent", "")
+                    }
+                    Refusal::QueueFull => Problem::error(SqlState::InsufficientResources, "full", ""),
                     Refusal::Cancelled => cancelled(),
                     Refusal::WrittenElsewhere => panic!("a server has no other nodes here"),
                 };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::BytesMut;
 use hotrow_lane::lane::Event;
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::{Problem, Report, tag};
 use hotrow_wire::{frontend, put_frame, split};
 
@@ -37,7 +38,7 @@ pub enum Ending {
 }
 
 fn stopping() -> SessionEnd {
-    SessionEnd::Problem(Problem::fatal("57P01", "", ""))
+    SessionEnd::Problem(Problem::fatal(SqlState::AdminShutdown, "", ""))
 }
 
 impl World {
@@ -107,7 +108,10 @@ impl World {
     pub(super) fn end_session(&mut self, number: usize, end: SessionEnd, finishes: bool) {
         let client = &mut self.clients[number];
         if let SessionEnd::Problem(Problem { code, .. }) = &end {
-            assert!(["08006", "57P01"].contains(code), "no other reason to end a session: {code}");
+            assert!(
+                [SqlState::ConnectionFailure, SqlState::AdminShutdown].contains(code),
+                "no other reason to end a session: {code:?}"
+            );
         }
         let end = match client.ending.take() {
             None if finishes && client.session.terminate() => {

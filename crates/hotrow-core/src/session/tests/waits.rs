@@ -7,6 +7,7 @@ use bytes::BytesMut;
 use hotrow_lane::cancel::WaitsFor;
 use hotrow_lane::row_queue::{Request, Turn};
 use hotrow_lane::waiting::{Entered, Ticket};
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 
 use super::client::Client;
@@ -119,7 +120,7 @@ impl World {
     pub(super) fn need_connection(&mut self, number: usize) {
         match self.has_to_wait() {
             _ if self.shared.refuses() => {
-                let problem = Problem::error("57P03", "no connection", "");
+                let problem = Problem::error(SqlState::CannotConnectNow, "no connection", "");
                 self.clients[number].session.no_connection(problem);
             }
             true => self.begin_wait(number, Wait::Connection),

@@ -6,6 +6,7 @@ use bytes::BytesMut;
 use hotrow_core::limits;
 use hotrow_core::session::RunOutcome;
 use hotrow_lane::lane::Batch;
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 
 use super::Postgres;
@@ -93,7 +94,7 @@ fn deadline(packed: &Envelope, at_most: u64) -> Instant {
 /// The twin of a merge rule breaks its contract. This shows only after the commit.
 fn broken_twin(function: &str, calls: usize, why: &str) -> Problem {
     Problem::error(
-        "39000",
+        SqlState::ExternalRoutineInvocationException,
         format!("{calls} calls of {function} were merged, and its batch function {why}"),
         "The calls were committed. Fix the batch function: it must return one row for each call, in the order of the calls. \
          If the function returns a set, it may return any number of rows for each call, with the call's number in the \

@@ -2,6 +2,7 @@
 
 use hotrow_core::classify::Alters;
 use hotrow_lane::lane::{Refusal, Unit};
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 
 use super::Postgres;
@@ -73,18 +74,18 @@ impl Postgres {
 fn problem(refusal: Refusal) -> Problem {
     match refusal {
         Refusal::OutcomeUnknown => Problem::error(
-            "08007",
+            SqlState::TransactionResolutionUnknown,
             "the connection to the server was lost during the commit, and the outcome is unknown",
             "The statement was executed once or not at all. Check before you send it again.",
         ),
         Refusal::WrittenElsewhere => Problem::error(
-            "08007",
+            SqlState::TransactionResolutionUnknown,
             "the node reported changed rows, but its own transaction has changed none, and the outcome is unknown",
             "The statement was executed once or not at all. Check before you send it again. Set citus_lanes = false until the \
              placement of the shards is understood.",
         ),
         Refusal::NotSent => Problem::error(
-            "57P03",
+            SqlState::CannotConnectNow,
             "the server can't be reached; the statement was not executed",
             "It is safe to send the statement again. server_wait_ms limits how long it waits for the server.",
         ),
@@ -92,7 +93,7 @@ fn problem(refusal: Refusal) -> Problem {
             paused("the statement was not executed", "It is safe to send the statement again.")
         }
         Refusal::QueueFull => Problem::error(
-            "53000",
+            SqlState::InsufficientResources,
             "too many statements wait in the lane, or it is too slow for them; the statement was not executed",
             "It is safe to send the statement again. Send fewer statements at once, or raise queue_wait_ms.",
         ),
@@ -106,5 +107,5 @@ pub fn paused(outcome: &str, retry: &str) -> Problem {
     let hint = format!(
         "{retry} An operator ends the pause with RESUME; server_wait_ms limits how long clients wait."
     );
-    Problem::error("57P03", message, hint)
+    Problem::error(SqlState::CannotConnectNow, message, hint)
 }

@@ -27,6 +27,7 @@ use crate::console::{self, Access, Command, DATABASE, IgnoredCommand};
 use bytes::{Bytes, BytesMut};
 use hotrow_core::limits;
 use hotrow_core::session::cancelled;
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::{self, Problem, Status, tag};
 use hotrow_wire::frontend::{self, Bind, Execute, ObjectName, Parse};
 use hotrow_wire::{Frame, put_frame, split};
@@ -77,7 +78,7 @@ impl Operator {
             "user \"{user}\" may not use the gateway's console, which is the database \"{DATABASE}\""
         );
         let hint = "Add the user to console_readers or console_admins and reload the settings, or name a database of the server.";
-        Some(Problem::fatal("42501", message, hint))
+        Some(Problem::fatal(SqlState::InsufficientPrivilege, message, hint))
     }
 
     /// Why this user cannot run a command, if so.
@@ -88,7 +89,7 @@ impl Operator {
         }
         let message = format!("user \"{}\" may not {word}: only users in console_admins may", self.user);
         let hint = "Connect as one of them, or add the user to console_admins and reload the settings.";
-        Some(Problem::error("42501", message, hint))
+        Some(Problem::error(SqlState::InsufficientPrivilege, message, hint))
     }
 }
 
@@ -172,7 +173,7 @@ impl From<io::Error> for ConsoleEnd {
 impl From<hotrow_wire::Error> for ConsoleEnd {
     fn from(error: hotrow_wire::Error) -> Self {
         ConsoleEnd::Problem(Problem::fatal(
-            "08P01",
+            SqlState::ProtocolViolation,
             error.to_string(),
             "Use a client for PostgreSQL's protocol, version 3.",
         ))
@@ -282,7 +283,7 @@ impl Console {
             Ok(_) if self.statements.len() >= limits::CONSOLE_STATEMENTS_MAX => {
                 let message = format!("more than {} prepared statements", limits::CONSOLE_STATEMENTS_MAX);
                 self.refuse(&Problem::error(
-                    "53400",
+                    SqlState::ConfigurationLimitExceeded,
                     message,
                     "Close statements that are not needed any more.",
                 ));
@@ -297,7 +298,11 @@ impl Console {
 
     fn bind(&mut self, bind: &Bind<'_>) {
         let Some(command) = self.statements.get(bind.statement) else {
-            return self.refuse(&missing("prepared statement", bind.statement, "26000"));
+            return self.refuse(&missing(
+                "prepared statement",
+                bind.statement,
+                SqlState::UndefinedPreparedStatement,
+            ));
         };
         let portal =
             Portal { command: command.clone(), binary: bind.results().ends_with(&[0, 1]), answer: None };
@@ -315,8 +320,11 @@ impl Console {
             self.portals.get(named.name).map(|portal| (&portal.command, portal.binary))
         };
         let Some((command, binary)) = found else {
-            let (kind, code) =
-                if named.statement { ("prepared statement", "26000") } else { ("portal", "34000") };
+            let (kind, code) = if named.statement {
+                ("prepared statement", SqlState::UndefinedPreparedStatement)
+            } else {
+                ("portal", SqlState::UndefinedCursor)
+            };
             return self.refuse(&missing(kind, named.name, code));
         };
         if named.statement {
@@ -331,7 +339,7 @@ impl Console {
     async fn execute(&mut self, body: &[u8]) -> Result<(), ConsoleEnd> {
         let Execute { portal: name, rows_max } = Execute::read(body)?;
         let Some(mut portal) = self.portals.remove(name) else {
-            self.refuse(&missing("portal", name, "34000"));
+            self.refuse(&missing("portal", name, SqlState::UndefinedCursor));
             return Ok(());
         };
         let name = Bytes::copy_from_slice(name);
@@ -395,14 +403,18 @@ impl Console {
 }
 
 fn problem(unknown: &console::UnknownCommand) -> Problem {
-    Problem::error("42601", unknown.to_string(), console::hint())
+    Problem::error(SqlState::SyntaxError, unknown.to_string(), console::hint())
 }
 
 fn unsupported() -> Problem {
-    Problem::error("0A000", "the gateway's console does not support this message", console::hint())
+    Problem::error(
+        SqlState::FeatureNotSupported,
+        "the gateway's console does not support this message",
+        console::hint(),
+    )
 }
 
-fn missing(kind: &str, name: &[u8], code: &'static str) -> Problem {
+fn missing(kind: &str, name: &[u8], code: SqlState) -> Problem {
     let message = format!("{kind} \"{}\" does not exist", String::from_utf8_lossy(name));
     Problem::error(code, message, "Prepare the statement with Parse and create the portal with Bind first.")
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::console::{Command, IgnoredCommand, Topic};
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 
 use super::answer::{Answer, Field, Row, numbers, texts};
@@ -90,13 +91,17 @@ pub async fn perform(shared: &Arc<Shared>, command: &Command, values: Values) ->
             if !shared.controls.kill(*process_id) {
                 let message = format!("no client has the process ID {process_id}");
                 let hint = "SHOW CLIENTS lists the process IDs.";
-                return Err(Problem::error("42704", message, hint));
+                return Err(Problem::error(SqlState::UndefinedObject, message, hint));
             }
             Answer::done("KILL_CLIENT")
         }
         Command::Reload => {
             shared.operator_requests.reload().await.map_err(|error| {
-                Problem::error("F0000", error, "Nothing was changed. Fix the error and run RELOAD again.")
+                Problem::error(
+                    SqlState::ConfigFileError,
+                    error,
+                    "Nothing was changed. Fix the error and run RELOAD again.",
+                )
             })?;
             Answer::done("RELOAD")
         }
@@ -124,5 +129,5 @@ fn not_in_use(shared: &Shared, database: &Option<String>, NotInUse: NotInUse) ->
         format!("Databases in use: {}. Without a name the command is for all databases.", names.join(", "))
     };
     let name = database.as_deref().unwrap_or_default();
-    Problem::error("3D000", format!("no client has used database \"{name}\""), hint)
+    Problem::error(SqlState::UndefinedDatabase, format!("no client has used database \"{name}\""), hint)
 }

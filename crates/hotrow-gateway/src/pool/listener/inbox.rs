@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hotrow_core::limits;
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 
 use crate::lane::Mailbox;
@@ -101,7 +102,7 @@ impl State {
 fn too_many(most: usize) -> Problem {
     METRICS.refusals.add(RefusalReason::SlowReader, 1);
     Problem::fatal(
-        "53200",
+        SqlState::OutOfMemory,
         format!("more than {most} bytes of notifications wait for the client"),
         "Read notifications as they arrive, also during long transactions. Connect again, LISTEN again, and then \
          check for what the missed notifications were about.",

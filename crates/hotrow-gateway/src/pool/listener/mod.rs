@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use hotrow_core::notifications::{Hub, Marker, TooMany};
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 use tokio::sync::{Notify, oneshot};
 
@@ -59,7 +60,7 @@ pub struct Subscription {
 /// The error for a client that may have missed notifications.
 pub fn lost() -> Problem {
     Problem::fatal(
-        "08006",
+        SqlState::ConnectionFailure,
         "the connection that listens for this client was lost, and notifications may have been lost with it",
         "Connect again, LISTEN again, and then check for what the missed notifications were about.",
     )

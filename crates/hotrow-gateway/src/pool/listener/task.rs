@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hotrow_core::limits;
 use hotrow_core::notifications::{MARKER_CHANNEL, listen, notify};
+use hotrow_wire::SqlState;
 use hotrow_wire::backend::{Notification, Problem, Report, tag};
 use hotrow_wire::{HEADER_BYTES, frontend};
 use tokio::time::{sleep, timeout};
@@ -37,7 +38,7 @@ pub async fn run(listener: Arc<SharedListener>, context: Arc<LaneContext>, ident
     let end = match open_and_serve(&listener, &context, &identity).await {
         Ok(()) | Err(End::Unused) => None,
         Err(End::Paused) => Some(Problem::fatal(
-            "57P01",
+            SqlState::AdminShutdown,
             "an operator has paused the database, and the client would miss notifications",
             "Connect again, LISTEN again, and then check for what the missed notifications were about.",
         )),
