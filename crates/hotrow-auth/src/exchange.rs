@@ -62,7 +62,6 @@ enum State {
 /// The result of an answer.
 #[derive(Debug)]
 pub enum Step {
-    /// Continue with this message.
     Continue(AuthMessage, Exchange),
     /// The client is authenticated. Send it this message, if there is one.
     Done(Option<AuthMessage>, Proven),
@@ -73,7 +72,6 @@ pub enum Step {
 pub enum Proven {
     /// Nothing that could be passed on.
     Nothing,
-    /// The password.
     Password(Password),
     /// The key with which SCRAM proofs are computed.
     Key(Key),

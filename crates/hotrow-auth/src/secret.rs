@@ -47,12 +47,10 @@ impl PartialEq for Password {
 pub struct Key(Zeroizing<[u8; 32]>);
 
 impl Key {
-    /// From its bytes.
     pub fn new(bytes: [u8; 32]) -> Self {
         Key(Zeroizing::new(bytes))
     }
 
-    /// Its bytes.
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
     }

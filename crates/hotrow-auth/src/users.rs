@@ -7,7 +7,6 @@ use zeroize::Zeroizing;
 
 use crate::stored::Secret;
 
-/// The secrets by user.
 #[derive(Clone, Debug, Default)]
 pub struct Users(HashMap<String, Secret>);
 

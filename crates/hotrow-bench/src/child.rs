@@ -32,7 +32,6 @@ impl Child {
     /// Time limit for a program to become ready, and for its end.
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    /// Starts a program.
     pub fn start(program: &Path, command: Command) -> Result<Self, Error> {
         Self::start_with(program, command, None)
     }

@@ -19,7 +19,6 @@ pub struct Control {
 /// A setting of the server that influences the figures.
 #[derive(Debug, Clone, Serialize)]
 pub struct Setting {
-    /// The name of the setting.
     pub name: String,
     /// The value with its unit.
     pub value: String,
@@ -38,7 +37,6 @@ const SETTINGS: &str = "
 ";
 
 impl Control {
-    /// Connects.
     pub async fn connect(endpoint: &Endpoint) -> Result<Self, Error> {
         let client = endpoint.connect().await?;
         // If a hung transaction of the load keeps rows locked, the benchmark must not hang too.

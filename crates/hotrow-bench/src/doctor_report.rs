@@ -15,7 +15,6 @@ pub struct Report {
     pub workload: Workload,
 }
 
-/// A finding.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Finding {
     /// The name of the situation.
@@ -34,7 +33,6 @@ pub struct Range {
 /// The prediction of one run of the doctor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Examined {
-    /// The range.
     #[serde(flatten)]
     pub range: Range,
     /// The situation that the doctor found.

@@ -10,10 +10,8 @@ use tokio_postgres::{Client, NoTls};
 pub struct Endpoint {
     /// A host name, an address, or the folder of a Unix socket.
     pub host: String,
-    /// The port.
     pub port: u16,
     user: String,
-    /// The database.
     pub database: String,
     password: Option<String>,
     tls: bool,

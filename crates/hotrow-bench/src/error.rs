@@ -47,12 +47,7 @@ pub enum Error {
         "cannot make a load like that of {file}: {reason}; while the load runs, make a report with this version: hotrow doctor \
          --upstream URL --json FILE"
     )]
-    Report {
-        /// The file.
-        file: PathBuf,
-        /// The reason.
-        reason: String,
-    },
+    Report { file: PathBuf, reason: String },
 
     /// No chosen scenario has the technique.
     #[error("the chosen scenarios have no technique {name:?}; choose from: {known}")]
@@ -100,7 +95,6 @@ pub enum Error {
     /// A program did not become ready.
     #[error("{program} did not become ready within {waited:?}; its last output: {printed}")]
     NotReady {
-        /// The program.
         program: PathBuf,
         /// The time limit.
         waited: Duration,
@@ -111,7 +105,6 @@ pub enum Error {
     /// A program ended before it was ready.
     #[error("{program} ended before it was ready; its last output: {printed}")]
     Ended {
-        /// The program.
         program: PathBuf,
         /// The end of its output.
         printed: String,

@@ -110,7 +110,6 @@ fn make_certificate(chain: &Path, key: &Path) -> Result<(), Error> {
     write_private(key, &made.signing_key.serialize_pem())
 }
 
-/// The address in a line with this beginning.
 fn address(beginning: &str, line: &str) -> Option<(String, u16)> {
     let (host, port) = line.strip_prefix(beginning)?.trim().rsplit_once(':')?;
     Some((host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?))

@@ -21,7 +21,6 @@ pub struct Connection {
 /// A request: a POST if it belongs to a load.
 #[derive(Debug)]
 pub struct Post {
-    /// The path.
     pub path: String,
     /// The idempotency key, if the API requires one.
     pub idempotency_key: Option<String>,
@@ -30,7 +29,6 @@ pub struct Post {
 }
 
 impl Connection {
-    /// Connects.
     pub async fn open(address: SocketAddr) -> Result<Self, Failure> {
         let failed = |error: &dyn Display| Failure(format!("no HTTP connection to {address}: {error}"));
         let stream = TcpStream::connect(address).await.map_err(|error| failed(&error))?;

@@ -10,9 +10,7 @@ use tokio::task::JoinError;
 /// One run to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
-    /// The scenario.
     pub scenario: &'static Scenario,
-    /// The technique.
     pub technique: &'static Technique,
     /// The number of clients.
     pub clients: u32,
@@ -23,7 +21,6 @@ pub struct Run {
 /// A run's warm-up, or its measurement after that.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
-    /// The run.
     pub run: Run,
     /// A number that no other run has.
     pub number: u32,

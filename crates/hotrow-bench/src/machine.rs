@@ -11,7 +11,6 @@ pub struct Machine {
     pub processor: String,
     /// The number of hardware threads.
     pub cores: usize,
-    /// Memory in bytes.
     pub memory_bytes: Option<u64>,
     /// The operating system's name and version.
     pub system: String,

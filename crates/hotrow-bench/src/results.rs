@@ -25,20 +25,15 @@ pub struct Report {
     pub warm_up_seconds: u32,
     /// The number of runs of each technique.
     pub rounds: u32,
-    /// The machine.
     pub machine: Machine,
-    /// The server.
     pub server: Server,
     /// The other programs and their versions.
     pub tools: Vec<String>,
-    /// The results of each scenario.
     pub scenarios: Vec<ScenarioResult>,
 }
 
-/// The server.
 #[derive(Debug, Serialize)]
 pub struct Server {
-    /// The version of the server.
     pub version: String,
     /// Whether the benchmark started the server for itself, on this machine.
     pub private: bool,
@@ -57,10 +52,8 @@ impl Server {
     }
 }
 
-/// The results of one scenario.
 #[derive(Debug, Serialize)]
 pub struct ScenarioResult {
-    /// The name of the scenario.
     pub name: &'static str,
     /// The subject of the scenario.
     pub shows: &'static str,
@@ -159,7 +152,6 @@ impl GatewayWork {
 pub struct Gain {
     /// The number of clients.
     pub clients: u32,
-    /// The predicted range.
     pub predicted: Range,
     /// The situations that the doctor found, in the order of the rounds. Empty if it made its report elsewhere.
     pub findings: Vec<String>,
@@ -186,10 +178,8 @@ impl ScenarioResult {
     }
 }
 
-/// The results of one technique.
 #[derive(Debug, Serialize)]
 pub struct TechniqueResult {
-    /// The name of the technique.
     pub name: &'static str,
     /// Its description.
     pub about: &'static str,
@@ -218,30 +208,21 @@ impl TechniqueResult {
 pub struct Cell {
     /// The number of clients.
     pub clients: u32,
-    /// The outcome.
     #[serde(flatten)]
     pub outcome: CellOutcome,
 }
 
-/// The outcome of a cell.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum CellOutcome {
     /// The check of every run passed.
     Measured(Figures),
     /// A check failed, so there is no figure.
-    Failed {
-        /// The reason.
-        reason: String,
-    },
+    Failed { reason: String },
     /// The technique could not be run here.
-    Skipped {
-        /// The reason.
-        reason: String,
-    },
+    Skipped { reason: String },
 }
 
-/// The figures of a cell.
 #[derive(Debug, Serialize)]
 pub struct Figures {
     /// Work done per second, over the rounds.
@@ -254,7 +235,6 @@ pub struct Figures {
     pub due_per_second: Option<u32>,
     /// Latencies of the requests of all rounds.
     pub latency: Option<Quantiles>,
-    /// Each round.
     pub rounds: Vec<Round>,
 }
 

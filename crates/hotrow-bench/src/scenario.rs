@@ -42,7 +42,6 @@ pub struct Scenario {
 /// A prediction of `hotrow doctor` about the gain of a scenario's last technique.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Prediction {
-    /// There is none.
     None,
     /// The doctor examines the server during each run of the baseline.
     Examined,
@@ -56,7 +55,6 @@ pub enum Prediction {
 }
 
 impl Scenario {
-    /// The technique with this name.
     pub fn technique(&self, name: &str) -> Option<&'static Technique> {
         self.techniques.iter().find(|technique| technique.name == name)
     }
@@ -166,7 +164,6 @@ impl Disk {
     /// The disk of the machine, without a standby.
     pub const OWN: Self = Self { delay_us: 0, standby: false };
 
-    /// A slower one.
     pub const fn slower(delay_us: u32) -> Self {
         Self { delay_us, ..Self::OWN }
     }
@@ -175,7 +172,6 @@ impl Disk {
 /// The pgbench scripts of a technique.
 #[derive(Debug, Clone, Copy)]
 pub struct Script {
-    /// The script that is measured.
     pub measured: &'static str,
     /// The script of the warm-up. If the rows cannot show a wrong answer, it checks every answer.
     pub warm_up: &'static str,
@@ -246,7 +242,6 @@ pub enum LoadBy {
 /// The texts of statements that do the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Text {
-    /// One text.
     Same,
     /// The same with a trace comment that no other statement has.
     Commented,
@@ -269,9 +264,7 @@ pub struct Steps {
 pub enum Through {
     /// The server.
     Direct,
-    /// Hotrow.
     Hotrow,
-    /// Hotrow, with TLS.
     HotrowTls,
     /// Hotrow, over HTTP.
     HotrowHttp,
@@ -281,7 +274,6 @@ pub enum Through {
     SmallPgBouncer,
     /// A queue in the memory of an application. Only the application connects to the server.
     Application,
-    /// Redis.
     Redis,
 }
 

@@ -53,7 +53,6 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Connects them.
     pub async fn connect(endpoint: &Endpoint, clients: u32, rows: u32) -> Result<Self, Failure> {
         let mut connected = Vec::new();
         for _ in 0..clients {

@@ -35,11 +35,9 @@ pub struct SessionDefaults {
     pub lock_timeout: Option<Duration>,
     /// `statement_timeout`, unless it is off.
     pub statement_timeout: Option<Duration>,
-    /// `role`.
     pub role: String,
     /// The OID of the role that logged in. Another role can take over its name.
     pub role_oid: String,
-    /// `deadlock_timeout`.
     pub deadlock_timeout: Option<Duration>,
     /// `client_connection_check_interval`, unless it is off or the server does not have it.
     pub client_check_interval: Option<Duration>,

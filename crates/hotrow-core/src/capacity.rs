@@ -3,7 +3,6 @@
 /// The connections that a server accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerCapacity {
-    /// `max_connections`.
     pub connections_max: u64,
     /// Connections among them that only superusers and members of `pg_use_reserved_connections` can use.
     pub reserved: u64,

@@ -43,7 +43,6 @@ impl ServedHistory {
         ServedHistory(history)
     }
 
-    /// The history.
     pub fn history(&self) -> Option<&History> {
         self.0.as_ref()
     }

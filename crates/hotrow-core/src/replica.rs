@@ -57,7 +57,6 @@ pub struct History {
 pub struct Primary {
     /// The end of its log: all that was committed before the question is before it.
     pub position: Position,
-    /// Its history.
     pub history: History,
 }
 
@@ -80,13 +79,11 @@ pub enum Standing {
     /// It has not been asked yet.
     #[default]
     Unknown,
-    /// It serves.
     Serves,
     /// It cannot be asked.
     Unreachable,
     /// The primary cannot be asked, so the lag is not known.
     NoPrimary,
-    /// It was promoted.
     Promoted,
     /// It follows another cluster, or has not shown that it follows the primary's timeline.
     OtherHistory,
@@ -178,7 +175,6 @@ impl LagMeter {
 /// A replica as far as is known, for a session that wants to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownReplica {
-    /// Whether it serves.
     pub serves: bool,
     /// How far it had replayed the log when it was last asked.
     pub replayed: Position,
@@ -243,7 +239,6 @@ impl Floor {
 /// Where the next read of a session runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadSource {
-    /// On the primary.
     Primary,
     /// On the replica that it read from before.
     SameReplica,

@@ -232,7 +232,6 @@ pub fn question(doubt: Doubt, before: Option<&Server>, continuity: Continuity) -
 /// A server's answer about a transaction ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XactStatus {
-    /// It is committed.
     Committed,
     /// It is rolled back.
     Aborted,

@@ -29,18 +29,13 @@ pub struct Counters {
     pub standbys: Vec<Standby>,
     /// Prepared transactions.
     pub prepared: Vec<Prepared>,
-    /// The statements.
     pub statements: Vec<StatementCounters>,
 }
 
-/// Counters of a table.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TableCounters {
-    /// Its OID.
     pub oid: u32,
-    /// Its schema.
     pub schema: String,
-    /// Its name.
     pub name: String,
     /// Sequential scans.
     pub scans: Option<i64>,
@@ -61,7 +56,6 @@ pub struct TableCounters {
 /// A replication slot.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Slot {
-    /// Its name.
     pub name: String,
     /// A receiver uses it.
     pub active: bool,
@@ -78,7 +72,6 @@ pub struct Slot {
 pub struct Standby {
     /// Its application's name.
     pub name: String,
-    /// Its state.
     pub state: Option<String>,
     /// `sync`, `async`, `quorum` or `potential`.
     pub sync: Option<String>,
@@ -99,14 +92,12 @@ pub struct Prepared {
     pub age_s: f64,
 }
 
-/// Counters of a statement.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StatementCounters {
     /// The ID that the server gave it.
     pub id: Option<String>,
     /// Its text.
     pub query: Option<String>,
-    /// Calls.
     pub calls: i64,
     /// The time of all calls.
     pub total_ms: f64,
@@ -147,7 +138,6 @@ impl Counters {
         number(&self.writer, "checkpoints_req") + number(&self.checkpointer, "num_requested")
     }
 
-    /// The counters of a table.
     pub fn table(&self, oid: u32) -> Option<&TableCounters> {
         self.tables.iter().find(|table| table.oid == oid)
     }

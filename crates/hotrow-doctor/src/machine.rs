@@ -78,7 +78,6 @@ impl Watched {
 }
 
 impl Processes {
-    /// The processes with this parent.
     fn of(parent: i32) -> Processes {
         let entries = read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());

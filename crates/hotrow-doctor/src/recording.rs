@@ -40,7 +40,6 @@ pub struct Recording {
 /// The machine of the server, as the doctor sees it from the same machine.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
-    /// Its cores.
     pub cores: usize,
     /// The average number of busy cores during the run.
     pub busy: Option<f64>,
@@ -76,7 +75,6 @@ pub struct Abilities {
     pub pid: i32,
     /// The database of the doctor's connection.
     pub database: String,
-    /// Its OID.
     pub database_oid: u32,
     /// The doctor's role.
     pub role: String,
@@ -100,14 +98,10 @@ pub struct Abilities {
     pub statements_schema: Option<String>,
 }
 
-/// A table.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Table {
-    /// Its OID.
     pub oid: u32,
-    /// Its schema.
     pub schema: String,
-    /// Its name.
     pub name: String,
     /// `pg_class.relkind`.
     pub kind: String,
@@ -124,7 +118,6 @@ pub struct Table {
 /// The columns of a unique index.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UniqueKey {
-    /// The columns.
     pub columns: Vec<String>,
 }
 
@@ -178,7 +171,6 @@ pub struct RecordedVerdict {
     pub key: Vec<(String, Option<u16>)>,
     /// Units on one row in one commit.
     pub rows_per_commit: Option<u16>,
-    /// It writes.
     pub writes: bool,
 }
 

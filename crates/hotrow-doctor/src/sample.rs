@@ -32,20 +32,16 @@ pub struct Sample {
     pub rows: Vec<RowSeen>,
 }
 
-/// A session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Session {
     /// Its process.
     pub pid: i32,
-    /// Its database.
     pub database: Option<String>,
     /// `pg_stat_activity.backend_type`.
     pub kind: Option<String>,
     /// Its state. `None` if the doctor's role cannot see it.
     pub state: Option<String>,
-    /// The type of its wait.
     pub wait_type: Option<String>,
-    /// Its wait.
     pub wait: Option<String>,
     /// When its transaction began, in microseconds.
     pub xact_us: Option<i64>,
@@ -98,7 +94,6 @@ pub struct Lock {
     pub database: Option<u32>,
     /// The table's OID.
     pub relation: Option<u32>,
-    /// The page.
     pub page: Option<u32>,
     /// The row version's place in the page.
     pub tuple: Option<u32>,
@@ -129,7 +124,6 @@ impl Lock {
 pub struct RowSeen {
     /// The table's OID.
     pub relation: u32,
-    /// The page.
     pub page: u32,
     /// Its place in the page.
     pub tuple: u32,

@@ -68,7 +68,6 @@ impl Server {
         row.ok()?.try_get(0).ok()
     }
 
-    /// The tables with these OIDs.
     pub async fn tables(&self, oids: &[u32]) -> Result<Vec<Table>, Error> {
         let oids: Vec<String> = oids.iter().map(ToString::to_string).collect();
         self.ask("tables", include_str!("../sql/tables.sql"), &[&oids]).await

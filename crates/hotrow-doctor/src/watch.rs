@@ -26,7 +26,6 @@ pub struct ServerNow {
     database: String,
     /// The role that looks.
     role: String,
-    /// Whether the server is a standby.
     standby: bool,
     up_seconds: f64,
     max_connections: u32,

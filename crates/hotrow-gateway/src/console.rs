@@ -26,7 +26,6 @@ pub enum Topic {
     Config,
     /// Clients and connections by user and database.
     Pools,
-    /// The databases.
     Databases,
     /// Connections to the server.
     Servers,
@@ -34,7 +33,6 @@ pub enum Topic {
     Stats,
     /// The same without averages.
     StatsTotals,
-    /// The averages.
     StatsAverages,
     /// The numbers of databases, pools, clients and connections.
     Lists,
@@ -84,7 +82,6 @@ pub const COMMANDS: [(&str, &str); 7] = [
 /// A console command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// SHOW.
     Show(Topic),
     /// PAUSE of one database, or of all.
     Pause(Option<String>),
@@ -96,14 +93,11 @@ pub enum Command {
     Kill(Option<String>),
     /// KILL_CLIENT with the process ID that the client was told.
     KillClient(u32),
-    /// RELOAD.
     Reload,
-    /// SHUTDOWN.
     Shutdown,
     /// A command that drivers send before or around a query. The console answers it like the server and does
     /// nothing.
     Ignored(IgnoredCommand),
-    /// An empty command.
     Empty,
 }
 

@@ -48,10 +48,8 @@ pub struct KeyCounts {
     names: HashMap<Key, Arc<KeyName>>,
 }
 
-/// The counts of one key.
 #[derive(Debug)]
 pub struct KeySnapshot {
-    /// The key.
     pub key: Key,
     /// Its name, as far as it is known.
     pub name: Option<Arc<KeyName>>,

@@ -10,7 +10,6 @@
 /// What a session waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitsFor {
-    /// A connection.
     Connection,
     /// Its turn on a row.
     Row,

@@ -55,7 +55,6 @@ pub enum QueueId {
 /// What a transaction queues for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The queue.
     pub queue: QueueId,
     /// No other one may work on the row when it begins.
     pub alone: bool,
@@ -103,11 +102,9 @@ pub enum Meeting {
 /// What a transaction does first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It works.
     Works,
     /// It waits, with this ticket. So many transactions have ended before.
     Waits {
-        /// The ticket.
         ticket: u64,
         /// Transactions of the queue that have ended.
         ended: u64,

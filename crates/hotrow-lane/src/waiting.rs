@@ -38,7 +38,6 @@ pub struct Ticket {
 /// The result of registering a call that found nothing.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Entered {
-    /// It waits.
     Waits(Ticket),
     /// A notification about its key has arrived since it was sent. The call must be retried.
     Again,

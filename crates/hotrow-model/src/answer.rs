@@ -8,7 +8,6 @@ use crate::{Id, SaleTerms, Time};
 named! {
     /// Every value of a status column. Those after `restocked` are refusals or mean that nothing was left to do.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    #[expect(missing_docs, reason = "the names are the statuses")]
     pub enum Status (NAMES, name) {
         "ok" Ok,
         "created" Created,
@@ -39,7 +38,6 @@ impl fmt::Display for Status {
 
 /// The columns of `sale` for an existing item.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the fields are the function's columns")]
 pub struct SaleView {
     pub item: String,
     pub remaining: i64,
@@ -50,7 +48,6 @@ pub struct SaleView {
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the fields are the functions' columns")]
 pub enum Answer {
     Status { status: Status },
     Counted { value: i64, version: i64, status: Status },

@@ -21,7 +21,6 @@ named! {
 named! {
     /// A call of a function. SQL draws random IDs for reservations; here the command says which ID a new reservation gets.
     #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-    #[expect(missing_docs, reason = "the fields are the functions' parameters, which docs and SQL describe")]
     pub enum Command (FUNCTIONS, function) {
         "create_counter" CreateCounter { counter: String, settings: CounterSettings },
         "increment" Increment { counter: String, amount: i64, request: Option<Id> },

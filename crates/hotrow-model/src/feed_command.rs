@@ -8,7 +8,6 @@ use crate::named::named;
 named! {
     /// The order of unread messages.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[expect(missing_docs, reason = "the names are the arguments")]
     pub enum Sort (NAMES, name) {
         "oldest" Oldest,
         "newest" Newest,
@@ -32,7 +31,6 @@ pub struct Message {
 named! {
     /// A call of a function of feeds.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    #[expect(missing_docs, reason = "the fields are the functions' parameters, which docs and SQL describe")]
     pub enum FeedCommand (FUNCTIONS, function) {
         "follow" Follow { user: i64, followee: i64, backfill: i64 },
         "unfollow" Unfollow { user: i64, followee: i64 },

@@ -17,7 +17,6 @@ macro_rules! named {
             /// The names of all variants.
             pub const $names: &'static [&'static str] = &[$($name),*];
 
-            /// Its name.
             pub fn $name_of(&self) -> &'static str {
                 match self {
                     $(Self::$variant { .. } => $name,)*

@@ -11,7 +11,6 @@ use crate::named::named;
 
 /// The settings of `create_queue`.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "the fields are the function's parameters")]
 pub struct QueueTerms {
     pub strict_groups: bool,
     pub by_created_at: bool,
@@ -30,7 +29,6 @@ pub struct Receipt {
 named! {
     /// A call. Orders are named by numbers. A take without a lease completes its orders at once.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    #[expect(missing_docs, reason = "the fields are the functions' parameters")]
     pub enum QueueCommand (FUNCTIONS, function) {
         "enqueue" Enqueue(NewOrder),
         "take" Take { max: usize, lease: Option<Time> },
@@ -46,7 +44,6 @@ named! {
 
 /// The parameters of `enqueue`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are the function's parameters")]
 pub struct NewOrder {
     pub order: u64,
     pub group: Option<String>,
@@ -55,9 +52,7 @@ pub struct NewOrder {
     pub priority: i64,
 }
 
-/// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are the functions' columns")]
 pub enum QueueAnswer {
     Enqueued { id: i64, duplicate: bool },
     Taken(Vec<(u64, i64, Option<Receipt>)>),
@@ -203,7 +198,6 @@ impl Queue {
         names
     }
 
-    /// The time at which an order was done.
     pub fn done_at(&self, order: u64) -> Option<Time> {
         match self.orders.get(&order)?.state {
             State::Done { at } => Some(at),

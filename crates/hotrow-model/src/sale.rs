@@ -12,7 +12,6 @@ pub struct SaleTerms {
     pub stock: i64,
     /// The most pieces that one buyer can hold and have bought together.
     pub per_buyer: Option<i64>,
-    /// The sale starts at this time.
     pub starts_at: Option<Time>,
     /// The sale ends before this time.
     pub ends_at: Option<Time>,

@@ -18,12 +18,10 @@ pub trait Runner {
     fn pass(&mut self, time: Time);
 }
 
-/// The model as a runner.
 #[derive(Debug, Default)]
 pub struct Model {
     /// The state.
     pub world: World,
-    /// The time.
     pub at: Time,
     reservations: u128,
 }

@@ -46,12 +46,7 @@ pub enum Error {
         "cannot download {url}: {reason}. Check the proxy (HTTPS_PROXY) and the certificates (SSL_CERT_FILE, or the \
          package ca-certificates in a small container), or name another mirror in HOTROW_MAVEN_URL"
     )]
-    Download {
-        /// The URL.
-        url: String,
-        /// The reason.
-        reason: String,
-    },
+    Download { url: String, reason: String },
 
     /// The checksum of the download is wrong.
     #[error(
@@ -59,7 +54,6 @@ pub enum Error {
          the mirror in HOTROW_MAVEN_URL has other files"
     )]
     Checksum {
-        /// The URL.
         url: String,
         /// The pinned checksum.
         expected: String,
@@ -108,7 +102,6 @@ pub enum Error {
     Setting {
         /// The setting's name.
         name: String,
-        /// The reason.
         reason: &'static str,
     },
 
@@ -119,7 +112,6 @@ pub enum Error {
         account.as_deref().map(|name| format!(" as {name}")).unwrap_or_default()
     )]
     Spawn {
-        /// The program.
         program: PathBuf,
         /// The account for it, if it is not the caller's own.
         account: Option<String>,
@@ -129,10 +121,7 @@ pub enum Error {
 
     /// `initdb` failed.
     #[error("initdb failed: {output}")]
-    Initdb {
-        /// Its output.
-        output: String,
-    },
+    Initdb { output: String },
 
     /// The server ended during start-up, or did not get ready in time.
     #[error("the private server {how}. The end of its log:\n{log}")]
@@ -180,7 +169,6 @@ pub enum Error {
     Process {
         /// The process.
         pid: u32,
-        /// The reason.
         reason: String,
     },
 }

@@ -42,7 +42,6 @@ impl ReservedPort {
         ports.find_map(reserve).unwrap_or(Self { number: PORTS.start, _mark: None })
     }
 
-    /// The number of the port.
     pub fn number(&self) -> u16 {
         self.number
     }

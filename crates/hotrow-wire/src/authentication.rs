@@ -70,7 +70,6 @@ pub fn mechanisms(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| *byte == 0).take_while(|name| !name.is_empty())
 }
 
-/// A list of mechanisms.
 pub fn mechanism_list(names: &[&str]) -> Vec<u8> {
     let mut list: Vec<u8> = names.iter().flat_map(|name| [name.as_bytes(), &[0]].concat()).collect();
     list.push(0);

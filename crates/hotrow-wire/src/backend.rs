@@ -52,7 +52,6 @@ pub mod tag {
 /// The server's transaction status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Idle.
     Idle,
     /// In a transaction block.
     Transaction,
@@ -98,7 +97,6 @@ pub struct Report<'a> {
     pub severity: &'a [u8],
     /// The SQLSTATE.
     pub code: &'a [u8],
-    /// The message.
     pub message: &'a [u8],
 }
 
@@ -127,7 +125,6 @@ impl<'a> Report<'a> {
     }
 }
 
-/// ParameterStatus.
 pub fn parameter_status(body: &[u8]) -> Result<(&str, &str), Error> {
     let mut reader = Reader::new(body);
     let status = (reader.text()?, reader.text()?);
@@ -135,12 +132,10 @@ pub fn parameter_status(body: &[u8]) -> Result<(&str, &str), Error> {
     Ok(status)
 }
 
-/// A NotificationResponse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notification<'a> {
     /// The process ID of the backend that has sent it.
     pub process_id: u32,
-    /// The channel.
     pub channel: &'a [u8],
     /// The payload, which may be empty.
     pub payload: &'a [u8],
@@ -221,9 +216,7 @@ pub struct Problem {
     pub fatal: bool,
     /// The SQLSTATE.
     pub code: SqlState,
-    /// The message.
     pub message: String,
-    /// The hint.
     pub hint: String,
 }
 

@@ -65,7 +65,6 @@ pub fn query(body: &[u8]) -> Result<&[u8], Error> {
 pub struct Parse<'a> {
     /// The statement's name.
     pub name: &'a [u8],
-    /// Its text.
     pub text: &'a [u8],
     /// The declared parameter types, four bytes each.
     pub types: &'a [u8],
@@ -256,7 +255,6 @@ pub fn put_bind_values(out: &mut BytesMut, statement: &[u8], values: &[Value<'_>
 pub struct ObjectName<'a> {
     /// Whether the object is a statement. Otherwise it is a portal.
     pub statement: bool,
-    /// The name.
     pub name: &'a [u8],
 }
 

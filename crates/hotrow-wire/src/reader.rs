@@ -41,7 +41,6 @@ impl<'a> Reader<'a> {
         self.array().map(i32::from_be_bytes)
     }
 
-    /// `count` bytes.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Error> {
         let (taken, rest) =
             self.rest.split_at_checked(count).ok_or(Error::Malformed("insufficient data left in message"))?;

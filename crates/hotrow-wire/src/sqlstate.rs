@@ -4,7 +4,6 @@ macro_rules! sqlstates {
     ($($name:ident = $code:literal,)*) => {
         /// A SQLSTATE that the gateway raises.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[expect(missing_docs, reason = "the names are the server's")]
         pub enum SqlState {
             $($name,)*
         }

@@ -10,7 +10,6 @@ use tokio_postgres::Client;
 )]
 pub struct Error(driver::Error);
 
-/// Connects.
 pub async fn connect(upstream: &str) -> Result<Client, Error> {
     driver::connect(upstream).await.map_err(Error)
 }

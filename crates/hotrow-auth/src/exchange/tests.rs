@@ -32,7 +32,6 @@ fn initial_response(mechanism: &str, message: &str) -> Vec<u8> {
     [mechanism.as_bytes(), &[0], &length, message.as_bytes()].concat()
 }
 
-/// The result of a log-in with this password.
 fn log_in(method: Method, secret: &str, password: &str) -> Result<Proven, Rejection> {
     let (ask, exchange) = begin(method, secret).unwrap();
     match ask {

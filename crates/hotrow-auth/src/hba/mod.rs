@@ -41,7 +41,6 @@ pub struct Rule {
 pub enum Method {
     /// No proof.
     Trust,
-    /// Rejected.
     Reject,
     /// A SCRAM proof.
     ScramSha256,
@@ -58,7 +57,6 @@ pub enum Method {
 pub enum Certificate {
     /// None.
     NotNeeded,
-    /// A verified certificate.
     Verified,
     /// A verified certificate with the user's name.
     OfUser,

@@ -9,7 +9,6 @@ use super::{Binding, attribute, is_nonce};
 use crate::hash;
 use crate::verifier::Keys;
 
-/// An error of the server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
     /// Its message is malformed.
@@ -48,7 +47,6 @@ pub struct Challenge {
 /// The proof, and the expected answer of the server.
 #[derive(Debug)]
 pub struct ClientFinal {
-    /// The message.
     pub message: String,
     expected: String,
 }
@@ -63,7 +61,6 @@ impl ClientFirst {
         format!("n=,r={}", self.nonce)
     }
 
-    /// The message.
     pub fn message(&self) -> String {
         format!("{}{}", self.binding.header(), self.bare())
     }

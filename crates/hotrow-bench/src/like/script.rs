@@ -30,7 +30,6 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape of a load.
     pub fn of(load: &Workload) -> Self {
         let part = |share: f64| (share.clamp(0.0, 1.0) * WHOLE).round() as u32;
         let changes = load.changes.round().clamp(1.0, CHANGES_MAX);

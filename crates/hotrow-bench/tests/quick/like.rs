@@ -2,7 +2,6 @@
 
 use crate::bench::{Bench, REPORT};
 
-/// A file with this text.
 fn file(bench: &Bench, text: &str) -> String {
     let path = bench.folder.path().join("report.json");
     std::fs::write(&path, text).unwrap();

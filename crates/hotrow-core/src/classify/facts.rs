@@ -43,7 +43,6 @@ impl Facts {
 pub struct Refusal {
     /// Its SQLSTATE.
     pub code: String,
-    /// Its message.
     pub message: String,
 }
 
@@ -52,7 +51,6 @@ pub struct Refusal {
 pub struct MergeRule {
     /// The function's schema.
     pub schema: String,
-    /// Its name.
     pub name: String,
     /// The unqualified name can mean this function.
     pub visible: bool,
@@ -97,7 +95,6 @@ pub struct MergeRule {
 pub enum ResultKind {
     /// A value of one column's type.
     Plain,
-    /// A record.
     Record,
     /// A row of a type that has a name.
     Row,
@@ -108,20 +105,15 @@ pub enum ResultKind {
 pub struct Parameter {
     /// Its name, which the twin's parameter has too.
     pub name: String,
-    /// Its type.
     pub type_oid: u32,
     /// The type of an array of that type.
     pub array_oid: u32,
 }
 
-/// One table.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct TableFacts {
-    /// Its oid.
     pub oid: u32,
-    /// Its schema.
     pub schema: String,
-    /// Its name.
     pub name: String,
     /// `pg_class.relkind`.
     pub relkind: char,
@@ -133,7 +125,6 @@ pub struct TableFacts {
     pub row_security: bool,
     /// Other tables inherit from it.
     pub has_children: bool,
-    /// It is a partition.
     pub is_partition: bool,
     /// The OIDs of its partitions at any depth. The facts about constraints, triggers, expressions and foreign
     /// keys are those of the table and of all partitions.
@@ -179,11 +170,8 @@ pub struct TableFacts {
 /// A view that reads one other relation.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct View {
-    /// Its oid.
     pub oid: u32,
-    /// Its schema.
     pub schema: String,
-    /// Its name.
     pub name: String,
     /// `pg_class.relpersistence`.
     pub persistence: char,
@@ -197,20 +185,16 @@ pub struct View {
     pub has_triggers: bool,
     /// Some of its columns have defaults of their own.
     pub has_defaults: bool,
-    /// It is a security barrier.
     pub security_barrier: bool,
 }
 
-/// One column.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
     pub name: String,
     /// Its number.
     pub attnum: i16,
     /// Its type's OID. For a domain, the underlying type.
     pub type_oid: u32,
-    /// The kind of its type.
     pub type_kind: TypeKind,
     /// Its average width in bytes.
     pub avg_width: u32,
@@ -244,7 +228,6 @@ pub enum TypeKind {
 /// One unique index.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct Index {
-    /// Its name.
     pub name: String,
     /// It is the primary key.
     pub primary: bool,
@@ -252,10 +235,8 @@ pub struct Index {
     pub columns: Vec<String>,
 }
 
-/// One trigger.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct Trigger {
-    /// Its name.
     pub name: String,
     /// Its function's language.
     pub language: String,
@@ -291,9 +272,7 @@ pub struct Referrer {
 /// An object outside `pg_catalog` with a name that the statement or the table uses.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash)]
 pub struct FunctionFact {
-    /// Its schema.
     pub schema: String,
-    /// Its name.
     pub name: String,
     /// `function`, `operator` or `type`; `relation`, `text search configuration`, `text search dictionary` or
     /// `collation`; `setting`, with its value in the name, for settings that change how the server reads
@@ -311,7 +290,6 @@ pub struct FunctionFact {
     /// The language of the function, or of the operator's or cast's function.
     #[serde(default)]
     pub language: Option<String>,
-    /// Its source.
     #[serde(default)]
     pub source: Option<String>,
     /// The extension it belongs to.

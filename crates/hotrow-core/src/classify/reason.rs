@@ -7,7 +7,6 @@ use thiserror::Error;
 pub enum StatementKind {
     /// It only reads, as many rows as it needs.
     Reads,
-    /// INSERT.
     Inserts,
     /// It takes a row that no other worker has, by SKIP LOCKED.
     SkipsLocked,
@@ -37,7 +36,6 @@ pub enum Reason {
     /// SET and similar commands.
     #[error("{0} changes or reads the session")]
     Session(String),
-    /// COPY.
     #[error("COPY uses its own subprotocol")]
     Copy,
     /// DDL and other commands.
@@ -72,7 +70,6 @@ pub enum Reason {
     /// A view, foreign table, partition, temporary table.
     #[error("{table} is {what}")]
     NotOrdinary {
-        /// The table.
         table: String,
         /// The kind of relation.
         what: &'static str,
@@ -80,7 +77,6 @@ pub enum Reason {
     /// A view whose statements are not those of one table.
     #[error("{view} is a view {why}")]
     View {
-        /// The view.
         view: String,
         /// Its problem.
         why: String,
@@ -91,7 +87,6 @@ pub enum Reason {
     /// A partitioned table with unusual partitions.
     #[error("{table} {why}")]
     Partition {
-        /// The table.
         table: String,
         /// Its problem.
         why: String,
@@ -99,7 +94,6 @@ pub enum Reason {
     /// A distributed table for whose rows the node cannot be found.
     #[error("{table} {why}")]
     Distributed {
-        /// The table.
         table: String,
         /// Its problem.
         why: &'static str,
@@ -162,7 +156,6 @@ pub enum Reason {
     /// A constraint that is checked at commit.
     #[error("a constraint of {0} is deferrable and may be checked only at commit")]
     Deferrable(String),
-    /// A reason in a statement of this kind.
     #[error("{1}")]
     Of(StatementKind, Box<Reason>),
     /// Foreign keys that change rows of other tables.
@@ -179,7 +172,6 @@ impl Reason {
         Self::NotUnderstood(shown[..shown.find(is_value).unwrap_or(shown.len())].trim_end().to_owned())
     }
 
-    /// The reason, in a statement of this kind.
     pub(crate) fn in_kind(self, kind: StatementKind) -> Self {
         match self {
             Self::Unsupported(what) if kind == StatementKind::Reads && !is_about_rows(what) => self,

@@ -20,7 +20,6 @@ pub struct Distribution {
     /// The column that decides in which shard a row is.
     #[serde(default)]
     pub column: String,
-    /// The OID of its type.
     #[serde(default)]
     pub type_oid: u32,
     /// Equal values of the column have equal bytes.
@@ -54,7 +53,6 @@ pub struct Shard {
     pub least: i32,
     /// The greatest hash of its rows.
     pub greatest: i32,
-    /// The node that has it.
     pub node: i32,
 }
 
@@ -63,9 +61,7 @@ pub struct Shard {
 pub struct Node {
     /// Its number: Citus calls it the group.
     pub id: i32,
-    /// Its host.
     pub host: String,
-    /// Its port.
     pub port: u16,
 }
 

@@ -11,17 +11,23 @@ use super::Reply;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Copy {
-    /// There is no COPY.
     No,
     /// The last message sent can be a COPY.
     Possible,
     /// The server reads its data. `syncs` Syncs were sent among the data.
-    Reading { syncs: usize },
+    Reading {
+        syncs: usize,
+    },
     /// All its data was sent.
-    Ended { syncs: usize },
+    Ended {
+        syncs: usize,
+    },
     /// It has failed. The gateway has asked the server which Syncs it has read. `seen` counts the answers,
     /// including the answer to the gateway's Sync.
-    Asking { seen: usize, is_query: bool },
+    Asking {
+        seen: usize,
+        is_query: bool,
+    },
 }
 
 impl Copy {

@@ -43,26 +43,21 @@ pub enum Message<S> {
     /// A Bind of the client's statement with this name, and the record of its portal if it succeeds. No change of
     /// records if none is needed.
     Bind(Bytes, Option<(Bytes, Option<S>)>),
-    /// A Describe.
     Describe,
     /// A Describe of the gateway, of the client's statement with this name.
     OwnDescribe(Bytes),
-    /// An Execute.
     Execute(RunEffects),
     /// The client's Close: the statement's name, if it closes a statement.
     Close(Option<Bytes>),
     /// The gateway's Close: the statement that the connection no longer has, if it had it.
     OwnClose(Option<StatementName>),
-    /// A Sync.
     Sync,
-    /// A Query.
     Query(RunEffects),
     /// The gateway's messages without a Sync that begin a transaction which the client has begun. If they fail, the
     /// server ignores what follows.
     OwnBegin,
     /// The gateway's message that fails a transaction, and a Sync.
     OwnFailure,
-    /// A FunctionCall.
     FunctionCall,
 }
 

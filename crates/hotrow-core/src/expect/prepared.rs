@@ -7,7 +7,6 @@ use crate::limits;
 /// The name under which a statement is prepared on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StatementName {
-    /// The unnamed statement.
     Unnamed,
     /// The name of the statement with this number.
     Named(u64),
@@ -30,7 +29,6 @@ impl Preparation {
         Preparation { name: StatementName::Named(statement), statement, parsed }
     }
 
-    /// The unnamed statement.
     pub fn unnamed(statement: u64, parsed: u64) -> Self {
         Preparation { name: StatementName::Unnamed, statement, parsed }
     }

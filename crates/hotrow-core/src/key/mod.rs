@@ -24,7 +24,6 @@ pub struct KeySpec {
     pub columns: Vec<KeyColumn>,
 }
 
-/// One column of a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyColumn {
     /// The column's name, for people.
@@ -55,9 +54,7 @@ pub enum KeySource {
 pub enum ValueForm {
     /// `int2`, `int4`, `int8`.
     Integer,
-    /// `uuid`.
     Uuid,
-    /// `bool`.
     Bool,
     /// All other types. `text` and `varchar` have the same bytes in both formats.
     Bytes,
@@ -68,7 +65,6 @@ pub enum ValueForm {
 pub struct ParamValue<'a> {
     /// The format it is written in.
     pub format: Format,
-    /// The bytes.
     pub bytes: &'a [u8],
 }
 

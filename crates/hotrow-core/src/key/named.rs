@@ -9,7 +9,6 @@ pub struct KeyName {
     pub table: String,
     /// The columns that identify the row, or the function's argument. Empty if the row is not known.
     pub columns: Vec<String>,
-    /// Their values.
     pub values: Vec<String>,
 }
 

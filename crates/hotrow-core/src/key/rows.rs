@@ -10,7 +10,6 @@ use crate::limits;
 /// A row that a statement can find.
 #[derive(Clone, Debug)]
 pub struct Row<'p> {
-    /// Its key.
     pub key: Key,
     /// The values of the key's columns.
     pub values: Vec<ParamValue<'p>>,

@@ -20,7 +20,6 @@ enum Statement {
     /// Its first word comes next.
     #[default]
     Begins,
-    /// SET.
     Set,
     /// ALTER or CREATE, which can contain SET.
     Definition,
@@ -28,7 +27,6 @@ enum Statement {
     Other,
 }
 
-/// The place in the statement.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum Place {
     /// Outside of an assignment.
@@ -40,7 +38,6 @@ enum Place {
     Name,
     /// Where a value is expected.
     Value,
-    /// After a value.
     AfterValue,
 }
 

@@ -19,12 +19,10 @@ use crate::replica::{Floor, ReadSource};
 use crate::settings::Settings;
 use crate::unit::Packed;
 
-/// The type of the statements of an environment.
 pub type StatementOf<E> = Arc<<E as Environment>::Statement>;
 
 /// The gateway around one session.
 pub trait Environment: Sized {
-    /// A statement.
     type Statement: Statement;
     /// An upstream connection.
     type Connection: Connection;
@@ -72,7 +70,6 @@ pub trait Environment: Sized {
     fn with_types(&self, statement: &Self::Statement, types: &Bytes) -> StatementOf<Self>;
     /// Whether the session's pool has settings that its clients have set in their sessions.
     fn has_settings(&self) -> bool;
-    /// These settings.
     fn settings(&self) -> Settings;
     /// Whether there may be room for one more pool with settings. True at most once in a while: trying costs.
     fn may_find_room(&mut self) -> bool;
@@ -96,7 +93,6 @@ pub trait Environment: Sized {
     fn source(&self, floor: Option<&Floor>, unit: &Packed<StatementOf<Self>>) -> ReadSource;
     /// The number of the newest connection to a replica.
     fn newest_connection(&self) -> u64;
-    /// The lane to this replica for a unit.
     fn assign_replica(&self, replica: usize, unit: &Packed<StatementOf<Self>>) -> Option<LaneId>;
     /// Gives a unit to a lane. `first` is whether no other unit of the session is under way.
     fn submit(&self, lane: LaneId, first: bool, envelope: Self::Envelope);
@@ -142,7 +138,6 @@ pub trait Environment: Sized {
 pub trait Connection {
     /// The messages that the server gets next.
     fn output(&mut self) -> &mut BytesMut;
-    /// The statements that are prepared there.
     fn prepared(&self) -> &PreparedStatements;
     /// The same, to be changed.
     fn prepared_mut(&mut self) -> &mut PreparedStatements;
@@ -170,7 +165,6 @@ pub trait Place {
 
 /// A unit on its way to a lane and back.
 pub trait Envelope<S> {
-    /// The unit.
     fn unit(&self) -> &Packed<Arc<S>>;
     /// Sets the slot of its answer, and whether its success changes names of statements.
     fn address(&mut self, slot: u64, changes_names: bool);
@@ -194,7 +188,6 @@ pub enum Need<E: Environment> {
     Reply,
     /// One more of the units in lanes is answered or given back.
     Lanes,
-    /// A connection.
     Connection,
     /// A place in a queue of transactions. If it is that of a row, with the row in words.
     Turn(Request, Option<Box<KeyName>>),
@@ -222,7 +215,6 @@ pub enum Need<E: Environment> {
     Notifications,
     /// The session needs its connection no longer. It is reused, or closed.
     Release {
-        /// The connection.
         connection: E::Connection,
         /// Whether it can be reused.
         reusable: bool,
@@ -264,7 +256,6 @@ impl From<hotrow_wire::Error> for SessionEnd {
 pub(super) enum Stop<E: Environment> {
     /// It is handled again from its beginning when this is there.
     Need(Need<E>),
-    /// The session ends.
     End(SessionEnd),
 }
 

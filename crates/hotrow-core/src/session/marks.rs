@@ -56,7 +56,6 @@ pub(super) enum Fate {
     Kept,
     /// Another session may get it.
     Reused,
-    /// It is closed.
     Closed,
 }
 

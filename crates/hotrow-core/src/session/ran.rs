@@ -10,7 +10,6 @@ pub(super) enum Ran<S> {
     Sets(S, usize),
     /// The same, and the server has answered with nothing but success.
     SetsOnly(S),
-    /// Others.
     Other,
 }
 

@@ -326,7 +326,6 @@ impl<E: Environment> Session<E> {
     }
 }
 
-/// The tag in a CommandComplete.
 fn command_tag(body: &[u8]) -> &[u8] {
     body.strip_suffix(b"\0").unwrap_or(body)
 }

@@ -46,7 +46,6 @@ pub struct StatementInfo<S> {
     pub id: u64,
     /// Its name on upstream connections.
     pub name: Bytes,
-    /// Its text.
     pub text: Bytes,
     /// Its declared parameter types, four bytes each.
     pub types: Bytes,
@@ -58,7 +57,6 @@ pub struct StatementInfo<S> {
     pub is_judged: bool,
     /// Whether it may remove state from the connection that the server shows.
     pub may_remove: bool,
-    /// Whether it may be UNLISTEN.
     pub may_unlisten: bool,
     /// Whether it may be COPY FROM STDIN.
     pub may_copy: bool,
@@ -102,7 +100,6 @@ pub trait Statement: Prepared + Deref<Target = StatementInfo<Self>> + Sized {
     fn is_described_as(&self, other: &Self) -> bool;
     /// The types that the server gives its parameters, four bytes each, if the server has described it.
     fn parameter_types(&self) -> Option<Bytes>;
-    /// Counts a run with this outcome.
     fn count(&self, outcome: RunOutcome);
     /// What it does to the settings of its pool's sessions, if it has nothing but SETs and that is known.
     fn outcome_of_sets(&self) -> Option<&OutcomeOfSets>;
@@ -134,7 +131,6 @@ pub trait Statement: Prepared + Deref<Target = StatementInfo<Self>> + Sized {
 /// A statement with a client's name.
 #[derive(Debug)]
 pub struct Named<S> {
-    /// The statement.
     pub statement: Arc<S>,
     /// The client's text, which the server gets: the statement's, and comments.
     pub text: Bytes,
@@ -152,14 +148,12 @@ pub struct Named<S> {
 /// The types of a statement's parameters, four bytes each.
 #[derive(Debug)]
 pub struct Resolved<S> {
-    /// The types.
     pub types: Bytes,
     /// The same statement with these types declared, once it is needed.
     pub statement: OnceLock<Arc<S>>,
 }
 
 impl<S> Resolved<S> {
-    /// These types.
     pub fn new(types: Bytes) -> Arc<Self> {
         Arc::new(Resolved { types, statement: OnceLock::new() })
     }

@@ -69,7 +69,6 @@ impl<S: Statement> Texts<S> {
         self.scanned.shape(text)
     }
 
-    /// The statement of a Parse.
     pub(super) fn parsed<E: Environment<Statement = S>>(&mut self, env: &E, parse: &Parse<'_>) -> Arc<S> {
         if let Some(statement) = &self.last_parsed
             && statement.text == parse.text

@@ -40,7 +40,6 @@ pub enum CallEnd {
     Retry,
     /// No more time, or no more client: it gets its empty answer.
     Empty,
-    /// It was cancelled.
     Cancelled,
 }
 

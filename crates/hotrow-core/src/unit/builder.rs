@@ -39,7 +39,6 @@ pub enum Plan<S> {
 }
 
 impl<S> Plan<S> {
-    /// The statement.
     pub fn statement(&self) -> &S {
         match self {
             Plan::Run(statement, _) | Plan::Boundary(statement, _) => statement,
@@ -243,7 +242,6 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
         self.steps.len()
     }
 
-    /// The finished unit.
     pub fn finish(self, raw: [&[u8]; 2]) -> Packed<S> {
         let UnitBuilder { steps, first, others, merge, node, shards, is_unreadable, out } = self;
         let mut bytes = Vec::with_capacity(out.len() + raw[0].len() + raw[1].len());

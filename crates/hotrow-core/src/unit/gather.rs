@@ -37,7 +37,6 @@ pub enum Gathered<'a> {
 pub struct Single<'a> {
     /// Its Parse, if it is in the unit.
     pub parse: Option<Parse<'a>>,
-    /// Its Bind.
     pub bind: Bind<'a>,
     /// The description that the client requested.
     pub describe: Describe,
@@ -57,7 +56,6 @@ pub enum Describe {
     StatementFirst,
     /// The description of the statement, requested after the Bind.
     Statement,
-    /// The description of the portal.
     Portal,
 }
 

@@ -141,7 +141,6 @@ impl<S> Packed<S> {
         Some(Rows::read(bytes, returns, merged::is_lead_binary(&bind), calls))
     }
 
-    /// The statement that locks a row of one of its statements, and the row.
     pub fn lock(&self, statement: u16, key: Key) -> Option<(&LockStatement, Row<'_>)> {
         let run = self.runs().nth(statement.into())?;
         let mut frames = self.frames(run);

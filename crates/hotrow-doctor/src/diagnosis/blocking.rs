@@ -53,7 +53,6 @@ pub struct Blocking {
     pub samples: usize,
     /// Average number of transactions at one moment for whose end others wait, or of other blockers if there are none.
     pub at_once: f64,
-    /// The blockers.
     pub blockers: BTreeMap<Blocker, Blocked>,
     /// What blockers do while others wait for them, by number of waiting sessions.
     pub doing: BTreeMap<Class, f64>,
@@ -68,7 +67,6 @@ type Object<'s> = (&'s str, Option<u32>, Option<&'s str>, &'s str);
 type Edges<'s> = HashMap<i32, Vec<&'s Lock>>;
 
 impl Blocking {
-    /// The blocking of a recording.
     pub fn of(recording: &Recording) -> Blocking {
         let mut blocking = Blocking::default();
         let mut most = 0;

@@ -63,7 +63,6 @@ pub enum Situation {
     Side,
     /// The doctor cannot see enough.
     Blind,
-    /// Nothing.
     NothingWrong,
 }
 
@@ -82,7 +81,6 @@ pub enum Severity {
 /// Something that is wrong, or a fact to know.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// The situation.
     pub kind: Situation,
     /// How bad it is.
     pub severity: Severity,

@@ -56,7 +56,6 @@ impl Class {
         }
     }
 
-    /// The class of a session.
     pub fn of(session: &Session) -> Class {
         if session.is_idle_in_transaction() {
             return Class::Client;
@@ -81,7 +80,6 @@ impl Class {
 /// The load of the server.
 #[derive(Clone, Debug, Default)]
 pub struct Load {
-    /// Samples.
     pub samples: usize,
     /// Time from the first sample to the last.
     pub seconds: f64,
@@ -106,7 +104,6 @@ pub struct Load {
 }
 
 impl Load {
-    /// The load of a recording.
     pub fn of(recording: &Recording) -> Load {
         let samples = &recording.samples;
         let count = samples.len().max(1) as f64;

@@ -40,7 +40,6 @@ pub struct Diagnosis {
     pub rows: RowWaits,
     /// The sessions that block others.
     pub blocking: Blocking,
-    /// The statements.
     pub statements: StatementLoads,
     /// Commits, flushes and log.
     pub throughput: Throughput,

@@ -11,7 +11,6 @@ use crate::recording::Recording;
 
 /// The parts of a diagnosis from which findings are made.
 pub struct Parts<'p> {
-    /// The recording.
     pub recording: &'p Recording,
     /// The sessions.
     pub load: &'p Load,
@@ -19,7 +18,6 @@ pub struct Parts<'p> {
     pub rows: &'p RowWaits,
     /// The sessions that block others.
     pub blocking: &'p Blocking,
-    /// The statements.
     pub statements: &'p StatementLoads,
     /// Commits, flushes and log.
     pub throughput: &'p Throughput,

@@ -34,7 +34,6 @@ pub struct HotRow {
 pub enum Wanted {
     /// FOR KEY SHARE, as foreign keys take it.
     KeyShare,
-    /// FOR SHARE.
     Share,
     /// An update that keeps the key, or FOR NO KEY UPDATE.
     Update,
@@ -71,7 +70,6 @@ pub struct RowWaits {
 }
 
 impl RowWaits {
-    /// The waits of a recording.
     pub fn of(recording: &Recording) -> RowWaits {
         let mut waits = RowWaits::default();
         let each = 1.0 / recording.samples.len().max(1) as f64;

@@ -52,7 +52,6 @@ struct Seen {
 }
 
 impl StatementLoads {
-    /// The statements of a recording.
     pub fn of(recording: &Recording) -> StatementLoads {
         let interactive = Interactive::of(recording);
         let mut seen: HashMap<usize, Seen> = HashMap::new();

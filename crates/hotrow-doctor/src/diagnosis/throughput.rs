@@ -40,7 +40,6 @@ pub struct Throughput {
 }
 
 impl Throughput {
-    /// The throughput of a recording.
     pub fn of(recording: &Recording) -> Throughput {
         let (before, after) = (&recording.before, &recording.after);
         let between = (after.at_us - before.at_us) as f64 / 1e6;

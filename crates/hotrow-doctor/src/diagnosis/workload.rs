@@ -51,7 +51,6 @@ pub struct Workload {
     pub probe_us: Option<f64>,
     /// Cores of the server's machine.
     pub cores: Option<f64>,
-    /// Busy cores.
     pub busy_cores: Option<f64>,
     /// The time for which a process of the server that can run waits for a core, in microseconds.
     pub core_wait_us: Option<f64>,
@@ -69,7 +68,6 @@ pub struct Known<'k> {
     pub rows: &'k RowWaits,
     /// The sessions that block others.
     pub blocking: &'k Blocking,
-    /// The statements.
     pub statements: &'k StatementLoads,
     /// Commits, flushes and log.
     pub throughput: &'k Throughput,

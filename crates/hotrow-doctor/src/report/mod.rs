@@ -26,12 +26,10 @@ const TEXT_CHARS: usize = 500;
 /// Lines of the lock tree.
 const TREE_MAX: usize = 100;
 
-/// The report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The version of this structure.
     pub version: u32,
-    /// The server.
     pub server: Server,
     /// Length of the run in seconds.
     pub seconds: f64,
@@ -43,7 +41,6 @@ pub struct Report {
     pub summary: [String; 5],
     /// What is wrong, the most important first.
     pub findings: Vec<Finding>,
-    /// The sessions.
     pub sessions: Sessions,
     /// The rows that sessions wait for.
     pub hot_rows: Vec<Row>,
@@ -63,19 +60,14 @@ pub struct Report {
     pub workload: Workload,
 }
 
-/// The server.
 #[derive(Clone, Debug, Serialize)]
 pub struct Server {
-    /// Its version.
     pub version: String,
-    /// The database.
     pub database: String,
 }
 
-/// A finding.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// The situation.
     pub kind: Situation,
     /// How bad it is.
     pub severity: Severity,
@@ -85,7 +77,6 @@ pub struct Finding {
     pub next: String,
 }
 
-/// The sessions.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sessions {
     /// Average number of clients' sessions.
@@ -100,14 +91,11 @@ pub struct Sessions {
     pub by_wait_over_time: Vec<BTreeMap<String, f64>>,
 }
 
-/// A row.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// Its table.
     pub table: String,
     /// Its key. Values are null without `--show-keys`, and if they are not known.
     pub key: BTreeMap<String, Option<String>>,
-    /// Its page.
     pub page: u32,
     /// Average number of sessions that wait for it.
     pub waiting: f64,
@@ -124,14 +112,11 @@ pub struct TreeLine {
     pub pid: Option<i32>,
     /// What it does.
     pub does: String,
-    /// Its statement.
     pub statement: String,
 }
 
-/// A statement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Statement {
-    /// Its text.
     pub text: String,
     /// Calls during the run.
     pub calls: f64,
@@ -154,7 +139,6 @@ pub struct Statement {
 /// Work per second. Null: not known.
 #[derive(Clone, Debug, Serialize)]
 pub struct Rates {
-    /// Commits.
     pub commits: Option<f64>,
     /// Transactions that write.
     pub writes: Option<f64>,
@@ -168,7 +152,6 @@ pub struct Rates {
     pub wal_bytes: Option<f64>,
     /// Bytes of log per transaction that writes.
     pub wal_bytes_per_write: Option<f64>,
-    /// Statements.
     pub statements: Option<f64>,
 }
 
@@ -177,15 +160,12 @@ pub struct Rates {
 pub struct Receiver {
     /// `slot` or `standby`.
     pub kind: &'static str,
-    /// Its name.
     pub name: String,
-    /// Its state.
     pub state: String,
     /// Bytes of log that it holds back or has not replayed.
     pub behind_bytes: Option<f64>,
 }
 
-/// The prediction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Prediction {
     /// The cautious factor on today's rate.

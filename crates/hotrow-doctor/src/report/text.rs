@@ -27,7 +27,6 @@ impl Lines {
     }
 }
 
-/// The report as text.
 pub fn text(report: &Report) -> String {
     let mut text = Lines(String::new());
     report.summary.iter().for_each(|line| text.add(line));

@@ -33,7 +33,6 @@ pub struct LoginRequest<'a> {
     pub user: &'a str,
     /// The database that the client names.
     pub database: &'a str,
-    /// Whether that is the console.
     pub console: bool,
     /// Where the clients of the database get to. Its server is asked for secrets.
     pub route: &'a Route,
@@ -42,7 +41,6 @@ pub struct LoginRequest<'a> {
 /// The connection to the client.
 #[derive(Debug)]
 pub struct Channel<'a> {
-    /// The half that is read.
     pub read: &'a mut ReadHalf,
     /// The half that is written.
     pub write: &'a WriteHalf,

@@ -47,7 +47,6 @@ pub enum Error {
     Read {
         /// The setting that names it.
         setting: &'static str,
-        /// Its path.
         path: PathBuf,
         /// The system's error.
         error: std::io::Error,
@@ -57,13 +56,11 @@ pub enum Error {
     TooLarge {
         /// The setting that names it.
         setting: &'static str,
-        /// Its path.
         path: PathBuf,
     },
     /// The access file is wrong.
     #[error("hba_file {}: {error}", path.display())]
     Hba {
-        /// Its path.
         path: PathBuf,
         /// The line and its error.
         error: HbaError,
@@ -71,7 +68,6 @@ pub enum Error {
     /// users_file is wrong.
     #[error("users_file {}: {error}", path.display())]
     Users {
-        /// Its path.
         path: PathBuf,
         /// The line and its error.
         error: UsersError,
@@ -87,9 +83,7 @@ pub enum Error {
         path.display()
     )]
     Insecure {
-        /// Its path.
         path: PathBuf,
-        /// The line.
         line: usize,
         /// The line's method.
         method: hotrow_auth::Method,

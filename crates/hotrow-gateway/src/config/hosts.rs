@@ -63,7 +63,6 @@ struct Served {
 /// The host that served last, for the gateway that takes over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedLast {
-    /// Its address.
     pub address: String,
     /// Its history, if the role could ask for it.
     pub history: Option<History>,
@@ -128,7 +127,6 @@ impl Hosts {
         Hosts::of(vec![address], true)
     }
 
-    /// Each host on its own.
     pub fn each(&self) -> impl Iterator<Item = Hosts> {
         self.addresses.iter().map(|address| Hosts::of(vec![address.clone()], false))
     }

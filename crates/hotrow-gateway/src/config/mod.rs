@@ -227,13 +227,10 @@ impl FromStr for Listen {
 /// A setting as SHOW CONFIG shows it.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// Its name.
     pub name: &'static str,
     /// Its value, without passwords.
     pub value: String,
-    /// Its default.
     pub default: String,
-    /// Its unit.
     pub unit: &'static str,
     /// Whether it takes effect only at the next start.
     pub needs_restart: bool,
@@ -291,7 +288,6 @@ pub struct Config {
     pub users_file: Option<PathBuf>,
     /// The query for the secret of a user that is not in users_file; empty for none.
     pub auth_query: String,
-    /// The users of the console.
     pub console: console::Users,
     /// The `[[pool]]` tables for some databases and users.
     pub tables: Vec<Arc<PoolTable>>,

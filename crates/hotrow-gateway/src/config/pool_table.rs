@@ -71,7 +71,6 @@ impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Bounded<LEAST,
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "a setting's value is a text, a whole number, true or false")]
 pub enum SettingValue {
-    /// A string.
     Text(String),
     /// In the setting's own unit.
     Number(i64),
@@ -90,7 +89,6 @@ impl fmt::Display for SettingValue {
 }
 
 impl PoolTable {
-    /// Whether it is for this user in this database.
     pub fn fits(&self, database: &str, user: &str) -> bool {
         self.database.as_deref().is_none_or(|wanted| wanted == database)
             && self.user.as_deref().is_none_or(|wanted| wanted == user)

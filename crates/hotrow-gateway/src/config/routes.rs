@@ -20,7 +20,6 @@ pub const ANY: &str = "*";
 /// The name of the only server if there are no tables.
 const SINGLE: &str = "upstream";
 
-/// A `[[server]]` table.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerTable {
@@ -33,7 +32,6 @@ pub struct ServerTable {
     pub replicas: Option<Hidden>,
 }
 
-/// A `[[database]]` table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DatabaseTable {
@@ -61,7 +59,6 @@ impl From<String> for Hidden {
 }
 
 impl Hidden {
-    /// The text.
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -98,7 +95,6 @@ pub enum RouteError {
     Twice {
         /// The kind of table.
         table: &'static str,
-        /// The name.
         name: String,
     },
     /// The URL of a server's replicas is wrong.
@@ -119,7 +115,6 @@ pub enum RouteError {
     UnknownServer {
         /// The database.
         name: String,
-        /// The server.
         server: String,
         /// The names of all servers.
         known: String,
@@ -166,7 +161,6 @@ pub struct Server {
 #[derive(Clone, Debug)]
 pub struct Route {
     id: u64,
-    /// The server.
     pub server: Arc<Server>,
     table: DatabaseTable,
 }
@@ -273,7 +267,6 @@ impl Routes {
         Ok(Routes { servers, by_name, any, first, is_single: false })
     }
 
-    /// The route of a database, if there is one.
     pub fn find(&self, database: &str) -> Option<&Arc<Route>> {
         self.by_name.get(database).or(self.any.as_ref())
     }

@@ -23,7 +23,6 @@ const TLS_HANDSHAKE: u8 = 0x16;
 pub struct Opened {
     /// The start-up packet.
     pub packet: Packet,
-    /// The half that is read.
     pub read: ReadHalf,
     /// The half that is written.
     pub write: WriteHalf,

@@ -38,10 +38,8 @@ enum Socket {
     Unix(StdUnix, PathBuf),
 }
 
-/// A listening socket.
 #[derive(Debug)]
 pub struct Listener<L> {
-    /// The socket.
     pub socket: L,
     /// Whether the service manager has it too. Clients that connect while no process accepts are then not lost.
     pub kept: bool,
@@ -50,7 +48,6 @@ pub struct Listener<L> {
 /// A listening socket for the next gateway.
 #[derive(Debug)]
 pub struct InheritedSocket {
-    /// The socket.
     pub socket: OwnedFd,
     /// Whether the service manager has it too.
     pub kept: bool,

@@ -112,7 +112,6 @@ pub trait Backend: Send + 'static {
     fn written(&mut self) -> Option<u64>;
     /// The next event in the server's replies to the earliest batch under way. None until more bytes arrive.
     fn next(&mut self, batch: Option<&Batch<Self::Work>>) -> Option<BatchEvent>;
-    /// Whether the replies to this batch are there.
     fn has_replies(&self, batch: u64) -> bool;
     /// Drops the replies to other batches than these.
     fn keep_replies(&mut self, is_needed: impl Fn(u64) -> bool);

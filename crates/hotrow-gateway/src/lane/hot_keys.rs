@@ -9,7 +9,6 @@ use hotrow_lane::lane::{Batch, Lane, Unit, UnitState};
 use super::backend::Work;
 use crate::hot_keys::{KeyCounts, KeySnapshot};
 
-/// The keys of one lane.
 #[derive(Debug, Default)]
 pub struct LaneKeys {
     counts: KeyCounts,

@@ -47,9 +47,7 @@ impl<W> inbox::Urgency for ToLane<W> {
 /// When dropped, tells the lane that the unit blocked on this key was run, or that its session has ended. Otherwise the
 /// lane would hold up the key for ever.
 pub struct Unblock<W> {
-    /// The lane.
     pub inbox: Arc<Inbox<ToLane<W>>>,
-    /// The key.
     pub key: Key,
 }
 

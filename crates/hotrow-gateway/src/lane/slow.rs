@@ -54,7 +54,6 @@ impl<B: Backend> Task<B> {
         self.slow_timer.reroutes_units = self.backend.shared().set_slow(self.kind, self.index, true);
     }
 
-    /// The slow batch is over.
     pub(super) fn slow_batch_over(&mut self) {
         if std::mem::take(&mut self.slow_timer.is_slow) {
             self.backend.shared().set_slow(self.kind, self.index, false);

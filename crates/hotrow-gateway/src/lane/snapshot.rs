@@ -38,7 +38,6 @@ pub struct LaneSnapshot {
     pub parked: usize,
     /// Batches at the server.
     pub batches_under_way: usize,
-    /// Units in them.
     pub units_under_way: usize,
     /// Units in batches whose statements are all answered, so that only the commit is missing.
     pub units_committing: usize,
@@ -65,14 +64,12 @@ pub struct LaneTotals {
     pub losses: u64,
 }
 
-/// A unit in a lane.
 #[derive(Debug)]
 pub struct UnitSnapshot {
     /// Its session's number.
     pub session: u64,
     /// The tables or functions of its statements.
     pub tables: Vec<String>,
-    /// Its state.
     pub place: UnitState,
     /// How long ago it arrived.
     pub age: Duration,

@@ -37,7 +37,6 @@ impl ReplicaLags {
         self.0.lock().remove(address);
     }
 
-    /// All lags.
     pub fn all(&self) -> Vec<(String, Lag)> {
         self.0.lock().iter().map(|(address, lag)| (address.clone(), *lag)).collect()
     }

@@ -66,7 +66,6 @@ impl Gauge {
         }
     }
 
-    /// Sets the value.
     pub fn set(&self, value: u64) {
         self.0.store(value, Relaxed);
     }
@@ -167,7 +166,6 @@ pub struct Metrics {
     pub replica_searches: Counter,
     /// Whether servers answer.
     pub servers: ServerStates,
-    /// The lags of replicas.
     pub replica_lags: ReplicaLags,
     /// Calls that became part of a merged call.
     pub merged: Counter,
@@ -241,7 +239,6 @@ pub struct Metrics {
     pub passed_microseconds: Histogram<18>,
     /// Time that sessions wait for a connection to the server.
     pub server_wait_microseconds: Histogram<18>,
-    /// Units in one batch.
     pub batch_units: Histogram<10>,
     /// Time from writing a batch to its commit.
     pub batch_microseconds: Histogram<18>,
@@ -312,7 +309,6 @@ pub fn milliseconds_since_start(at: Instant) -> u64 {
     u64::try_from(at.saturating_duration_since(*START).as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A duration in microseconds.
 pub fn microseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

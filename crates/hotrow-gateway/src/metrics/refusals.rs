@@ -54,7 +54,6 @@ impl RefusalReason {
         RefusalReason::Other,
     ];
 
-    /// The label.
     pub fn label(self) -> &'static str {
         match self {
             RefusalReason::TooManyClients => "too_many_clients",

@@ -25,7 +25,6 @@ impl ServerStates {
         self.0.lock().insert(hosts, (owner, is_up));
     }
 
-    /// All states.
     pub fn all(&self) -> Vec<(String, bool)> {
         let mut all = self.0.lock();
         all.retain(|_, (owner, _)| owner.strong_count() > 0);

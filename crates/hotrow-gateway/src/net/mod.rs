@@ -45,12 +45,9 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// The half that is read.
 #[derive(Debug)]
 pub enum ReadHalf {
-    /// TCP.
     Tcp(tcp::OwnedReadHalf),
-    /// Unix.
     Unix(unix::OwnedReadHalf),
     /// TCP under TLS.
     Tls(stream::TlsReadHalf),
@@ -59,15 +56,12 @@ pub enum ReadHalf {
 /// The half that is written, from any task that has a reference.
 #[derive(Debug)]
 pub enum WriteHalf {
-    /// TCP.
     Tcp(tcp::OwnedWriteHalf),
-    /// Unix.
     Unix(unix::OwnedWriteHalf),
     /// TCP under TLS.
     Tls(stream::TlsWriteHalf),
 }
 
-/// Connects.
 pub async fn connect(address: &Address) -> io::Result<(ReadHalf, WriteHalf)> {
     match address {
         Address::Tcp(host, port) => {

@@ -27,7 +27,6 @@ struct State {
     encrypted: usize,
 }
 
-/// The half that is read.
 #[derive(Debug)]
 pub struct TlsReadHalf {
     half: tcp::OwnedReadHalf,
@@ -53,7 +52,6 @@ pub enum HandshakeError {
     /// The other side names another protocol, or none.
     #[error("the other side did not name PostgreSQL's protocol (ALPN)")]
     NoProtocol,
-    /// The handshake is too long.
     #[error("the handshake has more than {} bytes", limits::TLS_HANDSHAKE_BYTES_MAX)]
     TooLong,
 }

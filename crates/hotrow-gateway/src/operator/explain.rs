@@ -125,11 +125,9 @@ pub struct Judge(Arc<Pool>);
 /// What the gateway does with a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruling {
-    /// It is packed.
     pub is_packed: bool,
     /// Its concurrent calls are merged into one call.
     pub is_merged: bool,
-    /// It writes.
     pub writes: bool,
     /// Why.
     pub reason: String,

@@ -58,7 +58,6 @@ impl State {
 }
 
 impl Databases {
-    /// The state of a database.
     pub fn of(&self, route: &Route, database: &str) -> Arc<DatabaseState> {
         let key = (route.id(), database.to_owned());
         let mut state = self.state.lock();

@@ -82,7 +82,6 @@ impl Judge {
         drop(self.asker.lock().take());
     }
 
-    /// Now, in this epoch.
     fn now(&self, epoch: u64) -> Asked {
         Asked { epoch, at: self.start.elapsed() }
     }

@@ -47,7 +47,6 @@ use pools::Usage;
 use replicas::PoolReplicas;
 use waiting::WaitingCalls;
 
-/// A pool.
 #[derive(Debug)]
 pub struct Pool {
     /// Its number.
@@ -240,7 +239,6 @@ impl Pool {
         self.lanes.count()
     }
 
-    /// The state of its database.
     pub fn database_state(&self) -> &Arc<DatabaseState> {
         &self.context.database
     }

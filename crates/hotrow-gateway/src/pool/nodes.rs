@@ -41,7 +41,6 @@ type Questions = tokio::sync::Mutex<Option<(Node, Asker)>>;
 #[derive(Debug)]
 pub struct OpenNode {
     address: Lock<Address>,
-    /// Its lanes.
     pub lanes: Lanes,
 }
 

@@ -70,7 +70,6 @@ impl PoolUse {
         PoolUse(pool.clone())
     }
 
-    /// The pool.
     pub fn pool(&self) -> &Arc<Pool> {
         &self.0
     }
@@ -85,7 +84,6 @@ impl Drop for PoolUse {
 }
 
 impl Pools {
-    /// The open pools.
     pub fn open(&self) -> Vec<Arc<Pool>> {
         self.cells.lock().values().filter_map(|cell| cell.get().cloned()).collect()
     }

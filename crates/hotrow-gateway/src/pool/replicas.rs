@@ -48,12 +48,10 @@ impl PoolReplicas {
         }
     }
 
-    /// The lanes to this replica.
     pub fn lanes(&self, index: usize) -> Option<&Lanes> {
         self.lanes.get(index)?.get()
     }
 
-    /// The lanes to all replicas.
     pub fn all_lanes(&self) -> impl Iterator<Item = &Lanes> {
         self.lanes.iter().filter_map(OnceLock::get)
     }
@@ -118,7 +116,6 @@ impl Pool {
         self.replicas.known.epoch() + self.catalogue_epoch()
     }
 
-    /// The lane to this replica for a unit.
     pub fn assign_replica(&self, index: usize, unit: &Packed) -> Option<LaneId> {
         let lanes = self.replicas.lanes(index)?;
         let lane = if lanes.context.packs() { lanes.context.assign(unit, None) } else { None };

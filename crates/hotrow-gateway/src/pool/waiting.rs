@@ -67,7 +67,6 @@ pub struct WaitingSlot<'a> {
 pub struct WaitingCallSnapshot {
     /// Its session's number.
     pub session: u64,
-    /// The function.
     pub function: String,
     /// How long ago it arrived.
     pub age: Duration,

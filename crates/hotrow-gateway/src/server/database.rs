@@ -9,7 +9,6 @@ use tokio::sync::Notify;
 
 use crate::server::rows::Rows;
 
-/// The state of one database.
 #[derive(Debug, Default)]
 pub struct DatabaseState {
     paused: AtomicBool,
@@ -31,7 +30,6 @@ pub struct DatabaseUse {
 }
 
 impl DatabaseState {
-    /// Of a database with this catalogue.
     pub fn new(catalogue: Arc<AtomicU64>) -> Self {
         DatabaseState { catalogue, ..DatabaseState::default() }
     }

@@ -22,13 +22,11 @@ use crate::server::{connect, upstream};
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The URL.
     #[error(transparent)]
     Url(#[from] UpstreamError),
     /// The connection.
     #[error(transparent)]
     Open(#[from] upstream::Error),
-    /// The log-in.
     #[error("{}", std::error::Error::source(.0).map_or_else(|| .0.to_string(), ToString::to_string))]
     LogIn(#[from] tokio_postgres::Error),
 }

@@ -24,7 +24,6 @@ use crate::server::upstream::{self, Upstream};
 /// The connections of all pools of a server.
 #[derive(Debug)]
 pub struct HeldConnections {
-    /// One permit for each connection in use.
     in_use: Permits,
     /// Permits for the clients of `[[pool]]` tables that set a limit.
     table_permits: Lock<Vec<(Arc<PoolTable>, Arc<Permits>)>>,
@@ -44,10 +43,8 @@ struct Idle {
     count: usize,
 }
 
-/// An open connection.
 #[derive(Debug)]
 pub struct OpenConnection {
-    /// The connection.
     pub upstream: Upstream,
     /// Its backend may remember sequence values of the session.
     pub moved_sequence: bool,
@@ -425,7 +422,6 @@ pub async fn connect_with_retries(
 }
 
 impl ProbeConnection {
-    /// The connection.
     pub fn upstream(&mut self) -> &mut Upstream {
         &mut self.open.upstream
     }

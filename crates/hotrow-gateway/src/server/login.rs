@@ -49,7 +49,6 @@ enum Scram {
 }
 
 impl Login {
-    /// For this user with this credential.
     pub fn new(user: &str, credential: Credential) -> Self {
         Login::since(user, credential, Instant::now())
     }

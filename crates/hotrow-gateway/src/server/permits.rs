@@ -21,7 +21,6 @@ impl Permits {
         Permits { free: Arc::new(Semaphore::new(limit)), limit: AtomicUsize::new(limit) }
     }
 
-    /// The limit.
     pub fn limit(&self) -> usize {
         self.limit.load(Relaxed)
     }

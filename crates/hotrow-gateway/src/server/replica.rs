@@ -46,7 +46,6 @@ pub struct Replicas {
     settings_changes: AtomicU64,
 }
 
-/// A replica.
 #[derive(Debug)]
 pub struct Replica {
     /// Its address.
@@ -119,7 +118,6 @@ impl Replicas {
         Replicas { all: upstreams.iter().map(replica).collect(), ..Replicas::default() }
     }
 
-    /// All of them.
     pub fn all(&self) -> &[Replica] {
         &self.all
     }

@@ -123,7 +123,6 @@ impl Waiting {
 }
 
 impl RowWait {
-    /// Waits for the place.
     pub async fn place(mut self, patience: RowPatience) -> RowPlace {
         let _gauge = METRICS.row_waits.enter();
         let longest = tokio::time::sleep(patience.longest);

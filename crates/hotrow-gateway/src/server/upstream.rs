@@ -33,7 +33,6 @@ pub enum Error {
         /// The system's error.
         error: io::Error,
     },
-    /// TLS.
     #[error("no connection to {address}: {error}")]
     Tls {
         /// The host.
@@ -51,7 +50,6 @@ pub enum Error {
     Refused {
         /// Its SQLSTATE.
         code: String,
-        /// Its message.
         message: String,
         /// The whole frame.
         frame: Bytes,
@@ -90,7 +88,6 @@ pub enum Error {
     OldPrimary {
         /// The host.
         address: Address,
-        /// Its timeline.
         timeline: u32,
         /// The timeline that has served.
         served: u32,
@@ -153,7 +150,6 @@ pub type Rows = Vec<Vec<Option<String>>>;
 /// A connection that is ready for work.
 #[derive(Debug)]
 pub struct Upstream {
-    /// The half that is read.
     pub read: ReadHalf,
     /// The half that is written.
     pub write: WriteHalf,
@@ -165,7 +161,6 @@ pub struct Upstream {
     pub notifications: BytesMut,
     /// The settings that the server reports, but the client's name at log-in.
     pub parameters: Vec<(String, String)>,
-    /// The statements that are prepared on it.
     pub prepared: PreparedStatements,
     /// For cancel requests: the backend's process ID.
     pub process_id: u32,
@@ -175,7 +170,6 @@ pub struct Upstream {
     pub address: Arc<Address>,
     /// The hash of the server's certificate that a log-in can be bound to.
     pub end_point: Option<Bytes>,
-    /// Its timeline.
     pub(super) timeline: TimelineUse,
     /// Counts the connection for its log-in.
     pub(super) counted: Arc<()>,

@@ -7,7 +7,6 @@ use serde::{Serialize, Serializer};
 
 use crate::metrics::Pins;
 
-/// The state of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientState {
     /// Its session works, or waits for the server, on the connection that it holds.
@@ -47,7 +46,6 @@ pub enum ClientClass {
 }
 
 impl ClientState {
-    /// The class of the state.
     pub fn class(self) -> ClientClass {
         match self {
             ClientState::Waits(WaitsFor::Answer) | ClientState::Active | ClientState::InLane => {

@@ -2,7 +2,6 @@
 
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-/// A request of an operator.
 #[derive(Debug)]
 pub enum OperatorRequest {
     /// Read the settings again. The answer has the error, if any.

@@ -11,7 +11,6 @@ use crate::metrics::METRICS;
 pub struct Counts([AtomicU64; 13]);
 
 impl Counts {
-    /// Adds one.
     pub fn add(&self, outcome: RunOutcome) {
         self.0[outcome as usize].fetch_add(1, Relaxed);
         if !matches!(outcome, RunOutcome::Packed | RunOutcome::Merged) {
@@ -19,7 +18,6 @@ impl Counts {
         }
     }
 
-    /// The count.
     pub fn of(&self, outcome: RunOutcome) -> u64 {
         self.0[outcome as usize].load(Relaxed)
     }

@@ -51,7 +51,6 @@ impl RunRecord {
         &self.counts
     }
 
-    /// Counts a run with this outcome.
     pub fn count(&self, outcome: RunOutcome) {
         self.counts.add(outcome);
     }

@@ -37,7 +37,6 @@ impl VerdictRecord {
 /// What is known of a statement on a node of a distributed database.
 #[derive(Clone, Debug)]
 pub struct NodeRecord {
-    /// The node.
     pub node: i32,
     /// It can run in the node's lanes.
     pub runs_there: bool,
@@ -79,7 +78,6 @@ impl From<&Reason> for WhyNot {
 pub struct Explanation {
     /// `packed`, `merged`, `passed` or `answered here`.
     pub verdict: &'static str,
-    /// The reason.
     pub reason: String,
     /// A form that can be packed, if the statement is passed through and there is one.
     pub remedy: Option<&'static str>,

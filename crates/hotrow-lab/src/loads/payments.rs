@@ -61,7 +61,6 @@ pub struct Payments {
     gateway_addresses: Vec<SocketAddr>,
     behaviour: Behaviour,
     books: TempDir,
-    /// The service.
     pub service: Child,
     worker: Child,
     /// The address of its HTTP server.

@@ -26,14 +26,12 @@ struct Program {
     versions: String,
 }
 
-/// The job of a program.
 #[derive(Debug)]
 pub struct Job<'a> {
     /// The program.
     pub peer: Peer,
     /// The part of a run. The technique's name is the name of the queue.
     pub part: &'a Part,
-    /// The server.
     pub server: &'a Endpoint,
     /// The address for its workers, if they are clients of Hotrow.
     pub endpoint: &'a Endpoint,

@@ -9,14 +9,12 @@ use serde::{Deserialize, Serialize};
 /// All machines on which runs were measured.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Calibration {
-    /// The machines.
     pub machines: Vec<Machine>,
 }
 
 /// A machine, and the runs that were measured there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Machine {
-    /// Its name.
     pub name: String,
     /// The page of `docs` with the measured figures.
     pub source: String,
@@ -24,7 +22,6 @@ pub struct Machine {
     pub costs: Costs,
     /// The names of constants that were measured by themselves. The search does not change them.
     pub measured: Vec<String>,
-    /// The runs.
     pub runs: Vec<Run>,
 }
 
@@ -60,7 +57,6 @@ fn one() -> usize {
 /// A run with its simulated figure.
 #[derive(Debug, Clone)]
 pub struct Compared {
-    /// The run.
     pub run: Run,
     /// The simulated requests per second.
     pub simulated: f64,

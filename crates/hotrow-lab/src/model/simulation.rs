@@ -170,7 +170,6 @@ struct Simulation<'a> {
     units: u64,
 }
 
-/// Simulates a world.
 pub fn simulate(world: &World) -> Observed {
     let mut simulation = Simulation::new(world);
     simulation.begin();

@@ -21,7 +21,6 @@ pub enum Arrivals {
     Open(f64),
 }
 
-/// The machines.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Machines {
     /// One machine with two cores for the load generator, one gateway and all servers, as in the measured runs.
@@ -30,7 +29,6 @@ pub enum Machines {
     Own {
         /// The cores of a gateway's machine. The gateway has as many threads.
         gateway_cores: usize,
-        /// The cores of a node.
         node_cores: usize,
         /// The time of a message from machine to machine, in microseconds.
         network: f64,
@@ -42,7 +40,6 @@ pub enum Machines {
 pub struct World {
     /// The machine's constants.
     pub costs: Costs,
-    /// Its machines.
     pub machines: Machines,
     /// Number of servers with rows. If there are several, there is a coordinator too.
     pub nodes: usize,

@@ -45,7 +45,6 @@ pub enum LaneKind {
     Read,
 }
 
-/// An event for a lane.
 #[derive(Debug)]
 pub enum Event<P> {
     /// A session submits a unit.
@@ -112,7 +111,6 @@ pub enum Outcome {
 /// The available evidence about a transaction in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// Its ID.
     Id(u64),
     /// No ID arrived. The ID is greater than this one, the last that arrived on the connection, if there was
     /// one.

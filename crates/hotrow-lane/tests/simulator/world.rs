@@ -107,7 +107,6 @@ impl World {
         self.history.units.push(work);
     }
 
-    /// The statements of a unit.
     pub fn statements(&self, unit: usize) -> Vec<(usize, Statement)> {
         self.history.parts(unit).map(|part| (part, self.history.units[part].statement)).collect()
     }

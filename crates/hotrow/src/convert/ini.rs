@@ -9,7 +9,6 @@ pub struct Entry {
     pub section: String,
     /// The key, without the quotes of a database's name.
     pub key: String,
-    /// The value.
     pub value: String,
 }
 

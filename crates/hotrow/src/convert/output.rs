@@ -46,7 +46,6 @@ pub struct ServerOf {
 pub enum OwnDatabase {
     /// The file names none.
     Unknown,
-    /// A database of clients.
     OfClients(String),
     /// The one that the file names for this purpose.
     Named(String),
@@ -195,7 +194,6 @@ impl Converted {
         text
     }
 
-    /// The users file.
     pub fn users_file(&self) -> String {
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
         self.users.iter().map(|(user, secret)| format!("{} {}\n", quoted(user), quoted(secret))).collect()

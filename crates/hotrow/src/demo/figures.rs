@@ -59,7 +59,6 @@ pub struct Round {
 }
 
 impl Round {
-    /// The figures of this round.
     pub fn figures(&self) -> Figures {
         Figures::of(self.answers.sold as f64 / self.took.as_secs_f64(), &self.answers, self.commits)
     }

@@ -48,7 +48,6 @@ impl Layout {
         line.trim_end().to_owned()
     }
 
-    /// A name and its value.
     pub fn entry(self, name: &str, value: &str) -> String {
         let wrapped = self.wrapped(value, if self.is_narrow() { 4 } else { 12 });
         if self.is_narrow() {

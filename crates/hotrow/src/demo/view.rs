@@ -67,7 +67,6 @@ impl View {
         move |what| bar.set_message(what)
     }
 
-    /// The rounds begin.
     pub fn table_begins(&mut self, rounds: &[Plan]) -> Result<(), Error> {
         let head = ["round", "through", "sales/s", "p50", "p99", "sales/commit", "refused"];
         self.say(&format!("{}", style(self.layout.row(head)).dim()))?;
@@ -79,7 +78,6 @@ impl View {
         Ok(())
     }
 
-    /// A round begins.
     pub fn round_begins(&mut self, plan: &Plan) {
         self.last = (Instant::now(), 0);
         let cells = [&label(plan.number), &plan.side.to_string(), "", "", "", "", ""];
@@ -148,7 +146,6 @@ pub fn wait(us: u64) -> String {
     }
 }
 
-/// Sales per commit.
 pub fn shared(sales_per_commit: Option<f64>) -> String {
     sales_per_commit.map_or("-".to_owned(), |sales| format!("{sales:.1}"))
 }

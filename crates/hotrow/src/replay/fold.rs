@@ -41,7 +41,6 @@ pub struct Entry<'a> {
     pub value: Option<i64>,
     /// The amount that a drain returned, in a ledger.
     pub returned: Option<i64>,
-    /// Its time.
     pub at: SystemTime,
 }
 
@@ -62,9 +61,7 @@ const START: State = State { version: 0, value: 0, at: None };
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("version {version}: {what}")]
 pub struct Difference {
-    /// The version.
     pub version: i64,
-    /// The difference.
     pub what: String,
 }
 

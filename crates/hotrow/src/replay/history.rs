@@ -12,7 +12,6 @@ use super::fold::{Difference, Entry, Fold, Head, Strategy};
 /// Why the history cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The connection.
     #[error(transparent)]
     Connect(#[from] crate::direct::Error),
     /// The pack is not there.
@@ -93,7 +92,6 @@ impl<'c> Snapshot<'c> {
     }
 }
 
-/// The schema that has a counter.
 pub async fn schema_of(client: &Client, counter: &str) -> Result<String, Error> {
     if hotrow_sql::shards(client).await?.is_none() {
         return Ok(OWN.to_owned());
@@ -105,7 +103,6 @@ pub async fn schema_of(client: &Client, counter: &str) -> Result<String, Error> 
 /// A part of the histories.
 #[derive(Debug, Clone, Copy)]
 pub struct Range<'a> {
-    /// Only this counter.
     pub counter: Option<&'a str>,
     /// Commands after this version, and the snapshot at this version.
     pub after: i64,
@@ -148,9 +145,7 @@ pub struct Record {
 pub enum Kind {
     /// The counter's row, which comes before its history.
     Counter(Head),
-    /// A command.
     Command,
-    /// A snapshot.
     Snapshot,
 }
 
@@ -160,7 +155,6 @@ impl Record {
         self.row.get(0)
     }
 
-    /// Its kind.
     pub fn kind(&self) -> Kind {
         match self.row.get::<_, i32>(2) {
             0 => Kind::Counter(self.head()),

@@ -31,9 +31,7 @@ pub enum Error {
         "the environment variable {variable} is {value:?} and must be {expected}; see: hotrow help config"
     )]
     Value {
-        /// The variable.
         variable: &'static str,
-        /// Its value.
         value: String,
         /// What can be read.
         expected: String,
@@ -117,7 +115,6 @@ mod tests {
 
     use super::*;
 
-    /// The files below a folder.
     fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();

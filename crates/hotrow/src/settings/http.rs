@@ -10,7 +10,6 @@ use super::Error;
 
 /// The HTTP server's address and tokens, and what its page shows.
 pub struct Http {
-    /// The address.
     pub address: SocketAddr,
     /// The accepted tokens; if there are none, every client that reaches the address is accepted.
     pub tokens: Option<Tokens>,
@@ -23,7 +22,6 @@ pub struct Http {
 /// The address of the metrics.
 #[derive(Clone)]
 pub struct MetricsPage {
-    /// The address.
     pub address: SocketAddr,
     /// The accepted tokens. On loopback there are none, because programs on this machine read metrics without one.
     pub tokens: Option<Tokens>,

@@ -21,7 +21,6 @@ const LOOKS: [(Colour, Marker); 6] = [
 /// A picture.
 #[derive(Debug)]
 pub struct Curves {
-    /// Its title.
     pub title: String,
     /// The titles of the axes.
     pub axes: [&'static str; 2],

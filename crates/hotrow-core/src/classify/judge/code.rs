@@ -34,7 +34,6 @@ pub struct Names {
     pub functions: BTreeSet<String>,
     /// Names behind a dot: `x.f` is `f(x)` if the row has no such field.
     pub fields: BTreeSet<String>,
-    /// Operators.
     pub operators: BTreeSet<String>,
     /// All words of texts that only read. Each can be a relation or a type.
     pub read: BTreeSet<String>,

@@ -52,7 +52,6 @@ pub struct Packing {
     pub rows_per_commit: u16,
     /// It advances a sequence, which changes `currval` and `lastval` of the session.
     pub touches_sequence: bool,
-    /// It returns rows.
     pub returns_rows: bool,
     /// How calls of several clients are merged, if they can be.
     pub merging: Option<Merging>,

@@ -29,7 +29,6 @@ pub struct Merging {
 /// The result of a batch twin for each call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Returns {
-    /// One row.
     Row,
     /// Any number of rows, each with the call's number before its columns.
     Rows,

@@ -47,7 +47,6 @@ pub struct Reach {
 pub struct Found {
     /// The names that are those of PostgreSQL's own functions too, unless they depend on their arguments only.
     pub built_in: Vec<String>,
-    /// The code.
     pub code: Vec<FoundCode>,
 }
 
@@ -62,7 +61,6 @@ pub struct FoundCode {
     pub name: String,
     /// `expression`, or the language of a function. Code that has no text counts as `c`.
     pub language: String,
-    /// The text.
     pub text: Option<String>,
     /// `pg_proc.provolatile`.
     pub volatility: Option<char>,

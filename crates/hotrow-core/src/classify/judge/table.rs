@@ -278,7 +278,6 @@ pub(crate) fn names_in<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<String> 
 }
 
 impl TableFacts {
-    /// The column with that name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
     }

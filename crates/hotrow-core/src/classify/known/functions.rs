@@ -28,7 +28,6 @@ pub(crate) enum Behaviour {
     LocksSession,
     /// It releases all advisory locks of the session.
     UnlocksSession,
-    /// It changes settings.
     ChangesSettings,
     /// Not known.
     Unknown,

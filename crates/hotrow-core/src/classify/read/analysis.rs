@@ -43,7 +43,6 @@ impl Switch {
         }
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Switch::Pack => "hotrow.pack",
@@ -90,9 +89,7 @@ pub enum Step {
     Set(SwitchChange),
     /// RESET ALL, or DISCARD ALL.
     ResetAll,
-    /// SAVEPOINT.
     Savepoint(String),
-    /// RELEASE.
     Release(String),
     /// ROLLBACK TO.
     RollBackTo(String),
@@ -123,7 +120,6 @@ pub enum Alters {
     Nothing,
     /// Tables, and what belongs to them: indexes, triggers, policies, views. Each batch checks its tables.
     Tables,
-    /// Anything.
     Anything,
 }
 
@@ -185,7 +181,6 @@ pub struct Pass {
 pub enum Boundary {
     /// BEGIN, without options that change the snapshot of its statements.
     Begin(&'static str),
-    /// COMMIT.
     Commit,
 }
 
@@ -206,7 +201,6 @@ pub enum Transaction {
     },
     /// COMMIT or ROLLBACK.
     End {
-        /// COMMIT.
         commits: bool,
         /// AND CHAIN: another transaction like this one begins at once.
         chains: bool,

@@ -9,14 +9,10 @@ use crate::classify::text::names::{FunctionName, TableName};
 /// The kind of statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Verb {
-    /// SELECT.
     #[default]
     Select,
-    /// INSERT.
     Insert,
-    /// UPDATE.
     Update,
-    /// DELETE.
     Delete,
 }
 
@@ -45,13 +41,11 @@ pub enum Operand {
 /// `column = value`, `column IN (...)` or `column = ANY (...)` in a WHERE.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Equality {
-    /// The column.
     pub column: String,
     /// A parameter, a constant, or several of them.
     pub operand: Operand,
 }
 
-/// Parts that only an INSERT has.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct InsertParts {
     /// The column list; empty when not written.
@@ -59,16 +53,13 @@ pub struct InsertParts {
     /// The rows of VALUES; one empty row for DEFAULT VALUES. If the rows come from a statement in WITH, one row of what is
     /// selected there.
     pub rows: Vec<Vec<Operand>>,
-    /// ON CONFLICT.
     pub conflict: Option<Conflict>,
 }
 
-/// ON CONFLICT.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Conflict {
     /// The columns of the target. Empty if there is none or a constraint is named.
     pub columns: Vec<String>,
-    /// ON CONSTRAINT.
     pub constraint: Option<String>,
     /// DO UPDATE, not DO NOTHING.
     pub updates: bool,
@@ -118,11 +109,9 @@ pub struct Candidate {
 /// A statement in WITH.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Common {
-    /// Its name.
     pub name: String,
     /// Other names for its first columns.
     pub columns: Vec<String>,
-    /// The statement.
     pub statement: Candidate,
 }
 
@@ -142,7 +131,6 @@ pub enum ResultColumn {
     Named(String),
     /// An expression to which PostgreSQL gives a name.
     Unnamed,
-    /// All columns, by `*`.
     All,
 }
 
@@ -251,7 +239,6 @@ impl Candidate {
 /// A call with arguments that are parameters, constants or expressions over them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
-    /// The function.
     pub function: FunctionName,
     /// The functions that its arguments call.
     pub inner_functions: Vec<FunctionName>,
@@ -261,12 +248,10 @@ pub struct Call {
     pub output: Output,
 }
 
-/// One argument.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Argument {
     /// `name => value`.
     pub name: Option<String>,
-    /// The value.
     pub value: ArgumentValue,
     /// It has a minus sign.
     pub negated: bool,
@@ -274,7 +259,6 @@ pub struct Argument {
     pub cast: Option<u32>,
 }
 
-/// The value of an argument.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ArgumentValue {
     /// A parameter, counted from zero.
@@ -285,7 +269,6 @@ pub enum ArgumentValue {
     Number(String),
     /// TRUE or FALSE.
     Boolean(bool),
-    /// NULL.
     Null,
     /// An expression over parameters and constants.
     Computed(Vec<Part>),
@@ -307,7 +290,6 @@ pub enum Output {
     Value(Option<String>),
     /// `SELECT items FROM f() AS alias`.
     Rows {
-        /// The alias.
         alias: Option<String>,
         /// The items. An empty list means `*`.
         items: Vec<Item>,
@@ -319,6 +301,5 @@ pub enum Output {
 pub struct Item {
     /// Its name.
     pub column: String,
-    /// Its alias.
     pub alias: Option<String>,
 }

@@ -11,7 +11,6 @@ use crate::classify::read::call;
 use crate::classify::read::candidate::{Candidate, Common, Output, Verb};
 use crate::classify::reason::Reason;
 
-/// UPDATE.
 pub(crate) fn update(update: &Update) -> Result<Candidate, Reason> {
     let Update {
         update_token: _,
@@ -43,7 +42,6 @@ pub(crate) fn update(update: &Update) -> Result<Candidate, Reason> {
     Ok(builder.finish())
 }
 
-/// DELETE.
 pub(crate) fn delete(delete: &Delete) -> Result<Candidate, Reason> {
     let Delete {
         delete_token: _,

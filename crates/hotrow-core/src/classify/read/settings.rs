@@ -10,7 +10,6 @@ use crate::classify::text::tokens::{Cursor, is_word};
 use crate::limits;
 use crate::settings::{self, PlainSet};
 
-/// SET.
 pub(crate) fn set(mut cursor: Cursor<'_>) -> Analysis {
     let mut local = cursor;
     let is_local = local.take(&["local"]);
@@ -152,7 +151,6 @@ fn set_switch(mut cursor: Cursor<'_>, is_local: bool) -> Option<Analysis> {
     })
 }
 
-/// RESET.
 pub(crate) fn reset(mut cursor: Cursor<'_>) -> Analysis {
     let name = cursor.take_name();
     match name.as_deref() {
@@ -182,7 +180,6 @@ pub(crate) fn reset(mut cursor: Cursor<'_>) -> Analysis {
     }
 }
 
-/// SHOW.
 pub(crate) fn show(mut cursor: Cursor<'_>) -> Analysis {
     match cursor.take_name().as_deref().and_then(Switch::named) {
         Some(switch) => Analysis::Show(switch),

@@ -3,7 +3,6 @@
 use super::*;
 use crate::limits;
 
-/// A function with this body.
 fn function(name: &str, language: &str, body: &str) -> FoundCode {
     FoundCode {
         id: name.to_owned(),

@@ -11,7 +11,6 @@ const DEFINITION: &str = " SELECT inv.sku AS article,
    FROM inv
   WHERE (inv.sold < 5);";
 
-/// A change of a view.
 type Change = fn(&mut View);
 
 fn view(oid: u32, name: &str, columns: &[&str], definition: &str) -> View {

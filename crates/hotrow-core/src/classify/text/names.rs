@@ -65,7 +65,6 @@ fn quoted_names(text: &str) -> Vec<String> {
 pub struct TableName {
     /// The schema, if written.
     pub schema: Option<String>,
-    /// The table.
     pub name: String,
 }
 
@@ -103,7 +102,6 @@ impl fmt::Display for TableName {
 pub struct FunctionName {
     /// The schema, if written.
     pub schema: Option<String>,
-    /// The function.
     pub name: String,
 }
 

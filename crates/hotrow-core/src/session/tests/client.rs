@@ -27,7 +27,6 @@ pub struct Client {
     pub session: Session<SimEnvironment>,
     pub answers: SimAnswers,
     pub settings: Settings,
-    /// Bytes that the client has received.
     pub received: BytesMut,
     /// The current need of the session.
     pub need: Option<Need<SimEnvironment>>,
@@ -48,7 +47,6 @@ pub struct Client {
     pub wait: Option<Wait>,
     /// What it needs when no cancel request is on its way to its backend.
     pub delayed: Option<Need<SimEnvironment>>,
-    /// Bytes that it has sent.
     pub sent_bytes: usize,
     /// What others have put into its box.
     pub given: i64,

@@ -22,7 +22,6 @@ pub enum Fate {
     Terminates,
     /// It closes its sending side, and still reads.
     Closes,
-    /// It disappears.
     Disappears,
     /// An operator ends its session.
     Killed,

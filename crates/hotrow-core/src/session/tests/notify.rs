@@ -12,7 +12,6 @@ pub type Sent = (u32, String, String);
 /// A backend's channels and notifications.
 #[derive(Debug, Default)]
 pub struct Listens {
-    /// The channels to which it listens.
     pub channels: BTreeSet<String>,
     /// The changes that the transaction under way has made of them: a channel begins or ends.
     changes: Vec<(String, bool)>,

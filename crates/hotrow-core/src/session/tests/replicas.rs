@@ -149,7 +149,6 @@ pub const SHARED_ROW: u64 = 999;
 pub const SHARED_FIRST: i64 = 1_000_000;
 
 impl Database {
-    /// The value of a row.
     pub fn value(&self, row: u64) -> i64 {
         let first = if row == SHARED_ROW { SHARED_FIRST } else { 0 };
         self.rows.get(&row).copied().unwrap_or(first)

@@ -91,7 +91,6 @@ pub const OPTIMISTIC: Case = Case {
     rate: 1.1,
 };
 
-/// The rate of a load that has this rate today.
 pub fn rate(load: &Workload, today: f64, case: &Case) -> f64 {
     let packed = load.packable.clamp(0.0, 1.0);
     let mut time = 0.0;

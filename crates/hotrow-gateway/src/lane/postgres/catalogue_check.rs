@@ -74,7 +74,6 @@ impl<'r> Relied<'r> {
     }
 }
 
-/// The end of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchEnd {
     /// Number of tables whose fingerprints are compared before the last statement.
@@ -229,7 +228,6 @@ impl CatalogueCheck {
         }
     }
 
-    /// The end of a batch has failed with this code.
     pub fn failed(&mut self, end: BatchEnd, code: &[u8]) -> CheckFailure {
         let is_checked = end.checks > 0 || self.watches.is_empty();
         self.analysed = None;

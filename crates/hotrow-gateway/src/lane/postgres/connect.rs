@@ -90,7 +90,6 @@ impl LaneConnection {
         self.number
     }
 
-    /// Whether the connection is up.
     pub fn is_up(&self) -> bool {
         matches!(self.state, State::Up { .. })
     }
@@ -310,7 +309,6 @@ async fn make(
     Ok((upstream, server))
 }
 
-/// The identity of this server.
 async fn identify(upstream: &mut Upstream) -> Result<Option<Server>, Error> {
     let life = first(upstream.query(include_str!("../../../sql/server_life.sql"), &[]).await?);
     let cluster =

@@ -42,7 +42,6 @@ pub struct LaneContext {
     pub login: Arc<Login>,
     /// The pool's statements.
     pub statements: Statements,
-    /// The state of the database.
     pub database: Arc<DatabaseState>,
     /// The node of a distributed database to which the lanes connect, if it is another server than the pool's.
     pub node: Option<i32>,

@@ -23,7 +23,6 @@ use crate::statements::Statement;
 /// A session's answers.
 pub type Mailbox = mailbox::Mailbox<Returned>;
 
-/// A message for a lane.
 pub type ToLane = message::ToLane<Envelope>;
 
 /// A lane's inbox.
@@ -41,7 +40,6 @@ pub type Run = unit::Run<Arc<Statement>>;
 /// A unit on its way to a lane and back.
 #[derive(Debug)]
 pub struct Envelope {
-    /// The unit.
     pub unit: Packed,
     /// The mailbox of the client that gets the answer.
     pub mailbox: Arc<Mailbox>,

@@ -120,7 +120,6 @@ impl Postgres {
         })
     }
 
-    /// The check at the end of a batch has failed with this code.
     fn check_failed(&mut self, end: BatchEnd, code: &[u8]) -> Option<BatchEvent> {
         let had_mark = self.writer.catalogue_check.has_mark();
         let broken = self.writer.catalogue_check.failed(end, code);

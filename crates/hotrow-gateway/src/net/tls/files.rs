@@ -18,7 +18,6 @@ pub enum Error {
     /// A file can't be read.
     #[error("can't read {}: {error}", path.display())]
     Read {
-        /// Its path.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
@@ -26,7 +25,6 @@ pub enum Error {
     /// A file has the wrong content.
     #[error("{} is wrong: {why}", path.display())]
     Pem {
-        /// Its path.
         path: PathBuf,
         /// The fault.
         why: String,
@@ -36,12 +34,7 @@ pub enum Error {
         "the private key {} can be read or written by others (mode {mode:04o}): give it mode 0600, or 0640 where root owns it",
         path.display()
     )]
-    Open {
-        /// Its path.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-    },
+    Open { path: PathBuf, mode: u32 },
     /// Certificate and key do not fit together.
     #[error("the certificate {} can't be used: {error}", path.display())]
     Unusable {

@@ -36,7 +36,6 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// A table.
     pub fn table(fields: Vec<Field>, rows: Vec<Row>) -> Self {
         Answer { fields: Some(fields), rows: rows.into(), tag_text: "SHOW" }
     }

@@ -4,7 +4,6 @@ use super::answer::{Column, Row, row_of, text};
 use crate::operator::view::clients::{Client, clients};
 use crate::shared::Shared;
 
-/// The columns.
 pub const COLUMNS: &[Column<Client>] = &[
     ("process_id", |client| text(client.process_id)),
     ("session", |client| text(client.session)),

@@ -9,7 +9,6 @@ use crate::net::Address;
 use crate::operator::view::servers::servers;
 use crate::shared::Shared;
 
-/// A database.
 #[derive(Debug)]
 pub struct DatabaseRow {
     name: String,

@@ -5,7 +5,6 @@ use crate::operator::view::Values;
 use crate::operator::view::keys::{HotKey, keys};
 use crate::shared::Shared;
 
-/// The columns.
 pub const COLUMNS: &[Column<HotKey>] = &[
     ("database", |key| text(&key.database)),
     ("kind", |key| text(key.kind)),

@@ -4,7 +4,6 @@ use super::answer::{Column, Row, row_of, text};
 use crate::operator::view::lanes::{LaneState, lanes};
 use crate::shared::Shared;
 
-/// The columns.
 pub const COLUMNS: &[Column<LaneState>] = &[
     ("pool", |lane| text(lane.pool)),
     ("user", |lane| text(&lane.user)),

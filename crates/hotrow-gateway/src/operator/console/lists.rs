@@ -6,7 +6,6 @@ use super::answer::{Column, Row, row_of, text};
 use crate::operator::view::servers::{ServerState, servers};
 use crate::shared::Shared;
 
-/// The columns.
 pub const COLUMNS: &[Column<(&str, usize)>] =
     &[("list", |(name, _)| text(name)), ("items", |(_, count)| text(count))];
 

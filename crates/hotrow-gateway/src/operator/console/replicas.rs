@@ -4,7 +4,6 @@ use super::answer::{Column, Row, row_of, text};
 use crate::operator::view::replicas::{ReplicaState, replicas};
 use crate::shared::Shared;
 
-/// The columns.
 pub const COLUMNS: &[Column<ReplicaState>] = &[
     ("pool", |replica| text(replica.pool)),
     ("user", |replica| text(&replica.user)),

@@ -5,7 +5,6 @@ use super::answer::{Column, Row, row_of, text};
 use crate::operator::view::statements::{ShownStatement, StatementTotals, statements, totals};
 use crate::shared::Shared;
 
-/// The columns.
 pub const COLUMNS: &[Column<ShownStatement>] = &[
     ("pool", |shown| text(shown.pool)),
     ("statement", |shown| text(&shown.statement)),
@@ -50,7 +49,6 @@ pub const TOTALS: &[Column<StatementTotals>] = &[
     ("left_lane_too_slow", |all| text(all.runs.left_lane_too_slow)),
 ];
 
-/// One row with the sums.
 pub fn sums(shared: &Shared) -> Vec<Row> {
     vec![row_of(TOTALS, &totals(shared))]
 }

@@ -5,7 +5,6 @@ use super::answer::{Row, row};
 /// The column.
 pub const COLUMNS: [&str; 1] = ["version"];
 
-/// One row.
 pub fn rows() -> Vec<Row> {
     vec![row![concat!("hotrow ", env!("CARGO_PKG_VERSION"))]]
 }

@@ -10,24 +10,19 @@ use crate::session::control::Control;
 pub use crate::session::state::{ClientClass, ClientState};
 use crate::shared::Shared;
 
-/// A client.
 #[derive(Debug, Serialize)]
 pub struct Client {
     /// The process ID that the client was told.
     pub process_id: u32,
     /// Its session's number.
     pub session: u64,
-    /// Its user.
     pub user: String,
-    /// Its database.
     pub database: String,
-    /// Its name.
     pub application_name: String,
     /// Its address, `unix`, or `inside` for the gateway's own HTTP API.
     pub address: String,
     /// Whether its connection is encrypted.
     pub tls: bool,
-    /// Its state.
     pub state: ClientState,
     /// The class of its state.
     pub class: ClientClass,

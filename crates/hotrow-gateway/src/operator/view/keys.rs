@@ -20,10 +20,8 @@ use crate::lane::Detail;
 use crate::pool::Pool;
 use crate::shared::Shared;
 
-/// A key.
 #[derive(Debug, Serialize)]
 pub struct HotKey {
-    /// Its database.
     pub database: String,
     /// Lanes for writes (`write`) or for reads (`read`) count it, or transactions of clients that begin with the row
     /// (`transaction`).

@@ -8,7 +8,6 @@ use crate::lane::{Detail, LaneSnapshot};
 use crate::pool::Pool;
 use crate::shared::Shared;
 
-/// A lane.
 #[derive(Debug, Serialize)]
 pub struct LaneState {
     /// Its pool's number.
@@ -25,7 +24,6 @@ pub struct LaneState {
     pub replica: Option<String>,
     /// Its index among the lanes of its kind there.
     pub lane: usize,
-    /// The state of its connection.
     pub connection: &'static str,
     /// Its backend's process ID.
     pub backend_pid: Option<u32>,
@@ -35,7 +33,6 @@ pub struct LaneState {
     pub parked_units: usize,
     /// Batches at the server.
     pub batches_under_way: usize,
-    /// Units in them.
     pub units_under_way: usize,
     /// Units in batches of which only the commit is missing.
     pub units_committing: usize,

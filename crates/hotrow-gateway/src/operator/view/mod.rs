@@ -45,7 +45,6 @@ pub struct View {
     pub statement_totals: statements::StatementTotals,
     /// The connected clients.
     pub clients: Vec<clients::Client>,
-    /// The lanes.
     pub lanes: Vec<lanes::LaneState>,
     /// The work by database.
     pub databases: Vec<traffic::DatabaseTraffic>,

@@ -4,7 +4,6 @@ use hotrow_core::replica::Position;
 
 use crate::shared::Shared;
 
-/// A replica.
 #[derive(Debug)]
 pub struct ReplicaState {
     /// Its pool's number.

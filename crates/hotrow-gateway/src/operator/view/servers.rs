@@ -39,7 +39,6 @@ pub enum ServerState {
 }
 
 impl ServerState {
-    /// As a word.
     pub fn word(self) -> &'static str {
         match self {
             ServerState::Active => "active",

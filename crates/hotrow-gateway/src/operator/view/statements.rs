@@ -79,7 +79,6 @@ pub struct StatementTotals {
     pub shapes: usize,
     /// Number of shapes among them that are listed.
     pub listed: usize,
-    /// Their runs.
     #[serde(flatten)]
     pub runs: Runs,
 }

@@ -10,7 +10,6 @@ use crate::shared::Shared;
 /// The numbers of one database.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DatabaseTraffic {
-    /// The database.
     pub database: String,
     /// Units that were packed, merged or passed through. A transaction whose statements come one by one has several.
     pub units: u64,
