@@ -128,7 +128,7 @@ pub(crate) fn names_to_look_up(candidate: &Candidate, table: Option<&TableFacts>
         // If the statement cannot be seen through its view, it is passed through in any case.
         let through = SeenThrough::new(candidate, table).unwrap_or_default();
         let candidate = through.as_ref().map_or(candidate, |through| &through.candidate);
-        if candidate.verb != Verb::Select {
+        if candidate.verb.writes() {
             names.extend(table::names_called(candidate, table));
         }
     }
@@ -171,7 +171,7 @@ pub(crate) fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Re
     check_views(candidate, table, &judge)?;
     let candidate = through.as_ref().map_or(candidate, |through| &through.candidate);
     table::check_columns(candidate, table)?;
-    if candidate.verb != Verb::Select {
+    if candidate.verb.writes() {
         table::check_writing(candidate, table, &judge)?;
     }
     let (key, why) = match candidate.verb {
@@ -182,7 +182,7 @@ pub(crate) fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Re
             (Some(key), format!("all columns of {} are bound {to}", index.name))
         }
     };
-    let writes = candidate.verb != Verb::Select || moves_sequence;
+    let writes = candidate.verb.writes() || moves_sequence;
     let touches_sequence = moves_any_sequence(candidate, Some(table))
         || writes && table::expressions_move_sequence(candidate, table);
     if let Some(distribution) = &table.distribution {
@@ -227,7 +227,7 @@ fn check_exact(
 /// trigger uses one. It then matters whether any sequence has a cache.
 pub(crate) fn moves_any_sequence(candidate: &Candidate, table: Option<&TableFacts>) -> bool {
     candidate.names_sequence()
-        || candidate.verb != Verb::Select
+        || candidate.verb.writes()
             && table.is_some_and(|table| table::triggers_move_sequence(candidate, table))
 }
 

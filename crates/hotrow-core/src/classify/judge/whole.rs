@@ -69,7 +69,7 @@ struct Parts<'t> {
 impl Parts<'_> {
     fn add(&mut self, statement: &Candidate, facts: &Facts) -> Result<(), Reason> {
         let packing = packing(statement, facts, self.types)?;
-        let changes = facts.table.as_ref().filter(|_| statement.verb != Verb::Select);
+        let changes = facts.table.as_ref().filter(|_| statement.verb.writes());
         if let Some(table) = changes {
             // PostgreSQL does not tell which of two changes of a row is made. The facts about a view are those about its table.
             if self.written.contains(&table.oid) {

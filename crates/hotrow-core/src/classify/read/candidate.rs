@@ -16,6 +16,13 @@ pub enum Verb {
     Delete,
 }
 
+impl Verb {
+    /// Whether the statement itself changes rows.
+    pub fn writes(self) -> bool {
+        self != Verb::Select
+    }
+}
+
 /// A value in a statement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Operand {

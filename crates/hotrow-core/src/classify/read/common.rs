@@ -3,7 +3,7 @@
 
 use sqlparser::ast::{Cte, Query, SetExpr, Statement, TableAlias, With};
 
-use crate::classify::read::candidate::{Call, Candidate, Common, Output, Verb};
+use crate::classify::read::candidate::{Call, Candidate, Common, Output};
 use crate::classify::read::point::ROW_LOCK;
 use crate::classify::read::{insert, point};
 use crate::classify::reason::Reason;
@@ -38,7 +38,7 @@ pub(crate) fn statement(with: &With, last: &Query) -> Result<Candidate, Reason> 
     }
     let last = part(last, &earlier)?;
     let whole = Candidate { with: earlier, ..last };
-    let writes = whole.parts().any(|part| part.verb != Verb::Select);
+    let writes = whole.parts().any(|part| part.verb.writes());
     if writes { Ok(whole) } else { Err(Reason::Unsupported(ONLY_READS)) }
 }
 
