@@ -104,6 +104,11 @@ impl Mark {
         self.name.split_once('/').map_or(&*self.name, |(sequence, _)| sequence)
     }
 
+    /// The key of the advisory lock that holds it.
+    pub fn lock(&self) -> &str {
+        self.sequence().rsplit_once('_').map_or("", |(_, key)| key)
+    }
+
     fn can_have_set(&self, value: u64) -> bool {
         value == self.start || (self.base..self.base + limits::MARK_ID_MAX).contains(&value)
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hotrow_testkit::{PATIENCE, config, connect, rows, server, until, value};
+use hotrow_testkit::{PATIENCE, config, connect, migrate, rows, server, until, value};
 
 use crate::Stage;
 
@@ -177,4 +177,26 @@ async fn a_lock_of_a_trigger_that_comes_and_goes_does_not_stay_on_the_lane() {
 async fn a_statement_that_a_trigger_has_deallocated_is_packed_again() {
     let (stage, client) = after_a_short_trigger("execute 'deallocate all';").await;
     until("it is packed again", async || stage.packs(&client).await).await;
+}
+
+#[tokio::test]
+async fn a_failed_unit_leaves_the_lane_its_connection_and_the_lock_of_its_mark() {
+    let stage = Stage::alone(&[]).await;
+    migrate(&format!("postgres://postgres@127.0.0.1:{}/{}", server().port(), stage.database));
+    stage.direct.batch_execute("alter table t add check (n < 4)").await.unwrap();
+    let client = stage.client().await;
+    assert!(stage.packs(&client).await && stage.packs(&client).await);
+    let lane = "select string_agg(format('%s %s', pid, objid), ',') from pg_locks l join pg_stat_activity a using (pid)
+        where locktype = 'advisory' and a.datname = current_database()
+          and starts_with(a.application_name, 'hotrow lane')";
+    let before = value(&stage.direct, lane).await;
+    assert!(before.contains(' '), "the lane has a mark");
+    let fails = "update t set n = n + 9 where id = 1 returning n";
+    for n in ["3", "3", "3"] {
+        client.simple_query(fails).await.unwrap_err();
+        assert_eq!(value(&client, "select n from t where id = 1").await, "2");
+        assert_eq!(value(&client, "update t set n = 3 where id = 1 returning n").await, n);
+        assert_eq!(value(&client, "update t set n = 2 where id = 1 returning n").await, "2");
+    }
+    assert_eq!(value(&stage.direct, lane).await, before);
 }

@@ -105,9 +105,9 @@ impl CatalogueCheck {
         CatalogueCheck { mark, ..CatalogueCheck::default() }
     }
 
-    /// Whether batches set a mark.
-    pub fn has_mark(&self) -> bool {
-        self.mark.is_some()
+    /// The mark that batches set.
+    pub fn mark(&self) -> Option<&Mark> {
+        self.mark.as_ref()
     }
 
     /// Puts the end of this batch, which changes these shards. Returns it with the number of statements that it prepares.

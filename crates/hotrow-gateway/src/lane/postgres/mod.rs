@@ -6,11 +6,11 @@ mod connect;
 mod context;
 mod envelope;
 mod giving_back;
+mod left_locks;
 mod marks;
 mod merged;
 mod refusals;
 mod replies;
-mod unlocks;
 mod unread;
 mod writer;
 
@@ -28,8 +28,8 @@ pub use refusals::paused;
 
 use self::catalogue_check::{BatchEnd, CheckFailure};
 use self::connect::LaneConnection;
+use self::left_locks::Answer;
 use self::replies::{BatchReplies, Replies, ReplyEvent};
-use self::unlocks::Unlock;
 use self::writer::Writer;
 use super::backend::{Backend, BatchEvent, Patience, Place, Progress};
 use super::shared::LaneShared;
@@ -110,7 +110,7 @@ impl Postgres {
                 if batch.failure.is_some()
                     && let Some(upstream) = self.connection.upstream()
                 {
-                    self.writer.put_unlock(upstream);
+                    self.writer.ask_for_locks(upstream);
                     let _ = self.writer.flush(upstream); // reading the connection shows the error again
                 }
                 self.events.push_back(BatchEvent::Ready(answers.number));
@@ -121,9 +121,9 @@ impl Postgres {
     }
 
     fn check_failed(&mut self, end: BatchEnd, code: &[u8]) -> Option<BatchEvent> {
-        let had_mark = self.writer.catalogue_check.has_mark();
+        let had_mark = self.writer.catalogue_check.mark().is_some();
         let broken = self.writer.catalogue_check.failed(end, code);
-        if had_mark && !self.writer.catalogue_check.has_mark() {
+        if had_mark && self.writer.catalogue_check.mark().is_none() {
             tracing::info!(lane = self.index, "a lane's mark can no longer be set: continuing without it");
             self.connection.forget_mark();
         }
@@ -231,11 +231,11 @@ impl Backend for Postgres {
         }
         loop {
             let upstream = self.connection.upstream()?;
-            if self.writer.unlocks.are_next(batch.map(|batch| batch.number)) {
-                match self.writer.unlocks.read(&mut upstream.input, &mut self.replies) {
-                    Ok(Unlock::Incomplete) => return None,
-                    Ok(Unlock::Released) => continue,
-                    Ok(Unlock::Refused) => return Some(BatchEvent::Renew),
+            if self.writer.left_locks.is_next(batch.map(|batch| batch.number)) {
+                match self.writer.left_locks.read(&mut upstream.input, &mut self.replies) {
+                    Ok(Answer::Incomplete) => return None,
+                    Ok(Answer::None) => continue,
+                    Ok(Answer::Some) => return Some(BatchEvent::Renew),
                     Err(error) => return Some(self.invalid(&error)),
                 }
             }

@@ -16,7 +16,7 @@ use hotrow_wire::frontend::{self, ObjectName, Parse, Value, tag};
 use super::catalogue_check::{BatchEnd, CatalogueCheck, shards};
 use super::context::LaneContext;
 use super::envelope::Envelope;
-use super::unlocks::Unlocks;
+use super::left_locks::LeftLocks;
 use crate::server::upstream::Upstream;
 use crate::statements::{Statement, Statements};
 
@@ -43,7 +43,7 @@ pub struct Writer {
     checks_replica: bool,
     /// The last batch that was put.
     last: u64,
-    pub unlocks: Unlocks,
+    pub left_locks: LeftLocks,
     /// Batches that write have a BEGIN and a COMMIT, also if no shard is known in them.
     needs_block: bool,
 }
@@ -138,10 +138,10 @@ impl Writer {
         self.sent.put(batch.number, needed, upstream.output.len() - before);
     }
 
-    /// Puts a query that releases the session's locks, behind the batches that were put.
-    pub fn put_unlock(&mut self, upstream: &mut Upstream) {
+    /// Asks for locks of the session, behind the batches that were put.
+    pub fn ask_for_locks(&mut self, upstream: &mut Upstream) {
         let before = upstream.output.len();
-        self.unlocks.put(self.last, &mut upstream.output);
+        self.left_locks.ask(self.last, self.catalogue_check.mark(), &mut upstream.output);
         self.sent.put += (upstream.output.len() - before) as u64;
     }
 
