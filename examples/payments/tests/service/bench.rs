@@ -53,13 +53,18 @@ fn flushes_take_longer_also_with_a_standby() {
     if Command::new("cc").arg("--version").output().is_err() {
         return; // the next test
     }
-    let techniques = bench(&["disks-payments", "--techniques", "hotrow-4-ms,hotrow-standby"]);
-    for (technique, delay_us) in techniques.iter().zip([4_000.0, 1_500.0]) {
-        let server = &round(technique)["server"];
-        assert!(server["flush_us"].as_f64().unwrap() > delay_us, "{technique}");
-        let waits = server["waits"].as_object().unwrap();
-        assert_eq!(waits.contains_key("IPC:SyncRep"), delay_us == 1_500.0, "{technique}");
-    }
+    // The waits are samples: with few payments on a busy machine, none of them may fall on a wait for the standby.
+    let shows_standby = || {
+        let techniques = bench(&["disks-payments", "--techniques", "hotrow-4-ms,hotrow-standby"]);
+        let waits_for_standby = |technique: &Value, delay_us: f64| {
+            let server = &round(technique)["server"];
+            assert!(server["flush_us"].as_f64().unwrap() > delay_us, "{technique}");
+            server["waits"].as_object().unwrap().contains_key("IPC:SyncRep")
+        };
+        assert!(!waits_for_standby(&techniques[0], 4_000.0), "it has no standby: {}", techniques[0]);
+        waits_for_standby(&techniques[1], 1_500.0)
+    };
+    assert!((0..4).any(|_| shows_standby()), "no sample shows a wait for the standby");
 }
 
 #[test]
