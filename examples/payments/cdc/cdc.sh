@@ -72,7 +72,8 @@ run() {
     trap 'exit 0' TERM
     if [ ! -e "$folder/kafka/meta.properties" ]; then
         local id
-        id=$(head -c16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=')
+        # Without '-', because Kafka takes an identifier that begins with one for an option.
+        id=$(head -c16 /dev/urandom | base64 | tr '+/' '__' | tr -d '=')
         java "${jvm[@]}" "-Dlog=$folder/format.log" kafka.tools.StorageTool format -t "$id" -c "$folder/kafka.properties" > "$folder/format.out" \
             || fail "Kafka's folder can't be made: $(cat "$folder/format.out")"
     fi

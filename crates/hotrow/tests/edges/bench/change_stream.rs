@@ -80,9 +80,11 @@ impl Stream {
     }
 
     /// Connect's process, once there is one other than `before`.
-    async fn connect_process(&self, before: i32) -> i32 {
+    async fn connect_process(&mut self, before: i32) -> i32 {
         let deadline = Instant::now() + JAVA_PATIENCE;
         loop {
+            let ended = self.script.try_wait().unwrap();
+            assert!(ended.is_none(), "cdc.sh has ended, its reason is on stderr:\n{}", self.logs());
             let noted = std::fs::read_to_string(self.folder.path().join("connect.pid")).unwrap_or_default();
             match noted.trim().parse() {
                 Ok(process) if process != before => return process,
