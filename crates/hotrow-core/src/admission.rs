@@ -2,14 +2,12 @@
 //! user can still log in, whether the name still means the same role, or whether the server's settings are
 //! still the same.
 
+use hotrow_wire::SqlState;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::limits;
 
-/// SQLSTATE of a log-in that the server refuses because the server, the role or the database has reached its
-/// connection limit.
-pub const TOO_MANY_CONNECTIONS: &str = "53300";
 /// Settings whose values differ between connections to one server, and between the servers of a failover.
 const OF_ONE_CONNECTION: [&str; 2] = ["application_name", "in_hot_standby"];
 
@@ -85,7 +83,7 @@ pub fn is_due(age: Duration, catalogue_changed: bool) -> bool {
 /// has `connections` connections. If only the connection limit is reached, the client can share the open
 /// connections.
 pub fn keeps_out(code: &str, connections: usize) -> bool {
-    code != TOO_MANY_CONNECTIONS || connections == 0
+    code != SqlState::TooManyConnections.code() || connections == 0
 }
 
 impl ServerSettings {

@@ -10,7 +10,7 @@ macro_rules! sqlstates {
 
         impl SqlState {
             /// The five characters.
-            pub fn code(self) -> &'static str {
+            pub const fn code(self) -> &'static str {
                 match self {
                     $(SqlState::$name => $code,)*
                 }

@@ -1,9 +1,8 @@
 //! Forwards the server's messages on a held connection to the client, except for replies to the gateway's own messages.
 
 use bytes::{Bytes, BytesMut};
-use hotrow_wire::SqlState;
 use hotrow_wire::backend::{self, Notification, Problem, Report, Status, tag};
-use hotrow_wire::{Frame, HEADER_BYTES, frontend, put_frame, split};
+use hotrow_wire::{Frame, HEADER_BYTES, SqlState, frontend, put_frame, split};
 
 use super::marks::Mark;
 use super::stateless::learn_reply;
@@ -262,7 +261,7 @@ impl<E: Environment> Session<E> {
         let ends_alone = !report.is_error() && self.alone.is_some();
         let holding = self.held();
         holding.failed = true;
-        if report.code == b"26000" && is_known {
+        if report.code == SqlState::UndefinedPreparedStatement.code().as_bytes() && is_known {
             holding.marks.note(Mark::Missing);
         }
         if !report.is_error() {

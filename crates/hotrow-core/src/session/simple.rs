@@ -3,9 +3,8 @@
 use std::ops::Range;
 
 use bytes::BytesMut;
-use hotrow_wire::SqlState;
 use hotrow_wire::backend::{self, Problem, Status};
-use hotrow_wire::{Frame, frontend, put_frame};
+use hotrow_wire::{Frame, SqlState, frontend, put_frame};
 
 use super::environment::Stop;
 use super::plan::{PlanOf, is_transaction};

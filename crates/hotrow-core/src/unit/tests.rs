@@ -3,10 +3,9 @@
 
 use bytes::BytesMut;
 use hotrow_lane::lane::LaneKind;
-use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 use hotrow_wire::frontend::{self, tag};
-use hotrow_wire::{put_frame, split};
+use hotrow_wire::{SqlState, put_frame, split};
 
 use super::gather::{Gather, Gathered};
 use super::*;

@@ -9,13 +9,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use hotrow_core::admission;
 use hotrow_core::expect::PreparedStatements;
 use hotrow_core::limits;
 use hotrow_core::session::OWN_STATEMENT;
 use hotrow_core::settings::Settings;
 use hotrow_wire::backend::{self, Report, tag};
-use hotrow_wire::{frontend, split};
+use hotrow_wire::{SqlState, frontend, split};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::config::hosts::TimelineUse;
@@ -111,7 +110,7 @@ impl Error {
 
     /// Whether the server, the role or the database has reached its limit of connections. A connection that is closed makes room.
     pub fn is_full(&self) -> bool {
-        matches!(self, Error::Refused { code, .. } if code == admission::TOO_MANY_CONNECTIONS)
+        matches!(self, Error::Refused { code, .. } if code == SqlState::TooManyConnections.code())
     }
 
     /// Whether another transaction holds a lock for longer than `lock_timeout`.

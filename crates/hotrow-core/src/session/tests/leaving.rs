@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 
 use bytes::BytesMut;
 use hotrow_lane::lane::Event;
-use hotrow_wire::SqlState;
 use hotrow_wire::backend::{Problem, Report, tag};
-use hotrow_wire::{frontend, put_frame, split};
+use hotrow_wire::{SqlState, frontend, put_frame, split};
 
 use super::count::{check_rows, count};
 use super::postgres::Database;

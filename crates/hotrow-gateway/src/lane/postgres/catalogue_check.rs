@@ -10,6 +10,7 @@ use hotrow_core::classify::{self, Watch};
 use hotrow_core::limits;
 use hotrow_core::witness::Mark;
 use hotrow_lane::lane::{Batch, LaneKind};
+use hotrow_wire::SqlState;
 use hotrow_wire::backend;
 use hotrow_wire::frontend::{self, ObjectName, Parse, Value, tag};
 
@@ -26,7 +27,7 @@ const TYPES: [u8; 12] = [0, 0, 0x04, 0xa0, 0, 0, 0, 0x14, 0, 0, 0x03, 0xf8];
 /// The error of both statements if the catalogue has changed.
 const DIVISION_BY_ZERO: &[u8] = b"22012";
 /// The error if a prepared statement does not exist.
-pub const NO_STATEMENT: &[u8] = b"26000";
+pub const NO_STATEMENT: &[u8] = SqlState::UndefinedPreparedStatement.code().as_bytes();
 
 /// The tables that a lane's batches rely on.
 #[derive(Debug, Default)]

@@ -106,13 +106,13 @@ impl Postgres {
                 // Functions may change settings while they run. The values at the end count.
                 self.context.note_settings(&self.replies.take_settings());
                 self.find_unread(batch, &answers);
-                self.writer.done(answers.number);
                 if batch.failure.is_some()
                     && let Some(upstream) = self.connection.upstream()
                 {
                     self.writer.ask_for_locks(upstream);
                     let _ = self.writer.flush(upstream); // reading the connection shows the error again
                 }
+                self.writer.done(answers.number);
                 self.events.push_back(BatchEvent::Ready(answers.number));
                 self.answers.push_back(answers);
                 return self.events.pop_front();

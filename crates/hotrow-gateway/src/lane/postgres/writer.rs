@@ -41,8 +41,6 @@ pub struct Writer {
     batch_ends: VecDeque<(u64, BatchEnd)>,
     /// The check at the beginning of a batch on a replica is prepared.
     checks_replica: bool,
-    /// The last batch that was put.
-    last: u64,
     pub left_locks: LeftLocks,
     /// Batches that write have a BEGIN and a COMMIT, also if no shard is known in them.
     needs_block: bool,
@@ -88,7 +86,6 @@ impl Writer {
         upstream: &mut Upstream,
     ) {
         let before = upstream.output.len();
-        self.last = batch.number;
         for statement in self.closes.drain(..) {
             put_close(statement_name(statement).as_bytes(), &mut upstream.output);
         }
@@ -138,10 +135,11 @@ impl Writer {
         self.sent.put(batch.number, needed, upstream.output.len() - before);
     }
 
-    /// Asks for locks of the session, behind the batches that were put.
+    /// Asks for locks of the session, behind the batches that are under way.
     pub fn ask_for_locks(&mut self, upstream: &mut Upstream) {
+        let Some((last, _)) = self.batch_ends.back() else { return };
         let before = upstream.output.len();
-        self.left_locks.ask(self.last, self.catalogue_check.mark(), &mut upstream.output);
+        self.left_locks.ask(*last, self.catalogue_check.mark(), &mut upstream.output);
         self.sent.put += (upstream.output.len() - before) as u64;
     }
 

@@ -6,9 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use hotrow_core::limits;
 use hotrow_core::notifications::{MARKER_CHANNEL, listen, notify};
-use hotrow_wire::SqlState;
 use hotrow_wire::backend::{Notification, Problem, Report, tag};
-use hotrow_wire::{HEADER_BYTES, frontend};
+use hotrow_wire::{HEADER_BYTES, SqlState, frontend};
 use tokio::time::{sleep, timeout};
 
 use super::SharedListener;
