@@ -76,6 +76,9 @@ pub struct Mark {
     /// Its sequence and the number of its owner. If two connections have the same name, the backend of the
     /// first had ended before the second took the mark, and no other backend had it in between.
     pub name: String,
+    /// The backend of the connection. Its lock of the mark does not prove that it lives, because a function that a batch
+    /// calls can release it.
+    pub backend: String,
     /// The secret number of the connection. A batch sets the mark to this number plus its transaction's ID.
     pub base: u64,
     /// The value that the connection found, 0 if none was set.
@@ -88,10 +91,10 @@ impl Mark {
     /// The mark that a connection has just taken. `earlier` is the mark of the lane's connection before. Its last
     /// value stays, because a third connection may need it for a commit that is in doubt. Every other value is
     /// replaced by one of this connection's own.
-    pub fn taken(name: String, found: u64, base: u64, earlier: Option<&Mark>) -> Self {
+    pub fn taken(name: String, backend: String, found: u64, base: u64, earlier: Option<&Mark>) -> Self {
         let is_earlier = |earlier: &Mark| earlier.name == name && earlier.can_have_set(found);
         let start = if earlier.is_some_and(is_earlier) { found } else { base };
-        Mark { name, base, found, start }
+        Mark { name, backend, base, found, start }
     }
 
     /// A secret number from 64 random bits. The sum with an ID is a valid value of a sequence, and above all bare IDs.

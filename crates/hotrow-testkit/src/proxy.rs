@@ -129,6 +129,11 @@ impl Proxy {
         self.shared.others.lock().unwrap().iter().for_each(|connection| connection.cut());
     }
 
+    /// Cuts all existing connections of lanes.
+    pub fn cut_lanes(&self) {
+        self.shared.lanes.lock().unwrap().iter().for_each(|connection| connection.cut());
+    }
+
     /// Sets the faults of the lanes' next connections.
     pub fn for_new(&self, decide: impl FnMut() -> Option<Fault> + Send + 'static) {
         *self.shared.for_new.lock().unwrap() = Some(Box::new(decide));

@@ -108,7 +108,10 @@ const OTHER_BASE: u64 = 1 << 61 | 77_000_000;
 
 /// A server whose mark had the value `found` when a connection with this secret number took it.
 fn with_mark(server: Server, name: &str, base: u64, found: u64, start: u64) -> Server {
-    Server { mark: Some(Mark { name: name.to_owned(), base, found, start }), ..server }
+    Server {
+        mark: Some(Mark { name: name.to_owned(), backend: String::new(), base, found, start }),
+        ..server
+    }
 }
 
 /// The server that got the transaction: its connection has set the mark to its own secret number.
@@ -175,9 +178,11 @@ fn a_value_that_the_connection_has_not_set_proves_nothing() {
 
 #[test]
 fn a_connection_keeps_its_predecessors_value_and_replaces_every_other() {
-    let first = Mark::taken("m/1".to_owned(), 5_000, BASE, None);
+    let first = Mark::taken("m/1".to_owned(), String::new(), 5_000, BASE, None);
     assert_eq!((first.start, first.sequence()), (BASE, "m"));
-    let start = |found, earlier: &Mark| Mark::taken("m/1".to_owned(), found, OTHER_BASE, Some(earlier)).start;
+    let start = |found, earlier: &Mark| {
+        Mark::taken("m/1".to_owned(), String::new(), found, OTHER_BASE, Some(earlier)).start
+    };
     // The earlier connection has set it, or has sent no batch.
     assert_eq!((start(BASE + 80, &first), start(BASE, &first)), (BASE + 80, BASE));
     let second = Mark { base: OTHER_BASE, found: BASE + 80, start: BASE + 80, ..first.clone() };

@@ -203,7 +203,7 @@ impl World {
             false => Mark::base((self.backends.len() as u64 + 1).wrapping_mul(SPREAD)),
         };
         let earlier = self.wires[lane].before.as_ref().and_then(|server| server.mark.as_ref());
-        let mark = Mark::taken(number.to_string(), self.server.mark(number), base, earlier);
+        let mark = Mark::taken(number.to_string(), String::new(), self.server.mark(number), base, earlier);
         if mark.start != mark.found {
             self.server.stamp(number, mark.start);
         }

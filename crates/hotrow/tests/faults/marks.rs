@@ -78,6 +78,48 @@ fn a_batch_whose_backend_ended_before_its_last_statement_is_run_again() {
     logged(&stage.gateway, "continuity=NotLogged");
 }
 
+/// A backend that no longer has the lock of its mark has not ended yet.
+#[test]
+fn no_unit_runs_twice_after_a_function_has_released_the_lock_of_a_mark() {
+    let mut stage = Stage::with("released", &["--lane-lock-timeout-ms", "20000"]);
+    let mut direct = Line::connect(stage.server.port(), "released").unwrap().unwrap();
+    let mut releases = Line::connect(stage.server.port(), "released").unwrap().unwrap();
+    let function = |body: &str| {
+        format!(
+            "create or replace function is_right(bigint) returns bool immutable language plpgsql as
+             'begin {body} return true; end'"
+        )
+    };
+    assert_eq!(direct.query(&function("")).error(), None);
+    assert_eq!(direct.query("alter table inv add check (is_right(sold))").error(), None);
+    let mut sold = 1;
+    until("no unit is packed", || {
+        let before = stage.gateway.metric("packed_units_total");
+        sold += 1;
+        assert_eq!(number(&stage.client.query(SELL)), sold);
+        stage.gateway.metric("packed_units_total") > before
+    });
+    // No check of a batch looks at the functions of a constraint. The server calls them before it waits for the row.
+    assert_eq!(releases.query(&function("perform pg_advisory_unlock_all();")).error(), None);
+    assert_eq!(direct.query("begin; update inv set sold = sold").error(), None);
+    stage.sell();
+    let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
+    until("the update does not wait", || number(&releases.query(waiting)) == 1);
+    stage.proxy.cut_lanes();
+    logged(&stage.gateway, "the outcome of the commit in doubt");
+    assert_eq!(direct.query("commit").error(), None);
+    let answer = stage.client.answer();
+    assert_eq!(
+        answer.error().map(|report| report.code.clone()).as_deref(),
+        Some("08007"),
+        "{}",
+        stage.gateway.log()
+    );
+    until("the update still waits", || number(&releases.query(waiting)) == 0);
+    let sum = number(&direct.query("select sold from inv"));
+    assert!((sold..=sold + 1).contains(&sum), "{sum}, {sold} before\n{}", stage.gateway.log());
+}
+
 /// A script that resets all sequences must not make the gateway conclude that a commit was lost.
 #[test]
 fn no_unit_runs_twice_after_a_mark_was_set_back() {

@@ -1,6 +1,6 @@
-//! After a batch that was rolled back, a lane asks the server for advisory locks of its session. A rollback does not undo them.
-//! They come from a trigger or a function that is newer than the check of the catalogue that the lane last passed. The lock of
-//! the lane's mark has to stay, so they are not released one by one: the connection is renewed.
+//! After a batch that was rolled back, a lane asks the server for the advisory locks of its session. A rollback does not undo
+//! what a trigger or a function has done to them that is newer than the check of the catalogue that the lane last passed. The
+//! connection is renewed unless its only lock is that of its mark.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ pub enum Answer {
     /// More bytes have to arrive.
     Incomplete,
     None,
-    /// There is a lock, or the question has failed.
+    /// The locks are others, or the question has failed.
     Some,
 }
 

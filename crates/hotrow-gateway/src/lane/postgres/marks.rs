@@ -23,20 +23,22 @@ pub async fn find(
     }
     let mut found = None;
     if let Some(earlier) = &earlier {
-        found = claim(upstream, &earlier.name, in_doubt).await?.map(|found| (earlier.name.clone(), found));
+        found = claim(upstream, &earlier.name, Some(&earlier.backend), in_doubt).await?;
     }
     if found.is_none()
         && let Some(name) = open(context).await
     {
-        found = claim(upstream, &name, true).await?.map(|found| (name, found));
+        found = claim(upstream, &name, None, true).await?;
         if found.is_none() {
             tracing::info!(
                 "a lane's new mark was not available: a crash of the server can leave commits in doubt"
             );
         }
     }
-    let (Some((name, found)), Some(base)) = (found, secret_number()) else { return Ok(None) };
-    let mark = Mark::taken(name, found, base, earlier.as_ref());
+    let (Some(Claimed { name, backend, value }), Some(base)) = (found, secret_number()) else {
+        return Ok(None);
+    };
+    let mark = Mark::taken(name, backend, value, base, earlier.as_ref());
     if mark.start == mark.found {
         return Ok(Some(mark));
     }
@@ -52,22 +54,45 @@ fn secret_number() -> Option<u64> {
     Some(Mark::base(u64::from_ne_bytes(random)))
 }
 
-/// Takes a mark as soon as no other backend has it, and returns its value. A backend ends a moment after its connection is
+struct Claimed {
+    name: String,
+    backend: String,
+    value: u64,
+}
+
+/// Takes a mark as soon as its earlier backend has ended and no other has it. A backend ends a moment after its connection is
 /// closed. The wait is longer if a commit is in doubt.
-async fn claim(upstream: &mut Upstream, name: &str, in_doubt: bool) -> Result<Option<u64>, Error> {
+async fn claim(
+    upstream: &mut Upstream,
+    name: &str,
+    earlier: Option<&str>,
+    in_doubt: bool,
+) -> Result<Option<Claimed>, Error> {
     let patience = if in_doubt { limits::MARK_IN_DOUBT_WAIT_MS } else { limits::MARK_WAIT_MS };
     let deadline = Instant::now() + Duration::from_millis(patience);
     loop {
-        let rows = upstream.query_if_allowed(include_str!("../../../sql/claim_mark.sql"), &[name]).await?;
-        let Some(row) = rows.and_then(|rows| rows.into_iter().next()) else { return Ok(None) };
-        if let Some(Some(value)) = row.first() {
-            return Ok(value.parse().ok());
+        if !lives(upstream, earlier).await? {
+            let rows =
+                upstream.query_if_allowed(include_str!("../../../sql/claim_mark.sql"), &[name]).await?;
+            let Some(row) = rows.and_then(|rows| rows.into_iter().next()) else { return Ok(None) };
+            if let [Some(value), Some(backend)] = &row[..] {
+                let claimed = |value| Claimed { name: name.to_owned(), backend: backend.clone(), value };
+                return Ok(value.parse().ok().map(claimed));
+            }
         }
         if Instant::now() >= deadline {
             return Ok(None);
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// Whether this backend can still be there.
+async fn lives(upstream: &mut Upstream, backend: Option<&str>) -> Result<bool, Error> {
+    let Some(backend) = backend else { return Ok(false) };
+    let question = include_str!("../../../sql/backend_lives.sql");
+    let rows = upstream.query_if_allowed(question, &[backend]).await?;
+    Ok(rows.is_none_or(|rows| !rows.is_empty()))
 }
 
 /// Opens a mark, on a connection that is closed afterwards: event triggers run there, and their left-over state
