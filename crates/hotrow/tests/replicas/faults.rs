@@ -17,8 +17,10 @@ async fn replicas_are_killed_and_frozen_under_load_and_no_read_fails_or_is_stale
             let mut pairs = 0;
             while !*stop.borrow() {
                 let written = write(&client, id).await;
+                // A new shape now and then: one whose answer was slow runs on the primary for a while.
+                let read = format!("select n as n{} from item where id = {id}", pairs / 10);
                 for _ in 0..5 {
-                    assert_eq!(read(&client, id).await, written);
+                    assert_eq!(value(&client, &read).await, written.to_string());
                 }
                 pairs += 1;
             }
@@ -38,11 +40,11 @@ async fn replicas_are_killed_and_frozen_under_load_and_no_read_fails_or_is_stale
     stage.wait_for("it is left out", || async { stage.serving().await == 1 }).await;
     frozen.thaw().unwrap();
     stage.wait_for("it serves again", || async { stage.serving().await == 2 }).await;
+    stage.wait_for("replicas have answered reads", || async { stage.replica_reads() > 20 }).await;
     until.send(true).unwrap();
     while let Some(pairs) = clients.join_next().await {
         assert!(pairs.unwrap() > 20);
     }
-    assert!(stage.replica_reads() > 1000, "{}", stage.replica_reads());
 }
 
 #[tokio::test]
@@ -183,6 +185,7 @@ async fn changes_of_a_table_beside_reads_fail_no_read() {
     }
     let before = stage.replica_reads();
     stage.wait_for("reads on replicas", || async { stage.replica_reads() > before + 100 }).await;
+    stage.wait_for("replicas have answered reads", || async { stage.replica_reads() > 20 }).await;
     until.send(true).unwrap();
     while let Some(ended) = readers.join_next().await {
         ended.unwrap();

@@ -2,29 +2,37 @@
 //! while replicas lag and change. A driver that prepares each statement asks for a position once.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fastrand::Rng;
+use futures_util::future::join_all;
 use hotrow_testkit::{config, connect, sqlstate};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use crate::{READ, Stage, read, write};
 
-/// Sessions at one time, and the statements of each.
+/// Sessions at one time.
 const SESSIONS: i32 = 4;
-const STATEMENTS: usize = 600;
+/// The statements of a session in a round, and the least number of rounds. There are more rounds if replicas have answered few
+/// reads: on a busy machine most answers are slow.
+const STATEMENTS: usize = 150;
+const ROUNDS: usize = 4;
+/// A round takes some seconds, or many on a busy machine.
+const ROUNDS_PATIENCE: Duration = Duration::from_secs(240);
 /// A session's rows, and those that its twin on a direct connection uses.
 const ROWS: i32 = 5;
 const TWIN: i32 = 1000;
 
 /// One step of a session. The row is the first one's or the twin's.
-async fn step(client: &Client, kind: u8, row: i32) -> String {
+async fn step(client: &Client, kind: u8, row: i32, round: usize) -> String {
     let simple = |sql: String| async move { shown(client.simple_query(&sql).await) };
     match kind {
-        // A shape for each row: a batch that a standby of a busy machine answers slowly sends the next reads of its shapes to the
-        // primary.
-        0 | 1 => simple(format!("select n, note as note_{} from item where id = {row}", row % TWIN)).await,
+        // A shape for each row and round: a batch that a standby of a busy machine answers slowly sends the next reads of its
+        // shapes to the primary.
+        0 | 1 => {
+            simple(format!("select n, note as note_{}_{round} from item where id = {row}", row % TWIN)).await
+        }
         2 | 3 => match client.query(READ, &[&row]).await {
             Ok(rows) => format!("{:?}", rows.iter().map(|row| row.get::<_, i64>(0)).collect::<Vec<_>>()),
             Err(error) => sqlstate(&error).to_owned(),
@@ -76,28 +84,30 @@ async fn a_session_that_reads_from_replicas_gets_the_answers_of_a_direct_connect
         .unwrap();
     stage.reader().await;
     let seed = hotrow_testkit::seed();
-    let mut sessions = tokio::task::JoinSet::new();
+    let mut sessions = Vec::new();
     for session in 0..SESSIONS {
-        let client = stage.client().await;
         let direct = connect(&config(stage.primary.port())).await;
-        sessions.spawn(async move {
-            let mut random = Rng::with_seed(seed + session as u64);
-            for place in 0..STATEMENTS {
-                let (kind, row) = (random.u8(..15), 1 + session * ROWS + random.i32(..ROWS));
-                let through = step(&client, kind, row).await;
-                let directly = step(&direct, kind, row + TWIN).await;
-                assert_eq!(
-                    through, directly,
-                    "HOTROW_SEED={seed}: session {session}, statement {place} of kind {kind}"
-                );
-            }
-        });
+        sessions.push((session, stage.client().await, direct, Rng::with_seed(seed + session as u64)));
     }
+    let run = async |round, (session, client, direct, random): &mut (i32, Client, Client, Rng)| {
+        for place in 0..STATEMENTS {
+            let (kind, row) = (random.u8(..15), 1 + *session * ROWS + random.i32(..ROWS));
+            let through = step(client, kind, row, round).await;
+            let directly = step(direct, kind, row + TWIN, round).await;
+            assert_eq!(
+                through, directly,
+                "HOTROW_SEED={seed}: session {session}, round {round}, statement {place} of kind {kind}"
+            );
+        }
+    };
     let done = AtomicBool::new(false);
     let pauses = stage.pause_replay(&done, Duration::from_millis(60), Duration::from_millis(40));
     let ends = async {
-        while let Some(ended) = sessions.join_next().await {
-            ended.unwrap();
+        let deadline = Instant::now() + ROUNDS_PATIENCE;
+        let mut round = 0;
+        while round < ROUNDS || stage.replica_reads() <= 100 && Instant::now() < deadline {
+            join_all(sessions.iter_mut().map(|session| run(round, session))).await;
+            round += 1;
         }
         done.store(true, SeqCst);
     };
