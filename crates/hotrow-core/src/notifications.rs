@@ -1,5 +1,5 @@
-//! The sessions that share one listening connection: the statements that it runs for them, and which of them get a
-//! notification. No sockets, no clock.
+//! The subscribers of one listening connection, which are sessions and the waiting calls of pools: the statements that it
+//! runs for them, and which of them get a notification. No sockets, no clock.
 //!
 //! A session's own connection has listened first, and the shared connection listens next. A *marker*, a notification of
 //! the gateway, stands at one place in the order of all notifications. Those before it are reported to the session by

@@ -87,7 +87,7 @@ impl Metrics {
             ("lane_connections_lost_total", "Connections of lanes that were lost.", &self.lost),
             (
                 "notifications_total",
-                "Notifications received by shared listening connections, counted for each client.",
+                "Notifications received by listening connections, counted for each client and each pool with waiting calls.",
                 &self.notifications,
             ),
             (

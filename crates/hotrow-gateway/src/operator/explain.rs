@@ -116,7 +116,7 @@ async fn open(mut config: Config, settings: &[(&str, &str)]) -> Result<Arc<Pool>
     let held = Arc::new(HeldConnections::new(&config));
     let credential = config.upstream.credential();
     let identity = Identity::new(config.routes.first().clone(), &parameters);
-    Ok(Pool::open(Arc::new(config), held, Arc::default(), identity, credential).await?)
+    Ok(Pool::open(Arc::new(config), held, Arc::default(), identity, credential, Arc::default()).await?)
 }
 
 /// Decides about statements that other clients have sent, one after another, as the gateway would.

@@ -38,8 +38,8 @@ pub struct Directory {
     rounds_of_leaving: AtomicUsize,
     /// The databases, and which of them are paused.
     pub databases: Databases,
-    /// The connections that listen for clients.
-    pub listeners: Listeners,
+    /// The listening connections.
+    pub listeners: Arc<Listeners>,
     /// Answers about the holders of rows, for the console.
     pub lock_holders: LockHolders,
 }
@@ -63,7 +63,7 @@ impl Directory {
             joining: Lock::default(),
             rounds_of_leaving: AtomicUsize::default(),
             databases: Databases::default(),
-            listeners: Listeners::default(),
+            listeners: Arc::default(),
             lock_holders: LockHolders::default(),
         }
     }
@@ -141,7 +141,8 @@ impl Directory {
         let config = self.config_of(&identity);
         let (route, held) = (identity.route(), self.held_of(identity.route()));
         let database = self.databases.of(route, identity.database());
-        let opening = Pool::open(config, held, database, identity.clone(), credential.clone());
+        let opening =
+            Pool::open(config, held, database, identity.clone(), credential.clone(), self.listeners.clone());
         let used = self.use_or_open(&identity, 0, opening).await?;
         used.pool().context.login.renew(credential);
         used.pool().log_in().await.map_err(NoPool::Error)?;
@@ -163,7 +164,8 @@ impl Directory {
             let login = Login::like(&pool.context.login);
             let (config, database) = (self.config_of(&identity), pool.database_state().clone());
             let held = self.held_of(identity.route());
-            Ok(Pool::start(config, held, database, identity.clone(), login, server))
+            let listeners = self.listeners.clone();
+            Ok(Pool::start(config, held, database, identity.clone(), login, server, listeners))
         };
         let used = self.use_or_open(&identity, moves, opening).await?;
         used.pool().context.login.renew_from(&pool.context.login);

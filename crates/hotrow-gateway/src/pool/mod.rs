@@ -42,6 +42,7 @@ use crate::statements::{CachedVerdict, Statement};
 use identity::Identity;
 use judge::Judge;
 use lanes::Lanes;
+use listener::Listeners;
 use nodes::Nodes;
 use pools::Usage;
 use replicas::PoolReplicas;
@@ -61,7 +62,7 @@ pub struct Pool {
     /// The replicas of its server.
     pub replicas: PoolReplicas,
     /// Calls that found nothing and wait.
-    pub waiting: WaitingCalls,
+    pub waiting: Arc<WaitingCalls>,
     held: Arc<HeldConnections>,
     /// When the server last admitted the user, and the catalogue's epoch at that time.
     logged_in: Lock<(Instant, u64)>,
@@ -97,13 +98,14 @@ impl Pool {
         database: Arc<DatabaseState>,
         identity: Identity,
         credential: Credential,
+        listeners: Arc<Listeners>,
     ) -> Result<Arc<Self>, held::Error> {
         let login = Login::new(identity.user(), credential);
         let beginning =
             Beginning { parameters: identity.parameters(), settings: identity.settings(), login: &login };
         let mut connection = held.take(&config, &database, NO_POOL, beginning, "hotrow").await?;
         let server = log_ins::ask(&mut connection.upstream).await?;
-        let pool = Pool::start(config, held, database, identity, login, server);
+        let pool = Pool::start(config, held, database, identity, login, server, listeners);
         connection.moved(pool.id, &pool.context.login);
         pool.give_back(connection);
         Ok(pool)
@@ -117,6 +119,7 @@ impl Pool {
         identity: Identity,
         login: Login,
         server: ServerSettings,
+        listeners: Arc<Listeners>,
     ) -> Arc<Self> {
         let id = IDS.fetch_add(1, Relaxed);
         let logged_in = Lock::new((Instant::now(), database.catalogue_epoch()));
@@ -137,7 +140,7 @@ impl Pool {
             nodes: Nodes::default(),
             replicas: PoolReplicas::new(&context.config()),
             context,
-            waiting: WaitingCalls::default(),
+            waiting: Arc::default(),
             held,
             logged_in,
             unproven: Notify::new(),
@@ -149,7 +152,7 @@ impl Pool {
             tasks: OnceLock::new(),
         });
         let tasks = vec![
-            tokio::spawn(waiting::listen(pool.clone())).abort_handle(),
+            tokio::spawn(waiting::listen(pool.clone(), listeners)).abort_handle(),
             tokio::spawn(judge::run(pool.clone())).abort_handle(),
             tokio::spawn(log_ins::follow_log_ins(pool.clone())).abort_handle(),
             tokio::spawn(log_ins::follow_settings(pool.clone())).abort_handle(),
@@ -256,19 +259,15 @@ impl Pool {
         self.replicas.close_question();
     }
 
-    /// Pauses the lanes and the listener; new units wait. Each receiver reports that a connection is closed.
+    /// Pauses the lanes; new units wait. Each receiver reports that a connection is closed.
     pub fn pause(&self) -> Vec<oneshot::Receiver<()>> {
-        let mut closing = self.ask_lanes(ToLane::Pause);
-        closing.push(self.waiting.close(true));
-        closing
+        self.ask_lanes(ToLane::Pause)
     }
 
-    /// Makes the lanes and the listener log in again. Each receiver reports that an old connection is closed.
+    /// Makes the lanes log in again. Each receiver reports that an old connection is closed.
     pub fn renew(&self) -> Vec<oneshot::Receiver<()>> {
         self.replicas.doubt_settings();
-        let mut closing = self.ask_lanes(ToLane::Renew);
-        closing.push(self.waiting.close(false));
-        closing
+        self.ask_lanes(ToLane::Renew)
     }
 
     /// Sends every lane a message with a channel for the answer.
@@ -288,10 +287,9 @@ impl Pool {
         snapshots
     }
 
-    /// Resumes the lanes and the listener.
+    /// Resumes the lanes.
     pub fn resume(&self) {
         self.send_all(|| ToLane::Resume);
-        self.waiting.resume();
     }
 
     /// Queries again the settings of the server's role and database.

@@ -1,33 +1,37 @@
-//! The waiting calls of a pool, and the connection that listens for their notifications. `hotrow_lane::waiting` decides
-//! which calls are repeated. Each session watches the deadline of its own call.
+//! The waiting calls of a pool, and their share of the listening connection. `hotrow_lane::waiting` decides which calls are
+//! repeated. Each session watches the deadline of its own call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use hotrow_core::key::{self, ValueForm};
 use hotrow_core::limits;
 use hotrow_lane::waiting::{Entered, NotificationCount, Ticket, Waiting};
-use hotrow_wire::Reader;
 use hotrow_wire::SqlState;
-use hotrow_wire::backend::{Problem, tag};
+use hotrow_wire::backend::{Notification, Problem};
 use tokio::sync::{Notify, oneshot};
 
 use crate::lane::{Envelope, Packed};
 use crate::lock::Lock;
 use crate::metrics::{GaugeGuard, METRICS};
 use crate::pool::Pool;
-use crate::server::upstream::{self, Upstream};
+use crate::pool::listener::{self, Listeners, Subscriber, Subscription};
 use crate::statements::Statement;
+
+/// The channel on which the server says that a waiting call may find something. The pack's functions send it with pg_notify.
+const CHANNEL: &str = "hotrow_wake";
 
 /// The waiting calls of a pool.
 #[derive(Debug, Default)]
 pub struct WaitingCalls {
     calls: Lock<Waiting<Caller, ValueForm>>,
-    listener: Lock<ListenerState>,
     /// A call has arrived since the last check.
     used: AtomicBool,
-    /// The first call has arrived, or the listener's state has changed.
+    /// The listening connection has ended.
+    ended: AtomicBool,
+    /// The first call has arrived, or the listening connection has ended.
     changed: Notify,
 }
 
@@ -39,18 +43,6 @@ struct Caller {
     function: String,
     statement: Arc<Statement>,
     _gauge: GaugeGuard,
-}
-
-/// The state of the listener: the connection that listens for notifications.
-#[derive(Debug, Default)]
-struct ListenerState {
-    /// The pool is paused.
-    paused: bool,
-    /// How often the connection was to be replaced.
-    renewals: u64,
-    is_open: bool,
-    /// Callers that wait until the connection is closed.
-    closed: Vec<oneshot::Sender<()>>,
 }
 
 /// A waiting call's slot until it is dropped.
@@ -132,55 +124,16 @@ impl WaitingCalls {
         calls.iter().take(limits::SHOWN_UNITS_MAX).map(look).collect()
     }
 
-    /// Closes the listener's connection. If `stays` is set, no other one is opened before [`resume`](Self::resume). The
-    /// receiver reports that it is closed.
-    pub fn close(&self, stays: bool) -> oneshot::Receiver<()> {
-        let (sender, receiver) = oneshot::channel();
-        let mut listener = self.listener.lock();
-        listener.paused |= stays;
-        listener.renewals += 1;
-        if listener.is_open {
-            listener.closed.push(sender);
-        }
-        drop(listener);
-        self.changed.notify_one();
-        receiver
-    }
-
-    /// Allows a connection again.
-    pub fn resume(&self) {
-        self.listener.lock().paused = false;
-        self.changed.notify_one();
-    }
-
-    /// Returns when a connection is needed, with the number of replacements so far.
-    async fn listener_needed(&self) -> u64 {
-        loop {
-            if !self.calls.lock().is_empty() {
-                let mut listener = self.listener.lock();
-                if !listener.paused {
-                    listener.is_open = true;
-                    return listener.renewals;
-                }
-            }
+    /// Returns when a call waits.
+    async fn are_there(&self) {
+        while self.calls.lock().is_empty() {
             self.changed.notified().await;
         }
     }
 
-    fn listener_closed(&self) {
-        let mut listener = self.listener.lock();
-        listener.is_open = false;
-        for waiter in listener.closed.drain(..) {
-            let _ = waiter.send(()); // the caller may be gone
-        }
-    }
-
-    /// Returns when the connection that was made at this number of replacements is no longer needed.
-    async fn listener_superseded(&self, renewals: u64, idle: Duration) {
-        loop {
-            if self.listener.lock().renewals != renewals {
-                return;
-            }
+    /// Returns when the notifications have ended, or no call has waited for this long.
+    async fn end_or_unused(&self, idle: Duration) {
+        while !self.ended.load(Relaxed) {
             tokio::select! {
                 () = self.changed.notified() => {}
                 () = tokio::time::sleep(idle) => {
@@ -206,31 +159,36 @@ impl Drop for WaitingSlot<'_> {
     }
 }
 
-/// The listener's connection is open or being opened. When dropped, also because the task is aborted, those who wait until it is
-/// closed go on.
-struct Open<'a>(&'a WaitingCalls);
+impl Subscriber for WaitingCalls {
+    fn notified(&self, body: &Bytes) {
+        if let Some((space, key)) = payload(body).and_then(key::notified) {
+            let woken = self.calls.lock().notified(space, key);
+            Self::wake(woken);
+        }
+    }
 
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        self.0.listener_closed();
+    fn ended(&self, _: &Problem) {
+        self.ended.store(true, Relaxed);
+        self.changed.notify_one();
     }
 }
 
-/// Listens whenever a call of the pool waits, as long as the pool is open.
-pub async fn listen(pool: Arc<Pool>) {
+/// Listens whenever a call of the pool waits, as long as the pool is open. While nothing listens, calls are repeated at the times
+/// that their functions have returned.
+pub async fn listen(pool: Arc<Pool>, listeners: Arc<Listeners>) {
     let mut pause = Duration::ZERO;
     loop {
-        let renewals = pool.waiting.listener_needed().await;
-        let open = Open(&pool.waiting);
-        let idle = pool.config().held_idle;
-        let listened = tokio::select! {
-            error = wake_until_lost(&pool, &mut pause) => Some(error),
-            () = pool.waiting.listener_superseded(renewals, idle) => None,
-        };
-        drop(open);
-        if let Some(error) = listened {
-            // Until it listens again, calls are repeated at the times that their functions have returned.
-            tracing::warn!(%error, clients = pool.identity.describe(), "the connection that listens for waiting calls was lost");
+        let calls = &pool.waiting;
+        calls.are_there().await;
+        calls.ended.store(false, Relaxed);
+        let subscription = Subscription::new(listeners.of(&pool), calls.clone());
+        if subscription.add(&pool, vec![CHANNEL.to_owned()], listener::marker()).await {
+            pause = Duration::ZERO;
+            // In a statement of its own, because the lock must not be held while calls are woken.
+            let all = calls.calls.lock().listens();
+            WaitingCalls::wake(all);
+            calls.end_or_unused(pool.config().held_idle).await;
+        } else {
             tokio::time::sleep(pause).await;
             let longest = Duration::from_millis(limits::RECONNECT_MAX_MS);
             pause = (pause * 2).clamp(Duration::from_millis(limits::RECONNECT_MIN_MS), longest);
@@ -238,44 +196,7 @@ pub async fn listen(pool: Arc<Pool>) {
     }
 }
 
-/// Wakes calls until the connection is lost.
-async fn wake_until_lost(pool: &Pool, pause: &mut Duration) -> upstream::Error {
-    let mut upstream = match open(pool).await {
-        Ok(upstream) => upstream,
-        Err(error) => return error,
-    };
-    *pause = Duration::ZERO;
-    // In a statement of its own, because the lock must not be held while calls are woken.
-    let all = pool.waiting.calls.lock().listens();
-    WaitingCalls::wake(all);
-    loop {
-        match upstream.frame().await {
-            Ok(frame) if frame[0] == tag::NOTIFICATION => {
-                let payload = payload(&frame[hotrow_wire::HEADER_BYTES..]);
-                if let Some((space, key)) = payload.and_then(key::notified) {
-                    let woken = pool.waiting.calls.lock().notified(space, key);
-                    WaitingCalls::wake(woken);
-                }
-            }
-            Ok(_) => {} // a changed setting, or the reason for the end of the connection
-            Err(error) => return error,
-        }
-    }
-}
-
-async fn open(pool: &Pool) -> Result<Upstream, upstream::Error> {
-    let mut parameters = pool.identity.parameters().to_vec();
-    parameters.push(("application_name".to_owned(), "hotrow listener".to_owned()));
-    let config = pool.config().clone();
-    let mut upstream = Upstream::connect(&config.upstream, &parameters, &pool.context.login, false).await?;
-    upstream.query(include_str!("../../sql/listen.sql"), &[]).await?;
-    Ok(upstream)
-}
-
 /// The payload of a NotificationResponse.
 fn payload(body: &[u8]) -> Option<&str> {
-    let mut reader = Reader::new(body);
-    reader.u32().ok()?;
-    reader.text().ok()?;
-    reader.text().ok()
+    str::from_utf8(Notification::read(body).ok()?.payload).ok()
 }

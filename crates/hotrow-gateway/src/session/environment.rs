@@ -23,7 +23,7 @@ use crate::lock::Lock;
 use crate::metrics::{METRICS, microseconds};
 use crate::pool::Pool;
 use crate::pool::directory::Directory;
-use crate::pool::listener::{self, Subscription};
+use crate::pool::listener::{self, NotificationInbox, Subscriber, Subscription};
 use crate::server::held::{HeldConnection, OpenConnection};
 use crate::server::replica::newest_connection;
 use crate::server::rows::RowPlace;
@@ -45,7 +45,7 @@ pub struct Environment {
     /// When the session last looked for room for a pool with its settings.
     pub looked_for_room: Instant,
     /// Its share of the connection that listens for the clients of its role.
-    pub subscription: Option<Arc<Subscription>>,
+    pub subscription: Option<Arc<Subscription<NotificationInbox>>>,
     /// The server's settings that the client was told.
     pub told: ToldSettings,
     /// A statement without a verdict, which is passed through for that reason.
@@ -251,20 +251,20 @@ impl session::Environment for Environment {
     }
 
     fn next_notification(&self) -> Option<Bytes> {
-        self.subscription.as_ref()?.inbox.pop()
+        self.subscription.as_ref()?.subscriber.pop()
     }
 
     fn notifications_up_to(&self, body: &[u8]) -> usize {
-        self.subscription.as_ref().map_or(0, |subscription| subscription.inbox.count_up_to(body))
+        self.subscription.as_ref().map_or(0, |subscription| subscription.subscriber.count_up_to(body))
     }
 
     fn notifications_end(&self) -> Option<Problem> {
-        self.subscription.as_ref()?.inbox.ended()
+        self.subscription.as_ref()?.subscriber.problem()
     }
 
     fn notifications_lost(&self) {
         if let Some(subscription) = &self.subscription {
-            subscription.inbox.end(&listener::lost());
+            subscription.subscriber.ended(&listener::lost());
         }
     }
 

@@ -64,11 +64,11 @@ impl SessionTask {
     }
 
     /// The session's share of the connection that listens for the clients of its role.
-    fn subscription(&mut self) -> Arc<Subscription> {
+    fn subscription(&mut self) -> Arc<Subscription<NotificationInbox>> {
         let new = || {
             let inbox = NotificationInbox::new(self.mailbox.clone());
             let listener = self.session.env.directory.listeners.of(&self.pool);
-            Arc::new(Subscription::new(listener, self.mailbox.session, inbox))
+            Arc::new(Subscription::new(listener, inbox))
         };
         self.session.env.subscription.get_or_insert_with(new).clone()
     }

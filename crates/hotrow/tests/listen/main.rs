@@ -17,7 +17,7 @@ use tokio_postgres::Client;
 hotrow_testkit::shared_server!();
 
 /// The name under which the gateway's listening connection is shown.
-const LISTENER: &str = "hotrow listener for clients";
+const LISTENER: &str = "hotrow listener";
 
 /// A database of its own, with a table, and a gateway.
 struct Stage {

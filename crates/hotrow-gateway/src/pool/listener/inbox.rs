@@ -9,6 +9,7 @@ use hotrow_core::limits;
 use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 
+use super::Subscriber;
 use crate::lane::Mailbox;
 use crate::lock::Lock;
 use crate::metrics::{GaugeGuard, METRICS, RefusalReason};
@@ -45,8 +46,29 @@ impl NotificationInbox {
         })
     }
 
+    /// Takes the next notification.
+    pub fn pop(&self) -> Option<Bytes> {
+        let mut state = self.state.lock();
+        let body = state.waiting.pop_front()?;
+        let bytes = state.bytes - body.len() - ENTRY_BYTES;
+        state.set_bytes(bytes);
+        Some(body)
+    }
+
+    /// The number of notifications up to this one, or 0 if it is not here.
+    pub fn count_up_to(&self, body: &[u8]) -> usize {
+        self.state.lock().waiting.iter().position(|other| other[..] == *body).map_or(0, |index| index + 1)
+    }
+
+    /// Why no more arrive.
+    pub fn problem(&self) -> Option<Problem> {
+        self.state.lock().end.clone()
+    }
+}
+
+impl Subscriber for NotificationInbox {
     /// Adds a notification, or ends the session if too many wait.
-    pub fn push(&self, body: &Bytes) {
+    fn notified(&self, body: &Bytes) {
         let mut state = self.state.lock();
         if state.end.is_some() {
             return;
@@ -66,29 +88,9 @@ impl NotificationInbox {
         self.mailbox.task_notify.notify();
     }
 
-    /// Takes the next notification.
-    pub fn pop(&self) -> Option<Bytes> {
-        let mut state = self.state.lock();
-        let body = state.waiting.pop_front()?;
-        let bytes = state.bytes - body.len() - ENTRY_BYTES;
-        state.set_bytes(bytes);
-        Some(body)
-    }
-
-    /// The number of notifications up to this one, or 0 if it is not here.
-    pub fn count_up_to(&self, body: &[u8]) -> usize {
-        self.state.lock().waiting.iter().position(|other| other[..] == *body).map_or(0, |index| index + 1)
-    }
-
-    /// No more notifications arrive, and the session is told why.
-    pub fn end(&self, problem: &Problem) {
+    fn ended(&self, problem: &Problem) {
         self.state.lock().end.get_or_insert_with(|| problem.clone());
         self.mailbox.task_notify.notify();
-    }
-
-    /// Why no more arrive.
-    pub fn ended(&self) -> Option<Problem> {
-        self.state.lock().end.clone()
     }
 }
 

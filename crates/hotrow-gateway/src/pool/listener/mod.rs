@@ -1,12 +1,15 @@
-//! The connection with which all sessions of one role and database listen, instead of a connection each.
-//! `hotrow_core::notifications` decides what it runs and which sessions get a notification.
+//! The connection with which all sessions of one role and database listen, and with them the waiting calls of its pools,
+//! instead of a connection each. `hotrow_core::notifications` decides what it runs and who gets a notification.
 
 mod inbox;
 mod task;
 
 use std::collections::HashMap;
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
+use bytes::Bytes;
 use hotrow_core::notifications::{Hub, Marker, TooMany};
 use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
@@ -26,7 +29,7 @@ pub struct Listeners {
     listeners: Lock<HashMap<Key, Weak<SharedListener>>>,
 }
 
-/// One listening connection, which is open while a session needs it.
+/// One listening connection, which is open while a subscriber needs it.
 #[derive(Debug, Default)]
 pub struct SharedListener {
     state: Lock<State>,
@@ -34,28 +37,38 @@ pub struct SharedListener {
     changed: Notify,
 }
 
-/// A waiting session: true if what it waits for has succeeded.
+/// Who gets notifications. Called under the listener's lock.
+pub trait Subscriber: Debug + Send + Sync {
+    /// A notification: the body of a NotificationResponse.
+    fn notified(&self, body: &Bytes);
+
+    /// The connection has ended, and no more notifications arrive.
+    fn ended(&self, problem: &Problem);
+}
+
+/// A waiting subscriber: true if what it waits for has succeeded.
 type Waiter = oneshot::Sender<bool>;
 
 #[derive(Debug, Default)]
 struct State {
-    hub: Hub<Arc<NotificationInbox>, Waiter>,
+    hub: Hub<Arc<dyn Subscriber>, Waiter>,
     /// A task has the connection, or is about to open it.
     is_open: bool,
     /// Callers that wait until the connection is replaced by a new one.
     renewing: Vec<oneshot::Sender<()>>,
-    /// The connection is closed as soon as no session listens, without waiting for another one.
+    /// The connection is closed as soon as there is no subscriber, without waiting for another one.
     leaves: bool,
 }
 
-/// A session's share of a listening connection, until it is dropped.
+/// A subscriber's share of a listening connection, until it is dropped.
 #[derive(Debug)]
-pub struct Subscription {
+pub struct Subscription<S> {
     listener: Arc<SharedListener>,
-    session: u64,
-    /// The session's notifications.
-    pub inbox: Arc<NotificationInbox>,
+    number: u64,
+    pub subscriber: Arc<S>,
 }
+
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 /// The error for a client that may have missed notifications.
 pub fn lost() -> Problem {
@@ -101,7 +114,7 @@ impl Listeners {
         self.of_database(database).iter().for_each(|listener| listener.changed.notify_one());
     }
 
-    /// Closes the connections for which no session listens.
+    /// Closes the connections without subscribers.
     pub fn leave_unused(&self) {
         for listener in self.of_database(None) {
             let mut state = listener.state.lock();
@@ -129,23 +142,21 @@ impl Listeners {
     }
 }
 
-impl Subscription {
-    /// For a session that has no channels yet.
-    pub fn new(listener: Arc<SharedListener>, session: u64, inbox: Arc<NotificationInbox>) -> Self {
-        Subscription { listener, session, inbox }
+impl<S: Subscriber + 'static> Subscription<S> {
+    /// For a subscriber that has no channels yet.
+    pub fn new(listener: Arc<SharedListener>, subscriber: Arc<S>) -> Self {
+        Subscription { listener, number: NUMBERS.fetch_add(1, Relaxed), subscriber }
     }
 
-    /// Adds channels, if any, and waits until the marker is in the inbox. False if the connection cannot listen to them.
+    /// Adds channels, if any, and waits until the subscriber has got the marker. False if the connection cannot listen to them.
     pub async fn add(&self, pool: &Pool, channels: Vec<String>, marker: Marker) -> bool {
         let (waiter, done) = oneshot::channel();
         let begun = {
             let mut state = self.listener.state.lock();
-            let session = (self.session, self.inbox.clone());
-            let subscribed = state.hub.subscribe(session, channels, marker, waiter);
+            let subscriber: Arc<dyn Subscriber> = self.subscriber.clone();
+            let subscribed = state.hub.subscribe((self.number, subscriber), channels, marker, waiter);
             if subscribed == Err(TooMany) {
-                tracing::debug!(
-                    "a session keeps its connection because the listening connection has too many channels"
-                );
+                tracing::debug!("a listening connection has too many channels for one more subscriber");
                 return false;
             }
             std::mem::replace(&mut state.is_open, true)
@@ -160,7 +171,7 @@ impl Subscription {
 
     /// Removes channels.
     pub fn remove(&self, channels: &[String]) {
-        self.listener.state.lock().hub.unsubscribe(self.session, channels);
+        self.listener.state.lock().hub.unsubscribe(self.number, channels);
         self.listener.changed.notify_one();
     }
 
@@ -175,27 +186,27 @@ impl Subscription {
             state.hub.catch_up(waiter);
         }
         self.listener.changed.notify_one();
-        let _ = done.await; // a lost connection is in the inbox
+        let _ = done.await; // the subscriber is told of a lost connection
     }
 }
 
-impl Drop for Subscription {
+impl<S> Drop for Subscription<S> {
     fn drop(&mut self) {
-        self.listener.state.lock().hub.leave(self.session);
+        self.listener.state.lock().hub.leave(self.number);
         self.listener.changed.notify_one();
     }
 }
 
 impl SharedListener {
-    /// Ends the connection. The sessions are told if they may miss notifications.
+    /// Ends the connection. The subscribers are told if they may miss notifications.
     fn end(&self, problem: Option<&Problem>) {
         let state = std::mem::take(&mut *self.state.lock());
-        let (inboxes, waiters) = state.hub.lost();
+        let (subscribers, waiters) = state.hub.lost();
         if let Some(problem) = problem {
-            inboxes.for_each(|inbox| inbox.end(problem));
+            subscribers.for_each(|subscriber| subscriber.ended(problem));
         }
         for waiter in waiters {
-            let _ = waiter.send(false); // its session may have left
+            let _ = waiter.send(false); // it may have left
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::server::upstream::{self, Upstream, refused};
 
 /// Why the connection ends.
 enum End {
-    /// No session has needed it for a while.
+    /// It has had no subscriber for a while.
     Unused,
     /// An operator has paused the database.
     Paused,
@@ -32,7 +32,7 @@ impl From<upstream::Error> for End {
     }
 }
 
-/// Listens for sessions until none is left or the connection is lost.
+/// Listens until no subscriber is left or the connection is lost.
 pub async fn run(listener: Arc<SharedListener>, context: Arc<LaneContext>, identity: Identity) {
     let end = match open_and_serve(&listener, &context, &identity).await {
         Ok(()) | Err(End::Unused) => None,
@@ -42,7 +42,7 @@ pub async fn run(listener: Arc<SharedListener>, context: Arc<LaneContext>, ident
             "Connect again, LISTEN again, and then check for what the missed notifications were about.",
         )),
         Err(End::Lost(error)) => {
-            tracing::warn!(%error, clients = identity.describe(), "the connection that listens for clients was lost");
+            tracing::warn!(%error, clients = identity.describe(), "a listening connection was lost");
             Some(super::lost())
         }
     };
@@ -93,7 +93,7 @@ async fn open_and_serve(
             () = sleep(idle), if is_unused => {
                 let mut state = listener.state.lock();
                 if state.hub.is_empty() {
-                    // Under the lock: a session that comes now opens another one.
+                    // Under the lock: a subscriber that comes now opens another one.
                     *state = Default::default();
                     return Err(End::Unused);
                 }
@@ -108,7 +108,7 @@ async fn open(context: &LaneContext, identity: &Identity, text: &str) -> Result<
         ("user", identity.user()),
         ("database", identity.database_there()),
         ("client_encoding", "UTF8"),
-        ("application_name", "hotrow listener for clients"),
+        ("application_name", "hotrow listener"),
     ];
     let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let config = context.config().clone();
@@ -127,13 +127,13 @@ fn handle(listener: &SharedListener, frame: &Bytes) -> Result<(), upstream::Erro
             if !Report::read(&body)?.is_error() {
                 return Err(refused(frame));
             }
-            tracing::warn!(error = %refused(frame), "the connection that listens for clients cannot listen");
+            tracing::warn!(error = %refused(frame), "a listening connection cannot listen");
             listener.state.lock().hub.failed();
         }
         tag::READY => {
             let (waiters, has_succeeded) = listener.state.lock().hub.complete();
             for waiter in waiters {
-                let _ = waiter.send(has_succeeded); // its session may have left
+                let _ = waiter.send(has_succeeded); // it may have left
             }
         }
         _ => {}
@@ -144,8 +144,8 @@ fn handle(listener: &SharedListener, frame: &Bytes) -> Result<(), upstream::Erro
 fn deliver(listener: &SharedListener, body: &Bytes) -> Result<(), upstream::Error> {
     let notification = Notification::read(body)?;
     let is_marker = notification.channel == MARKER_CHANNEL.as_bytes();
-    for inbox in listener.state.lock().hub.notified(&notification) {
-        inbox.push(body);
+    for subscriber in listener.state.lock().hub.notified(&notification) {
+        subscriber.notified(body);
         METRICS.notifications.add(u64::from(!is_marker));
     }
     Ok(())

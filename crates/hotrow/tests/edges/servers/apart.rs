@@ -142,7 +142,7 @@ async fn notifications_and_cancel_requests_stay_at_their_server() {
     let (mut left, mut right) = (listener(&gateway, "left").await, listener(&gateway, "right").await);
     // Each server has the shared connection of its own clients. Otherwise the sessions would keep connections of their own.
     let shared = "select count(*) from pg_stat_activity
-                   where datname = 'app' and application_name = 'hotrow listener for clients'";
+                   where datname = 'app' and application_name = 'hotrow listener'";
     for direct in [&direct_one, &direct_two] {
         assert_eq!(value(direct, shared).await, "1");
     }
