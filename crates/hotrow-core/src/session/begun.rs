@@ -112,7 +112,7 @@ impl<E: Environment> Session<E> {
         }
     }
 
-    /// The client has closed the unnamed portal, or sent a Query with a statement, which closes it.
+    /// The client has closed the unnamed portal, or its Query has. A Query that fails before it runs leaves the portal.
     pub(super) fn close_begun_portal(&mut self) {
         if let Some(begun) = self.phase.begun_mut() {
             begun.has_portal = false;
@@ -123,7 +123,6 @@ impl<E: Environment> Session<E> {
     /// server has to.
     pub(super) fn begin_by_query(&mut self, statement: &E::Statement) -> Result<bool, Stop<E>> {
         let Some(answer) = self.change_of(statement, false)? else { return Ok(false) };
-        self.renaming.remove(&self.env, &mut self.names, b"");
         self.append_in_turn(|out| {
             out.extend_from_slice(&answer.frames);
             answer.put_parameters(out);

@@ -111,8 +111,7 @@ impl<E: Environment> Session<E> {
         self.before_settings(&statement)?;
         let begun = self.begun_status();
         if self.phase.begun().is_some() && self.is_settled() && self.answer_here(&statement, begun)? {
-            self.close_begun_portal();
-            self.renaming.remove(&self.env, &mut self.names, b"");
+            self.query_answered(&statement);
             self.held().unit_ended = true;
             return Ok(());
         }

@@ -23,17 +23,11 @@ impl<E: Environment> Session<E> {
         self.wait_for_blocks()?;
         let text = frontend::query(frame.body())?;
         let statement = self.texts.simple(&self.env, text);
-        if !statement.is_empty() {
-            self.close_begun_portal();
-        }
         if matches!(&statement.analysis, Analysis::Deallocate(_)) {
             self.lanes_done()?;
         }
-        if self.answer_here(&statement, self.begun_status())? {
-            self.renaming.remove(&self.env, &mut self.names, b""); // like the server at every Query
-            return Ok(());
-        }
-        if self.begin_by_query(&statement)? {
+        if self.answer_here(&statement, self.begun_status())? || self.begin_by_query(&statement)? {
+            self.query_answered(&statement);
             return Ok(());
         }
         if frame.bytes.len() <= limits::UNIT_BYTES_MAX && self.provided.no_connection.is_none() {
@@ -56,6 +50,14 @@ impl<E: Environment> Session<E> {
         }
         let problem = self.connect()?;
         self.refuse_text(&statement, &problem, behind)
+    }
+
+    /// The gateway has answered a Query: it drops what the server drops at a Query that succeeds.
+    pub(super) fn query_answered(&mut self, statement: &E::Statement) {
+        self.renaming.remove(&self.env, &mut self.names, b"");
+        if !statement.is_empty() {
+            self.close_begun_portal();
+        }
     }
 
     /// The plans for running the statements of a text in a lane. None if they cannot run there.

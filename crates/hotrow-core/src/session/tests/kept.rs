@@ -112,10 +112,11 @@ impl Writer<'_> {
             self.execute_for("", 0);
             self.out.extend_from_slice(frontend::SYNC);
             for _ in 0..self.random.usize(..3) {
-                match self.random.u8(..4) {
+                match self.random.u8(..5) {
                     0 => frontend::put_query(&mut self.out, SET),
                     1 => frontend::put_query(&mut self.out, "set hotrow.pack = on"),
                     2 => self.boundary(SET),
+                    3 => frontend::put_query(&mut self.out, "selct"),
                     _ => {
                         self.named(tag::CLOSE, false, "");
                         self.out.extend_from_slice(frontend::SYNC);

@@ -305,8 +305,8 @@ impl Backend {
             return Ok(());
         }
         for statement in &statements {
-            self.portals.remove("");
             self.allowed(statement)?;
+            self.portals.remove("");
             if self.shows_rows(statement) && !statement.starts_with("show hotrow.") {
                 put_columns(&mut self.kept);
             }

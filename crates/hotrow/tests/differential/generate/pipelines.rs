@@ -31,6 +31,8 @@ const HELD_BACK: &[&str] = &[
     "update t_N set n = n + 1 where id = 3 returning n",
     "begin; update t_N set n = n + 1 where id = 3; commit",
     "deallocate s1",
+    "bad sql",
+    "select 1 / 0",
 ];
 
 pub fn write(draft: &mut Draft) {
