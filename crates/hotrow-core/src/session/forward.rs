@@ -175,12 +175,13 @@ impl<E: Environment> Session<E> {
         if parse.name.is_empty() {
             self.put_as_it_is(frame, parse.name, named, Some(Preparation::unnamed(number, parsed)));
             self.preparer().learn_types(parse.name, &statement, b"");
-        } else if self.left().prepared {
-            // PREPARE may have taken the name. If so, the server reports it.
+        } else if self.left().prepared || self.held().marks.is_unproven() {
+            // PREPARE may have taken the name, also in a function. If so, the server reports it.
             self.preparer().hide_own(parse.name);
             self.put_as_it_is(frame, parse.name, named.clone(), None);
             self.preparer().close(parse.name, None);
             let own_name = self.preparer().prepare(&named, false);
+            self.held().prepared_anew.remove(&statement.id); // the client knows its present columns
             self.preparer().learn_types(parse.name, &statement, &own_name);
         } else {
             // Parsed again even if this connection has the statement, because the client asks whether it is valid now.

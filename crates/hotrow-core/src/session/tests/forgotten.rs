@@ -1,5 +1,5 @@
-//! Event triggers that remove prepared statements without a sign in the command: no session gets a connection whose
-//! statements are gone, and a session that has met such an error keeps its settings.
+//! Event triggers that remove or prepare statements without a sign in the command: no session gets a connection whose
+//! statements are gone, a session that has met such an error keeps its settings, and a Parse finds the name in use.
 
 use bytes::BytesMut;
 use hotrow_wire::frontend;
@@ -10,12 +10,16 @@ use super::random::{play, seeds};
 /// A trigger that follows this command deallocates all statements.
 const FORGETS: &str = "create view x as select 1";
 
+/// A trigger that follows this command prepares the statement `q`.
+const PREPARES: &str = "create view q as select 1";
+
 impl Writer<'_> {
     /// Statements with a name, each prepared right before it is used, among commands after which statements are gone.
     fn write_forgotten(&mut self, units: usize) {
         for _ in 0..units {
-            match self.random.u8(..8) {
+            match self.random.u8(..9) {
                 ..3 => self.named_statement(),
+                8 => self.takes_hidden_name(),
                 3 => self.forgets_while_pinned(),
                 4 => self.query_text(FORGETS),
                 5 => self.setting_or_show(),
@@ -27,6 +31,21 @@ impl Writer<'_> {
 
     fn query_text(&mut self, text: &str) {
         frontend::put_query(&mut self.out, text);
+    }
+
+    /// The client gives a statement the name of one that a trigger has prepared.
+    fn takes_hidden_name(&mut self) {
+        let in_transaction = self.random.bool();
+        if in_transaction {
+            self.query_text("begin");
+        }
+        self.query_text(PREPARES);
+        self.parse("q", "select n from t where id = $1");
+        self.out.extend_from_slice(frontend::SYNC);
+        if in_transaction {
+            self.query_text("rollback");
+        }
+        self.query_text("deallocate all");
     }
 
     fn setting_or_show(&mut self) {

@@ -216,6 +216,11 @@ impl Backend {
                 }
                 self.complete("DROP TABLE");
             }
+            // Another one prepares a statement.
+            ["create", "view", "q", ..] => {
+                self.statements.insert("q".to_owned(), "select n from t where id = 999".to_owned());
+                self.complete("CREATE VIEW");
+            }
             // Another one deallocates all statements.
             ["create", "view", ..] => {
                 self.statements.retain(|name, _| name.is_empty());

@@ -1,4 +1,4 @@
-//! Names of prepared statements: taken, freed, taken again, by the protocol and by SQL, in pipelines with errors.
+//! Names of prepared statements: taken, freed, taken again, by the protocol and by SQL, in pipelines with errors, and in DO blocks.
 
 use super::{Draft, bind, describe, execute, parse};
 use crate::program::Frame;
@@ -31,7 +31,22 @@ pub fn write(draft: &mut Draft) {
             ]);
             draft.query(session, sql);
         }
+        if draft.once_in(6) {
+            hidden(draft, session);
+        }
     }
+}
+
+/// A name that a DO block has given, which its text does not show.
+fn hidden(draft: &mut Draft, session: char) {
+    let prepares = "do $$ begin execute 'prepare s3 as select 5'; end $$";
+    let query = |text: &str| Frame::Query(text.to_owned());
+    let mut frames = vec![query("deallocate all"), query(prepares)];
+    if draft.once_in(2) {
+        draft.frames(session, std::mem::take(&mut frames));
+    }
+    frames.extend([parse("s3", "select 1"), Frame::Sync, bind("", "s3"), execute(""), Frame::Sync]);
+    draft.frames(session, frames);
 }
 
 fn message(draft: &mut Draft, frames: &mut Vec<Frame>) {
