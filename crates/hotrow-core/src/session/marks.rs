@@ -158,11 +158,11 @@ impl<S> Marks<S> {
         // the connection, the session would get back statements that a function has deallocated there.
         let stays = Effect { prepared: self.left.prepared, ..self.left.hidden() };
         let listens = self.left.listen || is_shared || self.channels_in_doubt;
-        // A connection that only other sessions must not get still shows the settings of this one.
+        // State that a function may have left ends with the connection. The session must not go on without it.
         let is_lost = self.is_closing && !self.channels_in_doubt;
         if self.is_unproven && !is_lost && (listens || !stays.pins()) {
             Fate::Asked
-        } else if self.left.pins() {
+        } else if self.left.pins() || self.is_unproven && is_lost {
             Fate::Kept
         } else if self.must_close || self.is_closing {
             Fate::Closed

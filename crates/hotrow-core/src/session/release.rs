@@ -33,6 +33,20 @@ impl<E: Environment> Session<E> {
         self.phase.disconnect()
     }
 
+    /// Whether nothing is under way on a connection that its server closes, and the session loses nothing with it.
+    pub(super) fn is_given_back(&self) -> bool {
+        let is_shared = !self.shared_channels().is_empty();
+        let loses_nothing = |holding: &Holding<E>| {
+            holding.status == Status::Idle && holding.marks.fate(is_shared) == Fate::Closed
+        };
+        self.is_settled() && !self.keeps_off() && self.phase.held().is_some_and(loses_nothing)
+    }
+
+    /// The session keeps its connection, so that its statements are passed through.
+    fn keeps_off(&self) -> bool {
+        !self.switches.pack() && self.env.packs()
+    }
+
     /// After the end of a unit: restores the client's name, and gives the connection back if no state is left.
     pub(super) fn finish_unit(&mut self) -> Result<(), Stop<E>> {
         if self.phase.held().is_some_and(|holding| holding.delayed_ready.is_some()) {
@@ -49,7 +63,7 @@ impl<E: Environment> Session<E> {
             self.preparer().close_shown();
         }
         let is_settled = self.is_settled();
-        let keeps_off = !self.switches.pack() && self.env.packs();
+        let keeps_off = self.keeps_off();
         // A statement of a transaction that the server does not know yet could not be described.
         let has_failed = self.begun_status() == Status::Failed;
         let is_shared = !self.shared_channels().is_empty();

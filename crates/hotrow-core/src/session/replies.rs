@@ -258,14 +258,19 @@ impl<E: Environment> Session<E> {
         let report = Report::read(body)?;
         // The client has this name, so the statement on the connection is gone, and maybe others too.
         let is_known = bound.is_some_and(|name| self.names.contains_key(&name[..]));
+        if !report.is_error() {
+            self.held().marks.note(Mark::Closing);
+        }
+        if !report.is_error() && self.is_given_back() {
+            // It would be taken for an error of the next statement, which runs on another connection.
+            self.env.server_closes(report.message);
+            return Ok(true);
+        }
         let ends_alone = !report.is_error() && self.alone.is_some();
         let holding = self.held();
         holding.failed = true;
         if report.code == SqlState::UndefinedPreparedStatement.code().as_bytes() && is_known {
             holding.marks.note(Mark::Missing);
-        }
-        if !report.is_error() {
-            holding.marks.note(Mark::Closing);
         }
         if ends_alone {
             // The session continues without this connection: the client gets an error and a ReadyForQuery for the unit, and

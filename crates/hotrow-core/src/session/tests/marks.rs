@@ -2,12 +2,14 @@
 //! A new mark or a new effect without a line here does not compile.
 
 use bytes::BytesMut;
+use hotrow_wire::backend::tag;
+use hotrow_wire::put_frame;
 
 use super::client::Client;
 use super::connection::SimConnection;
 use super::environment::{Shared, SimEnvironment, SimStatement};
 use crate::classify::Effect;
-use crate::expect::{Expected, StatementName};
+use crate::expect::{Expected, Message, RunEffects, StatementName};
 use crate::session::marks::Mark;
 use crate::session::{Environment, Need, StateLeft, StatementOf};
 use crate::settings::{Reading, Settings};
@@ -119,6 +121,35 @@ fn no_second_mark_gives_back_a_connection_that_a_first_one_does_not() {
             }
         }
     }
+}
+
+#[test]
+fn a_connection_that_closes_is_kept_if_state_may_be_lost_with_it() {
+    for mark in [Mark::Unproven, Mark::Doubt, Mark::Unjudged(call()), Mark::FunctionCall] {
+        assert_eq!(end_after([mark, Mark::Closing]), "kept");
+    }
+}
+
+/// What a session reads behind its answer if the server ends the backend at that moment, and whether the client gets it.
+fn is_told(mark: Option<SimMark>) -> bool {
+    const FATAL: &[u8] = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0";
+    let mut client = holder();
+    let session = &mut client.session;
+    session.held().expected.sent(Message::Query(RunEffects::default()));
+    mark.into_iter().for_each(|mark| session.held().marks.note(mark));
+    let mut input = BytesMut::new();
+    put_frame(&mut input, tag::READY, |out| out.extend_from_slice(b"I"));
+    put_frame(&mut input, tag::ERROR, |out| out.extend_from_slice(FATAL));
+    session.replies(&input, &mut 0).unwrap();
+    let answers = client.answers.borrow();
+    answers.out.windows(FATAL.len()).any(|window| window == FATAL)
+}
+
+#[test]
+fn an_error_behind_the_answer_is_told_only_to_a_session_that_ends_with_its_connection() {
+    assert!(!is_told(None), "the next statement runs on another connection");
+    assert!(is_told(Some(Mark::Left(Effect { temporary: true, ..Effect::NONE }))));
+    assert!(is_told(Some(Mark::Doubt)));
 }
 
 /// A list of effects, each with what becomes of a connection where the effect is all that is left. Each effect has a line.
