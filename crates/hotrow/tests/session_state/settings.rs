@@ -3,8 +3,10 @@
 
 use hotrow_postgres::PrivateServer;
 use hotrow_testkit::raw::{Message, Raw, bind, execute, parse, query, startup, sync};
-use hotrow_testkit::{Gateway, PATIENT_LANES, connect, new_schema, rows, server, until};
+use hotrow_testkit::{Gateway, PATIENT_LANES, connect, new_schema, rows, server, until, value};
 use tokio_postgres::Client;
+
+use crate::Stage;
 
 const TABLE: &str = "
     create table t (id int primary key, n int, at timestamptz, f float8, b bytea, i interval);
@@ -238,5 +240,27 @@ async fn a_late_cancel_request_or_a_short_timeout_changes_no_setting() {
             }
             assert_eq!(shown.unwrap()[0][0].as_deref(), Some("Asia/Tokyo"), "statement_timeout {timeout}");
         }
+    }
+}
+
+/// A rule of the view calls `set_config`.
+#[tokio::test]
+async fn a_setting_that_an_update_of_pg_settings_changes_stays_with_its_client() {
+    let stage = Stage::new(&[]).await;
+    stage
+        .direct
+        .batch_execute("create view settings as select name, setting from pg_settings")
+        .await
+        .unwrap();
+    for update in [
+        "update pg_settings set setting = '6144' where name = 'work_mem'",
+        "with x as (select 6144 as n) update settings set setting = x.n::text from x where name = 'work_mem'",
+        "do $$ begin update pg_settings set setting = '6144' where name = 'work_mem'; end $$",
+    ] {
+        let ann = stage.client().await;
+        ann.batch_execute(update).await.unwrap();
+        let bob = stage.client().await;
+        assert_ne!(value(&bob, "show work_mem").await, "6MB", "{update}");
+        assert_eq!(value(&ann, "show work_mem").await, "6MB", "{update}");
     }
 }

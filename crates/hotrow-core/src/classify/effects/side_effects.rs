@@ -74,7 +74,20 @@ pub(crate) fn side_effects(tokens: &[Token]) -> SideEffects {
             call(&mut found, schema(tokens, index).as_deref(), &name, &tokens[index + 2..]);
         }
     }
+    if updates_settings(tokens) {
+        found.known = found.known.union(Behaviour::ChangesSettings.effect());
+    }
     found
+}
+
+/// Whether the query may be an UPDATE of `pg_settings`.
+pub(crate) fn updates_settings(tokens: &[Token]) -> bool {
+    tokens.iter().any(|token| is_word(Some(token), &["update", "merge"])) && names_settings(tokens)
+}
+
+/// Whether the text has the name of `pg_settings`. A rule of this view calls `set_config` for an UPDATE.
+pub(crate) fn names_settings(tokens: &[Token]) -> bool {
+    tokens.iter().any(|token| folded(token).is_some_and(|name| name == "pg_settings"))
 }
 
 /// `operator(pg_catalog.` and more: one of PostgreSQL's own operators.

@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use sqlparser::tokenizer::Token;
 
 use crate::classify::effects::effect::Effect;
-use crate::classify::effects::side_effects::side_effects;
+use crate::classify::effects::side_effects::{names_settings, side_effects};
 use crate::classify::judge::composed::{self, Composed};
 use crate::classify::judge::table::is_sequence_function;
+use crate::classify::known::functions::Behaviour;
 use crate::classify::read::analysis::Analysis;
 use crate::classify::read::commands;
 use crate::classify::text::tokens::{self, Cursor, folded, is_word};
@@ -142,6 +143,9 @@ pub(crate) fn read_tokens(tokens: &[Token], language: Language, writes: bool) ->
                 None => code.effect.dynamic_sql = true,
             }
         }
+    }
+    if writes && names_settings(tokens) {
+        code.effect = code.effect.union(Behaviour::ChangesSettings.effect());
     }
     names(&mut code, tokens, writes);
     code

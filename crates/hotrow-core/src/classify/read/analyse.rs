@@ -7,7 +7,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use crate::classify::effects::effect::Effect;
-use crate::classify::effects::side_effects::{side_effects, starts_query};
+use crate::classify::effects::side_effects::{side_effects, starts_query, updates_settings};
 use crate::classify::read::analysis::{Alters, Analysis, Pass, Step, Transaction};
 use crate::classify::read::candidate::Candidate;
 use crate::classify::read::{commands, common, insert, kind, point};
@@ -127,6 +127,7 @@ fn query(tokens: &[Token]) -> Analysis {
     match candidate(tokens) {
         Ok(candidate) => match candidate.changes_settings() {
             Some(function) => calls_settings(tokens, function),
+            None if updates_settings(tokens) => calls_settings(tokens, "set_config"),
             None => Analysis::Candidate(Box::new(candidate)),
         },
         Err(reason) => {

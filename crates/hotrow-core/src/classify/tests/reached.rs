@@ -156,6 +156,8 @@ fn state_that_the_server_does_not_show_is_read_from_the_text() {
         ("begin if a then set session app.tenant to x; end if; end", custom),
         ("begin exception when others then perform set_config('app.tenant', $1, a); end", custom),
         ("begin perform set_config(name, $1, false); end", any_setting),
+        ("begin update pg_settings set setting = a where name = b; end", any_setting),
+        ("begin execute 'update pg_settings set setting = $1' using a; end", any_setting),
         ("begin perform setseed(0.5); end", "the seed of random()"),
         ("begin set local seed = 0.5; end", "the seed of random()"),
         ("begin execute sql; end", dynamic),

@@ -36,6 +36,15 @@ fn effects_of_settings_and_temporary_objects() {
         ("set time zone 'UTC'", "settings"),
         ("set names 'utf8'", "settings"),
         ("set session characteristics as transaction isolation level serializable", "settings"),
+        (
+            "update pg_settings set setting = $1 where name = $2",
+            "settings that no view lists, the seed of random(), role",
+        ),
+        (
+            "with x as (select 1) update pg_catalog.\"pg_settings\" s set setting = 'a'",
+            "settings that no view lists, the seed of random(), role",
+        ),
+        ("select setting from pg_settings", ""),
         ("set role admin", "role"),
         ("set session authorization default", "role"),
         ("set role = 'admin'", "role"),

@@ -12,6 +12,7 @@ const EFFECTS: &[&str] = &[
     "perform set_config('work_mem', '7MB', false);",
     "perform set_config('work_mem', '8MB', true);",
     "set intervalstyle = 'iso_8601';",
+    "update pg_settings set setting = '6MB' where name = 'work_mem';",
     "set local extra_float_digits = -3;",
     "execute 'set timezone to ''Asia/Tokyo''';",
     "execute format('set %I to %L', 'datestyle', 'german');",
