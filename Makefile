@@ -15,7 +15,7 @@ TEST_SEED ?= 1
 # Folders with the server programs for `make test-versions`
 PG_BINS ?=
 
-.PHONY: help demo payments-demo test test-versions faults differential scale-out conformance examples frameworks openapi page-test screenshots check lint deny audit bench peers fuzz
+.PHONY: help demo payments-demo test test-all test-versions faults differential scale-out conformance examples frameworks openapi page-test screenshots check lint deny audit bench peers fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,13 +41,16 @@ payments-demo: | rust ## a payment service under the load of a match day, direct
 	$(CARGO) run --release --package hotrow-lab -- bench match-day --rounds 1 --seconds 12 \
 		$(if $(CDC),--change-stream examples/payments/cdc/cdc.sh) $(ARGS)
 
-test: | rust ## all tests except examples, frameworks, conformance, openapi and page-test below; they start the servers that they need
+test: | rust ## the tests of every promise, without the long ones, which are listed as ignored; they start the servers that they need (ten minutes on two cores, after the build)
 	HOTROW_TEST_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace
+
+test-all: | rust ## all tests except examples, frameworks, conformance, openapi and page-test below, as in CI
+	HOTROW_TEST_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace -- --include-ignored --skip schemathesis
 
 test-versions: | rust ## the tests of the schema pack and of the doctor on several servers: make test-versions PG_BINS="/usr/lib/postgresql/14/bin ..."
 	$(if $(PG_BINS),,$(error PG_BINS is empty: set it to the folders of the server programs, as in `make help`))
 	set -e; for bin in $(PG_BINS); do echo "== $$bin"; export HOTROW_PG_BIN=$$bin; \
-		$(CARGO) test --package hotrow-sql; $(CARGO) test --package hotrow-doctor --test situations; done
+		$(CARGO) test --package hotrow-sql -- --include-ignored; $(CARGO) test --package hotrow-doctor --test situations -- --include-ignored; done
 
 faults: | rust ## servers, backends and gateways are killed under load for five minutes, and every answer is checked
 	HOTROW_FAULT_SECONDS=300 $(CARGO) test --workspace --test faults -- --nocapture marathon
@@ -57,8 +60,8 @@ differential: | rust ## random programs, directly and through the gateway, compa
 
 scale-out: | rust ## a Citus cluster: the gain through the gateway as a table, then shards moved, workers killed and the schema pack's shards moved under load (needs HOTROW_CITUS_BIN, or an installed PostgreSQL with Citus)
 	HOTROW_CITUS_SECONDS=$${HOTROW_CITUS_SECONDS:-5} $(CARGO) test --profile demo --package hotrow --test citus -- --nocapture gain
-	HOTROW_FAULT_SECONDS=$${HOTROW_FAULT_SECONDS:-60} $(CARGO) test --workspace --test citus -- --nocapture --test-threads 1 faults nodes example
-	$(CARGO) test --workspace --test pack -- --nocapture --test-threads 1 shards_that_move shards_of_feeds workers_killed workers_are_killed nodes_killed
+	HOTROW_FAULT_SECONDS=$${HOTROW_FAULT_SECONDS:-60} $(CARGO) test --workspace --test citus -- --nocapture --include-ignored --test-threads 1 faults nodes example
+	$(CARGO) test --workspace --test pack -- --nocapture --include-ignored --test-threads 1 shards_that_move shards_of_feeds workers_killed workers_are_killed nodes_killed
 
 conformance: | rust ## test suites of other projects, directly and through the gateway (QUICK=1: a few minutes; docs/conformance.md)
 	$(CARGO) test --workspace --test conformance -- --nocapture

@@ -5,14 +5,20 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// A test for each of these scenarios, and their names.
+/// A test for each of these scenarios, and their names. The second ones are long together.
 macro_rules! quick_tests {
-    ($($test:ident)*) => {
-        const QUICK: &[&str] = &[$(stringify!($test)),*];
+    ($($test:ident)*; long: $($long:ident)*) => {
+        const QUICK: &[&str] = &[$(stringify!($test),)* $(stringify!($long)),*];
 
         $(#[test]
         fn $test() {
             crate::figures::quick(&stringify!($test).replace('_', "-"));
+        })*
+
+        $(#[test]
+        #[ignore = "long: make test-all"]
+        fn $long() {
+            crate::figures::quick(&stringify!($long).replace('_', "-"));
         })*
     };
 }

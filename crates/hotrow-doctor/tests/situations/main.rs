@@ -44,6 +44,7 @@ fn a_hot_row_by_primary_key() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn calls_that_the_server_counts() {
     let extension =
         r#"; create schema "The Statistics"; create extension pg_stat_statements schema "The Statistics""#;
@@ -86,6 +87,7 @@ fn a_member_of_pg_monitor_that_cannot_read_the_table() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_role_without_rights() {
     Planted::new(ITEMS)
         .with_role("stranger", "create role stranger login")
@@ -107,6 +109,7 @@ fn a_role_without_rights() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_hot_row_by_a_unique_text_key() {
     let accounts =
         "create table account (id int primary key, email text not null unique, balance int not null)
@@ -143,6 +146,7 @@ fn two_hot_rows() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_hot_page_of_a_small_table() {
     let slots = "create table slot (id int primary key, used int not null) with (fillfactor = 20);
         insert into slot select n, 0 from generate_series(1, 16) n; vacuum analyze slot";
@@ -198,6 +202,7 @@ fn one_stuck_session() {
 
 /// The definition of the table's default cannot be read while the table is locked.
 #[test]
+#[ignore = "long: make test-all"]
 fn a_table_that_is_locked() {
     let planted = Planted::new("create table item (id int primary key, stock int not null default 0)");
     planted.hold("begin; lock table item in access exclusive mode");
@@ -231,6 +236,7 @@ fn a_missing_index() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn inserts_that_wait_for_the_log() {
     Planted::new("create table event (id bigint generated always as identity primary key, kind int)")
         .settings(SLOW_COMMITS)
@@ -247,6 +253,7 @@ fn inserts_that_wait_for_the_log() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn foreign_keys_that_wait_for_one_parent() {
     let tables = "create table parent (id int primary key, name text);
         create table child (id bigint generated always as identity primary key, parent int references parent);
@@ -291,6 +298,7 @@ fn a_queue_with_skip_locked() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn dead_rows_behind_a_long_snapshot() {
     let planted = Planted::new(ITEMS);
     let pid = planted.hold("begin isolation level repeatable read; select count(*) from item");

@@ -297,6 +297,7 @@ async fn show_statements_reports_statements_sent_with_others_and_of_a_pool_that_
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn statements_that_ran_once_do_not_hide_those_that_run_often_and_the_totals_cover_all() {
     let stage = Stage::new("", &[]).await;
     let (client, console) = (stage.client().await, stage.console().await);

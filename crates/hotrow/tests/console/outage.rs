@@ -4,6 +4,7 @@ use hotrow_postgres::{PrivateServer, free_port};
 use hotrow_testkit::{Gateway, until};
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn an_outage_without_clients_is_in_the_metrics_and_the_log_names_the_problem_of_each_host() {
     let server = PrivateServer::builder().label("outage").start().unwrap();
     let (port, other) = (server.port(), free_port());

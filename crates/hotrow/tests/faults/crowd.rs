@@ -27,6 +27,7 @@ async fn visit(gateway: &Gateway) -> u64 {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn ten_thousand_clients_come_and_go() {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).unwrap();

@@ -196,6 +196,7 @@ fn answers_cut_off_after_any_byte_are_determined_or_reported_as_unknown() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn answers_swallowed_from_any_byte_on_are_determined_or_reported_as_unknown() {
     let mut stage = Stage::new("swallowed", "");
     let (exact, unknown) = stage.break_everywhere(Way::ToGateway, How::Swallow, 1, THREE);
@@ -204,6 +205,7 @@ fn answers_swallowed_from_any_byte_on_are_determined_or_reported_as_unknown() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn requests_cut_off_after_any_byte_are_never_run_twice() {
     let mut stage = Stage::new("cut_questions", "");
     stage.break_everywhere(Way::ToServer, How::Cut, 1, THREE);
@@ -211,6 +213,7 @@ fn requests_cut_off_after_any_byte_are_never_run_twice() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_transaction_of_several_messages_is_answered_message_by_message_wherever_it_is_cut() {
     let mut stage = Stage::new("cut_blocks", "");
     for (way, how, step) in [(Way::ToGateway, How::Cut, 1), (Way::ToServer, How::Cut, 29)] {
@@ -294,6 +297,7 @@ fn a_transaction_of_several_messages_that_left_its_lane_is_answered_message_by_m
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_batch_that_fails_and_is_cut_off_fails_only_the_bad_units() {
     let mut stage = Stage::new("cut_failures", "");
     let (exact, _) = stage.break_everywhere(Way::ToGateway, How::Cut, 3, SECOND_FAILS);
@@ -325,6 +329,7 @@ fn the_gateway_waits_for_a_commit_that_is_still_running() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_lane_that_breaks_again_during_recovery_recovers_again() {
     let mut stage = Stage::new("asks_again", "");
     for (way, step) in [(Way::ToGateway, 11), (Way::ToServer, 11)] {

@@ -10,6 +10,7 @@ use crate::history::PATIENCE;
 use crate::private;
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_gateway_fans_out_pending_posts() {
     let (server, mut line) = private("upkeep");
     line.query("update hotrow.setting set feed_inline = 0");
@@ -30,6 +31,7 @@ fn a_gateway_fans_out_pending_posts() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn the_metrics_show_dead_letters_and_the_age_of_the_oldest_order() {
     let (server, mut line) = private("dead_letters");
     for sql in [

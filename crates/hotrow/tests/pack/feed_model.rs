@@ -366,6 +366,7 @@ const FAULTS: [Fault; 19] = [
 ];
 
 #[test]
+#[ignore = "long: make test-all"]
 fn every_fault_planted_in_feeds_is_noticed() {
     let (_server, mut line) = server("feedfaults");
     let missed = missed(&mut line, &FAULTS, |line, index| {

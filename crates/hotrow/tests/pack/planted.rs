@@ -110,6 +110,7 @@ fn is_noticed_by_a_crowd(port: u16, test: usize) -> bool {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn every_planted_fault_is_noticed() {
     let (server, mut line) = private("planted");
     let mut missed_by_all = missed(&mut line, &FOR_ONE_CLIENT, |_, index| {

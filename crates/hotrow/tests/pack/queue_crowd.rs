@@ -219,6 +219,7 @@ fn a_crowd_processes_each_order_once_and_groups_in_order() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_crowd_processes_each_order_once_while_gateways_and_the_server_are_killed() {
     let server = PrivateServer::builder().label("queuecrash").start().unwrap();
     migrate(&server.url());

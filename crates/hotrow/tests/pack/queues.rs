@@ -450,6 +450,7 @@ const FAULTS: [Fault; 21] = [
 ];
 
 #[test]
+#[ignore = "long: make test-all"]
 fn every_fault_planted_in_queues_is_noticed() {
     let (_server, mut line) = private("queue-faults");
     let missed = missed(&mut line, &FAULTS, |line, index| {

@@ -373,11 +373,13 @@ async fn all_are_found_and_named(damages: &[(&str, &str)]) {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn every_kind_of_damage_to_counters_is_found_and_named() {
     all_are_found_and_named(DAMAGED_COUNTERS).await;
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn every_kind_of_damage_to_sales_is_found_and_named() {
     all_are_found_and_named(DAMAGED_SALES).await;
     let id = "select reservation_id from hotrow.reservation where buyer = 'joe' and item = 'phone'";
@@ -391,6 +393,7 @@ async fn every_kind_of_damage_to_sales_is_found_and_named() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn every_kind_of_damage_to_queues_and_feeds_is_found_and_named() {
     all_are_found_and_named(DAMAGED_QUEUES_AND_FEEDS).await;
 }

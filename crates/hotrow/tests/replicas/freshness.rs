@@ -13,6 +13,7 @@ use tokio_postgres::Client;
 use crate::{Stage, read, write};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make test-all"]
 async fn a_session_sees_its_own_commits_while_replay_is_slow_and_paused() {
     const CLIENTS: i32 = 4;
     const PAIRS: usize = 1000;
@@ -147,6 +148,7 @@ async fn balance(listener: TcpListener, ports: oneshot::Receiver<[u16; 2]>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make test-all"]
 async fn reads_do_not_go_back_if_an_address_leads_to_several_replicas() {
     const CROWD: usize = 120;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

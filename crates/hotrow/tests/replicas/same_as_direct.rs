@@ -74,6 +74,7 @@ fn shown(answer: Result<Vec<SimpleQueryMessage>, tokio_postgres::Error>) -> Stri
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make test-all"]
 async fn a_session_that_reads_from_replicas_gets_the_answers_of_a_direct_connection() {
     // On a busy machine a standby is behind for longer than the pauses of its replay.
     let stage = Stage::new(&["--replica-wait-ms", "10", "--replica-lag-max-ms", "1000"]).await;
@@ -118,6 +119,7 @@ async fn a_session_that_reads_from_replicas_gets_the_answers_of_a_direct_connect
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_driver_that_prepares_before_each_read_asks_for_one_position() {
     let stage = Stage::new(&[]).await;
     let client = stage.reader().await;
@@ -153,6 +155,7 @@ async fn a_driver_that_prepares_before_each_read_asks_for_one_position() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn the_lag_of_a_replica_is_shown() {
     let stage = Stage::new(&["--replica-lag-max-ms", "60000"]).await;
     let client = stage.reader().await;

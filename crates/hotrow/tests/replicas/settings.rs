@@ -75,6 +75,7 @@ async fn only_reads_by_key_outside_of_transactions_run_on_replicas() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_replica_with_other_settings_serves_nothing() {
     let stage = Stage::new(&[]).await;
     let client = stage.reader().await;
@@ -127,6 +128,7 @@ async fn a_standby_refuses_modes_of_transactions_as_directly() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_table_that_replicas_do_not_have_is_read_from_the_primary() {
     let stage = Stage::new(&[]).await;
     let client = stage.reader().await;

@@ -76,6 +76,7 @@ pub fn comparable(messages: Vec<Message>) -> Vec<Message> {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn every_setting_is_as_directly() {
     let (client, [direct, through]) = databases().await;
     let gateway = Gateway::start(&PATIENT_LANES);

@@ -70,6 +70,7 @@ async fn settings(client: &Client, contexts: &str, direct: &mut Raw) -> Vec<[Str
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn every_setting_follows_transactions_as_directly() {
     let (client, [direct, through]) = databases().await;
     let role = format!("{direct}_role");

@@ -36,6 +36,7 @@ fn round(technique: &Value) -> &Value {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn every_technique_gives_its_figures() {
     for technique in bench(&["payments"]) {
         let server = &round(&technique)["server"];
@@ -49,6 +50,7 @@ fn every_technique_gives_its_figures() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn flushes_take_longer_also_with_a_standby() {
     if Command::new("cc").arg("--version").output().is_err() {
         return; // the next test
@@ -68,6 +70,7 @@ fn flushes_take_longer_also_with_a_standby() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn without_a_compiler_no_flush_is_delayed_and_the_report_says_so() {
     let nothing = tempfile::tempdir().unwrap();
     let mut bench = lab();
@@ -83,6 +86,7 @@ fn without_a_compiler_no_flush_is_delayed_and_the_report_says_so() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn the_doctor_predicts_the_gain_of_the_service() {
     for technique in bench(&["predictions-payments"]) {
         let predicted = &round(&technique)["prediction"]["high"];
@@ -91,6 +95,7 @@ fn the_doctor_predicts_the_gain_of_the_service() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn open_loops_have_latencies() {
     for technique in bench(&["payments-open-loop"]) {
         let round = round(&technique);
@@ -100,6 +105,7 @@ fn open_loops_have_latencies() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn the_books_agree_after_a_payment_gateway_is_killed() {
     for technique in bench(&["match-day"]) {
         assert!(round(&technique)["done"].as_u64().unwrap() > 0, "{technique}");

@@ -51,16 +51,19 @@ fn restart_server(stage: &mut Stage) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn a_service_that_is_killed_under_load_loses_and_duplicates_nothing() {
     crash(Stage::start().await, 4, |stage| stage.service.restart()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn a_worker_that_is_killed_under_load_loses_and_duplicates_nothing() {
     crash(Stage::start().await, 4, |stage| stage.worker.restart()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn two_workers_killed_in_turn_lose_and_duplicate_nothing() {
     let stage = Stage::start().await;
     let mut second = tokio::task::block_in_place(|| stage.worker.start_another());
@@ -77,16 +80,19 @@ async fn two_workers_killed_in_turn_lose_and_duplicate_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn a_server_that_is_killed_under_load_loses_and_duplicates_nothing() {
     crash(Stage::start().await, 2, restart_server).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn a_server_that_is_killed_behind_hotrow_loses_and_duplicates_nothing() {
     crash(Stage::build(Plan::ThroughHotrow, &[]).await, 2, restart_server).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn a_payment_gateway_that_is_killed_under_load_keeps_its_book() {
     crash(Stage::start().await, 2, |stage| stage.gateways.restart()).await;
 }

@@ -176,17 +176,20 @@ async fn repeated_until_delivered_or_dead(plan: Plan) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn with_the_table_notifications_are_repeated_until_delivered_or_dead() {
     repeated_until_delivered_or_dead(Plan::Direct).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn with_queues_notifications_are_repeated_until_delivered_or_dead() {
     repeated_until_delivered_or_dead(Plan::WithQueues).await;
 }
 
 /// An operator can resend before the next delay, and a notification is never sent twice at once.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn with_the_table_a_delayed_notification_can_be_resent_now() {
     let mut stage = Stage::build(Plan::Direct, &[("NOTIFY_SECONDS", "600")]).await;
     let caller = stage.caller();
@@ -221,6 +224,7 @@ async fn with_the_table_a_delayed_notification_can_be_resent_now() {
 
 /// A delayed order in a queue cannot be moved forward, and the service answers so.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn with_queues_a_delayed_notification_cannot_be_resent() {
     let mut stage = Stage::build(Plan::WithQueues, &[("NOTIFY_SECONDS", "600")]).await;
     let caller = stage.caller();
@@ -273,17 +277,20 @@ async fn beside_a_hanging_endpoint(plan: Plan) -> (usize, usize, usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn with_the_table_a_hanging_endpoint_delays_no_other() {
     a_hanging_endpoint_delays_no_other(Plan::Direct).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn with_queues_a_hanging_endpoint_delays_no_other() {
     a_hanging_endpoint_delays_no_other(Plan::WithQueues).await;
 }
 
 /// A worker that is asked to stop finishes and records the notifications that it has claimed.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn a_worker_that_is_asked_to_end_finishes_its_claims() {
     let mut stage = Stage::start().await;
     let caller = stage.caller();
@@ -337,11 +344,13 @@ async fn unfinished_until_written(plan: Plan, table: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn an_attempt_is_not_finished_before_its_notification_is_in_the_table() {
     unfinished_until_written(Plan::Direct, "payments.notification").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn an_attempt_is_not_finished_before_its_notification_is_in_the_queue() {
     unfinished_until_written(Plan::WithQueues, "hotrow.queue_tail").await;
 }
@@ -367,22 +376,26 @@ async fn delivered_despite_crashes(plan: Plan) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn with_the_table_every_event_is_delivered_despite_crashes() {
     delivered_despite_crashes(Plan::Direct).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn with_queues_every_event_is_delivered_despite_crashes() {
     delivered_despite_crashes(Plan::WithQueues).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn with_queues_through_hotrow_every_event_is_delivered_despite_crashes() {
     delivered_despite_crashes(Plan::WithQueuesThroughHotrow).await;
 }
 
 /// Queues are installed while programs run. Notifications in the table are still sent, and new ones go into the queues.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn new_queues_are_used_and_the_table_is_emptied() {
     let mut stage = Stage::build(Plan::Direct, &[]).await;
     let caller = stage.caller();

@@ -14,6 +14,7 @@ const AT_ONCE: usize = 100;
 /// The webhook arrives at about the time when the request gives up and a worker looks. At the same time, cancels and
 /// captures are sent repeatedly.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn webhook_reconciliation_and_cancel_agree_on_one_outcome_a_thousand_times() {
     let settings = [("GATEWAY_SECONDS", "0.5"), ("RECONCILE_SECONDS", "0.5,0.2")];
     let stage = Stage::with(&settings).await;
@@ -67,6 +68,7 @@ async fn webhook_reconciliation_and_cancel_agree_on_one_outcome_a_thousand_times
 
 /// Sends the same request twice at once: one does the work, and the other is told so or gets its answer.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn the_same_request_twice_at_once_makes_one_payment() {
     let stage = Stage::start().await;
     let caller = stage.caller();

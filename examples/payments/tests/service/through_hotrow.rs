@@ -9,6 +9,7 @@ use crate::load::Load;
 use crate::stage::{GATEWAYS, Plan, Stage};
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn hotrow_killed_under_load_loses_and_duplicates_nothing() {
     let mut stage = Stage::build(Plan::ThroughHotrow, &[]).await;
     stage.behave(&GATEWAYS, failing_behaviour()).await;
@@ -24,6 +25,7 @@ async fn hotrow_killed_under_load_loses_and_duplicates_nothing() {
 
 /// All statements of a payment, about ten, are packed without changes.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn every_statement_of_a_payment_is_packed() {
     // All steps are fast, so a worker finds no work.
     let settings = [("RECONCILE_SECONDS", "600"), ("GATEWAY_SECONDS", "60")];

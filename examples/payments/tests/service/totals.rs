@@ -40,6 +40,7 @@ async fn check_totals(stage: &Stage, attempts: &str) {
 
 /// A service is slow or crashes between deciding an attempt and adding it. Meanwhile a recount has counted the attempt.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn a_counted_attempt_is_not_added_again() {
     let stage = Stage::with(&[LONG_DELAYS]).await;
     let mut holder = stage.connect().await;
@@ -63,6 +64,7 @@ async fn a_counted_attempt_is_not_added_again() {
 
 /// While a day is closed, a recount may have read the attempts already, and would overwrite an addition.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn nothing_is_added_to_a_closed_day() {
     let stage = Stage::with(&[LONG_DELAYS]).await;
     let (caller, other) = (stage.caller(), stage.connect().await);
@@ -79,6 +81,7 @@ async fn nothing_is_added_to_a_closed_day() {
 
 /// A recount has read the attempts and waits for the row. Meanwhile another recount and a later addition commit.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn a_late_recount_does_not_write_old_sums() {
     let stage = Stage::with(&[LONG_DELAYS]).await;
     let (caller, mut holder, late) = (stage.caller(), stage.connect().await, stage.connect().await);
@@ -114,6 +117,7 @@ async fn a_late_recount_does_not_write_old_sums() {
 /// Two recounts find the day open at the same time. If both could close it, it would be open again and neither would
 /// count.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn only_one_of_two_simultaneous_recounts_closes_the_day() {
     let stage = Stage::with(&[LONG_DELAYS]).await;
     let (caller, one, two) = (stage.caller(), stage.connect().await, stage.connect().await);

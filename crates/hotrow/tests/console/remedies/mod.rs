@@ -96,6 +96,7 @@ async fn every_remedy_was_tried() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn the_form_that_each_remedy_names_is_packed_and_has_the_same_effect() {
     let tryout = Tryout::new().await;
     for (number, form) in forms::all().iter().enumerate() {

@@ -209,6 +209,7 @@ async fn is_read(server: &PrivateServer, stream: &Stream) -> Client {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn every_event_arrives_whenever_connect_or_the_server_is_killed() {
     if !java_is_here() {
         return;
