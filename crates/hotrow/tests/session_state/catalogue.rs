@@ -4,7 +4,8 @@
 use crate::{SHORT_CATALOGUE_AGE, Stage, is_noticed_soon, noticed};
 use hotrow_testkit::raw::{Raw, bind, execute, parse, sync, tags};
 use hotrow_testkit::{config, connect, rows, server, sqlstate, until, value};
-use tokio_postgres::types::Type;
+use tokio_postgres::Statement;
+use tokio_postgres::types::{ToSql, Type};
 
 #[tokio::test]
 async fn added_columns_are_visible_at_once() {
@@ -20,7 +21,7 @@ async fn added_columns_are_visible_at_once() {
     for (id, statement) in [(1, &read), (4, &insert)] {
         // The server rejects a plan whose columns have changed. A new plan has the new column. Both results are
         // correct.
-        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 2] = [&id, &0];
+        let values: [&(dyn ToSql + Sync); 2] = [&id, &0];
         match client.query_one(statement, &values[..statement.params().len()]).await {
             Ok(row) => assert_eq!(row.get::<_, i32>(0), id),
             Err(error) => assert_eq!(sqlstate(&error), "0A000", "{error:?}"),
@@ -49,6 +50,31 @@ async fn a_table_that_is_dropped_and_created_again_is_another() {
         .unwrap();
     assert_eq!(other.query_one(&update, &[]).await.unwrap().get::<_, i32>(0), 11);
     until("updates are packed again", async || stage.packs(&client).await).await;
+}
+
+#[tokio::test]
+async fn a_prepared_statement_without_rows_is_packed_again_after_its_table_was_made_anew() {
+    let stage = Stage::new(SHORT_CATALOGUE_AGE).await;
+    let client = stage.client().await;
+    let types = [Type::INT4];
+    let updates = [
+        client.prepare("update t set n = n + 1 where id = 1").await.unwrap(),
+        client.prepare_typed("update t set n = n + 1 where id = $1", &types).await.unwrap(),
+    ];
+    let is_packed = async |update: &Statement| {
+        let before = stage.gateway.metric("packed_units_total");
+        let values: [&(dyn ToSql + Sync); 1] = [&1];
+        assert_eq!(client.execute(update, &values[..update.params().len()]).await.unwrap(), 1);
+        stage.gateway.metric("packed_units_total") > before
+    };
+    for update in &updates {
+        until("it is packed", async || is_packed(update).await).await;
+    }
+    let anew = "drop table t; create table t (id int primary key, n int); insert into t values (1, 0)";
+    stage.direct.batch_execute(anew).await.unwrap();
+    for update in &updates {
+        until("it is packed again", async || is_packed(update).await).await;
+    }
 }
 
 #[tokio::test]
