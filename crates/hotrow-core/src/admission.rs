@@ -2,9 +2,10 @@
 //! user can still log in, whether the name still means the same role, or whether the server's settings are
 //! still the same.
 
-use hotrow_wire::SqlState;
 use std::sync::Arc;
 use std::time::Duration;
+
+use hotrow_wire::SqlState;
 
 use crate::limits;
 

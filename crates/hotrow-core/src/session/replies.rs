@@ -258,26 +258,25 @@ impl<E: Environment> Session<E> {
         let report = Report::read(body)?;
         // The client has this name, so the statement on the connection is gone, and maybe others too.
         let is_known = bound.is_some_and(|name| self.names.contains_key(&name[..]));
-        if !report.is_error() {
+        let closes = !report.is_error();
+        if closes {
             self.held().marks.note(Mark::Closing);
         }
-        if !report.is_error() && self.is_given_back() {
-            // It would be taken for an error of the next statement, which runs on another connection.
-            self.env.server_closes(report.message);
-            return Ok(true);
-        }
-        let ends_alone = !report.is_error() && self.alone.is_some();
+        // The client would take it for an error of the next statement, which runs on another connection.
+        let is_given_back = closes && self.is_given_back();
+        // The client gets an error and a ReadyForQuery for the unit, and then the answers of the later units.
+        let ends_alone = closes && self.alone.is_some();
         let holding = self.held();
-        holding.failed = true;
+        holding.failed |= !is_given_back;
         if report.code == SqlState::UndefinedPreparedStatement.code().as_bytes() && is_known {
             holding.marks.note(Mark::Missing);
         }
-        if ends_alone {
-            // The session continues without this connection: the client gets an error and a ReadyForQuery for the unit, and
-            // then the answers of the later units.
+        // The session continues without this connection.
+        let is_swallowed = is_given_back || ends_alone;
+        if is_swallowed {
             self.env.server_closes(report.message);
         }
-        Ok(ends_alone)
+        Ok(is_swallowed)
     }
 
     /// Records a setting that the server reports. Returns whether the client does not get it.

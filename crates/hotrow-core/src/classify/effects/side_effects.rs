@@ -87,7 +87,10 @@ pub(crate) fn updates_settings(tokens: &[Token]) -> bool {
 
 /// Whether the text has the name of `pg_settings`. A rule of this view calls `set_config` for an UPDATE.
 pub(crate) fn names_settings(tokens: &[Token]) -> bool {
-    tokens.iter().any(|token| folded(token).is_some_and(|name| name == "pg_settings"))
+    const VIEW: &str = "pg_settings";
+    let is_view =
+        |token| is_word(Some(token), &[VIEW]) || matches!(token, Token::Word(word) if word.value == VIEW);
+    tokens.iter().any(is_view)
 }
 
 /// `operator(pg_catalog.` and more: one of PostgreSQL's own operators.
