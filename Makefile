@@ -42,10 +42,10 @@ payments-demo: | rust ## a payment service under the load of a match day, direct
 		$(if $(CDC),--change-stream examples/payments/cdc/cdc.sh) $(ARGS)
 
 test: | rust ## the tests of every promise, without the long ones, which are listed as ignored; they start the servers that they need (ten minutes on two cores, after the build)
-	HOTROW_TEST_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace
+	HOTROW_TEST_SEED=$(TEST_SEED) PROPTEST_RNG_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace
 
 test-all: | rust ## all tests except examples, frameworks, conformance, openapi and page-test below, as in CI
-	HOTROW_TEST_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace -- --include-ignored --skip schemathesis
+	HOTROW_TEST_SEED=$(TEST_SEED) PROPTEST_RNG_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace -- --include-ignored --skip schemathesis
 
 test-versions: | rust ## the tests of the schema pack and of the doctor on several servers: make test-versions PG_BINS="/usr/lib/postgresql/14/bin ..."
 	$(if $(PG_BINS),,$(error PG_BINS is empty: set it to the folders of the server programs, as in `make help`))
