@@ -20,13 +20,15 @@ fn tokens(sql: &str) -> Option<Vec<Token>> {
         tokens.pop();
     }
     // `date 'x'` and `'x'::date` are the same here.
-    for at in 1..tokens.len() {
+    let mut at = 1;
+    while at < tokens.len() {
         if let [Token::Word(name), Token::SingleQuotedString(_)] = &tokens[at - 1..=at]
             && ["date", "interval"].contains(&&*name.value)
         {
             tokens.swap(at - 1, at);
             tokens.insert(at, Token::DoubleColon);
         }
+        at += 1;
     }
     Some(tokens)
 }
