@@ -1,6 +1,7 @@
 //! Provides what the session needs before it can go on.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use hotrow_core::key::KeyName;
@@ -175,9 +176,15 @@ impl SessionTask {
         // not be asked.
         let judged = async {
             if let Some(statement) = &undecided {
-                statement.judged().await;
-                if pool.known_verdict(statement).is_some() {
-                    return;
+                loop {
+                    statement.judged().await;
+                    if pool.known_verdict(statement).is_some() {
+                        return;
+                    }
+                    // The facts may have aged before this look at them: then the verdict is made again.
+                    if !statement.awaits_verdict.load(SeqCst) {
+                        break;
+                    }
                 }
             }
             std::future::pending().await
