@@ -277,14 +277,14 @@ impl<S> StatementInfo<S> {
         effect.unknown && self.is_judged
     }
 
-    /// The same statement with these declared types for all its parameters, and this number.
+    /// The same statement with its own declared types, or with those of all its parameters, and this number.
     pub fn with_types(&self, id: u64, types: Bytes) -> Self {
         StatementInfo {
             id,
             name: statement_name(id).into(),
             text: self.text.clone(),
+            is_typed: self.is_typed || types != self.types,
             types,
-            is_typed: true,
             analysis: self.analysis.clone(),
             pieces: Box::default(),
             ..*self

@@ -15,6 +15,7 @@ mod left_behind;
 mod local_settings;
 mod notifications;
 mod pack_setting;
+mod parameter_types;
 mod partitions;
 mod past_pools;
 mod plans;

@@ -69,6 +69,7 @@ pub const CLASSES: &[Class] = &[
     class("function-calls", 10, functions::calls),
     class("plan-notices", 10, functions::plan_notices),
     class("column-types", 20, stale::column_types),
+    class("other-schemas", 20, stale::other_schemas),
     class("shadowed-names", 20, stale::shadowed_names),
     class("overloads", 20, stale::overloads),
     class("recreated", 20, stale::recreated),

@@ -49,6 +49,10 @@ pub fn column_types(draft: &mut Draft) {
         let session = draft.session();
         let (v, w) = (Some(draft.pick(values)), Some(draft.pick(values)));
         let id = if keyed { v } else { Some(draft.pick(&["1", "2"])) };
+        if draft.once_in(6) {
+            let sql = draft.pick(&["set work_mem = '5MB'", "reset work_mem"]); // the session moves to another pool
+            draft.query(session, sql);
+        }
         match draft.random.u8(..7) {
             0 | 1 => draft.run(session, "update t_N set v = $1 where id = $2 returning v", &[w, id]),
             2 => draft.run(session, "insert into t_N values ($1, $2) on conflict do nothing", &[id, w]),
@@ -74,6 +78,41 @@ pub fn column_types(draft: &mut Draft) {
         };
         to = if to == new { old } else { new };
         ddl(draft, &mut using, &sql);
+    }
+}
+
+/// Tables of one name in two schemas have columns of different types. Sessions prepare statements under one search path and run
+/// them under another one.
+pub fn other_schemas(draft: &mut Draft) {
+    let (one, two, values) = CHANGES[draft.random.usize(..CHANGES.len())];
+    for (schema, of) in [("one", one), ("two", two)] {
+        draft.set_up(format!(
+            "create table {schema}.t_N (id int primary key, v {of}); insert into {schema}.t_N values (1), (2)"
+        ));
+    }
+    for _ in 0..draft.random.u8(5..25) {
+        let (session, id) = (draft.session(), Some(draft.pick(&["1", "2", "3"])));
+        let value = Some(draft.pick(values));
+        match draft.random.u8(..8) {
+            0 | 1 => {
+                let sql = draft.pick(&[
+                    "set search_path = one",
+                    "set search_path = two",
+                    "set search_path = two, one",
+                    "set work_mem = '5MB'",
+                    "reset work_mem",
+                ]);
+                draft.query(session, sql);
+            }
+            2 | 3 => draft.run(session, "update t_N set v = $1 where id = $2", &[value, id]),
+            4 => draft.run(session, "insert into t_N values ($1, $2) on conflict do nothing", &[id, value]),
+            5 => draft.run(session, "delete from t_N where id = $1 and v <> $2", &[id, value]),
+            _ => {
+                for schema in ["one", "two"] {
+                    draft.query(session, format!("select id, v::text from {schema}.t_N order by id"));
+                }
+            }
+        }
     }
 }
 
