@@ -77,12 +77,13 @@ impl Gateway {
 
     /// Its footprint. `None` if this program has no metrics, or if the system does not show its memory.
     pub async fn footprint(&self) -> Option<Footprint> {
-        const QUESTIONS: &str = "hotrow_catalogue_questions_total ";
+        const QUESTIONS: [&str; 2] = ["hotrow_catalogue_questions_total ", "hotrow_table_comparisons_total "];
         let page = Post { path: "/metrics".into(), idempotency_key: None, body: Bytes::new() };
         let mut connection = Connection::open(self.metrics).await.ok()?;
         let (_, text) = connection.send(&Method::GET, &page).await.ok()?;
         let text = String::from_utf8_lossy(&text);
-        let questions = text.lines().find_map(|line| line.strip_prefix(QUESTIONS)?.parse().ok())?;
+        let count = |name| text.lines().find_map(|line| line.strip_prefix(name)?.parse::<u64>().ok());
+        let questions = QUESTIONS.into_iter().map(count).sum::<Option<u64>>()?;
         let process = format!("/proc/{}", self.child.id()?);
         let status = std::fs::read_to_string(format!("{process}/status")).ok()?;
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

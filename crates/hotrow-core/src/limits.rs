@@ -188,7 +188,7 @@ pub const JUDGEMENTS_WAITING_MAX: usize = 1_000;
 pub const PREPARED_MAX: usize = 500;
 /// Tables that the batches of one lane are checked for. Beyond that the lane starts again with the tables of
 /// the next batch.
-pub const LANE_TABLES_MAX: usize = 32;
+pub const LANE_TABLES_MAX: usize = 500;
 /// Bytes of a statement whose reach into the catalogue is examined. The state that a longer one leaves counts as unknown if it
 /// calls functions.
 pub const REACHING_BYTES_MAX: usize = 64 << 10;

@@ -187,6 +187,8 @@ pub struct Metrics {
     pub log_ins_failed: Counter,
     /// Rounds of questions to the catalogue about statements.
     pub catalogue_questions: Counter,
+    /// Comparisons of a table's fingerprint by a lane.
+    pub table_comparisons: Counter,
     /// Units whose outcome is unknown.
     pub unknown: Counter,
     /// Batches committed.
@@ -266,6 +268,7 @@ impl Metrics {
             traffic: TrafficByClients::new(),
             log_ins_failed: Counter::new(),
             catalogue_questions: Counter::new(),
+            table_comparisons: Counter::new(),
             unknown: Counter::new(),
             batches: Counter::new(),
             read_batches: Counter::new(),

@@ -81,6 +81,11 @@ impl Metrics {
                 "Rounds of questions to the catalogue about statements.",
                 &self.catalogue_questions,
             ),
+            (
+                "table_comparisons_total",
+                "Comparisons of a table's fingerprint by a lane.",
+                &self.table_comparisons,
+            ),
             ("unknown_units_total", "Units whose outcome is unknown (08007).", &self.unknown),
             ("batches_total", "Batches committed.", &self.batches),
             ("batches_rolled_back_total", "Batches rolled back because a unit failed.", &self.rolled_back),

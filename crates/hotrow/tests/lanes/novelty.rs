@@ -147,6 +147,37 @@ async fn commands_that_change_nothing_for_a_statement_are_not_followed_by_questi
     assert!(stage.questions() > before);
 }
 
+/// The tables of an application, or of tenants with a schema each, are updated in turns by few lanes.
+#[tokio::test]
+async fn a_table_is_compared_once_by_each_lane_however_many_tables_there_are() {
+    const TABLES: u64 = 60;
+    let stage = Stage::new(&["--lanes", "2"]).await;
+    for table in 0..TABLES {
+        let table =
+            format!("create table t{table} (id int primary key, n int); insert into t{table} values (1, 0)");
+        stage.direct.batch_execute(&table).await.unwrap();
+    }
+    let update_all = async || {
+        for table in 0..TABLES {
+            stage.client.simple_query(&format!("update t{table} set n = n + 1 where id = 1")).await.unwrap();
+        }
+    };
+    let packed = || stage.gateway.metric("packed_units_total");
+    until("all updates are packed", || async {
+        let before = packed();
+        update_all().await;
+        packed() == before + TABLES
+    })
+    .await;
+    // A change of the catalogue by another test of this server begins a new epoch, in which each lane compares again.
+    until("a round compares nothing", async || {
+        let compared = stage.gateway.metric("table_comparisons_total");
+        update_all().await;
+        stage.gateway.metric("table_comparisons_total") == compared
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_statement_is_packed_although_other_clients_have_all_connections() {
     const UPDATE: &str = "update t set n = n + 1 where id = 1";

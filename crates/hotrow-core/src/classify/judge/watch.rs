@@ -2,9 +2,9 @@
 //! checks them. This module does not query the server.
 //!
 //! If a table that a prepared statement mentions changes, PostgreSQL analyses the statement again. It keeps
-//! the parameter types but uses the new triggers and defaults. A batch therefore ends with a statement that
-//! mentions the same tables. It contains the literal `timestamptz 'now'`, whose value is fixed when the
-//! statement is analysed. While that value equals the value that the lane knows, none of the tables has
+//! the parameter types but uses the new triggers and defaults. For each table, a batch therefore ends with a statement that
+//! mentions the same table. It contains the literal `timestamptz 'now'`, whose value is fixed when the
+//! statement is analysed. While that value equals the value that the lane knows, the table has not
 //! changed. The check does not access the catalogue.
 
 use std::fmt::Write;
@@ -41,24 +41,20 @@ impl Watch {
     }
 }
 
-/// The statement that ends a batch. It returns the transaction's ID (NULL if nothing was written) and the
-/// time of its analysis. `$1` is the time of analysis that the lane relies on, or NULL. If the time differs,
+/// The statement that ends a batch, for one of its tables, or none. It returns the transaction's ID (NULL if nothing was
+/// written) and the time of its analysis. `$1` is the time of analysis that the lane relies on, or NULL. If the time differs,
 /// or a name means another table, the statement divides by zero and the batch is rolled back.
 ///
 /// The ID arrives before the commit begins. After a lost connection, the gateway can ask the server about it.
-/// The lane's mark, if there is one, is set to the ID plus `$2`, the secret number of the lane's connection. The number is
+/// The lane's mark, if there is one, is set to the ID plus `$2`, the secret number of the lane's connection, unless `$2` is NULL. The number is
 /// a parameter because the server shows the text of statements to other sessions of the same role.
 ///
 /// If the statements use distributed tables, `$3` is the array of the shards that the batch has changed. The batch is also
 /// rolled back if one of them is on another node by now: the transaction would not end where the ID belongs. Citus locks
 /// the shards' placements until the commit, so none of them moves after this statement.
-pub fn end_of_batch<'w>(
-    watches: impl Iterator<Item = &'w Watch>,
-    mark: Option<&str>,
-    is_distributed: bool,
-) -> String {
+pub fn end_of_batch(watch: Option<&Watch>, mark: Option<&str>, is_distributed: bool) -> String {
     let id = "pg_catalog.pg_current_xact_id_if_assigned()";
-    // The function is strict: if nothing was written, nothing is set.
+    // The function is strict: if nothing was written, or there is no number, nothing is set.
     let id = match mark {
         Some(mark) => {
             let mark = mark.replace('\'', "''");
@@ -72,7 +68,7 @@ pub fn end_of_batch<'w>(
     let analysed = "pg_catalog.timestamptz 'now'";
     let mut names = String::new();
     let mut mentions = String::new();
-    for watch in watches {
+    if let Some(watch) = watch {
         let name = watch.name.replace('\'', "''");
         write!(
             names,
@@ -115,22 +111,30 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_batch_mentions_every_table_trigger_function_and_partition() {
-        let watches = [watch("\"it's\"", 16_400, &["s.f", "s.g"]), watch("\"a\".\"b\"", 16_500, &[])];
+    fn the_end_of_a_batch_mentions_the_table_its_trigger_functions_and_partitions() {
+        let end = |watch: Watch| end_of_batch(Some(&watch), None, false);
+        let analysed = "select pg_catalog.pg_current_xact_id_if_assigned(), pg_catalog.timestamptz 'now', \
+             1 operator(pg_catalog./) case when ($1 is null or pg_catalog.timestamptz 'now' operator(pg_catalog.=) $1)";
         assert_eq!(
-            end_of_batch(watches.iter(), None, false),
-            "select pg_catalog.pg_current_xact_id_if_assigned(), pg_catalog.timestamptz 'now', \
-             1 operator(pg_catalog./) case when ($1 is null or pg_catalog.timestamptz 'now' operator(pg_catalog.=) $1) \
-             and pg_catalog.to_regclass('\"it''s\"') operator(pg_catalog.=) '16400'::pg_catalog.regclass \
-             and pg_catalog.to_regclass('\"a\".\"b\"') operator(pg_catalog.=) '16500'::pg_catalog.regclass \
-             then 1 else 0 end, case when false then false or s.f() is null or s.g() is null \
-             or '16501'::pg_catalog.regclass is null or '16502'::pg_catalog.regclass is null end"
+            end(watch("\"it's\"", 16_400, &["s.f", "s.g"])),
+            format!(
+                "{analysed} and pg_catalog.to_regclass('\"it''s\"') operator(pg_catalog.=) '16400'::pg_catalog.regclass \
+                 then 1 else 0 end, case when false then false or s.f() is null or s.g() is null end"
+            )
+        );
+        assert_eq!(
+            end(watch("\"a\".\"b\"", 16_500, &[])),
+            format!(
+                "{analysed} and pg_catalog.to_regclass('\"a\".\"b\"') operator(pg_catalog.=) '16500'::pg_catalog.regclass \
+                 then 1 else 0 end, case when false then false or '16501'::pg_catalog.regclass is null \
+                 or '16502'::pg_catalog.regclass is null end"
+            )
         );
     }
 
     #[test]
     fn the_text_of_a_batchs_end_has_the_mark_and_not_the_connections_number() {
-        let end = end_of_batch([].iter(), Some("hotrow.mark_7"), false);
+        let end = end_of_batch(None, Some("hotrow.mark_7"), false);
         assert!(
             end.starts_with(
                 "select pg_catalog.setval('hotrow.mark_7'::pg_catalog.regclass, \

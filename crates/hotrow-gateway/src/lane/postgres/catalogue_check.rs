@@ -1,7 +1,7 @@
 //! The tables that a lane's batches rely on, and the messages at the end of each batch that check them. A change of the
 //! catalogue rolls the batch back. The lane decides what happens to its units.
 
-use std::collections::BTreeMap;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -16,9 +16,8 @@ use hotrow_wire::frontend::{self, ObjectName, Parse, Value, tag};
 
 use super::context::LaneContext;
 use super::envelope::{Envelope, Run};
+use crate::metrics::METRICS;
 
-/// The name of the last statement of every batch of writes, and of each batch of reads that relies on a table.
-const END: &[u8] = b"hotrow_end_of_batch";
 /// The name of the statement that compares a table's fingerprint.
 const FINGERPRINT: &[u8] = b"hotrow_table_fingerprint";
 /// The types of the last statement's parameters: the time of its analysis (`timestamptz`), the connection's number
@@ -32,21 +31,51 @@ pub const NO_STATEMENT: &[u8] = SqlState::UndefinedPreparedStatement.code().as_b
 /// The tables that a lane's batches rely on.
 #[derive(Debug, Default)]
 pub struct CatalogueCheck {
-    /// By the name that statements use.
-    watches: BTreeMap<String, Watch>,
+    /// The numbers of the tables by the names that statements use.
+    numbers: HashMap<String, usize>,
+    /// By number. The first one stands for batches that rely on no table.
+    tables: Vec<Table>,
     /// The catalogue's epoch in this gateway when the tables were added.
     epoch: u64,
-    /// Number of the set of tables. Each set has its own last statement.
-    generation: u64,
-    /// The set for which the last statement is prepared.
-    prepared: Option<u64>,
-    /// When the server analysed the last statement. As long as this time does not change, the tables have not changed
-    /// either.
-    analysed: Option<Bytes>,
-    /// The mark that the last statement sets.
+    /// Number of statements that were prepared.
+    prepared: u64,
+    /// Whether the statement that compares fingerprints is prepared.
+    compares: bool,
+    /// The last statements that are not answered, in order.
+    under_way: VecDeque<UnderWay>,
+    /// The mark that a batch sets.
     mark: Option<Mark>,
     /// Whether batches use distributed tables.
     is_distributed: bool,
+}
+
+/// A table, with the statement at the end of the batches that rely on it.
+#[derive(Debug, Default)]
+struct Table {
+    watch: Option<Watch>,
+    /// The number of its Parse. None if the statement has to be prepared.
+    parse: Option<u64>,
+    /// When the server analysed the statement. As long as this time does not change, the table has not changed either.
+    analysed: Option<Bytes>,
+}
+
+/// A statement at a batch's end that is not answered.
+#[derive(Debug)]
+struct UnderWay {
+    batch: u64,
+    table: usize,
+    parse: Option<u64>,
+    /// The table's fingerprint is compared before, or there is none.
+    is_compared: bool,
+}
+
+/// A statement of the gateway that a batch prepares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnStatement {
+    /// The one that compares fingerprints.
+    Fingerprint,
+    /// The last one of batches that rely on the table with this number.
+    End(usize),
 }
 
 /// A table as a run relies on it: on the pool's server, or on a node of a distributed database.
@@ -77,16 +106,14 @@ impl<'r> Relied<'r> {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchEnd {
-    /// Number of tables whose fingerprints are compared before the last statement.
+    /// Number of tables whose fingerprints are compared before the last statements.
     pub checks: usize,
-    /// Whether there is a last statement.
-    pub is_there: bool,
+    /// Number of last statements. The last of them returns the transaction's ID.
+    pub tables: usize,
     /// Whether the batch has a BEGIN and a COMMIT of its own.
     pub in_block: bool,
     /// Whether it begins with a check of what the replica shows.
     pub on_replica: bool,
-    /// Its set of tables.
-    generation: u64,
 }
 
 /// The meaning of an error at the end of a batch.
@@ -111,7 +138,7 @@ impl CatalogueCheck {
         self.mark.as_ref()
     }
 
-    /// Puts the end of this batch, which changes these shards. Returns it with the number of statements that it prepares.
+    /// Puts the end of this batch, which changes these shards. Returns it with the statements that it prepares.
     pub fn put(
         &mut self,
         batch: &Batch<Envelope>,
@@ -119,64 +146,86 @@ impl CatalogueCheck {
         context: &LaneContext,
         shards: Option<&str>,
         out: &mut BytesMut,
-    ) -> (BatchEnd, usize) {
+    ) -> (BatchEnd, Vec<OwnStatement>) {
         self.keep_up_with(context.database.catalogue_epoch());
-        let on_replica = context.replica.is_some();
-        let is_needed = self.admit(batch, kind, context, shards.is_some());
-        if !is_needed {
-            return (BatchEnd { on_replica, ..BatchEnd::default() }, 0);
+        let mut end = BatchEnd { on_replica: context.replica.is_some(), ..BatchEnd::default() };
+        let mut tables = self.admit(batch, kind, context, shards.is_some());
+        if tables.is_empty() && kind == LaneKind::Read {
+            return (end, Vec::new());
         }
-        let is_new = self.prepared != Some(self.generation);
-        if is_new {
-            self.analysed = None;
-            self.prepared = Some(self.generation);
-            let mark = self.mark.as_ref().map(Mark::sequence);
-            let end = classify::end_of_batch(self.watches.values(), mark, self.is_distributed);
-            let fingerprint = include_str!("../../../sql/table_fingerprint.sql");
-            for (name, text, types) in [(FINGERPRINT, fingerprint, &[][..]), (END, &end, &TYPES[..])] {
-                ObjectName { statement: true, name }.put(tag::CLOSE, out);
-                Parse { name, text: text.as_bytes(), types }.put(out);
-            }
+        if tables.is_empty() {
+            tables.push(NO_TABLE);
         }
-        let mut checks = 0;
-        if self.analysed.is_none() {
-            for watch in self.watches.values() {
+        let prepared = self.prepare(&tables, out);
+        for table in tables.iter().map(|table| &self.tables[*table]).filter(|table| table.analysed.is_none())
+        {
+            if let Some(watch) = &table.watch {
                 let values = [watch.name.as_bytes(), watch.fingerprint.as_bytes()];
                 frontend::put_bind_text(out, FINGERPRINT, values.into_iter());
                 out.extend_from_slice(frontend::EXECUTE);
-                checks += 1;
+                end.checks += 1;
             }
         }
-        // The ID as text, the time of analysis in the server's own format.
-        let analysed = Value { binary: true, bytes: self.analysed.as_deref() };
+        METRICS.table_comparisons.add(end.checks as u64);
+        end.tables = tables.len();
         let base = self.mark.as_ref().map(|mark| mark.base.to_be_bytes());
-        let base = Value { binary: true, bytes: base.as_ref().map(|bytes| &bytes[..]) };
-        let changed = Value { binary: false, bytes: Some(shards.unwrap_or("{}").as_bytes()) };
-        frontend::put_bind_values(out, END, &[analysed, base, changed], &[0, 1, 0, 0]);
-        out.extend_from_slice(frontend::EXECUTE);
-        (
-            BatchEnd {
-                checks,
-                is_there: true,
-                on_replica,
-                generation: self.generation,
-                ..BatchEnd::default()
-            },
-            if is_new { 2 } else { 0 },
-        )
+        for (place, number) in tables.iter().enumerate() {
+            let table = &self.tables[*number];
+            // The ID as text, the time of analysis in the server's own format. Only the last statement sets the mark.
+            let is_last = place + 1 == tables.len();
+            let analysed = Value { binary: true, bytes: table.analysed.as_deref() };
+            let base = base.as_ref().filter(|_| is_last).map(|bytes| &bytes[..]);
+            let base = Value { binary: true, bytes: base };
+            let changed = Value { binary: false, bytes: Some(shards.unwrap_or("{}").as_bytes()) };
+            frontend::put_bind_values(out, &name_of_end(*number), &[analysed, base, changed], &[0, 1, 0, 0]);
+            out.extend_from_slice(frontend::EXECUTE);
+            self.under_way.push_back(UnderWay {
+                batch: batch.number,
+                table: *number,
+                parse: table.parse,
+                is_compared: table.analysed.is_none() || table.watch.is_none(),
+            });
+        }
+        (end, prepared)
     }
 
-    /// Adds the tables that a batch relies on. Returns whether the batch has to be checked.
+    /// Prepares what the end of a batch with these tables lacks.
+    fn prepare(&mut self, tables: &[usize], out: &mut BytesMut) -> Vec<OwnStatement> {
+        let mut prepared = Vec::new();
+        let mut put = |statement, name: &[u8], text: &str, types: &[u8]| {
+            ObjectName { statement: true, name }.put(tag::CLOSE, out);
+            Parse { name, text: text.as_bytes(), types }.put(out);
+            prepared.push(statement);
+        };
+        for number in tables {
+            let table = &mut self.tables[*number];
+            if table.parse.is_some() {
+                continue;
+            }
+            self.prepared += 1;
+            (table.parse, table.analysed) = (Some(self.prepared), None);
+            let mark = self.mark.as_ref().map(Mark::sequence);
+            let text = classify::end_of_batch(table.watch.as_ref(), mark, self.is_distributed);
+            put(OwnStatement::End(*number), &name_of_end(*number), &text, &TYPES);
+            if !std::mem::replace(&mut self.compares, true) {
+                let text = include_str!("../../../sql/table_fingerprint.sql");
+                put(OwnStatement::Fingerprint, FINGERPRINT, text, &[]);
+            }
+        }
+        prepared
+    }
+
+    /// Adds the tables that a batch relies on. Returns their numbers.
     fn admit(
         &mut self,
         batch: &Batch<Envelope>,
         kind: LaneKind,
         context: &LaneContext,
         is_distributed: bool,
-    ) -> bool {
+    ) -> Vec<usize> {
         if is_distributed && !self.is_distributed {
             self.is_distributed = true;
-            self.generation += 1;
+            self.forget();
         }
         // Parameter types that the client has declared cannot change. A replica may show an earlier state of the catalogue
         // than the one for which the statement was judged.
@@ -184,15 +233,33 @@ impl CatalogueCheck {
         let counts = |run: &&Run| always || !run.statement.is_typed;
         let runs = || batch.units.iter().flat_map(|unit| unit.payload.unit.runs());
         let watches = || runs().filter(counts).flat_map(|run| Relied::of(run, context.node));
-        let added = watches().filter(|watch| self.watches.get(&watch.name) != Some(&**watch)).count();
-        if added > 0 {
-            if self.watches.len() + added > limits::LANE_TABLES_MAX {
-                self.watches.clear(); // this batch's own tables are added next, even if they exceed the limit
-            }
-            self.watches.extend(watches().map(|watch| (watch.name.clone(), Watch::clone(&watch))));
-            self.generation += 1;
+        let added = watches().filter(|watch| !self.numbers.contains_key(&watch.name)).count();
+        if self.tables.len() + added > limits::LANE_TABLES_MAX {
+            self.forget(); // this batch's own tables are added next, even if they exceed the limit
         }
-        kind == LaneKind::Write || watches().next().is_some()
+        if self.tables.is_empty() {
+            self.tables.push(Table::default());
+        }
+        let mut numbers: Vec<usize> = watches().map(|watch| self.number(&watch)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+
+    /// The number of a table. It is prepared anew if statements of this name rely on another state than before.
+    fn number(&mut self, watch: &Watch) -> usize {
+        let number = match self.numbers.get(&watch.name) {
+            Some(number) => *number,
+            None => {
+                self.numbers.insert(watch.name.clone(), self.tables.len());
+                self.tables.push(Table::default());
+                self.tables.len() - 1
+            }
+        };
+        if self.tables[number].watch.as_ref() != Some(watch) {
+            self.tables[number] = Table { watch: Some(watch.clone()), ..Table::default() };
+        }
+        number
     }
 
     /// If the catalogue has changed through this gateway, the next batch compares the fingerprints of its own tables at
@@ -200,24 +267,35 @@ impl CatalogueCheck {
     fn keep_up_with(&mut self, epoch: u64) {
         if self.epoch != epoch {
             self.epoch = epoch;
-            self.watches.clear();
-            self.generation += 1;
+            self.forget();
         }
     }
 
-    /// The Parse of the last statement was not answered, because its batch failed before it.
-    pub fn unprepare(&mut self) {
-        self.prepared = None;
+    fn forget(&mut self) {
+        self.numbers.clear();
+        self.tables.clear();
     }
 
-    /// The last statement of a batch was answered, so the tables are as expected. Returns the transaction's ID.
-    pub fn passed(&mut self, end: BatchEnd, row: &[u8]) -> Result<Option<u64>, hotrow_wire::Error> {
+    /// The Parse of this statement was not answered, because its batch failed before it.
+    pub fn unprepare(&mut self, statement: OwnStatement) {
+        match statement {
+            OwnStatement::Fingerprint => self.compares = false,
+            OwnStatement::End(number) => {
+                if let Some(table) = self.tables.get_mut(number) {
+                    (table.parse, table.analysed) = (None, None);
+                }
+            }
+        }
+    }
+
+    /// A last statement of a batch was answered, so its table is as expected. Returns the transaction's ID.
+    pub fn passed(&mut self, row: &[u8]) -> Result<Option<u64>, hotrow_wire::Error> {
         let columns = backend::data_row(row)?;
-        if let Some(Some(analysed)) = columns.get(1)
-            && end.generation == self.generation
-            && self.prepared == Some(end.generation)
+        if let (Some(under_way), Some(Some(analysed))) = (self.under_way.pop_front(), columns.get(1))
+            && let Some(table) = self.tables.get_mut(under_way.table)
+            && table.parse == under_way.parse
         {
-            self.analysed = Some(Bytes::copy_from_slice(analysed));
+            table.analysed = Some(Bytes::copy_from_slice(analysed));
         }
         match columns.first() {
             Some(Some(text)) => str::from_utf8(text)
@@ -229,27 +307,48 @@ impl CatalogueCheck {
         }
     }
 
-    pub fn failed(&mut self, end: BatchEnd, code: &[u8]) -> CheckFailure {
-        let is_checked = end.checks > 0 || self.watches.is_empty();
-        self.analysed = None;
-        self.prepared = None;
+    /// A statement at the end of this batch has failed. `is_comparison` is whether it compares a fingerprint.
+    pub fn failed(&mut self, batch: u64, is_comparison: bool, code: &[u8]) -> CheckFailure {
+        let of_batch = || self.under_way.iter().filter(|under_way| under_way.batch == batch);
+        let is_compared = is_comparison || of_batch().next().is_none_or(|under_way| under_way.is_compared);
+        let failed: Vec<usize> = of_batch().map(|under_way| under_way.table).collect();
+        self.compares = false;
+        for number in failed {
+            self.unprepare(OwnStatement::End(number));
+        }
         match code {
-            // The batch that was to prepare the last statement may have failed before it.
+            // The batch that was to prepare the statement may have failed before it.
             NO_STATEMENT => CheckFailure::Recheck,
-            DIVISION_BY_ZERO if !is_checked => CheckFailure::Recheck,
+            DIVISION_BY_ZERO if !is_compared => CheckFailure::Recheck,
             DIVISION_BY_ZERO => {
-                self.watches.clear();
+                self.forget();
                 CheckFailure::Changed
             }
             // The mark may have been dropped, or the role can no longer set it. Without the mark the statement does not
             // fail.
-            _ if self.mark.take().is_some() => CheckFailure::Recheck,
+            _ if self.mark.take().is_some() => {
+                self.forget();
+                CheckFailure::Recheck
+            }
             _ => {
-                self.watches.clear();
+                self.forget();
                 CheckFailure::Unrelated
             }
         }
     }
+
+    /// The batch is over.
+    pub fn done(&mut self, batch: u64) {
+        while self.under_way.pop_front_if(|under_way| under_way.batch <= batch).is_some() {}
+    }
+}
+
+/// The number of the statement for batches that rely on no table.
+const NO_TABLE: usize = 0;
+
+/// The name of the last statement of each batch of writes that relies on this table, and of each batch of reads that does.
+fn name_of_end(table: usize) -> Vec<u8> {
+    format!("hotrow_end_of_batch_{table}").into_bytes()
 }
 
 /// The shards that a batch changes, each once, as an array in text format. None if it changes none.

@@ -26,7 +26,7 @@ pub use context::LaneContext;
 pub use envelope::{CallWait, Envelope, Inbox, Mailbox, Packed, Returned, ToLane, Unblock};
 pub use refusals::paused;
 
-use self::catalogue_check::{BatchEnd, CheckFailure};
+use self::catalogue_check::CheckFailure;
 use self::connect::LaneConnection;
 use self::left_locks::Answer;
 use self::replies::{BatchReplies, Replies, ReplyEvent};
@@ -73,7 +73,7 @@ impl Postgres {
     }
 
     /// The event for the lane in this reply, if there is one.
-    fn handle(&mut self, reply: ReplyEvent, batch: &Batch<Envelope>, end: BatchEnd) -> Option<BatchEvent> {
+    fn handle(&mut self, reply: ReplyEvent, batch: &Batch<Envelope>) -> Option<BatchEvent> {
         Some(match reply {
             ReplyEvent::Prepared => {
                 self.writer.prepared(self.connection.upstream());
@@ -86,11 +86,17 @@ impl Postgres {
                 self.events.push_back(BatchEvent::Answered(changes));
                 return self.events.pop_front();
             }
-            ReplyEvent::End(row) => match self.writer.catalogue_check.passed(end, &row) {
+            ReplyEvent::Checked(row) => match self.writer.catalogue_check.passed(&row) {
+                Ok(_) => return None,
+                Err(error) => self.invalid(&error),
+            },
+            ReplyEvent::End(row) => match self.writer.catalogue_check.passed(&row) {
                 Ok(xid) => BatchEvent::Executed(xid),
                 Err(error) => self.invalid(&error),
             },
-            ReplyEvent::CheckFailed(code) => return self.check_failed(end, &code),
+            ReplyEvent::CheckFailed { code, is_comparison } => {
+                return self.check_failed(batch.number, is_comparison, &code);
+            }
             ReplyEvent::Failed(Failure::Behind) => {
                 self.writer.replica_check_failed();
                 self.ask_replica_soon(false);
@@ -120,9 +126,9 @@ impl Postgres {
         })
     }
 
-    fn check_failed(&mut self, end: BatchEnd, code: &[u8]) -> Option<BatchEvent> {
+    fn check_failed(&mut self, batch: u64, is_comparison: bool, code: &[u8]) -> Option<BatchEvent> {
         let had_mark = self.writer.catalogue_check.mark().is_some();
-        let broken = self.writer.catalogue_check.failed(end, code);
+        let broken = self.writer.catalogue_check.failed(batch, is_comparison, code);
         if had_mark && self.writer.catalogue_check.mark().is_none() {
             tracing::info!(lane = self.index, "a lane's mark can no longer be set: continuing without it");
             self.connection.forget_mark();
@@ -246,7 +252,7 @@ impl Backend for Postgres {
             };
             let end = self.writer.end(batch.number);
             let event = match self.replies.next(&mut upstream.input, batch, end, self.kind) {
-                Ok(reply) => self.handle(reply?, batch, end),
+                Ok(reply) => self.handle(reply?, batch),
                 Err(error) => Some(self.invalid(&error)),
             };
             if event.is_some() {

@@ -23,14 +23,20 @@ pub enum ReplyEvent {
     Locked,
     /// One more call is answered, with these changes.
     Answered(Changes),
-    /// The last statement's row: the transaction's ID, and the time of the statement's analysis.
+    /// The row of a last statement that is not the very last one: nothing, and the time of the statement's analysis.
+    Checked(Bytes),
+    /// The row of the very last statement: the transaction's ID, and the time of the statement's analysis.
     End(Bytes),
     /// The next unit, or the commit, has failed.
     Failed(Failure),
     /// A statement is missing that the lane has prepared. Others may be missing too.
     Missing,
     /// The check at the batch's end has failed with this code.
-    CheckFailed([u8; 5]),
+    CheckFailed {
+        code: [u8; 5],
+        /// It was a comparison of a fingerprint.
+        is_comparison: bool,
+    },
     /// The batch is over.
     Ready(BatchReplies),
 }
@@ -232,17 +238,21 @@ impl Replies {
             }
             tag::COMMAND_COMPLETE => {
                 self.ended += 1;
-                let is_last = self.ended > end.checks;
-                return Ok(is_last.then(|| ReplyEvent::End(std::mem::take(&mut self.row))));
+                let row = std::mem::take(&mut self.row);
+                return Ok(match self.ended {
+                    ended if ended <= end.checks => None,
+                    ended if ended < end.checks + end.tables => Some(ReplyEvent::Checked(row)),
+                    _ => Some(ReplyEvent::End(row)),
+                });
             }
             tag::DATA_ROW if !of_units => self.row = Bytes::copy_from_slice(body),
             tag::ERROR if end.on_replica && (is_at_begin || is_of_the_moment(body)?) => {
-                let failed = self.failed(body, false)?;
+                let failed = self.failed(body, None)?;
                 return Ok(failed.map(|_| ReplyEvent::Failed(Failure::Behind)));
             }
             tag::ERROR => {
-                let is_end = !of_units && end.is_there && self.ended <= end.checks;
-                return self.failed(body, is_end);
+                let is_end = !of_units && self.ended < end.checks + end.tables;
+                return self.failed(body, is_end.then_some(end));
             }
             tag::READY if end.in_block && !self.is_at_commit => {
                 self.is_at_commit = true;
@@ -263,7 +273,8 @@ impl Replies {
         Ok(None)
     }
 
-    fn failed(&mut self, body: &[u8], is_end: bool) -> Result<Option<ReplyEvent>, Error> {
+    /// `end` is the batch's end, if a statement there has failed.
+    fn failed(&mut self, body: &[u8], end: Option<BatchEnd>) -> Result<Option<ReplyEvent>, Error> {
         let report = Report::read(body)?;
         if !report.is_error() {
             // FATAL and PANIC do not show the outcome of the commit. The connection will be lost, and the next one asks
@@ -272,8 +283,10 @@ impl Replies {
             return Ok(None);
         }
         tracing::trace!(message = %String::from_utf8_lossy(report.message), "a batch has failed");
-        if is_end && let Ok(code) = report.code.try_into() {
-            return Ok(Some(ReplyEvent::CheckFailed(code)));
+        if let Some(end) = end
+            && let Ok(code) = report.code.try_into()
+        {
+            return Ok(Some(ReplyEvent::CheckFailed { code, is_comparison: self.ended < end.checks }));
         }
         if report.code == NO_STATEMENT {
             return Ok(Some(ReplyEvent::Missing));
@@ -321,7 +334,7 @@ mod tests {
         let mut batch = Batch::new(1, Vec::new(), false);
         (batch.call_count, batch.failure, batch.written) = (1, failure, true);
         let mut end = BatchEnd::default();
-        (end.is_there, end.in_block) = (true, true);
+        (end.tables, end.in_block) = (1, true);
         let mut input = BytesMut::new();
         for (place, command) in tags.into_iter().enumerate() {
             put_frame(&mut input, tag::BIND_COMPLETE, |_| {});

@@ -13,15 +13,23 @@ use hotrow_core::witness::Mark;
 use hotrow_lane::lane::{Batch, LaneKind, Unit};
 use hotrow_wire::frontend::{self, ObjectName, Parse, Value, tag};
 
-use super::catalogue_check::{BatchEnd, CatalogueCheck, shards};
+use super::catalogue_check::{BatchEnd, CatalogueCheck, OwnStatement, shards};
 use super::context::LaneContext;
 use super::envelope::Envelope;
 use super::left_locks::LeftLocks;
 use crate::server::upstream::Upstream;
 use crate::statements::{Statement, Statements};
 
-/// The number that stands for the statements of the gateway at a batch's end.
-const END: u64 = 0;
+/// A statement that a batch prepares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Prepared {
+    /// A client's, by its number.
+    Statement(u64),
+    /// One of those at the batch's end.
+    End(OwnStatement),
+    /// Another one of the gateway's own.
+    Other,
+}
 
 /// The name of the first statement of every batch on a replica.
 const REPLICA_CHECK: &[u8] = b"hotrow_replica_check";
@@ -33,7 +41,7 @@ const PG_LSN_AND_INT8: [u8; 8] = [0, 0, 0x0c, 0x94, 0, 0, 0, 20];
 pub struct Writer {
     sent: SentBytes,
     /// Statements whose ParseComplete is missing, with their batch, in order.
-    parses: VecDeque<(u64, u64)>,
+    parses: VecDeque<(u64, Prepared)>,
     /// Statements to be closed with the next batch.
     closes: Vec<u64>,
     /// The tables that batches rely on, and the ends of the batches under way.
@@ -118,7 +126,7 @@ impl Writer {
         let (mut end, parses) =
             self.catalogue_check.put(batch, kind, context, shards.as_deref(), &mut upstream.output);
         end.in_block = in_block;
-        self.parses.extend(std::iter::repeat_n((batch.number, END), parses));
+        self.parses.extend(parses.into_iter().map(|statement| (batch.number, Prepared::End(statement))));
         self.batch_ends.push_back((batch.number, end));
         if kind == LaneKind::Write {
             // The Flush brings the answers and the ID before the commit.
@@ -147,7 +155,7 @@ impl Writer {
     /// statement whose shard has moved to another node, or whose table has become distributed, would be committed there at once.
     fn put_command(&mut self, text: &str, batch: u64, out: &mut BytesMut) {
         Parse { name: b"", text: text.as_bytes(), types: &[] }.put(out);
-        self.parses.push_back((batch, END));
+        self.parses.push_back((batch, Prepared::Other));
         frontend::put_bind_text(out, b"", std::iter::empty());
         out.extend_from_slice(frontend::EXECUTE);
     }
@@ -161,7 +169,7 @@ impl Writer {
             ObjectName { statement: true, name: REPLICA_CHECK }.put(tag::CLOSE, out);
             let text = include_str!("../../../sql/replica_check.sql");
             Parse { name: REPLICA_CHECK, text: text.as_bytes(), types: &PG_LSN_AND_INT8 }.put(out);
-            self.parses.push_back((batch.number, END));
+            self.parses.push_back((batch.number, Prepared::Other));
         }
         let floors = || batch.units.iter().map(|unit| unit.payload.floor);
         let started = floors().flatten().map(|floor| floor.started).next().unwrap_or_default();
@@ -181,12 +189,12 @@ impl Writer {
 
     fn prepare(&mut self, statement: &Statement, batch: u64, upstream: &mut Upstream) {
         let known = upstream.prepared.has(statement.id)
-            || self.parses.iter().any(|(number, id)| *number == batch && *id == statement.id);
+            || self.parses.contains(&(batch, Prepared::Statement(statement.id)));
         if !known {
             // An earlier Parse whose batch failed may have left the statement there, so it is closed first.
             put_close(&statement.name, &mut upstream.output);
             statement.put_parse(&statement.name, &mut upstream.output);
-            self.parses.push_back((batch, statement.id));
+            self.parses.push_back((batch, Prepared::Statement(statement.id)));
         }
     }
 
@@ -224,8 +232,8 @@ impl Writer {
 
     /// The earliest Parse was answered.
     pub fn prepared(&mut self, upstream: Option<&mut Upstream>) {
-        if let (Some((_, statement)), Some(upstream)) = (self.parses.pop_front(), upstream)
-            && statement != END
+        if let (Some((_, Prepared::Statement(statement))), Some(upstream)) =
+            (self.parses.pop_front(), upstream)
         {
             self.closes.extend(upstream.prepared.add(statement));
         }
@@ -234,10 +242,11 @@ impl Writer {
     /// The batch is over: statements that it has not prepared stay unprepared.
     pub fn done(&mut self, number: u64) {
         while self.parses.front().is_some_and(|(batch, _)| *batch <= number) {
-            if let Some((_, END)) = self.parses.pop_front() {
-                self.catalogue_check.unprepare();
+            if let Some((_, Prepared::End(statement))) = self.parses.pop_front() {
+                self.catalogue_check.unprepare(statement);
             }
         }
+        self.catalogue_check.done(number);
         while self.batch_ends.front().is_some_and(|(batch, _)| *batch <= number) {
             self.batch_ends.pop_front();
         }
