@@ -40,13 +40,15 @@ pub struct SessionDefaults {
     pub deadlock_timeout: Option<Duration>,
     /// `client_connection_check_interval`, unless it is off or the server does not have it.
     pub client_check_interval: Option<Duration>,
+    /// `search_path`. Connections with different ones would use different tables for one session.
+    pub search_path: String,
 }
 
 impl SessionDefaults {
     /// The row of `session_defaults.sql`. None if it has other columns.
     pub fn read(row: Vec<Option<String>>) -> Option<Self> {
-        let [isolation, strings, encoding, lock, statement, role, role_oid, deadlock, check]: [_; 9] =
-            row.into_iter().map(Option::unwrap_or_default).collect::<Vec<String>>().try_into().ok()?;
+        let [isolation, strings, encoding, lock, statement, role, role_oid, deadlock, check, search_path]: [_;
+            10] = row.into_iter().map(Option::unwrap_or_default).collect::<Vec<String>>().try_into().ok()?;
         let time = |milliseconds: String| {
             milliseconds.parse().ok().filter(|value| *value > 0).map(Duration::from_millis)
         };
@@ -60,6 +62,7 @@ impl SessionDefaults {
             role_oid,
             deadlock_timeout: time(deadlock),
             client_check_interval: time(check),
+            search_path,
         })
     }
 }

@@ -4,7 +4,8 @@
 --   - the role that connections begin with,
 --   - the OID of the role that logged in, because another role can take over its name,
 --   - in milliseconds, after which wait for a lock the server looks for a deadlock,
---   - in milliseconds, how often the server looks whether the client of a statement has gone, if it knows this setting.
+--   - in milliseconds, how often the server looks whether the client of a statement has gone, if it knows this setting,
+--   - the search path.
 select pg_catalog.current_setting('default_transaction_isolation'),
        pg_catalog.current_setting('standard_conforming_strings'),
        pg_catalog.current_setting('client_encoding'),
@@ -19,4 +20,5 @@ select pg_catalog.current_setting('default_transaction_isolation'),
        (pg_catalog.date_part(
             'epoch',
             pg_catalog.current_setting('client_connection_check_interval', true)::pg_catalog.interval
-        ) operator(pg_catalog.*) 1000)::pg_catalog.int8
+        ) operator(pg_catalog.*) 1000)::pg_catalog.int8,
+       pg_catalog.current_setting('search_path')

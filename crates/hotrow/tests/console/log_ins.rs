@@ -91,6 +91,29 @@ async fn a_role_that_lost_its_connect_right_is_rejected() {
 }
 
 #[tokio::test]
+async fn connections_with_another_search_path_than_that_of_the_next_log_in_are_replaced() {
+    const SHOW: &str = "show search_path";
+    let stage = Stage::new("", &[]).await;
+    let role = new_role(&stage, "path").await;
+    let config = stage.gateway.config().user(&role).to_owned();
+    let early = connect(&config).await;
+    let before = value(&early, SHOW).await;
+    stage.direct.batch_execute(&format!("alter role {role} set search_path = pg_catalog")).await.unwrap();
+    until("a new session has the new path", || async {
+        value(&connect(&config).await, SHOW).await == "pg_catalog"
+    })
+    .await;
+    assert_ne!(before, "pg_catalog");
+    let others = [connect(&config).await, connect(&config).await];
+    for client in others.iter().chain([&early]) {
+        for _ in 0..5 {
+            assert_eq!(value(client, SHOW).await, "pg_catalog");
+            assert_eq!(value(client, "begin; show search_path; commit").await, "pg_catalog");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_role_that_is_created_again_is_another_role() {
     let stage = Stage::new("", &[]).await;
     let role = new_role(&stage, "again").await;
