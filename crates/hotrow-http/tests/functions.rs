@@ -299,7 +299,7 @@ fn the_maps_of_the_packs_crates_name_every_file() {
             let module = stem.strip_suffix("/mod").unwrap_or(stem);
             let spellings = [format!("`{folder}/{file}`"), format!("`{file}`"), format!("`{module}`")];
             let is_private = module == "lib" || module.ends_with("tests");
-            // The list of the migrations is their map; a test beside it compares it with the files.
+            // The first line of a migration says what it has.
             let is_migration = file.rsplit('/').next().is_some_and(|name| name.starts_with(char::is_numeric));
             if !is_private && !is_migration && !spellings.iter().any(|spelling| map.contains(spelling)) {
                 forgotten.push(format!("crates/{name}/src/lib.rs: the map does not name {folder}/{file}"));

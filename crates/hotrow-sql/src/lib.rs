@@ -6,11 +6,11 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `sql/*/0*.sql` | the migrations; `src/migrations.rs` lists them with their contents |
+//! | `sql/*/0*.sql` | the migrations; `build.rs` lists them |
 //! | `sql/base/bootstrap.sql`, `sql/base/revoke.sql` | statements that run each time, before and after the migrations |
 //! | `sql/base/trust.sql` | the query whether the installer can trust the schema |
 //! | `sql/*/functions.toml` | the manifests: parameters, grant, merge rule and places of each function |
-//! | `src/migrations.rs` | the list of the SQL files |
+//! | `src/migrations.rs` | the migrations and the other SQL files, with their contents |
 //! | `src/text.rs` | the text of a migration for the pack in one schema and for a distributed one |
 //! | `src/functions.rs` | the manifests, read |
 //! | `src/generate.rs` | the grants and merge rules made from the manifests |
