@@ -43,8 +43,7 @@ fn catalogue_type(name: &str) -> String {
 
 /// Names and types of a function's parameters as the catalogue writes them; with arrays in place of the types for a batch twin.
 fn parameters(function: &Function, array: &str) -> Vec<(String, String)> {
-    let parameters = function.parameters.split(", ").filter_map(|parameter| parameter.split_once(' '));
-    parameters.map(|(name, of)| (name.to_owned(), catalogue_type(of) + array)).collect()
+    function.parameters.iter().map(|it| (it.name.clone(), catalogue_type(&it.of) + array)).collect()
 }
 
 /// A function of the golden file.
@@ -94,7 +93,7 @@ fn every_executable_function_of_the_catalogue_is_declared_as_it_is() {
             if installed.parameters != declared {
                 let found = installed.parameters;
                 forgotten.push(format!(
-                    "{name}: {manifest} declares the parameters {declared:?}, but it is installed with {found:?}; correct one"
+                    "{name}: the SQL has the parameters {declared:?}, but {GOLDEN} has {found:?}; renew that file with `{RENEW}`"
                 ));
             }
             if !installed.roles.iter().eq([role]) {

@@ -1,10 +1,12 @@
-//! The manifests: `sql/AREA/functions.toml` declares each function of the pack that roles other than the owner can execute. The SQL
-//! made from them is in `generate.rs`.
+//! The manifests: `sql/AREA/functions.toml` declares each function of the pack that roles other than the owner can execute. Its
+//! parameters are those of its SQL. The SQL made from the manifests is in `generate.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+
+use crate::head::{Head, Parameter};
 
 /// A function of the schema `hotrow`, as its manifest declares it.
 #[derive(Debug, Deserialize)]
@@ -16,8 +18,9 @@ pub struct Function {
     /// The name without the schema.
     #[serde(skip)]
     pub name: String,
-    /// Names and types of the parameters, without defaults: `item text, quantity bigint`.
-    pub parameters: String,
+    /// The parameters, without those of the answer.
+    #[serde(skip)]
+    pub parameters: Vec<Parameter>,
     /// The roles that can execute the function and its batch twin.
     pub grant: Grant,
     /// How a distributed pack finds the shard of a call. Without it, the function stays on the coordinator.
@@ -116,7 +119,10 @@ pub fn functions() -> &'static [Function] {
             let functions: BTreeMap<String, Function> = toml::from_str(manifest)
                 .unwrap_or_else(|error| panic!("sql/{area}/functions.toml, which is compiled in: {error}"));
             let area = *area;
-            functions.into_iter().map(move |(name, function)| Function { area, name, ..function })
+            functions.into_iter().map(move |(name, function)| {
+                let Head { parameters, .. } = Head::of(&name);
+                Function { area, name, parameters, ..function }
+            })
         };
         MANIFESTS.iter().flat_map(read).collect()
     });
@@ -138,7 +144,7 @@ impl Function {
     }
 
     fn types(&self) -> impl Iterator<Item = &str> {
-        self.parameters.split(", ").filter_map(|parameter| Some(parameter.split_once(' ')?.1))
+        self.parameters.iter().map(|parameter| parameter.of.as_str())
     }
 }
 
@@ -154,6 +160,8 @@ mod tests {
         let extend = named("extend").batch_signature();
         assert_eq!(extend.as_deref(), Some("hotrow.extend_batch(uuid[], interval[])"));
         assert_eq!(named("sale").batch_signature(), None);
+        let Parameter { name, of, default } = &named("reserve").parameters[2];
+        assert_eq!((name.as_str(), of.as_str(), default.as_deref()), ("quantity", "bigint", Some("1")));
         assert_eq!((named("take").area, named("merge_rules").grant), ("queues", Grant::Public));
     }
 

@@ -9,9 +9,10 @@
 //! | `sql/*/0*.sql` | the migrations; `build.rs` lists them |
 //! | `sql/base/bootstrap.sql`, `sql/base/revoke.sql` | statements that run each time, before and after the migrations |
 //! | `sql/base/trust.sql` | the query whether the installer can trust the schema |
-//! | `sql/*/functions.toml` | the manifests: parameters, grant, merge rule and places of each function |
+//! | `sql/*/functions.toml` | the manifests: grant, merge rule and places of each function |
 //! | `src/migrations.rs` | the migrations and the other SQL files, with their contents |
 //! | `src/text.rs` | the text of a migration for the pack in one schema and for a distributed one |
+//! | `src/head.rs` | the heads of functions in the migrations: parameters, results and options |
 //! | `src/functions.rs` | the manifests, read |
 //! | `src/generate.rs` | the grants and merge rules made from the manifests |
 //! | `src/install.rs` | runs missing migrations, or lists them |
@@ -35,6 +36,7 @@ mod distribute;
 mod error;
 mod functions;
 mod generate;
+mod head;
 mod install;
 mod migrations;
 mod text;
@@ -43,5 +45,6 @@ pub use compare::{Difference, differences};
 pub use distribute::{SHARDS, SHARDS_MAX, distribute, schema as shard_schema, shards};
 pub use error::Error;
 pub use functions::{Counterpart, Distribute, Function, Grant, MergeRule, functions};
+pub use head::Parameter;
 pub use install::{DEFAULT_ROLE, GroupRole, Installed, State, check, migrate, plan};
 pub use migrations::{MIGRATIONS, Migration};

@@ -12,7 +12,8 @@ pub struct Migration {
     pub name: &'static str,
     /// The folder of the file.
     pub(crate) area: &'static str,
-    source: &'static str,
+    /// The file's text for both packs.
+    pub(crate) source: &'static str,
 }
 
 impl Migration {

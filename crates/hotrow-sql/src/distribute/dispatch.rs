@@ -2,31 +2,7 @@
 //! They have the signatures of the functions that they replace. This module asks no server.
 
 use crate::functions::{Distribute, Function, functions};
-use crate::migrations::MIGRATIONS;
-use crate::text::Pack;
-
-/// The beginning of a function in the migrations.
-pub(super) struct Head {
-    pub(super) name: String,
-    /// The text before the body.
-    text: String,
-    parameters: Vec<String>,
-    pub(super) returns: Returns,
-    is_stable: bool,
-    /// The body in the migrations, for a distributed pack.
-    body: String,
-}
-
-pub(super) enum Returns {
-    /// These parameters.
-    Out(Vec<String>),
-    /// Rows with these columns, each with its type.
-    Table(Vec<(String, String)>),
-    /// Rows of a type.
-    Rows(String),
-    /// A value.
-    Value,
-}
+use crate::head::{Head, Parameter, Returns};
 
 /// A function that a distributed pack replaces: the statement that creates it, and its body.
 pub struct Dispatcher {
@@ -106,7 +82,7 @@ fn twin(batch: &str, distribute: &Distribute) -> Dispatcher {
     let name = &head.name;
     let arguments = head.arguments(|parameter| format!("{name}.{parameter}"));
     let lengths: Vec<_> =
-        head.parameters.iter().map(|parameter| format!(", cardinality({name}.{parameter})")).collect();
+        head.parameters.iter().map(|it| format!(", cardinality({name}.{})", it.name)).collect();
     let Returns::Table(columns) = &head.returns else { panic!("{batch} returns no table") };
     let column = |(name, _): &(String, String)| match name.as_str() {
         "again_in" => again_in("f"),
@@ -221,7 +197,7 @@ end
 /// A piece of upkeep of limited size: shard after shard, until the limit is reached.
 fn sum(head: &Head) -> Dispatcher {
     let (name, call) = (&head.name, head.call("f.*"));
-    let parameter = &head.parameters[0];
+    let Parameter { name: parameter, .. } = &head.parameters[0];
     head.with_body(&format!(
         r"
 declare
@@ -242,54 +218,6 @@ end
 }
 
 impl Head {
-    pub(super) fn of(name: &str) -> Self {
-        let beginning = format!("\ncreate function hotrow.{name}(");
-        // Clients see the head, which is the same in both packs.
-        let found = MIGRATIONS.iter().rev().find_map(|migration| {
-            let after = |pack| Some(migration.text(pack).split_once(&beginning)?.1.to_owned());
-            after(Pack::One).zip(after(Pack::Many))
-        });
-        let (one, many) = found.unwrap_or_else(|| {
-            panic!("no migration creates {name} with `create function hotrow.{name}(` at the start of a line")
-        });
-        let (head, _) = one.split_once(" as $$").unwrap_or((&one, ""));
-        let (_, body) = many.split_once(" as $$").unwrap_or((&many, ""));
-        let (all, rest) = in_parentheses(head);
-        let (mut parameters, mut outs) = (Vec::new(), Vec::new());
-        for parameter in split(all) {
-            match parameter.strip_prefix("out ") {
-                Some(out) => outs.push(first_word(out)),
-                None => parameters.push(first_word(parameter)),
-            }
-        }
-        let options = rest.split_once("language").map_or("", |(_, options)| options);
-        let returns = match rest.trim_start().strip_prefix("returns ") {
-            None => Returns::Out(outs),
-            Some(of) => match of.trim_start().strip_prefix("table (") {
-                Some(columns) => Returns::Table(
-                    split(in_parentheses(columns).0)
-                        .map(|column| {
-                            let (name, of) = column.split_once(' ').unwrap_or((column, ""));
-                            (name.to_owned(), of.to_owned())
-                        })
-                        .collect(),
-                ),
-                None => match of.trim_start().strip_prefix("setof ") {
-                    Some(of) => Returns::Rows(first_word(of)),
-                    None => Returns::Value,
-                },
-            },
-        };
-        Head {
-            name: name.to_owned(),
-            text: format!("create or replace function hotrow.{name}({head}"),
-            parameters: parameters.into_iter().filter(|name| !name.is_empty()).collect(),
-            returns,
-            is_stable: options.split_whitespace().any(|word| word == "stable"),
-            body: body.split("$$").next().unwrap_or_default().to_owned(),
-        }
-    }
-
     /// The function as the migrations have it for a distributed pack.
     pub(super) fn with_own_body(&self) -> Dispatcher {
         self.with_body(&self.body)
@@ -304,7 +232,7 @@ impl Head {
     }
 
     pub(super) fn arguments(&self, value: impl Fn(&str) -> String) -> String {
-        self.parameters.iter().map(|parameter| value(parameter)).collect::<Vec<_>>().join(", ")
+        self.parameters.iter().map(|parameter| value(&parameter.name)).collect::<Vec<_>>().join(", ")
     }
 
     /// The call of the shard's function for these columns of its answer `f`, for format() with the shard's number.
@@ -316,28 +244,6 @@ impl Head {
             values.join(", ")
         )
     }
-}
-
-/// The text up to the parenthesis that ends it, and the text after that.
-fn in_parentheses(text: &str) -> (&str, &str) {
-    let mut depth = 0;
-    for (place, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' if depth == 0 => return (&text[..place], &text[place + 1..]),
-            ')' => depth -= 1,
-            _ => {}
-        }
-    }
-    (text, "")
-}
-
-fn split(list: &str) -> impl Iterator<Item = &str> {
-    list.split(',').map(str::trim)
-}
-
-fn first_word(text: &str) -> String {
-    text.split_whitespace().next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The functions of feeds in a distributed pack that need several shards: an author and the followers can be in different ones.
 //! Their text is in `sql/citus/feed_calls.sql`. This module asks no server.
 
-use super::dispatch::{Dispatcher, Head};
+use super::dispatch::Dispatcher;
+use crate::head::Head;
 
 /// Statements that create functions in place of those of the migrations.
 const CALLS: &str = include_str!("../../sql/citus/feed_calls.sql");
