@@ -1,4 +1,4 @@
-//! The router: the routes of all areas, access to them, and the size of bodies. The folders of the areas make the calls.
+//! The router: the routes of all areas, access to them, and the size of bodies. `plain` and the folders of the areas make the calls.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::clients::{Clients, GatewayAccess};
 use crate::live::{self, Live, Source};
 use crate::problem::{Kind, Problem};
 use crate::routes::Routes;
-use crate::{counters, feeds, health, page, queues, sales};
+use crate::{feeds, health, page, plain, queues, sales};
 
 /// The whole API, and the page if there is a source for it. Without tokens, every client that reaches the server can call it.
 pub fn router(upstream: &GatewayAccess, tokens: Option<Tokens>, source: Option<Arc<dyn Source>>) -> Router {
@@ -21,7 +21,7 @@ pub fn router(upstream: &GatewayAccess, tokens: Option<Tokens>, source: Option<A
     tokio::spawn(health::report_missing_pack(clients.clone()));
     let tokens = tokens.map(Arc::new);
     let live = source.map(|source| live::routes(Live::start(source, &clients))).unwrap_or_default();
-    let calls = routes_of_all_areas()
+    let calls = plain::routes(with_handlers())
         .router()
         .merge(live)
         .route_layer(from_fn_with_state(tokens.clone(), auth::check))
@@ -47,12 +47,9 @@ async fn other_methods(method: http::Method) -> Problem {
     Problem::new(Kind::MethodNotAllowed, detail, "The header Allow names them.")
 }
 
-fn routes_of_all_areas() -> Routes {
-    let areas = [counters::routes, sales::routes, queues::routes, feeds::routes];
-    areas.into_iter().fold(Routes::default(), |routes, area| area(routes))
-}
-
-/// The method and path of each route that calls a function of the schema pack: `GET /v1/queues`.
-pub fn routes() -> Vec<String> {
-    routes_of_all_areas().list
+/// The routes of the functions that need a handler.
+pub fn with_handlers() -> Routes {
+    [sales::routes, queues::routes, feeds::routes]
+        .into_iter()
+        .fold(Routes::default(), |routes, area| area(routes))
 }

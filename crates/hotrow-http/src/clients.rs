@@ -22,6 +22,7 @@ use tokio_postgres::types::{ToSql, WrongType};
 use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
 use crate::answer::{Answer, Answered};
+use crate::calls::{Call, Effect};
 use crate::columns;
 use crate::problem::Problem;
 use crate::room::{self, Room};
@@ -61,32 +62,12 @@ pub(crate) use values;
 pub struct Key(usize);
 
 impl Key {
-    /// The key of a counter, an item or a reservation.
+    /// The key of a counter, an item or a reservation: the bytes of its parameter.
     pub fn of(name: &(impl Hash + ?Sized)) -> Self {
         let mut hasher = DefaultHasher::new();
         name.hash(&mut hasher);
         Key((hasher.finish() % limits::HTTP_GROUPS as u64) as usize)
     }
-}
-
-/// The effect of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// The call may change data, and has a merge rule.
-    Merged,
-    /// The call may change data.
-    Writes,
-    /// The call changes nothing.
-    Reads,
-}
-
-/// A call of the schema pack.
-#[derive(Clone, Copy, Debug)]
-pub struct Call {
-    /// The statement.
-    pub sql: &'static str,
-    /// The effect.
-    pub effect: Effect,
 }
 
 /// The sessions of calls that wait.

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use crate::limits;
 use axum::response::Response;
-use hotrow_sql::{Counterpart, Function, functions};
+use hotrow_sql::{Function, functions};
 
 use crate::answer::json;
-use crate::clients::{Call, Clients, Effect, Key, Sessions, values};
+use crate::calls::{Call, Effect};
+use crate::clients::{Clients, Key, Sessions, values};
 use crate::problem::{Kind, Problem};
 use crate::{openapi, sqlstate};
 
@@ -57,7 +58,7 @@ async fn missing(clients: &Arc<Clients>) -> Result<Option<Problem>, Problem> {
 
 /// The functions that have a route, and the batch twin that gives back orders of a client that has gone.
 fn called_functions() -> Vec<String> {
-    let routed = functions().iter().filter(|function| matches!(function.http, Counterpart::At(_)));
+    let routed = functions().iter().filter(|function| function.http.at().is_some());
     let release = functions().iter().find(|function| function.name == "release");
     let release_batch = release.and_then(Function::batch_signature);
     routed.map(Function::signature).chain(release_batch).collect()

@@ -1,6 +1,7 @@
 //! The input of a request: names and IDs in its path, its body, its idempotency key. Invalid input is rejected here, because
 //! in a batch it would fail the calls of other clients, which would have to run again without it.
 
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use crate::limits;
@@ -11,7 +12,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use serde::de::{DeserializeOwned, Error};
+use serde::de::{DeserializeOwned, DeserializeSeed, Error};
 use serde::{Deserialize, Deserializer, Serialize};
 use uuid::Uuid;
 
@@ -19,6 +20,8 @@ use crate::clients::{Value, values};
 use crate::problem::{Kind, Problem};
 
 const KEY: &str = "idempotency-key";
+const NAME_HINT: &str = "Write the name in the path with percent-encoding.";
+const PATH_HINT: &str = "Write the path in UTF-8 with percent-encoding.";
 
 fn bad(detail: impl Into<String>, hint: &str) -> Problem {
     Problem::new(Kind::BadRequest, detail, hint)
@@ -55,21 +58,55 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let hint = "Write the name in the path with percent-encoding.";
-        Name::try_from(segment(parts, state).await?).map_err(|detail| bad(detail, hint))
+        Name::try_from(segment(parts, state).await?).map_err(|detail| bad(detail, NAME_HINT))
     }
 }
 
-/// The ID of a reservation.
-pub struct Id(pub Uuid);
+/// The values of a path's parameters, in their order.
+pub async fn path(parts: &mut Parts, names: usize) -> Result<Vec<Value>, Problem> {
+    if names == 0 {
+        return Ok(Vec::new());
+    }
+    let path = Path::<Vec<(String, String)>>::from_request_parts(parts, &()).await;
+    let Path(values) = path.map_err(|error| bad(error.body_text(), PATH_HINT))?;
+    check_segment(&values[0].1)?;
+    let value = |(name, text): (String, String)| -> Result<Value, Problem> {
+        Ok(match name.as_str() {
+            "user" => Box::new(user(&text)?),
+            "id" => Box::new(id(&text, "Use the reservation_id from the answer to the reservation.")?),
+            "receipt" => Box::new(receipt(&text)?),
+            _ => {
+                let hint = if names == 1 { NAME_HINT } else { PATH_HINT };
+                Box::new(Name::try_from(text).map_err(|detail| bad(detail, hint))?.0)
+            }
+        })
+    };
+    values.into_iter().map(value).collect()
+}
 
-impl<S: Send + Sync> FromRequestParts<S> for Id {
-    type Rejection = Problem;
+fn user(text: &str) -> Result<i64, Problem> {
+    text.parse().map_err(|_| bad(format!("{text:?} is not a user number"), "A user is a 64-bit integer."))
+}
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let text = segment(parts, state).await?;
-        let hint = "Use the reservation_id from the answer to the reservation.";
-        Uuid::try_parse(&text).map(Id).map_err(|_| bad(format!("{text:?} is not a UUID"), hint))
+fn id(text: &str, hint: &str) -> Result<Uuid, Problem> {
+    Uuid::try_parse(text).map_err(|_| bad(format!("{text:?} is not a UUID"), hint))
+}
+
+fn receipt(text: &str) -> Result<i64, Problem> {
+    let receipt = text.parse().ok().filter(|receipt| *receipt >= 0);
+    receipt
+        .ok_or_else(|| bad(format!("{text:?} is not a receipt"), "Use the receipt that came with the order."))
+}
+
+/// A number of pieces of an item: at least 1.
+pub struct Quantity(pub i64);
+
+impl<'de> Deserialize<'de> for Quantity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match i64::deserialize(deserializer)? {
+            quantity @ 1.. => Ok(Quantity(quantity)),
+            quantity => Err(D::Error::custom(format!("a quantity is at least 1, not {quantity}"))),
+        }
     }
 }
 
@@ -94,15 +131,9 @@ pub struct Page {
 }
 
 impl Page {
-    /// The most rows of the page.
-    pub fn max(&self) -> i32 {
-        self.max.unwrap_or(100)
-    }
-
     /// The parameters of the call that lists.
     pub fn values(self) -> Vec<Value> {
-        let max = self.max();
-        values![self.after.map_or_else(String::new, |Text(after)| after), max]
+        values![self.after.map_or_else(String::new, |Text(after)| after), self.max.unwrap_or(100)]
     }
 }
 
@@ -126,9 +157,7 @@ impl<S: Send + Sync> FromRequestParts<S> for User {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let text = segment(parts, state).await?;
-        let hint = "A user is a 64-bit integer.";
-        text.parse().map(User).map_err(|_| bad(format!("{text:?} is not a user number"), hint))
+        user(&segment(parts, state).await?).map(User)
     }
 }
 
@@ -143,10 +172,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Receipt {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let (Name(queue), text) = named(parts, state).await?;
-        let hint = "Use the receipt that came with the order.";
-        let receipt = text.parse().ok().filter(|receipt| *receipt >= 0);
-        let receipt = receipt.ok_or_else(|| bad(format!("{text:?} is not a receipt"), hint))?;
-        Ok(Receipt { queue, receipt })
+        Ok(Receipt { queue, receipt: receipt(&text)? })
     }
 }
 
@@ -161,8 +187,7 @@ impl<S: Send + Sync> FromRequestParts<S> for OrderId {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let (Name(queue), text) = named(parts, state).await?;
-        let hint = "Use the order_id that the order was enqueued with.";
-        let order_id = Uuid::try_parse(&text).map_err(|_| bad(format!("{text:?} is not a UUID"), hint))?;
+        let order_id = id(&text, "Use the order_id that the order was enqueued with.")?;
         Ok(OrderId { queue, order_id })
     }
 }
@@ -182,17 +207,15 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 
 /// The two parameters of a path. The first is a name.
 async fn named<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<(Name, String), Problem> {
-    let hint = "Write the path in UTF-8 with percent-encoding.";
     let path = Path::<(String, String)>::from_request_parts(parts, state).await;
-    let Path((name, rest)) = path.map_err(|error| bad(error.body_text(), hint))?;
+    let Path((name, rest)) = path.map_err(|error| bad(error.body_text(), PATH_HINT))?;
     check_segment(&name)?;
-    Ok((Name::try_from(name).map_err(|detail| bad(detail, hint))?, rest))
+    Ok((Name::try_from(name).map_err(|detail| bad(detail, PATH_HINT))?, rest))
 }
 
 async fn segment<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, Problem> {
     let path = Path::<String>::from_request_parts(parts, state).await;
-    let Path(text) =
-        path.map_err(|error| bad(error.body_text(), "Write the path in UTF-8 with percent-encoding."))?;
+    let Path(text) = path.map_err(|error| bad(error.body_text(), PATH_HINT))?;
     check_segment(&text)?;
     Ok(text)
 }
@@ -207,17 +230,6 @@ fn check_segment(name: &str) -> Result<(), Problem> {
     Err(bad(format!("{name:?} cannot be a name in a path, because HTTP clients remove it"), hint))
 }
 
-/// The key that identifies a repeated request.
-pub struct IdempotencyKey(pub Option<Uuid>);
-
-impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        key(&parts.headers).map(IdempotencyKey)
-    }
-}
-
 /// Rejects an Idempotency-Key if a repeated request would be executed again, because a client that sends a key relies on it. A
 /// GET changes nothing, so its key is accepted.
 pub async fn refuse_key(request: Request, next: Next) -> Result<Response, Problem> {
@@ -230,7 +242,8 @@ pub async fn refuse_key(request: Request, next: Next) -> Result<Response, Proble
     Ok(next.run(request).await)
 }
 
-fn key(headers: &HeaderMap) -> Result<Option<Uuid>, Problem> {
+/// The key that identifies a repeated request.
+pub fn key(headers: &HeaderMap) -> Result<Option<Uuid>, Problem> {
     let mut values = headers.get_all(KEY).iter();
     let Some(value) = values.next() else { return Ok(None) };
     let hint = "Send one header of the form Idempotency-Key: 0193e1a0-7b1c-7e2a-9d3f-5c4b6a798081";
@@ -249,23 +262,28 @@ pub struct Input<T>(pub T);
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Input<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let is_json = is_json(request.headers());
-        let limit = Duration::from_millis(limits::HTTP_REQUEST_TIMEOUT_MS);
-        let body = match tokio::time::timeout(limit, Bytes::from_request(request, state)).await {
-            Ok(Ok(body)) => body,
-            Ok(Err(error)) => return Err(unreadable(error.into_response().status())),
-            Err(_) => {
-                let detail = format!("the body did not arrive within {limit:?}");
-                return Err(Problem::new(Kind::RequestTimeout, detail, "Send the whole body at once."));
-            }
-        };
-        if !body.is_empty() && !is_json {
-            let hint = "Send the header Content-Type: application/json";
-            return Err(Problem::new(Kind::NotJson, "the body's Content-Type is not JSON", hint));
-        }
-        parse(&body).map(Input)
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        parse(&body(request).await?, PhantomData).map(Input)
     }
+}
+
+/// A body of JSON, or an empty one.
+pub async fn body(request: Request) -> Result<Bytes, Problem> {
+    let is_json = is_json(request.headers());
+    let limit = Duration::from_millis(limits::HTTP_REQUEST_TIMEOUT_MS);
+    let body = match tokio::time::timeout(limit, Bytes::from_request(request, &())).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(error)) => return Err(unreadable(error.into_response().status())),
+        Err(_) => {
+            let detail = format!("the body did not arrive within {limit:?}");
+            return Err(Problem::new(Kind::RequestTimeout, detail, "Send the whole body at once."));
+        }
+    };
+    if !body.is_empty() && !is_json {
+        let hint = "Send the header Content-Type: application/json";
+        return Err(Problem::new(Kind::NotJson, "the body's Content-Type is not JSON", hint));
+    }
+    Ok(body)
 }
 
 /// A body, and the Idempotency-Key if the request has one.
@@ -298,14 +316,17 @@ fn is_json(headers: &HeaderMap) -> bool {
         || media_type.starts_with("application/") && media_type.ends_with("+json")
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+/// The values of a body. An empty body is an object without fields.
+pub fn parse<'de, T: DeserializeSeed<'de>>(body: &'de [u8], seed: T) -> Result<T::Value, Problem> {
     let body = if body.is_empty() { b"{}" } else { body };
     let hint = "See /openapi.json for the fields of this request.";
     // The deserializer of structs also accepts arrays, as objects without names.
     if body.trim_ascii_start().first().is_some_and(|byte| *byte != b'{') {
         return Err(bad("the body is not a JSON object", hint));
     }
-    serde_json::from_slice(body).map_err(|error| bad(format!("the body: {error}"), hint))
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let value = seed.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
+    value.map_err(|error| bad(format!("the body: {error}"), hint))
 }
 
 #[cfg(test)]
@@ -318,25 +339,29 @@ mod tests {
         amount: Option<i64>,
     }
 
+    fn sample(body: &[u8]) -> Result<Sample, Problem> {
+        parse(body, PhantomData)
+    }
+
     #[test]
     fn integers_are_exact() {
         for amount in [i64::MIN, i64::MAX, (1 << 53) + 1] {
             let body = format!("{{\"amount\": {amount}}}");
-            assert_eq!(parse::<Sample>(body.as_bytes()).unwrap().amount, Some(amount));
+            assert_eq!(sample(body.as_bytes()).unwrap().amount, Some(amount));
         }
         for amount in ["9223372036854775808", "1.5", "\"1\"", "1e3"] {
-            assert!(parse::<Sample>(format!("{{\"amount\": {amount}}}").as_bytes()).is_err(), "{amount}");
+            assert!(sample(format!("{{\"amount\": {amount}}}").as_bytes()).is_err(), "{amount}");
         }
     }
 
     #[test]
     fn only_an_object_with_known_fields_is_accepted() {
-        assert_eq!(parse::<Sample>(b"").unwrap().amount, None);
-        assert_eq!(parse::<Sample>(b" {\"amount\": null}").unwrap().amount, None);
+        assert_eq!(sample(b"").unwrap().amount, None);
+        assert_eq!(sample(b" {\"amount\": null}").unwrap().amount, None);
         for body in
             ["[1]", "1", "null", "\"x\"", "{\"amounts\": 1}", "{\"amount\": 1, \"amount\": 2}", "{} {}"]
         {
-            assert!(parse::<Sample>(body.as_bytes()).is_err(), "{body}");
+            assert!(sample(body.as_bytes()).is_err(), "{body}");
         }
     }
 

@@ -6,24 +6,26 @@
 //! | a connection | `server`: limits, timeouts, both versions of HTTP, the graceful stop; `idle`: when it is closed; `bounds`: how long clients can take |
 //! | access | `auth` |
 //! | the route | `api`, `routes`; `health` for routes without a call of the pack |
-//! | the call | the area's folder: `counters`, `sales` (and `sales/reservations`), `feeds`, `queues` (and `queues/orders`, `queues/takes`, `queues/receipts`) |
-//! | its input | `input`: names, bodies, idempotency keys; `seconds`, `time`, `document`: values in it |
-//! | to the database | `clients`: sessions of the gateway that requests share; the statements are in `sql/` |
+//! | the call | `plain`, made from the function's manifest; or its handler, in the area's folder: `sales`, `feeds`, `queues` (and `queues/orders`, `queues/takes`, `queues/receipts`) |
+//! | its input | `input`: names, bodies, idempotency keys; `body`: fields that become parameters; `seconds`, `time`, `document`: values in it |
+//! | to the database | `clients`: sessions of the gateway that requests share; `calls`: the statements |
 //! | the answer | `room`: memory for it; `answer` for rows, `columns` for their values, `problem` for all others, `sqlstate` for errors of the server |
 //!
 //! `page` is the operations page, for people. Its data are the calls of the API, and the stream `GET /live`: `live` keeps the
 //! streams, `live/sampler` makes one event a second for all of them, and `live/history` computes rates. `metrics` has an address
 //! of its own.
 //!
-//! `limits` has every bound. `openapi` puts the document for clients together, from an `openapi.json` for each area.
+//! `limits` has every bound. `openapi` puts the document for clients together, from the manifests and the schemas in each area's
+//! `openapi.json`.
 
 mod answer;
 mod api;
 mod auth;
+mod body;
 mod bounds;
+mod calls;
 mod clients;
 mod columns;
-mod counters;
 mod document;
 mod feeds;
 mod health;
@@ -34,6 +36,7 @@ mod live;
 mod metrics;
 mod openapi;
 mod page;
+mod plain;
 mod problem;
 mod queues;
 mod room;
@@ -44,7 +47,7 @@ mod server;
 mod sqlstate;
 mod time;
 
-pub use api::{router, routes};
+pub use api::router;
 pub use auth::{TokenError, Tokens};
 pub use bounds::Bounds;
 pub use clients::{Connector, GatewayAccess};

@@ -1,68 +1,73 @@
-//! The routes of the API, with a list of them that a test compares with the manifests of the pack's functions. Each area adds
-//! its own routes.
+//! The routes of the API, as the manifests declare them. Areas add the handlers of functions that need one, and `plain` adds all
+//! others.
 
 use std::sync::Arc;
 
-use crate::limits;
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
-use axum::http::Method;
 use axum::middleware::from_fn;
-use axum::routing::{MethodFilter, on};
+use axum::routing::{MethodFilter, MethodRouter, on};
+use hotrow_sql::{Function, functions};
 
 use crate::clients::Clients;
 use crate::input;
 
-/// Routes, and the list of them.
+/// The methods, in the order in which the header Allow names those of a path.
+const METHODS: [(&str, MethodFilter); 4] = [
+    ("PUT", MethodFilter::PUT),
+    ("POST", MethodFilter::POST),
+    ("GET", MethodFilter::GET),
+    ("DELETE", MethodFilter::DELETE),
+];
+
+/// The routes of functions, each with the place of its method.
 #[derive(Default)]
-pub struct Routes {
-    with_key: Router<Arc<Clients>>,
-    without_key: Router<Arc<Clients>>,
-    /// The method and path of each route.
-    pub list: Vec<String>,
-}
+pub struct Routes(Vec<(usize, &'static Function, MethodRouter<Arc<Clients>>)>);
 
 impl Routes {
-    /// Adds a path whose requests can carry an Idempotency-Key.
-    pub fn with_key<H, T>(mut self, method: Method, path: &str, handler: H) -> Self
+    /// Adds the route of a function.
+    pub fn add<H, T>(mut self, function: &str, handler: H) -> Self
     where
         H: Handler<T, Arc<Clients>>,
         T: 'static,
     {
-        let filter = self.note(method, path);
-        self.with_key = self.with_key.route(path, on(filter, handler));
+        let found = routed().find(|(it, ..)| it.name == function);
+        let (function, method, _) =
+            found.unwrap_or_else(|| panic!("the manifest of {function} has no route"));
+        let place = METHODS.iter().position(|(name, _)| *name == method);
+        let place = place.unwrap_or_else(|| panic!("{}: add {method} to METHODS", function.name));
+        self.0.push((place, function, on(METHODS[place].1, handler)));
         self
     }
 
-    /// Adds a path whose requests are refused if they carry an Idempotency-Key and change something.
-    pub fn without_key<H, T>(mut self, method: Method, path: &str, handler: H) -> Self
-    where
-        H: Handler<T, Arc<Clients>>,
-        T: 'static,
-    {
-        let filter = self.note(method, path);
-        self.without_key = self.without_key.route(path, on(filter, handler));
-        self
+    /// The functions that have no route yet.
+    pub fn missing(&self) -> Vec<&'static Function> {
+        let is_added = |name: &str| self.0.iter().any(|(_, function, _)| function.name == name);
+        routed().map(|(function, ..)| function).filter(|function| !is_added(&function.name)).collect()
     }
 
-    /// Adds a path like `without_key`, with the larger bound for bodies that hold many orders.
-    pub fn without_key_large<H, T>(self, method: Method, path: &str, handler: H) -> Self
-    where
-        H: Handler<T, Arc<Clients>>,
-        T: 'static,
-    {
-        let large = DefaultBodyLimit::max(limits::HTTP_BATCH_BYTES_MAX);
-        self.without_key(method, path, handler.layer(large))
+    /// The routes as one router. Requests to a path can carry an Idempotency-Key if one of its functions has a request ID. Otherwise
+    /// they are refused if they carry one and change something.
+    pub fn router(mut self) -> Router<Arc<Clients>> {
+        self.0.sort_by_key(|(place, ..)| *place);
+        let (mut with_key, mut without_key) = (Router::new(), Router::new());
+        for (_, Function { http, .. }, route) in self.0 {
+            let path = http.at().map_or("", |operation| operation.method_and_path().1);
+            let mut of_path = routed().filter(|(.., other)| *other == path);
+            if of_path.any(|(function, ..)| function.has_request_id()) {
+                with_key = with_key.route(path, route);
+            } else {
+                without_key = without_key.route(path, route);
+            }
+        }
+        with_key.merge(without_key.route_layer(from_fn(input::refuse_key)))
     }
+}
 
-    fn note(&mut self, method: Method, path: &str) -> MethodFilter {
-        self.list.push(format!("{method} {path}"));
-        MethodFilter::try_from(method).expect("the areas use methods that axum knows")
-    }
-
-    /// The routes as one router.
-    pub fn router(self) -> Router<Arc<Clients>> {
-        self.with_key.merge(self.without_key.route_layer(from_fn(input::refuse_key)))
-    }
+/// The functions that have a route, with its method and path.
+fn routed() -> impl Iterator<Item = (&'static Function, &'static str, &'static str)> {
+    functions().iter().filter_map(|function| {
+        let (method, path) = function.http.at()?.method_and_path();
+        Some((function, method, path))
+    })
 }

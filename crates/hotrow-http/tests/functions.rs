@@ -1,6 +1,5 @@
-//! Compares the manifests of the schema pack's functions with every place where a function must appear: the catalogue after an
-//! installation, the HTTP API and its document, the model, and the documentation. A failure names each place that misses a
-//! function.
+//! Compares the manifests of the schema pack's functions with the places where a function must appear too: the catalogue after an
+//! installation, the model, and the documentation. A failure names each place that misses a function.
 
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests covers only functions with #[test]")]
 
@@ -10,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use hotrow_model::{Command, FeedCommand, QueueCommand};
 use hotrow_sql::{Counterpart, Function, Grant, functions};
-use serde_json::Value;
 
 const MANIFESTS: &str = "crates/hotrow-sql/sql/*/functions.toml";
 const GOLDEN: &str = "crates/hotrow-sql/tests/golden/schema.txt";
@@ -141,67 +139,6 @@ fn every_merge_rule_of_the_catalogue_is_declared_as_it_is() {
     }
     forgotten.extend(installed.iter().map(|rule| {
         format!("{rule}: no function declares it; add merge = {{ ... }} to its entry in {MANIFESTS}")
-    }));
-    assert_none(&forgotten);
-}
-
-/// The routes that the manifests declare, with their functions.
-fn declared_routes() -> BTreeMap<&'static str, &'static Function> {
-    let routed = functions().iter().filter_map(|function| match &function.http {
-        Counterpart::At(route) => Some((route.as_str(), function)),
-        Counterpart::None(_) => None,
-    });
-    let routes: Vec<_> = routed.collect();
-    let by_route: BTreeMap<_, _> = routes.iter().copied().collect();
-    assert_eq!(by_route.len(), routes.len(), "two functions declare the same route");
-    by_route
-}
-
-#[test]
-fn every_route_is_of_a_declared_function_which_its_statement_calls() {
-    let (mut declared, mut forgotten) = (declared_routes(), Vec::new());
-    for function in declared.values() {
-        let Function { name, area, .. } = function;
-        let statement = format!("crates/hotrow-http/sql/{area}/{name}.sql");
-        if !read(&statement).is_some_and(|sql| sql.contains(&format!("hotrow.{name}("))) {
-            forgotten.push(format!("{name}: {statement} does not call hotrow.{name}; add the statement"));
-        }
-    }
-    for route in hotrow_http::routes() {
-        if declared.remove(route.as_str()).is_none() {
-            forgotten.push(format!(
-                "{route}: no function declares this route; set http = \"{route}\" in {MANIFESTS} or remove the route"
-            ));
-        }
-    }
-    forgotten.extend(declared.iter().map(|(route, function)| {
-        let Function { name, area, .. } = function;
-        format!(
-            "{name}: no HTTP route {route} in crates/hotrow-http/src/{area}/; add the handler and a line in `routes`, or set \
-             http = \"none: why\""
-        )
-    }));
-    assert_none(&forgotten);
-}
-
-#[test]
-fn the_document_describes_every_route_and_no_other() {
-    let document: Value = serde_json::from_str(hotrow_http::document()).unwrap();
-    let (mut declared, mut forgotten) = (declared_routes(), Vec::new());
-    for (path, operations) in document["paths"].as_object().unwrap() {
-        for method in operations.as_object().unwrap().keys().filter(|_| path.starts_with("/v1/")) {
-            let route = format!("{} {path}", method.to_uppercase());
-            if declared.remove(route.as_str()).is_none() {
-                forgotten.push(format!(
-                    "{route}: the OpenAPI document describes it, but no function declares it; set http = \"{route}\" in \
-                     {MANIFESTS} or remove it from the document"
-                ));
-            }
-        }
-    }
-    forgotten.extend(declared.iter().map(|(route, function)| {
-        let Function { name, area, .. } = function;
-        format!("{name}: {route} is not described; add it to crates/hotrow-http/src/{area}/openapi.json")
     }));
     assert_none(&forgotten);
 }

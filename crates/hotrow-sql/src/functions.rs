@@ -4,9 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde::Deserialize;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
 
 use crate::head::{Head, Parameter};
+
+/// The parameter with the ID of a request, by which a repeated call is recognised.
+pub const REQUEST_ID: &str = "request_id";
 
 /// A function of the schema `hotrow`, as its manifest declares it.
 #[derive(Debug, Deserialize)]
@@ -21,18 +25,57 @@ pub struct Function {
     /// The parameters, without those of the answer.
     #[serde(skip)]
     pub parameters: Vec<Parameter>,
+    /// Whether the function only reads.
+    #[serde(skip)]
+    pub is_stable: bool,
     /// The roles that can execute the function and its batch twin.
     pub grant: Grant,
     /// How a distributed pack finds the shard of a call. Without it, the function stays on the coordinator.
     pub distribute: Option<Distribute>,
     /// The merge rule, if there is a batch twin.
     pub merge: Option<MergeRule>,
-    /// The HTTP route: method and path.
-    pub http: Counterpart,
+    /// The operation of the HTTP API.
+    pub http: Counterpart<Operation>,
     /// The enum of `hotrow-model` that has the operation.
-    pub model: Counterpart,
+    pub model: Counterpart<String>,
     /// The page in `docs/` that describes the function, if it is not the area's own page.
-    pub docs: Option<Counterpart>,
+    pub docs: Option<Counterpart<String>>,
+}
+
+/// An operation of the HTTP API, with its parts of the OpenAPI document. The schemas are in the area's `openapi.json`.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Operation {
+    /// Method and path: `GET /v1/sales/{item}`. The path's parameters are the first parameters of the function.
+    pub route: String,
+    /// The ID in the document, if it is not the function's name.
+    pub id: Option<String>,
+    /// The tag in the document, if it is not the area's name.
+    pub tag: Option<String>,
+    /// One line about the operation.
+    pub summary: String,
+    /// More about it.
+    pub description: Option<String>,
+    /// The schema of the body, whose fields have the names of parameters.
+    pub body: Option<String>,
+    /// An example of the body, as JSON.
+    pub example: Option<String>,
+    /// The schema of the answer.
+    pub answer: String,
+    /// The name of the array in the answer, if there can be more than one row.
+    pub rows: Option<String>,
+}
+
+impl Operation {
+    /// The method, and the path.
+    pub fn method_and_path(&self) -> (&str, &str) {
+        self.route.split_once(' ').unwrap_or_default()
+    }
+
+    /// The names of the path's parameters.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.route.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0))
+    }
 }
 
 /// The roles that can execute a function.
@@ -80,24 +123,32 @@ pub struct MergeRule {
 }
 
 /// Where a function is found, or why it is not found there.
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub enum Counterpart {
+#[derive(Debug, PartialEq, Eq)]
+pub enum Counterpart<T> {
     /// It is found here.
-    At(String),
+    At(T),
     /// It is missing on purpose, for this reason.
     None(String),
 }
 
-impl TryFrom<String> for Counterpart {
-    type Error = &'static str;
+impl<T> Counterpart<T> {
+    /// Where it is found, if it is.
+    pub fn at(&self) -> Option<&T> {
+        match self {
+            Self::At(place) => Some(place),
+            Self::None(_) => None,
+        }
+    }
+}
 
-    fn try_from(text: String) -> Result<Self, &'static str> {
-        match text.strip_prefix("none") {
-            None => Ok(Self::At(text)),
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Counterpart<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = toml::Value::deserialize(deserializer)?;
+        match value.as_str().and_then(|text| text.strip_prefix("none")) {
+            None => T::deserialize(value).map(Self::At).map_err(D::Error::custom),
             Some(rest) => match rest.strip_prefix(": ") {
                 Some(reason) if !reason.is_empty() => Ok(Self::None(reason.to_owned())),
-                _ => Err("a place that is left out needs a reason: \"none: why\""),
+                _ => Err(D::Error::custom("a place that is left out needs a reason: \"none: why\"")),
             },
         }
     }
@@ -120,8 +171,8 @@ pub fn functions() -> &'static [Function] {
                 .unwrap_or_else(|error| panic!("sql/{area}/functions.toml, which is compiled in: {error}"));
             let area = *area;
             functions.into_iter().map(move |(name, function)| {
-                let Head { parameters, .. } = Head::of(&name);
-                Function { area, name, parameters, ..function }
+                let Head { parameters, is_stable, .. } = Head::of(&name);
+                Function { area, name, parameters, is_stable, ..function }
             })
         };
         MANIFESTS.iter().flat_map(read).collect()
@@ -141,6 +192,17 @@ impl Function {
         let merge = self.merge.as_ref()?;
         let types: Vec<_> = self.types().map(|name| format!("{name}[]")).collect();
         Some(format!("hotrow.{}({})", merge.batch, types.join(", ")))
+    }
+
+    /// Whether a repeated call with the same ID gets the recorded answer.
+    pub fn has_request_id(&self) -> bool {
+        self.parameters.iter().any(|parameter| parameter.name == REQUEST_ID)
+    }
+
+    /// The parameters that requests over HTTP have. Those after the request ID are only for SQL.
+    pub fn of_requests(&self) -> &[Parameter] {
+        let last = self.parameters.iter().position(|parameter| parameter.name == REQUEST_ID);
+        &self.parameters[..last.map_or(self.parameters.len(), |last| last + 1)]
     }
 
     fn types(&self) -> impl Iterator<Item = &str> {
@@ -167,8 +229,8 @@ mod tests {
 
     #[test]
     fn an_omitted_place_needs_a_reason() {
-        let place = |text: &str| Counterpart::try_from(text.to_owned());
-        assert_eq!(place("GET /v1/queues"), Ok(Counterpart::At("GET /v1/queues".to_owned())));
+        let place = |text: &str| Counterpart::deserialize(toml::Value::from(text));
+        assert_eq!(place("counters.md"), Ok(Counterpart::At("counters.md".to_owned())));
         assert_eq!(place("none: it has no state"), Ok(Counterpart::None("it has no state".to_owned())));
         for text in ["none", "none:", "none: "] {
             assert!(place(text).is_err(), "{text}");

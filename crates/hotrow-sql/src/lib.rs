@@ -44,7 +44,7 @@ mod text;
 pub use compare::{Difference, differences};
 pub use distribute::{SHARDS, SHARDS_MAX, distribute, schema as shard_schema, shards};
 pub use error::Error;
-pub use functions::{Counterpart, Distribute, Function, Grant, MergeRule, functions};
+pub use functions::{Counterpart, Distribute, Function, Grant, MergeRule, Operation, REQUEST_ID, functions};
 pub use head::Parameter;
 pub use install::{DEFAULT_ROLE, GroupRole, Installed, State, check, migrate, plan};
 pub use migrations::{MIGRATIONS, Migration};

@@ -14,18 +14,13 @@ use tokio_postgres::types::Json;
 use uuid::Uuid;
 
 use crate::answer::Answered;
-use crate::clients::{Call, Clients, Effect, Key, Sessions, one, values};
+use crate::calls::{Call, Effect};
+use crate::clients::{Clients, Key, Sessions, one, values};
 use crate::document::Document;
 use crate::input::{Input, Name, OrderId, Query, Text, Within};
 use crate::problem::{Kind, Problem};
 use crate::room;
 use crate::time::Time;
-
-const ENQUEUE: Call = Call { sql: include_str!("../../sql/queues/enqueue.sql"), effect: Effect::Merged };
-const ENQUEUE_ALL: Call =
-    Call { sql: include_str!("../../sql/queues/enqueue_all.sql"), effect: Effect::Merged };
-const LIST: Call = Call { sql: include_str!("../../sql/queues/list_orders.sql"), effect: Effect::Reads };
-const FIND: Call = Call { sql: include_str!("../../sql/queues/find_order.sql"), effect: Effect::Reads };
 
 /// The bytes that the messages of a call can have in addition to its orders.
 const MESSAGES_BYTES: usize = 2 << 10;
@@ -97,6 +92,11 @@ fn key(queue: &str) -> Key {
     Key::of(&("orders", queue))
 }
 
+/// The call of a function that changes nothing, although it is volatile.
+fn reads(function: &str) -> Call {
+    Call { effect: Effect::Reads, ..Call::of(function) }
+}
+
 /// `POST /v1/queues/{queue}/orders`
 pub async fn enqueue(clients: Sessions, Name(queue): Name, Input(order): Input<Order>) -> Answered {
     let key = key(&queue);
@@ -109,7 +109,7 @@ pub async fn enqueue(clients: Sessions, Name(queue): Name, Input(order): Input<O
         order.not_before,
         order.priority.map(|Within(priority)| priority)
     ];
-    one(&clients, ENQUEUE, key, values).await
+    one(&clients, Call::of("enqueue"), key, values).await
 }
 
 /// `POST /v1/queues/{queue}/orders/batch`
@@ -127,7 +127,8 @@ pub async fn enqueue_all(
     let orders = to_raw_value(&orders).map_err(|error| Problem::internal(&error))?;
     // A call that is too large for a lane must not share a session with calls that fit one.
     let is_small = orders.get().len() + MESSAGES_BYTES <= limits::PACKED_BYTES_MAX;
-    let call = Call { effect: if is_small { Effect::Merged } else { Effect::Writes }, ..ENQUEUE_ALL };
+    let effect = if is_small { Effect::Merged } else { Effect::Writes };
+    let call = Call { effect, ..Call::of("enqueue_all") };
     let (key, values) = (key(&queue), values![queue, Json(orders)]);
     clients.list("orders", call, key, values, bytes).await
 }
@@ -135,17 +136,19 @@ pub async fn enqueue_all(
 /// `GET /v1/queues/{queue}/orders`
 pub async fn list(clients: Sessions, Name(queue): Name, Query(page): Query<Page>) -> Answered {
     let state = page.state.map_or_else(|| "waiting".to_owned(), |Text(state)| state);
-    let key = Key::of(&queue);
+    let key = Key::of(queue.as_bytes());
     let max = page.max.unwrap_or(100);
     let values = values![queue, state, page.after.unwrap_or(0), max];
-    clients.list("orders", LIST, key, values, room::rows(max, limits::HTTP_BODY_BYTES_MAX)).await
+    clients
+        .list("orders", reads("list_orders"), key, values, room::rows(max, limits::HTTP_BODY_BYTES_MAX))
+        .await
 }
 
 /// `GET /v1/queues/{queue}/orders/{order_id}`
 pub async fn find(clients: Sessions, OrderId { queue, order_id }: OrderId) -> Answered {
     // The payload and the result.
-    let bytes = 2 * limits::HTTP_BODY_BYTES_MAX;
-    let answer = clients.row(FIND, Key::of(&queue), values![queue, order_id], bytes).await?;
+    let (key, bytes) = (Key::of(queue.as_bytes()), 2 * limits::HTTP_BODY_BYTES_MAX);
+    let answer = clients.row(reads("find_order"), key, values![queue, order_id], bytes).await?;
     let hint = "It was never enqueued, or is older than the queue's retention.";
     answer.ok_or_else(|| Problem::new(Kind::NotFound, "no such order is in the queue", hint))
 }

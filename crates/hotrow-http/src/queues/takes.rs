@@ -10,15 +10,15 @@ use tokio::sync::oneshot;
 use tokio_postgres::Row;
 
 use crate::answer::{Answer, Answered};
-use crate::clients::{Call, Clients, Effect, Key, Sessions, Value, values};
+use crate::calls::{Call, Effect};
+use crate::clients::{Clients, Key, Sessions, Value, values};
 use crate::input::{Input, Name, Within};
 use crate::problem::{Kind, Problem};
 use crate::room::{self, Held};
 use crate::seconds::{Lease, Wait};
 use crate::sqlstate;
 
-const TAKE: Call = Call { sql: include_str!("../../sql/queues/take.sql"), effect: Effect::Merged };
-const GIVE_BACK: Call = Call { sql: include_str!("../../sql/queues/give_back.sql"), effect: Effect::Writes };
+const GIVE_BACK: Call = Call { sql: include_str!("../../sql/give_back.sql"), effect: Effect::Writes };
 const LEASE: Lease = Lease::new(30);
 
 /// The number of orders, the length of the lease, and the longest wait for the first order.
@@ -59,10 +59,10 @@ impl Clients {
         wait: Option<Duration>,
         held: Held,
     ) -> Result<(Vec<Row>, Held), Problem> {
-        let key = Key::of(&queue);
+        let (call, key) = (Call::of("take"), Key::of(queue.as_bytes()));
         let permits = match wait {
             Some(_) => self.admit(&self.waits.room)?,
-            None => self.admit_to(TAKE, key)?,
+            None => self.admit_to(call, key)?,
         };
         let (mut asker, answer) = oneshot::channel();
         tokio::spawn(async move {
@@ -74,11 +74,11 @@ impl Clients {
                     let ended = async {
                         tokio::select! { () = asker.closed() => {}, () = stop => {} }
                     };
-                    let rows = self.run(&slot, TAKE, values, ended).await;
+                    let rows = self.run(&slot, call, values, ended).await;
                     self.waits.keep(slot);
                     rows
                 }
-                None => self.share(TAKE, key, values).await,
+                None => self.share(call, key, values).await,
             };
             if let Err(Ok((unread, _held))) = asker.send(rows.map(|rows| (rows, held))) {
                 self.give_back(queue, key, &unread).await;

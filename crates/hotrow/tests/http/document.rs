@@ -1,6 +1,6 @@
 //! The OpenAPI document describes the answers of the API exactly.
 
-use hotrow_sql::{Counterpart, functions};
+use hotrow_sql::functions;
 use serde_json::Value;
 
 use crate::Api;
@@ -67,7 +67,7 @@ async fn every_documented_path_answers() {
             assert_eq!(
                 reply.status,
                 200,
-                "{method} {path} refuses the body {body:?}; correct its `example` in crates/hotrow-http/src/*/openapi.json, or \
+                "{method} {path} refuses the body {body:?}; correct its `example` in crates/hotrow-sql/sql/*/functions.toml, or \
                  prepare the state that it needs in {}: {reply:?}",
                 file!()
             );
@@ -81,7 +81,7 @@ async fn every_documented_path_answers() {
                     answer.as_object().unwrap().keys().collect::<Vec<_>>(),
                     named,
                     "the answer of {method} {path} has other fields than its schema; correct the schema in \
-                     crates/hotrow-http/src/*/openapi.json or the columns in crates/hotrow-http/sql/"
+                     crates/hotrow-http/src/*/openapi.json or the columns of the SQL"
                 );
             }
             let refused = json(api.port, "PATCH", &concrete, "").await;
@@ -89,6 +89,6 @@ async fn every_documented_path_answers() {
         }
     }
     // Each function with a route has an operation, and so have the two health checks, the document and the stream.
-    let routed = functions().iter().filter(|function| matches!(function.http, Counterpart::At(_)));
+    let routed = functions().iter().filter(|function| function.http.at().is_some());
     assert_eq!(operations, routed.count() + 4);
 }

@@ -1,2 +1,0 @@
--- Reads a counter.
-select value, version from hotrow.counter($1)

@@ -1,2 +1,0 @@
--- Sets a counter to zero; merged with other calls.
-select * from hotrow.drain($1, $2)

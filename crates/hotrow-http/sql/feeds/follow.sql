@@ -1,2 +1,0 @@
--- Follows a user; merged with other calls.
-select * from hotrow.follow($1, $2, $3)

@@ -1,2 +1,0 @@
--- Unfollows a user; merged with other calls.
-select * from hotrow.unfollow($1, $2)

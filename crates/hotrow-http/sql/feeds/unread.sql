@@ -1,2 +1,0 @@
--- Counts unread messages.
-select unread from hotrow.unread($1) unread

@@ -1,2 +1,0 @@
--- Drops a queue.
-select status from hotrow.drop_queue($1)

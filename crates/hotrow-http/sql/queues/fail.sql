@@ -1,2 +1,0 @@
--- Fails an order; merged with other calls.
-select * from hotrow.fail($1, $2, $3, $4)

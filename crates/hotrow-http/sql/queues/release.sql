@@ -1,2 +1,0 @@
--- Gives an order back; merged with other calls.
-select * from hotrow.release($1, $2)

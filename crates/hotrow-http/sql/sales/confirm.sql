@@ -1,2 +1,0 @@
--- Confirms a reservation; merged with other calls.
-select * from hotrow.confirm($1)

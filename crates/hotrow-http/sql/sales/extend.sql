@@ -1,2 +1,0 @@
--- Extends a hold; merged with other calls.
-select * from hotrow.extend($1, $2)

@@ -1,2 +1,0 @@
--- Adds to a sale's stock.
-select * from hotrow.restock($1, $2, $3)
