@@ -59,6 +59,12 @@ pub enum Answer {
     Sale(Option<SaleView>),
 }
 
+impl From<Status> for Answer {
+    fn from(status: Status) -> Self {
+        Self::Status { status }
+    }
+}
+
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

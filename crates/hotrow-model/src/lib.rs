@@ -13,11 +13,12 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `command.rs`, `parse.rs` | the commands of counters and sales, their invalid arguments, and how scripts write them |
+//! | `command.rs` | the commands of counters and sales: name, arguments and answer of each |
+//! | `argument.rs`, `parse.rs` | the kinds of arguments, and how scripts write them |
 //! | `named.rs` | how an enumeration gets the names that its variants have in SQL |
 //! | `id.rs` | IDs of requests and reservations |
 //! | `answer.rs` | the answers, and how they are written |
-//! | `counter.rs` | a counter: value, version, bounds |
+//! | `counter.rs` | counters: value, version, bounds |
 //! | `sale.rs` | items and their stock, reservations and their life |
 //! | `queue.rs` | an ordered queue, with commands and answers of its own |
 //! | `world.rs` | counters and sales together, and the recorded answers, which a repeated request gets |
@@ -26,6 +27,7 @@
 //! | `linear.rs` | whether one order explains the answers that concurrent clients got |
 
 mod answer;
+mod argument;
 mod command;
 mod counter;
 mod feed;
@@ -40,8 +42,9 @@ pub mod script;
 mod world;
 
 pub use answer::{Answer, SaleView, Status};
-pub use command::{Command, Fault, Strategy};
-pub use counter::CounterSettings;
+pub use argument::{Ids, Value};
+pub use command::{Command, Fault};
+pub use counter::{CounterSettings, Strategy};
 pub use feed::{FeedLimits, Feeds};
 pub use feed_command::{FeedCommand, Message, Sort};
 pub use id::Id;

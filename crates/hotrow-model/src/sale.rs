@@ -124,6 +124,39 @@ impl Sales {
         Answer::Reserved { status: Status::Reserved, reservation: Some(new), remaining }
     }
 
+    /// Reserves all items or none. The first refusal is the status of the whole call.
+    pub fn reserve_all(
+        &mut self,
+        items: &[String],
+        quantities: &[i64],
+        buyer: &str,
+        new: &[Id],
+        at: Time,
+    ) -> Answer {
+        let mut next = self.clone();
+        let mut reservations = Vec::new();
+        for (index, (item, quantity)) in items.iter().zip(quantities).enumerate() {
+            // A refused call has drawn no IDs. The reservations that are judged before the refusal need different ones.
+            let id = new.get(index).copied().unwrap_or(Id(u128::MAX - index as u128));
+            match next.reserve(item, buyer, *quantity, id, at) {
+                Answer::Reserved { reservation: Some(reservation), .. } => reservations.push(reservation),
+                Answer::Reserved { status, .. } => {
+                    let refused_item = Some(item.clone());
+                    return Answer::ReservedAll { status, reservations: None, refused_item };
+                }
+                other => unreachable!("a reservation is not answered with {other}"),
+            }
+        }
+        *self = next;
+        let (status, reservations) = (Status::Reserved, Some(reservations));
+        Answer::ReservedAll { status, reservations, refused_item: None }
+    }
+
+    /// The number of all reservations.
+    pub fn reservations(&self) -> usize {
+        self.reservations.len()
+    }
+
     /// The pieces of an item that a buyer holds or has bought.
     fn taken(&self, item: &str, buyer: &str) -> i64 {
         let of_buyer = self.reservations.values().filter(|r| r.item == item && r.buyer == buyer);

@@ -1,16 +1,15 @@
-//! Counters, sales and requests together: one command, one answer. `counter.rs` and `sale.rs` judge the commands. A repeated
-//! request gets its recorded answer, also a refusal.
+//! Counters, sales and requests together: one command, one answer. A repeated request gets its recorded answer, also a refusal.
 
 use std::collections::BTreeMap;
 
-use crate::counter::Counter;
+use crate::counter::Counters;
 use crate::sale::Sales;
-use crate::{Answer, Command, CounterSettings, Fault, Id, Status, Time};
+use crate::{Answer, Command, Fault, Id, Time};
 
 /// The state of counters, sales and requests in the schema pack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct World {
-    counters: BTreeMap<String, Counter>,
+    counters: Counters,
     sales: Sales,
     requests: Requests,
 }
@@ -23,7 +22,7 @@ impl World {
             return Ok(answer);
         }
         self.sales.expire(at);
-        let answer = self.judge(command, at);
+        let answer = command.judge(&mut self.counters, &mut self.sales, at);
         self.requests.record(command, &answer);
         Ok(answer)
     }
@@ -41,71 +40,9 @@ impl World {
         self.counters == other.counters && self.sales == other.sales
     }
 
-    fn judge(&mut self, command: &Command, at: Time) -> Answer {
-        match command {
-            Command::CreateCounter { counter, settings } => {
-                Answer::Status { status: self.create_counter(counter, *settings) }
-            }
-            Command::Increment { counter, amount, .. } => self.counter(counter).increment(*amount),
-            Command::Drain { counter, .. } => self.counter(counter).drain(),
-            Command::Counter { counter } => self.counters.get(counter).unwrap_or(&Counter::default()).view(),
-            Command::CreateSale { item, terms } => Answer::Status { status: self.sales.create(item, *terms) },
-            Command::Reserve { item, buyer, quantity, new, .. } => {
-                self.sales.reserve(item, buyer, *quantity, *new, at)
-            }
-            Command::ReserveAll { items, quantities, buyer, new, .. } => {
-                self.reserve_all(items, quantities, buyer, new, at)
-            }
-            Command::Confirm { reservation } => Answer::Status { status: self.sales.confirm(*reservation) },
-            Command::Cancel { reservation } => Answer::Status { status: self.sales.cancel(*reservation) },
-            Command::Extend { reservation, hold } => self.sales.extend(*reservation, *hold, at),
-            Command::Restock { item, quantity, .. } => self.sales.restock(item, *quantity),
-            Command::Sale { item } => self.sales.view(item),
-        }
-    }
-
-    /// The first command on a counter creates it.
-    fn counter(&mut self, name: &str) -> &mut Counter {
-        self.counters.entry(name.to_owned()).or_default()
-    }
-
-    fn create_counter(&mut self, name: &str, settings: CounterSettings) -> Status {
-        match self.counters.get(name) {
-            None => {
-                self.counters.insert(name.to_owned(), Counter::new(settings));
-                Status::Created
-            }
-            Some(counter) if counter.settings() == settings => Status::Exists,
-            Some(_) => Status::Differs,
-        }
-    }
-
-    /// Reserves all items or none. The first refusal is the status of the whole call.
-    fn reserve_all(
-        &mut self,
-        items: &[String],
-        quantities: &[i64],
-        buyer: &str,
-        new: &[Id],
-        at: Time,
-    ) -> Answer {
-        let mut next = self.sales.clone();
-        let mut reservations = Vec::new();
-        for (index, (item, quantity)) in items.iter().zip(quantities).enumerate() {
-            // A refused call has drawn no IDs. The reservations that are judged before the refusal need different ones.
-            let id = new.get(index).copied().unwrap_or(Id(u128::MAX - index as u128));
-            match next.reserve(item, buyer, *quantity, id, at) {
-                Answer::Reserved { reservation: Some(reservation), .. } => reservations.push(reservation),
-                Answer::Reserved { status, .. } => {
-                    let refused_item = Some(item.clone());
-                    return Answer::ReservedAll { status, reservations: None, refused_item };
-                }
-                other => unreachable!("a reservation is not answered with {other}"),
-            }
-        }
-        self.sales = next;
-        let (status, reservations) = (Status::Reserved, Some(reservations));
-        Answer::ReservedAll { status, reservations, refused_item: None }
+    /// The number of all reservations.
+    pub(crate) fn reservations(&self) -> usize {
+        self.sales.reservations()
     }
 }
 

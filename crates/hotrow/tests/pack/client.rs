@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hotrow_model::linear::Operation;
-use hotrow_model::{Command, Id};
+use hotrow_model::{Command, Id, Value};
 use hotrow_testkit::line::{Answer, Line, Report};
 
 use crate::history::{COUNTERS, ITEMS, OPERATIONS_PER_SUBJECT, PATIENCE, Shared};
@@ -111,7 +111,7 @@ impl<'a> Client<'a> {
             assert_eq!(row[1], None, "nothing is reserved for {command}");
             return; // the call was not decided
         }
-        command.give(&sql::new_reservations(&command, &row));
+        command.give(&sql::new_reservations(&row));
         if let Command::Reserve { item, new, .. } = &command
             && new.0 > 0
         {
@@ -150,24 +150,15 @@ impl<'a> Client<'a> {
 
     /// The subject whose history gets the command.
     fn subject(&self, command: &Command) -> String {
-        match command {
-            Command::CreateCounter { counter, .. }
-            | Command::Increment { counter, .. }
-            | Command::Drain { counter, .. }
-            | Command::Counter { counter } => counter.clone(),
-            Command::CreateSale { item, .. }
-            | Command::Reserve { item, .. }
-            | Command::Restock { item, .. }
-            | Command::Sale { item } => item.clone(),
-            Command::Confirm { reservation }
-            | Command::Cancel { reservation }
-            | Command::Extend { reservation, .. } => {
+        match command.values()[0] {
+            Value::Subject(name) => name.to_owned(),
+            Value::Reservation(id) => {
                 let made = self.shared.reservations.lock().unwrap();
                 let (item, _) =
-                    made.iter().find(|(_, id)| id == reservation).expect("a client has made the reservation");
+                    made.iter().find(|(_, made)| *made == id).expect("a client has made the reservation");
                 format!("{}{}", self.shared.mark, ITEMS[*item])
             }
-            Command::ReserveAll { .. } => unreachable!("the command belongs to several histories"),
+            other => unreachable!("{other:?}: the command belongs to several histories"),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-use hotrow_model::{Command, Id};
+use hotrow_model::{Command, Id, Value};
 use hotrow_postgres::{Builder, Cluster};
 use hotrow_testkit::line::Line;
 use hotrow_testkit::{Gateway, Original, citus, distribute, hotrow};
@@ -130,18 +130,19 @@ impl Shards {
     }
 
     fn can_answer(&mut self, command: &Command) -> bool {
-        let shard = match command {
-            Command::Increment { counter, .. } | Command::Drain { counter, .. } => self.of(counter),
-            Command::Reserve { item, .. } | Command::Restock { item, .. } => self.of(item),
-            Command::ReserveAll { items, .. } => {
-                let shards: Vec<_> = items.iter().map(|item| self.of(item)).collect();
-                if shards.iter().any(|shard| *shard != shards[0]) {
-                    return false;
-                }
-                shards[0].clone()
+        let mut names = Vec::new();
+        for value in command.values() {
+            match value {
+                Value::Subject(name) => names.push(name),
+                Value::Subjects(all) => names.extend(all.iter().map(String::as_str)),
+                _ => {}
             }
-            _ => return true,
-        };
+        }
+        let shards: Vec<_> = names.into_iter().map(|name| self.of(name)).collect();
+        let Some(shard) = shards.first().cloned() else { return true };
+        if shards.iter().any(|other| *other != shard) {
+            return false;
+        }
         let Some(request) = command.request() else { return true };
         *self.of_request.entry(request).or_insert_with(|| shard.clone()) == shard
     }

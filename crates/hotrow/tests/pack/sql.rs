@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hotrow_model::{Command, CounterSettings, Id, SaleTerms, Time};
+use hotrow_model::{Command, Id, Time, Value};
 use hotrow_sql::functions;
 
 /// The model's time on the server. A step is an hour. Hours pass by moving stored times into the past, so holds expire
@@ -41,53 +41,33 @@ pub struct Call {
 
 impl Call {
     pub fn of(command: &Command, clock: Clock) -> Self {
-        let number = |value: &Option<i64>| value.map(|value| value.to_string());
-        let moment = |value: &Option<Time>| value.map(|value| clock.timestamp(value));
         let hours = |value: i64| format!("{value} hours");
-        let text = |value: &str| Some(value.to_owned());
-        let id = |id: &Option<Id>| id.map(Id::uuid);
-        let mut columns = "*".to_owned();
-        let values = match command {
-            Command::CreateCounter { counter, settings: CounterSettings { strategy, min, max } } => {
-                vec![text(counter), Some(strategy.name().to_owned()), number(min), number(max)]
+        let value = |value: Value<'_>| match value {
+            Value::Subject(text) | Value::Text(text) => Some(Some(text.to_owned())),
+            Value::Subjects(names) => Some(Some(array(names.iter().map(|name| Some(name.as_str()))))),
+            Value::Number(number) => Some(Some(number.to_string())),
+            Value::Numbers(numbers) => {
+                let numbers: Vec<_> = numbers.iter().map(i64::to_string).collect();
+                Some(Some(array(numbers.iter().map(|number| Some(number.as_str())))))
             }
-            Command::Increment { counter, amount, request } => {
-                vec![text(counter), Some(amount.to_string()), id(request)]
-            }
-            Command::Drain { counter, request } => vec![text(counter), id(request)],
-            Command::Counter { counter } => vec![text(counter)],
-            Command::CreateSale { item, terms: SaleTerms { stock, per_buyer, starts_at, ends_at, hold } } => {
-                let (item, stock, hold) = (text(item), Some(stock.to_string()), hold.map(hours));
-                vec![item, stock, number(per_buyer), moment(starts_at), moment(ends_at), hold]
-            }
-            Command::Reserve { item, buyer, quantity, request, .. } => {
-                vec![text(item), text(buyer), Some(quantity.to_string()), id(request)]
-            }
-            Command::ReserveAll { items, quantities, buyer, request, .. } => {
-                let items = array(items.iter().map(|item| Some(item.as_str())));
-                let quantities: Vec<_> = quantities.iter().map(i64::to_string).collect();
-                let quantities = array(quantities.iter().map(|quantity| Some(quantity.as_str())));
-                vec![Some(items), Some(quantities), text(buyer), id(request)]
-            }
-            Command::Confirm { reservation } | Command::Cancel { reservation } => {
-                vec![Some(reservation.uuid())]
-            }
-            Command::Extend { reservation, hold } => {
-                columns = format!("status, {}", clock.steps("expires_at"));
-                vec![Some(reservation.uuid()), Some(hours(*hold))]
-            }
-            Command::Restock { item, quantity, request } => {
-                vec![text(item), Some(quantity.to_string()), id(request)]
-            }
-            Command::Sale { item } => {
-                columns = format!(
-                    "item, remaining, held, sold, per_buyer, {}, {}, (extract(epoch from hold) / 3600)::bigint",
-                    clock.steps("starts_at"),
-                    clock.steps("ends_at")
-                );
-                vec![text(item)]
-            }
+            Value::Duration(duration) => Some(Some(hours(duration))),
+            Value::Reservation(id) => Some(Some(id.uuid())),
+            Value::Request(id) => Some(id.map(Id::uuid)),
+            Value::NumberOrNone(_, number) => Some(number.map(|number| number.to_string())),
+            Value::MomentOrNone(_, moment) => Some(moment.map(|moment| clock.timestamp(moment))),
+            Value::DurationOrNone(_, duration) => Some(duration.map(hours)),
+            Value::New(_) => None,
         };
+        let columns = match command.function() {
+            "extend" => format!("status, {}", clock.steps("expires_at")),
+            "sale" => format!(
+                "item, remaining, held, sold, per_buyer, {}, {}, (extract(epoch from hold) / 3600)::bigint",
+                clock.steps("starts_at"),
+                clock.steps("ends_at")
+            ),
+            _ => "*".to_owned(),
+        };
+        let values = command.values().into_iter().filter_map(value).collect();
         Self { function: command.function().to_owned(), values, columns }
     }
 
@@ -134,15 +114,10 @@ pub fn answer(row: &[Option<String>]) -> String {
     columns.join(" ")
 }
 
-/// The IDs of new reservations in a row's second column.
-pub fn new_reservations(command: &Command, row: &[Option<String>]) -> Vec<Id> {
-    match command {
-        Command::Reserve { .. } | Command::ReserveAll { .. } => {
-            let ids = row[1].as_deref().unwrap_or_default().trim_matches(['{', '}']);
-            ids.split(',').filter_map(|id| id.parse().ok()).collect()
-        }
-        _ => Vec::new(),
-    }
+/// The IDs in a row's second column, which has those of new reservations.
+pub fn new_reservations(row: &[Option<String>]) -> Vec<Id> {
+    let ids = row.get(1).and_then(Option::as_deref).unwrap_or_default().trim_matches(['{', '}']);
+    ids.split(',').filter_map(|id| id.parse().ok()).collect()
 }
 
 pub fn literal(value: Option<&str>) -> String {

@@ -1,7 +1,7 @@
 //! A connection to a server with the pack that answers commands in the model's format. Never judges an answer.
 
 use hotrow_model::script::Runner;
-use hotrow_model::{Command, Id, Time};
+use hotrow_model::{Command, Id, Ids, Time};
 use hotrow_testkit::line::{Line, Report};
 
 use crate::sql::{self, Call, Clock};
@@ -49,7 +49,7 @@ impl Stage {
         }
         assert_eq!(rows.len(), commands.len(), "one row per call of {}", call.text());
         for (command, row) in commands.iter_mut().zip(&rows) {
-            command.give(&sql::new_reservations(command, row));
+            command.give(&sql::new_reservations(row));
         }
         Ok(rows.iter().map(|row| sql::answer(row)).collect())
     }
@@ -84,12 +84,9 @@ impl Stage {
 impl Runner for Stage {
     fn run(&mut self, commands: &[Command]) -> Option<Vec<String>> {
         let mut real = commands.to_vec();
-        for command in &mut real {
-            if let Command::Confirm { reservation }
-            | Command::Cancel { reservation }
-            | Command::Extend { reservation, .. } = command
-            {
-                *reservation = self.real(*reservation);
+        for ids in real.iter_mut().flat_map(Command::ids) {
+            if let Ids::Reservation(id) = ids {
+                *id = self.real(*id);
             }
         }
         let mut answers = match self.answers(&mut real) {
@@ -99,16 +96,9 @@ impl Runner for Stage {
                 return None;
             }
         };
-        for command in &real {
-            let new = match command {
-                Command::Reserve { new, .. } if new.0 > 0 => std::slice::from_ref(new),
-                Command::ReserveAll { new, .. } => new,
-                _ => &[],
-            };
-            for id in new {
-                if !self.numbered.contains(id) {
-                    self.numbered.push(*id);
-                }
+        for id in real.iter().flat_map(Command::new_reservations) {
+            if !self.numbered.contains(&id) {
+                self.numbered.push(id);
             }
         }
         for answer in &mut answers {

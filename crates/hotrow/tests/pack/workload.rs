@@ -10,12 +10,14 @@ pub struct Workload {
     mark: String,
     requests: Vec<Command>,
     reservations: Vec<Id>,
+    /// The length of all arrays of the next command.
+    several: usize,
 }
 
 impl Workload {
     pub fn new(seed: u64, mark: &str) -> Self {
         let random = fastrand::Rng::with_seed(seed);
-        Self { random, mark: mark.to_owned(), requests: Vec::new(), reservations: Vec::new() }
+        Self { random, mark: mark.to_owned(), requests: Vec::new(), reservations: Vec::new(), several: 1 }
     }
 
     fn pick<T: Copy>(&mut self, values: &[T]) -> T {
@@ -97,12 +99,7 @@ impl Workload {
 
     /// Records the reservations that a command has made.
     pub fn learn(&mut self, command: &Command) {
-        let new = match command {
-            Command::Reserve { new, .. } => std::slice::from_ref(new),
-            Command::ReserveAll { new, .. } => new,
-            _ => &[],
-        };
-        self.reservations.extend(new.iter().filter(|id| id.0 > 0));
+        self.reservations.extend(command.new_reservations());
     }
 
     fn command(&mut self) -> Command {
@@ -110,55 +107,51 @@ impl Workload {
             let again = self.random.usize(0..self.requests.len());
             return self.requests[again].clone();
         }
-        let command = match self.random.u8(0..100) {
-            0..24 => self.increment(),
-            24..30 => Command::Drain { counter: self.counter(), request: self.request() },
-            30..34 => Command::Counter { counter: self.counter() },
-            34..36 => self.creation(),
-            36..62 => Command::Reserve {
-                item: self.item(),
-                buyer: self.buyer(),
-                quantity: self.quantity(),
-                request: self.request(),
-                new: Id::default(),
-            },
-            62..68 => self.reserve_all(),
-            68..76 => Command::Confirm { reservation: self.reservation() },
-            76..86 => Command::Cancel { reservation: self.reservation() },
-            86..91 => Command::Extend { reservation: self.reservation(), hold: self.random.i64(1..=5) },
-            91..95 => {
-                Command::Restock { item: self.item(), quantity: self.quantity(), request: self.request() }
-            }
-            _ => Command::Sale { item: self.item() },
-        };
+        let weighted = Command::KINDS.iter().flat_map(|it| std::iter::repeat_n(it, weight_of(it.0)));
+        let (function, kinds) = self.pick(&weighted.collect::<Vec<_>>());
+        if function.starts_with("create_") {
+            return self.creation();
+        }
+        self.several = self.random.usize(1..=3);
+        let words: Vec<_> = kinds.iter().map(|kind| self.words(kind)).collect();
+        let command: Command =
+            format!("{function} {}", words.join(" ")).parse().expect("words of these kinds");
         if command.request().is_some() {
             self.requests.push(command.clone());
         }
         command
     }
 
-    fn increment(&mut self) -> Command {
-        let amount = match self.random.u8(0..12) {
+    /// An argument as a script has it.
+    fn words(&mut self, kind: &str) -> String {
+        let several = self.several;
+        let list = |words: Vec<String>| words.join(",");
+        match kind {
+            "Counter" => self.counter(),
+            "Item" => self.item(),
+            "Items" => list((0..several).map(|_| self.item()).collect()),
+            "Buyer" => self.buyer(),
+            "Amount" => self.amount().to_string(),
+            "Quantity" => self.quantity().to_string(),
+            "Quantities" => list((0..several).map(|_| self.quantity().to_string()).collect()),
+            "Hold" => self.random.i64(1..=5).to_string(),
+            "Reservation" => self.reservation().to_string(),
+            "Request" => self.request().map_or_else(String::new, |id| format!("#{id}")),
+            "New" | "AllNew" => String::new(),
+            other => panic!("add arguments of the kind {other} here, in {}", file!()),
+        }
+    }
+
+    fn amount(&mut self) -> i64 {
+        match self.random.u8(0..12) {
             0 => self.pick(&[i64::MAX, i64::MIN, i64::MAX - 3, i64::MIN + 3]),
             _ => self.random.i64(-5..=6),
-        };
-        Command::Increment { counter: self.counter(), amount, request: self.request() }
+        }
     }
 
     fn creation(&mut self) -> Command {
         let mut all = self.creations();
         all.swap_remove(self.random.usize(0..all.len()))
-    }
-
-    fn reserve_all(&mut self) -> Command {
-        let count = self.random.usize(1..=3);
-        Command::ReserveAll {
-            items: (0..count).map(|_| self.item()).collect(),
-            quantities: (0..count).map(|_| self.quantity()).collect(),
-            buyer: self.buyer(),
-            request: self.request(),
-            new: Vec::new(),
-        }
     }
 
     /// Often none, sometimes one that was used for another command.
@@ -168,6 +161,19 @@ impl Workload {
             12 => self.requests.last().and_then(Command::request),
             _ => Some(Id(self.random.u128(..))),
         }
+    }
+}
+
+/// How often a function is called, in relation to the others.
+fn weight_of(function: &str) -> usize {
+    match function {
+        "increment" => 24,
+        "reserve" => 26,
+        "cancel" => 10,
+        "confirm" => 8,
+        "drain" | "reserve_all" => 6,
+        "create_counter" | "create_sale" => 1,
+        _ => 4,
     }
 }
 
