@@ -101,6 +101,25 @@ impl ServerSettings {
         self.defaults.as_ref().is_some_and(|defaults| defaults.client_check_interval.is_some())
     }
 
+    /// Why statements of sessions with these settings cannot be packed, if so.
+    pub fn unpackable(&self) -> Option<String> {
+        let Some(SessionDefaults { isolation, standard_strings, encoding, .. }) = &self.defaults else {
+            return Some("the server has not told its settings".to_owned());
+        };
+        if isolation != "read committed" {
+            return Some(format!(
+                "default_transaction_isolation is {isolation}, and only read committed can be packed"
+            ));
+        }
+        if !standard_strings {
+            return Some("standard_conforming_strings is off".to_owned());
+        }
+        if !matches!(&**encoding, "UTF8" | "SQL_ASCII") {
+            return Some(format!("client_encoding is {encoding}, and only UTF8 and SQL_ASCII can be packed"));
+        }
+        None
+    }
+
     /// How long transactions wait in the gateway for a row.
     pub fn row_patience(&self) -> RowPatience {
         let time = |which: fn(&SessionDefaults) -> Option<Duration>| self.defaults.as_ref().and_then(which);

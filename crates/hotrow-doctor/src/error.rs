@@ -7,12 +7,12 @@ use std::path::PathBuf;
 pub enum Error {
     /// The URL of the server.
     #[error("{0}")]
-    Url(#[from] hotrow_gateway::config::UpstreamError),
+    Url(#[from] hotrow_connect::config::UpstreamError),
     /// The server cannot be reached.
     #[error(
         "cannot connect to the server: {0}; check that the server runs, and address, user and password in --upstream"
     )]
-    Connect(#[from] hotrow_gateway::driver::Error),
+    Connect(#[from] hotrow_connect::driver::Error),
     /// A statement of the doctor failed.
     #[error(
         "the server rejects a query of the doctor about {what}: {message}; it needs PostgreSQL 14 or later and a database, not a pooler's console"

@@ -9,7 +9,9 @@
 //! | `server.rs` | the connection and its queries (`sql/`) |
 //! | `machine.rs` | the server's machine, if the doctor runs on it |
 //! | `row_query.rs` | the statement that reads rows of a table, with names in it |
-//! | `verdicts.rs` | the gateway's decisions about the statements |
+//! | `judge.rs` | the gateway's decision about a statement, with facts from the server |
+//! | `verdicts.rs` | the decisions about the statements of a recording |
+//! | `explain.rs` | `hotrow explain`: the decision as text |
 //! | `recorder.rs` | collects samples within a bound; decides when to take the next one |
 //! | `recording.rs`, `sample.rs`, `counters.rs` | what was read, as plain data |
 //! | `diagnosis` | what is wrong and what the gateway would give |
@@ -21,6 +23,8 @@ mod args;
 pub mod counters;
 pub mod diagnosis;
 mod error;
+mod explain;
+mod judge;
 mod machine;
 mod recorder;
 pub mod recording;
@@ -38,7 +42,9 @@ use std::time::Duration;
 pub use args::Args;
 pub use diagnosis::{Diagnosis, diagnose};
 pub use error::Error;
-use hotrow_gateway::config::UpstreamConfig;
+pub use explain::explain;
+use hotrow_connect::config::UpstreamConfig;
+pub use judge::Error as JudgeError;
 pub use recording::Recording;
 pub use report::Report;
 pub use watch::{ServerNow, Watch};

@@ -32,7 +32,7 @@ pub struct Server {
 impl Server {
     /// Connects and limits the session.
     pub async fn connect(url: &str) -> Result<Self, Error> {
-        let client = hotrow_gateway::driver::connect(url).await?;
+        let client = hotrow_connect::driver::connect(url).await?;
         let begin = include_str!("../sql/begin.sql");
         client.batch_execute(begin).await.map_err(Error::query("its settings"))?;
         let sample =

@@ -1,10 +1,12 @@
-//! Asks the gateway's classifier about the statements of a recording, with facts from the server's catalogue.
+//! The gateway's decisions about the statements of a recording.
 
 use std::time::{Duration, Instant};
 
-use hotrow_gateway::config::Config;
-use hotrow_gateway::explain::{Judge, Ruling};
+use hotrow_core::classify::{self, Analysis, Decision, Packing, Reason};
+use hotrow_core::key::KeySource;
+use hotrow_lane::lane::LaneKind;
 
+use crate::judge::{Error, Judge};
 use crate::recording::{RecordedVerdict, Recording};
 
 /// Statements that are judged: those with the most calls or samples.
@@ -25,8 +27,7 @@ pub async fn judge(url: &str, recording: &mut Recording) {
 
 async fn try_judge(url: &str, recording: &mut Recording) -> Result<(), String> {
     let upstream = url.parse().map_err(|error| format!("{error}"))?;
-    let judge =
-        Judge::open(Config::new(upstream, Vec::new()), SETTINGS).await.map_err(|error| error.to_string())?;
+    let mut judge = Judge::open(upstream, SETTINGS).await.map_err(|error| error.to_string())?;
     recording.unpackable = judge.unpackable();
     let mut weights = vec![0.0; recording.statements.len()];
     for (weight, statement) in weights.iter_mut().zip(&recording.statements) {
@@ -45,32 +46,68 @@ async fn try_judge(url: &str, recording: &mut Recording) -> Result<(), String> {
             break;
         }
         let statement = &mut recording.statements[index];
-        let ruling = judge.rule(&statement.shape, &statement.types).await;
-        statement.verdict = Some(ruling.map_or_else(
-            |error| RecordedVerdict {
-                name: "unknown".into(),
-                reason: error.without_values(),
-                ..RecordedVerdict::default()
-            },
-            verdict,
-        ));
+        let verdict = verdict(&mut judge, &statement.shape, &statement.types).await;
+        statement.verdict = Some(verdict.unwrap_or_else(|error| RecordedVerdict {
+            name: "unknown".into(),
+            reason: error.without_values(),
+            ..RecordedVerdict::default()
+        }));
     }
     Ok(())
 }
 
-fn verdict(ruling: Ruling) -> RecordedVerdict {
-    let name = match ruling {
-        Ruling { is_merged: true, .. } => "merged",
-        Ruling { is_packed: true, .. } => "packed",
-        Ruling { is_boundary: true, .. } => "transaction",
-        _ => "passed through",
+/// The verdict about one shape of a statement, whose parameters have these types (0 if a type is not known). No code of the users
+/// who sent the statement or own its tables runs on the server.
+async fn verdict(judge: &mut Judge, shape: &str, types: &[u32]) -> Result<RecordedVerdict, Error> {
+    Ok(match classify::analyse(shape) {
+        Analysis::Candidate(candidate) => {
+            if candidate.needs_description() && may_contain_constant(shape) {
+                return Err(Error::Constant);
+            }
+            match judge.decide(&candidate, shape, types).await? {
+                Decision::Packed(packing) => packed(&packing),
+                Decision::Pass { reason, .. } => passed(&reason, false),
+            }
+        }
+        Analysis::Pass(pass) => passed(
+            &pass.reason,
+            pass.boundary.is_some() || pass.transaction.is_some() || pass.leaves_open == Some(false),
+        ),
+        _ => passed(&Reason::Session("the statement".to_owned()), false),
+    })
+}
+
+/// Whether a text may contain a constant in quotes. The server converts it to the type of its place when it parses the text. If the
+/// type is a domain, or contains one, the conversion calls the functions in the domain's checks, with the rights of the session.
+/// Numbers and parameters are not converted before the statement runs.
+fn may_contain_constant(text: &str) -> bool {
+    let mut after_dollars = text.split('$').skip(1);
+    text.contains('\'') || after_dollars.any(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+fn passed(reason: &Reason, is_boundary: bool) -> RecordedVerdict {
+    RecordedVerdict {
+        name: if is_boundary { "transaction" } else { "passed through" }.into(),
+        reason: reason.to_string(),
+        remedy: reason.remedy().map(str::to_owned),
+        ..RecordedVerdict::default()
+    }
+}
+
+fn packed(packing: &Packing) -> RecordedVerdict {
+    // Of several statements in WITH, one with a key.
+    let part = packing.parts().find(|part| part.key.is_some()).unwrap_or(packing);
+    let columns = part.key.iter().flat_map(|key| &key.columns);
+    let parameter = |source: &KeySource| match source {
+        KeySource::Param(index) => Some(*index),
+        _ => None,
     };
     RecordedVerdict {
-        name: name.into(),
-        reason: ruling.reason,
-        remedy: ruling.remedy.map(str::to_owned),
-        key: ruling.key,
-        rows_per_commit: ruling.rows_per_commit,
-        writes: ruling.writes,
+        name: if packing.merging.is_some() { "merged" } else { "packed" }.into(),
+        reason: packing.why.clone(),
+        remedy: None,
+        key: columns.map(|column| (column.name.clone(), parameter(&column.source))).collect(),
+        rows_per_commit: Some(part.rows_per_commit),
+        writes: packing.kind == LaneKind::Write,
     }
 }

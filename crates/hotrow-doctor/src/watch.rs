@@ -106,7 +106,7 @@ impl Watch {
     }
 
     async fn open(url: &str) -> Result<Self, Error> {
-        let client = hotrow_gateway::driver::connect(url).await?;
+        let client = hotrow_connect::driver::connect(url).await?;
         client.batch_execute(include_str!("../sql/begin.sql")).await.map_err(Error::query("its settings"))?;
         let name = include_str!("../sql/watch_name.sql");
         client.batch_execute(name).await.map_err(Error::query("its settings"))?;

@@ -1,22 +1,22 @@
-//! The gateway: PostgreSQL's protocol on both sides. This crate contains all waiting and all I/O. Decisions are in
-//! `hotrow-core`.
+//! The gateway: PostgreSQL's protocol on both sides. This crate contains the tasks of sessions and lanes, and the I/O with clients.
+//! Decisions are in `hotrow-core`, and connections to servers in `hotrow-connect`.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `front` | a client connects: listeners, encryption, the start-up packet, the log-in; the gateway's own periodic work |
 //! | `authentication` | which users can connect, and how they prove their identity |
 //! | `console` | the commands of the admin console, as texts and as values |
-//! | `operator` | the admin console, pauses, `explain` |
+//! | `operator` | the admin console, pauses |
 //! | `shared` | state that all clients share: the configuration, the pools, the sessions' handles |
 //! | `session` | a client's messages: units go to lanes, other messages are passed through on a connection that the session holds |
 //! | `pool` | clients that the server cannot tell apart: their lanes, the catalogue's facts about their statements, waiting calls |
 //! | `lane` | one connection with one queue: batches are written, units answered or given back. `lane::postgres` speaks the protocol |
 //! | `mailbox` | a client's answers on their way to its socket: lanes and the session put them in |
 //! | `statements` | the statements of a pool and the decisions about them |
-//! | `server` | connections to the server: hosts, log-in, idle connections |
+//! | `server` | connections to the server that sessions hold, and the state of its databases and replicas |
 //! | `hot_keys` | the keys with the most units |
-//! | `net` | sockets, TLS, the budget for messages, notifications of tasks |
-//! | `config`, `metrics`, `lock` | the settings, the metrics, a mutex |
+//! | `net` | TLS for clients, the budget for messages, notifications of tasks |
+//! | `config`, `metrics` | the settings, the metrics |
 
 pub mod config;
 pub mod console;
@@ -26,7 +26,6 @@ mod authentication;
 mod front;
 mod hot_keys;
 mod lane;
-mod lock;
 mod mailbox;
 mod net;
 mod operator;
@@ -40,8 +39,6 @@ pub use authentication::Error as AuthenticationError;
 pub use front::sockets::{InheritedSocket, Listener, OWN, Sockets};
 pub use front::{Gateway, InternalClients, ListenError, StartError};
 pub use net::peer::{Peer, TlsPeer};
-pub use net::{Address, tls};
-pub use operator::{explain, view};
-pub use server::driver;
-pub use server::pack::{MISSING_FUNCTIONS, PACK_TRUSTED};
+pub use net::tls;
+pub use operator::view;
 pub use shared::requests::OperatorRequest;

@@ -5,11 +5,11 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use hotrow_connect::lock::Lock;
+use hotrow_connect::net::WriteHalf;
 use hotrow_core::limits;
 use hotrow_lane::answers::Answers;
 
-use crate::lock::Lock;
-use crate::net::WriteHalf;
 use crate::net::budget::{self, Reservation};
 use crate::net::task_notify::TaskNotify;
 

@@ -1,6 +1,6 @@
 //! A connection to the server for commands that do not go through a gateway.
 
-use hotrow_gateway::driver;
+use hotrow_connect::driver;
 use tokio_postgres::Client;
 
 /// The command cannot connect to the server.

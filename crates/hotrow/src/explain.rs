@@ -3,9 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use hotrow_gateway::config::Config;
-
-use crate::settings::{self, Settings};
+use hotrow_connect::config::UpstreamError;
 
 /// `hotrow explain`
 #[derive(clap::Args)]
@@ -29,12 +27,12 @@ pub enum Error {
         "the statement is empty: write it in quotes, for example \"update item set stock = stock - 1 where id = 7\""
     )]
     Empty,
-    /// The settings.
+    /// The server's URL.
     #[error(transparent)]
-    Settings(#[from] settings::Error),
+    Upstream(#[from] UpstreamError),
     /// The server.
     #[error(transparent)]
-    Explain(#[from] hotrow_gateway::explain::Error),
+    Explain(#[from] hotrow_doctor::JudgeError),
     /// The system.
     #[error("the operating system reports: {0}")]
     System(#[from] std::io::Error),
@@ -45,10 +43,9 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
     if args.sql.trim().is_empty() {
         return Err(Error::Empty);
     }
-    let settings = Settings { upstream: Some(args.upstream), ..Settings::default() };
-    let config: Config = settings.resolve(None)?.config;
+    let server = args.upstream.parse()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let text = runtime.block_on(hotrow_gateway::explain::explain(config, &args.sql))?;
+    let text = runtime.block_on(hotrow_doctor::explain(server, &args.sql))?;
     writeln!(std::io::stdout(), "{}", crate::visible_lines(&text))?;
     Ok(ExitCode::SUCCESS)
 }

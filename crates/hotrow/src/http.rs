@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotrow_gateway::config::UpstreamConfig;
+use hotrow_connect::config::UpstreamConfig;
+use hotrow_connect::pack::{MISSING_FUNCTIONS, PACK_TRUSTED};
 use hotrow_gateway::view::Values;
 use hotrow_gateway::{Gateway, InheritedSocket, Sockets};
 use tokio::sync::watch;
@@ -54,8 +55,8 @@ impl HttpServer {
             connect: Arc::new(move || inside.connect()),
             user: upstream.user.clone(),
             database: upstream.database.clone(),
-            pack_trusted: hotrow_gateway::PACK_TRUSTED,
-            missing_functions: hotrow_gateway::MISSING_FUNCTIONS,
+            pack_trusted: PACK_TRUSTED,
+            missing_functions: MISSING_FUNCTIONS,
             stop: stopped.clone(),
         };
         let router = hotrow_http::router(&upstream, http.tokens, Some(live));

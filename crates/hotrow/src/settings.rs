@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotrow_connect::config::{UpstreamConfig, UpstreamError};
 use hotrow_core::limits;
 use hotrow_gateway::config::routes::{DatabaseTable, RouteError, Routes, ServerTable};
-use hotrow_gateway::config::{
-    Config, Listen, ListenAddressError, PoolTable, Shown, UpstreamConfig, UpstreamError,
-};
+use hotrow_gateway::config::{Config, Listen, ListenAddressError, PoolTable, Shown};
 use hotrow_gateway::console;
 use hotrow_gateway::tls;
 use hotrow_http::TokenError;
@@ -76,7 +75,7 @@ pub enum Error {
     },
     /// TLS cannot be set up.
     #[error("cannot set up TLS for clients: {0}")]
-    Tls(#[from] tls::Error),
+    Tls(#[from] hotrow_connect::net::tls::Error),
     /// The tokens cannot be used.
     #[error(transparent)]
     Tokens(#[from] TokenError),
@@ -377,7 +376,7 @@ impl Settings {
         config.console.readers = settings.console_readers.as_deref().map(console::user_list);
         config.tables = settings.pool.into_iter().map(Arc::new).collect();
         let (certificate, key) = (settings.tls_cert_file, settings.tls_key_file);
-        let tls = tls::server::Files::new(certificate, key, settings.tls_client_ca_file)?;
+        let tls = tls::Files::new(certificate, key, settings.tls_client_ca_file)?;
         config.tls = tls.map(|files| tls::Server::load(&files).map(Arc::new)).transpose()?;
         config.pack = settings.pack.unwrap_or(config.pack);
         config.citus_lanes = settings.citus_lanes.unwrap_or(config.citus_lanes);

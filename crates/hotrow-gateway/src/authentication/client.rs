@@ -8,6 +8,7 @@ use hotrow_auth::{
     Account, AuthMessage, Certificate, Credential, Exchange, LoginAttempt, LoginContext, Method, Proven,
     Rejection, Rule, Step,
 };
+use hotrow_connect::net::{ReadHalf, WriteHalf};
 use hotrow_core::limits;
 use hotrow_wire::SqlState;
 use hotrow_wire::authentication::{self, Request};
@@ -20,7 +21,6 @@ use crate::config::Config;
 use crate::config::routes::Route;
 use crate::metrics::METRICS;
 use crate::net::peer::Peer;
-use crate::net::{ReadHalf, WriteHalf};
 use crate::server::held;
 use crate::session::problems::{log_in_problem, no_random_numbers};
 

@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use hotrow_auth::{Account, Hba, HbaError, ProcessKey, Secret, Users, UsersError};
+use hotrow_connect::lock::Lock;
+use hotrow_connect::upstream;
 use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 use crate::config::routes::Server;
 use crate::config::{Config, Listen};
-use crate::lock::Lock;
-use crate::server::upstream;
 use query::AuthQuery;
 
 /// Everything that log-ins need.

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hotrow_auth::{Account, ProcessKey, Secret};
+use hotrow_connect::config::UpstreamConfig;
+use hotrow_connect::lock::Lock;
+use hotrow_connect::login::Login;
+use hotrow_connect::upstream::{Error, Upstream as Connection};
 use hotrow_core::limits;
 use zeroize::Zeroize;
 
-use crate::config::{Config, UpstreamConfig};
-use crate::lock::Lock;
+use crate::config::Config;
 use crate::server::held::connect_with_retries;
-use crate::server::login::Login;
-use crate::server::upstream::{Error, Upstream as Connection};
 
 /// The query's connection and its recent answers.
 #[derive(Debug, Default)]

@@ -1,10 +1,10 @@
 //! The hosts that have served, as a gateway hands them over to its successor: a text for an environment variable.
 
+use hotrow_connect::config::hosts::ServedLast;
 use hotrow_core::limits;
 use hotrow_core::replica::History;
 use serde::{Deserialize, Serialize};
 
-use super::hosts::ServedLast;
 use super::routes::Routes;
 
 #[derive(Serialize, Deserialize)]
@@ -49,8 +49,9 @@ impl Routes {
 
 #[cfg(test)]
 mod tests {
+    use hotrow_connect::net::Address;
+
     use super::*;
-    use crate::net::Address;
 
     fn routes() -> Routes {
         Routes::single("host=a,b user=ann".parse().unwrap(), Vec::new())

@@ -8,11 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use hotrow_auth::Password;
+use hotrow_connect::config::{UpstreamConfig, UpstreamError};
 use hotrow_core::limits;
 use serde::Deserialize;
 use zeroize::Zeroizing;
-
-use super::{UpstreamConfig, UpstreamError};
 
 /// The name of a `[[database]]` table for all databases that no other table names.
 pub const ANY: &str = "*";

@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
+use hotrow_connect::lock::Lock;
+use hotrow_connect::upstream::{Error, Upstream};
 use hotrow_core::capacity::{CapacityReports, Demand, ServerCapacity};
 
 use crate::config::routes::Route;
-use crate::lock::Lock;
-use crate::server::upstream::{Error, Upstream};
 use crate::shared::Shared;
 
 /// What was reported about each server, by its number.

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotrow_connect::net::{self, Address, ReadHalf, WriteHalf};
 use hotrow_wire::backend::Problem;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::task::JoinHandle;
@@ -24,7 +25,6 @@ use crate::front::opening::send_away;
 use crate::front::sockets::{InheritedSocket, Listener, Sockets};
 use crate::metrics::{METRICS, RefusalReason};
 use crate::net::peer::Peer;
-use crate::net::{self, Address, ReadHalf, WriteHalf};
 use crate::operator::view::{self, Totals, Values, View};
 use crate::session::problems::stopping;
 use crate::shared::Shared;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
+use hotrow_connect::net::{ReadHalf, WriteHalf};
 use hotrow_core::limits;
 use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
@@ -11,7 +12,6 @@ use hotrow_wire::startup::{self, Packet};
 
 use crate::net::peer::Peer;
 use crate::net::tls::Server;
-use crate::net::{ReadHalf, WriteHalf};
 
 /// The answers to a request for encryption.
 const ENCRYPTION: &[u8] = b"S";

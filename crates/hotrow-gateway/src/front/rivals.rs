@@ -5,15 +5,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotrow_connect::config::UpstreamConfig;
+use hotrow_connect::connect;
+use hotrow_connect::login::Login;
+use hotrow_connect::net::Address;
+use hotrow_connect::upstream::Error;
 use hotrow_core::limits;
 use hotrow_core::replica::History;
 
-use crate::config::UpstreamConfig;
 use crate::config::routes::Server;
-use crate::net::Address;
-use crate::server::connect;
-use crate::server::login::Login;
-use crate::server::upstream::Error;
 use crate::shared::Shared;
 
 /// A host of a server, by the server's number.

@@ -9,12 +9,11 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener as StdUnix;
 use std::path::{Path, PathBuf};
 
+use hotrow_connect::net::Address;
 use hotrow_core::limits;
 use listenfd::ListenFd;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixSocket, UnixStream};
-
-use crate::net::Address;
 
 /// The name under which a gateway hands over a socket that it has bound itself. Sockets of the service manager have
 /// other names.

@@ -6,16 +6,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotrow_connect::lock::Lock;
+use hotrow_connect::login::Login;
+use hotrow_connect::pack::{self, KEEP, LIST_QUEUES};
+use hotrow_connect::upstream::{Error, Upstream};
 use hotrow_core::limits;
 use tokio::task::JoinHandle;
 
 use crate::config::routes::{Route, Routes};
 use crate::front::capacity::Capacities;
-use crate::lock::Lock;
 use crate::metrics::METRICS;
-use crate::server::login::Login;
-use crate::server::pack::{self, KEEP, LIST_QUEUES};
-use crate::server::upstream::{Error, Upstream};
 use crate::shared::Shared;
 
 /// A server's number and the name of a database there.

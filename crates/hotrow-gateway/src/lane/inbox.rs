@@ -4,9 +4,8 @@ use std::mem::take;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use hotrow_connect::lock::Lock;
 use tokio::sync::Notify;
-
-use crate::lock::Lock;
 
 /// Whether a message can wait until the lane has room.
 pub trait Urgency {

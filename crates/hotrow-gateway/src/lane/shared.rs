@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, MutexGuard};
 
+use hotrow_connect::lock::Lock;
 use hotrow_lane::affinity::Affinity;
 use hotrow_lane::key::Key;
 use hotrow_lane::lane::{LaneKind, Unit};
 
-use crate::lock::Lock;
 use crate::metrics::Traffic;
 
 /// What the lanes to one server share.

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use hotrow_connect::lock::Lock;
 use hotrow_core::limits;
-
-use crate::lock::Lock;
 
 /// How far a replica was behind when it was last asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

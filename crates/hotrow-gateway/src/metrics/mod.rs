@@ -227,8 +227,6 @@ pub struct Metrics {
     pub oldest_order_seconds: Gauge,
     /// Whether the schema pack's upkeep has succeeded, so the two numbers before are known.
     pub pack_known: Gauge,
-    /// Hosts that accept writes besides the one that serves.
-    pub rival_primaries: Gauge,
     /// Rounds of the schema pack's upkeep that failed although the server answered, in databases that have the pack.
     pub upkeep_failures: Counter,
     /// Time from a unit's arrival to its commit, for writes in batches that are not merged.
@@ -288,7 +286,6 @@ impl Metrics {
             dead_letters: Gauge::new(),
             oldest_order_seconds: Gauge::new(),
             pack_known: Gauge::new(),
-            rival_primaries: Gauge::new(),
             upkeep_failures: Counter::new(),
             packed_microseconds: Histogram::new(50),
             merged_microseconds: Histogram::new(50),

@@ -3,10 +3,10 @@
 use std::fmt::Display;
 use std::time::Instant;
 
+use hotrow_connect::lock::Lock;
 use hotrow_core::reports::Repeated;
 
 use super::{Counter, milliseconds_since_start};
-use crate::lock::Lock;
 
 /// Why a client or a unit was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use crate::lock::Lock;
+use hotrow_connect::lock::Lock;
 
 /// What keeps an entry.
 type Owner = Weak<dyn Any + Send + Sync>;

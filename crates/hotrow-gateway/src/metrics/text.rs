@@ -1,6 +1,9 @@
 //! The metrics in Prometheus' text format.
 
 use std::fmt::Write;
+use std::sync::atomic::Ordering::Relaxed;
+
+use hotrow_connect::config::hosts::RIVALS;
 
 use super::{Counter, Gauge, Histogram, Metrics, RefusalReason, RunOutcome, Traffic};
 
@@ -108,6 +111,8 @@ impl Metrics {
     }
 
     fn gauges(&self, out: &mut String) {
+        let rivals = Gauge::new();
+        rivals.set(RIVALS.load(Relaxed));
         let gauges = [
             ("clients", "Clients connected.", &self.clients),
             ("lanes_connected", "Lanes with a connection to the server.", &self.lanes),
@@ -118,7 +123,7 @@ impl Metrics {
             (
                 "rival_primaries",
                 "Hosts that accept writes for a cluster besides the host that serves.",
-                &self.rival_primaries,
+                &rivals,
             ),
             ("waiting_calls", "Calls that found nothing and wait.", &self.waiting_calls),
             (

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hotrow_connect::lock::Lock;
 use hotrow_core::limits;
 
 use super::Counter;
-use crate::lock::Lock;
 
 /// The numbers of one database and user.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 
-use crate::lock::Lock;
+use hotrow_connect::lock::Lock;
 
 /// Notifies one task.
 #[derive(Debug, Default)]

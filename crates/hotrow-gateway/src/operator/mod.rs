@@ -1,6 +1,5 @@
-//! Operators' tools: the admin console, pauses, `explain`, and the data that they show.
+//! Operators' tools: the admin console, pauses, and the data that they show.
 
 pub mod console;
-pub mod explain;
 mod pause;
 pub mod view;

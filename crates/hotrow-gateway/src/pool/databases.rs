@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 
+use hotrow_connect::lock::Lock;
 use hotrow_core::limits;
 
 use crate::config::routes::Route;
-use crate::lock::Lock;
 use crate::server::database::DatabaseState;
 
 /// The states of all databases.

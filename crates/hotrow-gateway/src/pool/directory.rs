@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hotrow_auth::Credential;
+use hotrow_connect::lock::Lock;
+use hotrow_connect::login::Login;
 use hotrow_core::limits;
 use hotrow_core::settings::Settings;
 
 use crate::config::Config;
 use crate::config::routes::Route;
-use crate::lock::Lock;
 use crate::pool::databases::Databases;
 use crate::pool::identity::Identity;
 use crate::pool::listener::Listeners;
 use crate::pool::lock_holders::LockHolders;
 use crate::pool::pools::{Full, PoolUse, Pools};
-use crate::pool::{Member, Pool, log_ins};
+use crate::pool::{Member, Pool};
 use crate::server::held::{self, HeldConnection, HeldConnections};
-use crate::server::login::Login;
 
 /// How often pools without clients are closed while a server waits for the end of sessions, and the time between.
 const LEAVING_ROUNDS: usize = 10;
@@ -160,7 +160,7 @@ impl Directory {
     ) -> Result<PoolUse, NoPool> {
         let identity = pool.identity.with_settings(settings);
         let opening = async {
-            let server = log_ins::ask(&mut held.upstream).await?;
+            let server = held.upstream.server_settings().await?;
             let login = Login::like(&pool.context.login);
             let (config, database) = (self.config_of(&identity), pool.database_state().clone());
             let held = self.held_of(identity.route());

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
+use hotrow_connect::asker::Asker;
+use hotrow_connect::lock::Lock;
+use hotrow_connect::upstream::Error;
 use hotrow_core::classify::{
     self, Analysis, Answers, Asked, Candidate, Catalogue, Decision, Facts, Lack, Questions,
 };
@@ -15,15 +18,12 @@ use hotrow_lane::lane::LaneKind;
 use tokio::sync::Notify;
 
 use super::Pool;
-use super::asker::Asker;
 use super::reach::Proofs;
 use crate::config::Config;
 use crate::lane::ToLane;
-use crate::lock::Lock;
 use crate::metrics::METRICS;
 use crate::server::database::DatabaseUse;
 use crate::server::held;
-use crate::server::upstream::Error;
 use crate::statements::{CachedVerdict, Statement, VerdictRecord, WhyNot};
 
 /// Rounds of questions about a statement. A fact can lead to the next question: a table to its triggers, a function to the
@@ -371,10 +371,10 @@ impl Pool {
         config: &Config,
     ) -> Result<(Answers, bool), held::Error> {
         let mut asking = self.begin_asking(config).await?;
-        let mut answers = asking.asker.learn(questions, undescribed, config).await;
+        let mut answers = learn(&mut asking.asker, questions, undescribed).await;
         if asking.is_kept && answers.as_ref().is_err_and(Error::is_retryable) {
             asking = self.begin_asking(config).await?;
-            answers = asking.asker.learn(questions, undescribed, config).await;
+            answers = learn(&mut asking.asker, questions, undescribed).await;
         }
         let answers = answers?;
         self.end_asking(asking);
@@ -386,9 +386,12 @@ impl Pool {
         let Some(database_use) = self.database_state().try_enter() else { return Err(held::Error::Paused) };
         let kept = self.judge.asker.lock().take();
         Ok(match kept.filter(|(generation, _)| database_use.may_reuse(*generation)) {
-            Some((generation, asker)) => Asking { asker, generation, is_kept: true, database_use },
+            Some((generation, mut asker)) => {
+                asker.has_node_lanes = config.citus_lanes;
+                Asking { asker, generation, is_kept: true, database_use }
+            }
             None => {
-                let asker = Asker::connect(self, config).await?;
+                let asker = self.new_asker(config).await?;
                 Asking { asker, generation: database_use.generation(), is_kept: false, database_use }
             }
         })
@@ -399,28 +402,25 @@ impl Pool {
             *self.judge.asker.lock() = Some((asking.generation, asking.asker));
         }
     }
+}
 
-    /// The catalogue's facts about a candidate, asked now.
-    pub async fn facts(&self, candidate: &Candidate) -> Result<Facts, held::Error> {
-        let config = self.config().clone();
-        let mut asking = self.begin_asking(&config).await?;
-        let facts = asking.asker.facts(candidate, &config).await?;
-        self.end_asking(asking);
-        Ok(facts)
-    }
-
-    /// The types of a statement's parameters, as far as the decision about it needs them.
-    pub async fn known_types(
-        &self,
-        statement: &Arc<Statement>,
-        candidate: &Candidate,
-    ) -> Result<Vec<u32>, held::Error> {
-        if candidate.needs_description() && statement.description.get().is_none() {
-            let config = self.config().clone();
-            self.ask(&Questions::default(), std::slice::from_ref(statement), &config).await?;
+/// Asks these questions, and describes these statements. Returns whether a table of one of them is locked: it is not described yet.
+async fn learn(
+    asker: &mut Asker,
+    questions: &Questions,
+    undescribed: &[Arc<Statement>],
+) -> Result<(Answers, bool), Error> {
+    let answers = asker.answer(questions).await?;
+    let mut is_locked = false;
+    for statement in undescribed {
+        match asker.upstream.describe(&statement.text, &statement.types).await {
+            // Another question may have been faster.
+            Ok(description) => drop(statement.description.set(description)),
+            Err(error) if error.is_lock_timeout() => is_locked = true,
+            Err(error) => return Err(error),
         }
-        Ok(statement.known_types(candidate))
     }
+    Ok((answers, is_locked))
 }
 
 /// The connection for questions while it is used. A pause waits for its end.

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hotrow_connect::upstream::{self, Rows, Upstream};
 use hotrow_core::limits;
 use tokio::sync::Mutex;
 
 use crate::pool::Pool;
-use crate::server::upstream::{self, Rows, Upstream};
 
 /// The latest answers by pool. The lock is held while the server is asked, so the gateway has at most one connection for
 /// these questions, whatever the number of readers is.

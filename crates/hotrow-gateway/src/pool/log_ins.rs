@@ -5,20 +5,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hotrow_core::admission::{self, ServerSettings, SessionDefaults};
+use hotrow_connect::upstream;
+use hotrow_core::admission;
 use hotrow_core::classify::{Alters, differ_in_tables_only};
 use hotrow_core::limits;
 
 use crate::pool::Pool;
 use crate::server::held;
-use crate::server::upstream::{self, Upstream};
-
-/// The server's settings, queried on each connection that is made as a check.
-pub async fn ask(upstream: &mut Upstream) -> Result<ServerSettings, upstream::Error> {
-    let rows = upstream.query(include_str!("../../sql/session_defaults.sql"), &[]).await?;
-    let defaults = rows.into_iter().next().and_then(SessionDefaults::read);
-    Ok(ServerSettings { parameters: upstream.parameters.clone(), defaults })
-}
 
 impl Pool {
     /// A client logs in. If the last log-in of the pool's user is not recent, a connection is made to check that the
@@ -81,7 +74,7 @@ impl Pool {
     async fn look_again(&self) -> Result<(), held::Error> {
         let config = self.config().clone();
         let mut probe = self.held.probe(&config, self.database_state(), self.beginning()).await?;
-        let now = ask(probe.upstream()).await?;
+        let now = probe.upstream().server_settings().await?;
         drop(probe);
         let is_outdated = self.context.server().are_outdated_by(&now);
         // Also if nothing differs: a value may have changed and changed back, and a client was told of the first change only.

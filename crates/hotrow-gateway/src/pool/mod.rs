@@ -1,7 +1,6 @@
 //! The clients that the server cannot tell apart: one user, one database, one set of start-up settings. They share
 //! lanes, held connections and knowledge about statements.
 
-mod asker;
 pub mod databases;
 pub mod directory;
 pub mod identity;
@@ -21,6 +20,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use hotrow_auth::Credential;
+use hotrow_connect::lock::Lock;
+use hotrow_connect::login::Login;
 use hotrow_core::admission::{ServerSettings, ToldSettings};
 use hotrow_core::classify::{Alters, Analysis, Packing};
 use hotrow_core::limits;
@@ -32,11 +33,9 @@ use tokio::task::AbortHandle;
 
 use crate::config::Config;
 use crate::lane::{Detail, Envelope, LaneContext, LaneSnapshot, ToLane, Work as _};
-use crate::lock::Lock;
 use crate::metrics::METRICS;
 use crate::server::database::DatabaseState;
 use crate::server::held::{self, Beginning, HeldConnection, HeldConnections};
-use crate::server::login::Login;
 use crate::server::permits::Permit;
 use crate::statements::{CachedVerdict, Statement};
 use identity::Identity;
@@ -104,7 +103,7 @@ impl Pool {
         let beginning =
             Beginning { parameters: identity.parameters(), settings: identity.settings(), login: &login };
         let mut connection = held.take(&config, &database, NO_POOL, beginning, "hotrow").await?;
-        let server = log_ins::ask(&mut connection.upstream).await?;
+        let server = connection.upstream.server_settings().await?;
         let pool = Pool::start(config, held, database, identity, login, server, listeners);
         connection.moved(pool.id, &pool.context.login);
         pool.give_back(connection);
@@ -295,7 +294,7 @@ impl Pool {
     /// Queries again the settings of the server's role and database.
     pub async fn ask_again(&self) -> Result<(), held::Error> {
         let mut connection = self.take_own().await?;
-        self.context.set_server(log_ins::ask(&mut connection.upstream).await?);
+        self.context.set_server(connection.upstream.server_settings().await?);
         self.give_back(connection);
         self.context.decide_packing();
         Ok(())
@@ -365,7 +364,7 @@ impl Pool {
     }
 
     /// A connection for the gateway's own queries.
-    pub(crate) async fn take_own(&self) -> Result<HeldConnection, held::Error> {
+    async fn take_own(&self) -> Result<HeldConnection, held::Error> {
         self.take_named(&self.config().clone(), "hotrow").await
     }
 

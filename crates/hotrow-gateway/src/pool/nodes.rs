@@ -6,6 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hotrow_connect::asker::Asker;
+use hotrow_connect::lock::Lock;
+use hotrow_connect::net::Address;
+use hotrow_connect::upstream::{Error, Upstream};
 use hotrow_core::admission::ServerSettings;
 use hotrow_core::classify::{self, Analysis, Candidate, Decision, Watch};
 use hotrow_core::distribution::{Distribution, Node, UnitNode};
@@ -15,14 +19,9 @@ use hotrow_lane::affinity::LaneId;
 use tokio::task::JoinSet;
 
 use super::Pool;
-use super::asker::Asker;
 use super::lanes::Lanes;
-use super::log_ins;
 use crate::config::Config;
 use crate::lane::{LaneContext, Packed, ToLane};
-use crate::lock::Lock;
-use crate::net::Address;
-use crate::server::upstream::{Error, Upstream};
 use crate::statements::{NodeRecord, Statement};
 
 /// The nodes with lanes.
@@ -240,9 +239,9 @@ impl Pool {
         let mut questions = questions.lock().await;
         let mut asker = match questions.take() {
             Some((of, asker)) if of == *node => asker,
-            _ => Asker::connect(self, &config).await?,
+            _ => self.new_asker(&config).await?,
         };
-        let facts = asker.facts(candidate, &config).await?;
+        let facts = asker.facts(candidate).await?;
         self.open_node(node, config, &mut asker.upstream).await?;
         *questions = Some((node.clone(), asker));
         drop(questions);
@@ -265,7 +264,13 @@ impl Pool {
         Ok(there.watch.map(|watch| *watch))
     }
 
-    /// A connection for questions, with the settings of the pool's clients.
+    /// A connection for questions to the server of this configuration.
+    pub(super) async fn new_asker(&self, config: &Config) -> Result<Asker, Error> {
+        let upstream = self.connect_as_own(config, true).await?;
+        Asker::new(upstream, &config.upstream.user, config.citus_lanes).await
+    }
+
+    /// A connection of the gateway's own, with the settings of the pool's clients.
     pub(super) async fn connect_as_own(&self, config: &Config, primary: bool) -> Result<Upstream, Error> {
         let mut parameters = self.context.parameters.clone();
         parameters.push(("application_name".to_owned(), "hotrow".to_owned()));
@@ -287,7 +292,7 @@ impl Pool {
         let text = include_str!("../../sql/node_settings.sql");
         let mut here = self.connect_as_own(&self.config().clone(), true).await?;
         let same = here.query_catalogue(text, &[]).await? == there.query_catalogue(text, &[]).await?;
-        let server = log_ins::ask(there).await?;
+        let server = there.server_settings().await?;
         if !same || self.context.server().contradicts(&server.parameters) {
             return Err(Refusal::Unfit(
                 "its version or its settings differ from the pool's server: make them equal on all nodes",

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hotrow_connect::lock::Lock;
 use hotrow_core::limits;
 use tokio::sync::OnceCell;
 
 use crate::config::routes::Routes;
-use crate::lock::Lock;
 use crate::pool::Pool;
 use crate::pool::identity::Identity;
 

@@ -5,16 +5,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hotrow_connect::asker::{Asker, from_json};
+use hotrow_connect::lock::Lock;
+use hotrow_connect::upstream::{self, Rows, Upstream};
 use hotrow_core::classify::{self, Effect, Found, Names, Reach};
 use hotrow_core::limits;
 use hotrow_core::session::Proof;
 use hotrow_core::settings::array;
 
-use super::asker::{Asker, from_json};
-use crate::lock::Lock;
 use crate::metrics::METRICS;
 use crate::pool::Pool;
-use crate::server::upstream::{self, Rows, Upstream};
 use crate::statements::Statement;
 
 /// A proof, with the epoch of the catalogue and the time of its first question.

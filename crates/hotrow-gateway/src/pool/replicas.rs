@@ -5,6 +5,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use hotrow_connect::upstream::{Error, Rows, Upstream};
 use hotrow_core::limits;
 use hotrow_core::replica::{self, Floor, History, Position, Primary, ReadSource, Seen, Standing};
 use hotrow_lane::affinity::LaneId;
@@ -12,12 +13,10 @@ use tokio::task::AbortHandle;
 
 use super::Pool;
 use super::lanes::Lanes;
-use super::log_ins;
 use crate::config::Config;
 use crate::lane::{LaneContext, Packed, ToLane};
 use crate::metrics::METRICS;
 use crate::server::replica::{Replica, Replicas, Report};
-use crate::server::upstream::{Error, Rows, Upstream};
 
 /// The replicas of a pool's server.
 #[derive(Debug)]
@@ -258,7 +257,7 @@ impl Pool {
 
     /// Makes sure that the replica has lanes.
     async fn open_replica(&self, index: usize, config: Config, there: &mut Upstream) -> Result<(), Error> {
-        let server = log_ins::ask(there).await?;
+        let server = there.server_settings().await?;
         if let Some(lanes) = self.replicas.lanes(index) {
             lanes.context.set_server(server);
             lanes.context.decide_packing();

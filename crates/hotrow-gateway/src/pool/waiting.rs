@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use hotrow_connect::lock::Lock;
 use hotrow_core::key::{self, ValueForm};
 use hotrow_core::limits;
 use hotrow_lane::waiting::{Entered, NotificationCount, Ticket, Waiting};
@@ -14,7 +15,6 @@ use hotrow_wire::backend::{Notification, Problem};
 use tokio::sync::{Notify, oneshot};
 
 use crate::lane::{Envelope, Packed};
-use crate::lock::Lock;
 use crate::metrics::{GaugeGuard, METRICS};
 use crate::pool::Pool;
 use crate::pool::listener::{self, Listeners, Subscriber, Subscription};

@@ -6,6 +6,10 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hotrow_connect::config::UpstreamConfig;
+use hotrow_connect::lock::Lock;
+use hotrow_connect::login::Login;
+use hotrow_connect::upstream::{self, Upstream};
 use hotrow_core::limits;
 use hotrow_core::notifications;
 use hotrow_core::settings::Settings;
@@ -13,13 +17,10 @@ use hotrow_core::untrusted::literal;
 use hotrow_wire::frontend;
 use tokio::sync::Notify;
 
-use crate::config::{self, Config, PoolTable};
-use crate::lock::Lock;
+use crate::config::{Config, PoolTable};
 use crate::metrics::{GaugeGuard, METRICS};
 use crate::server::database::{DatabaseState, DatabaseUse};
-use crate::server::login::Login;
 use crate::server::permits::{Permit, Permits};
-use crate::server::upstream::{self, Upstream};
 
 /// The connections of all pools of a server.
 #[derive(Debug)]
@@ -402,7 +403,7 @@ fn cores() -> usize {
 
 /// Connects, and retries while a server restarts or fails over: nothing was sent yet that could be lost.
 pub async fn connect_with_retries(
-    server: &config::UpstreamConfig,
+    server: &UpstreamConfig,
     patience: Duration,
     parameters: &[(String, String)],
     login: &Login,

@@ -1,13 +1,8 @@
-//! Connections to the server: hosts, the log-in, and connections for sessions.
+//! Connections to the server for sessions, and the state of its databases and replicas.
 
-pub mod connect;
 pub mod database;
-pub mod driver;
 pub mod held;
-pub mod login;
-pub mod pack;
 pub mod permits;
 pub mod problems;
 pub mod replica;
 pub mod rows;
-pub mod upstream;

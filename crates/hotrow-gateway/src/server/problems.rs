@@ -1,8 +1,9 @@
 //! What a client gets if the server gives no connection, and the reason by which the metrics and the log count that.
 
-use super::upstream::Error;
-use crate::metrics::RefusalReason;
+use hotrow_connect::upstream::Error;
 use hotrow_wire::SqlState;
+
+use crate::metrics::RefusalReason;
 
 /// SQLSTATE, message and hint. `outcome` says what was not done, and `retry` that it can be repeated.
 pub fn no_server(error: &Error, outcome: &str, retry: &str) -> (SqlState, String, String) {

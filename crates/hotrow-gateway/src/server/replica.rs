@@ -5,15 +5,15 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Instant;
 
+use hotrow_connect::config::{Hosts, UpstreamConfig};
+use hotrow_connect::lock::Lock;
+use hotrow_connect::upstream::Rows;
 use hotrow_core::replica::{
     self, Choice, Floor, History, KnownReplica, LagMeter, Position, Primary, Seen, Standing,
 };
 use tokio::sync::Notify;
 
-use crate::config::{self, Hosts};
-use crate::lock::Lock;
 use crate::metrics::{Counter, Lag, METRICS, milliseconds_since_start};
-use crate::server::upstream::Rows;
 
 /// Connections of lanes to replicas are numbered in the order in which they were made.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
@@ -107,8 +107,8 @@ impl Replica {
 
 impl Replicas {
     /// None of them has been asked.
-    pub fn new(upstreams: &[config::UpstreamConfig]) -> Self {
-        let replica = |upstream: &config::UpstreamConfig| Replica {
+    pub fn new(upstreams: &[UpstreamConfig]) -> Self {
+        let replica = |upstream: &UpstreamConfig| Replica {
             hosts: upstream.hosts.clone(),
             reads: Counter::default(),
             settings: Lock::default(),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use hotrow_connect::lock::Lock;
 use hotrow_core::admission::RowPatience;
 use hotrow_core::key::KeyName;
 use hotrow_core::session;
@@ -12,7 +13,6 @@ use hotrow_lane::row_queue::{Meeting, QueueId, Request, RowQueues, Turn};
 use tokio::sync::oneshot;
 
 use crate::hot_keys::{KeyCounts, KeySnapshot};
-use crate::lock::Lock;
 use crate::metrics::{METRICS, microseconds};
 
 /// The rows of a database on which transactions of clients work.

@@ -4,10 +4,10 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use hotrow_connect::lock::Lock;
 use hotrow_core::classify::Effect;
 use hotrow_wire::backend::Status;
 
-use crate::lock::Lock;
 use crate::metrics::{METRICS, Pins, microseconds};
 use crate::session::state::ClientState;
 

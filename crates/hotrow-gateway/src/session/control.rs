@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hotrow_connect::connect;
+use hotrow_connect::lock::Lock;
+use hotrow_connect::net::Address;
 use hotrow_core::limits;
 use hotrow_lane::cancel::{CancelState, CancelTarget, WaitsFor};
 use tokio::sync::Notify;
 
 use crate::lane::{Mailbox, ToLane};
-use crate::lock::Lock;
-use crate::net::Address;
 use crate::net::peer::Peer;
 use crate::net::task_notify::TaskNotify;
 use crate::pool::Pool;
-use crate::server::connect;
 use crate::session::activity::SessionActivity;
 
 /// A session's handle for cancel requests and for the console.

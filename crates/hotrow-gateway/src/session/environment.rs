@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
+use hotrow_connect::lock::Lock;
 use hotrow_core::admission::ToldSettings;
 use hotrow_core::classify::{Alters, Packing};
 use hotrow_core::expect::PreparedStatements;
@@ -19,7 +20,6 @@ use hotrow_lane::key::Key;
 use hotrow_wire::backend::Problem;
 
 use crate::lane::{Envelope, Mailbox, Packed, Returned};
-use crate::lock::Lock;
 use crate::metrics::{METRICS, microseconds};
 use crate::pool::Pool;
 use crate::pool::directory::Directory;

@@ -2,11 +2,11 @@
 //! (`client_connection_check_interval`), the gateway does too. Otherwise they are run to their end, as without the gateway.
 
 use bytes::BytesMut;
+use hotrow_connect::net::ReadHalf;
 use hotrow_core::limits;
 use hotrow_lane::cancel::WaitsFor;
 
 use super::SessionTask;
-use crate::net::ReadHalf;
 
 impl SessionTask {
     /// Whether the work of a client that goes away now is ended.

@@ -3,14 +3,14 @@
 use std::io;
 
 use bytes::{Buf, BytesMut};
+use hotrow_connect::net::{ReadHalf, WriteHalf};
+use hotrow_connect::upstream::Upstream;
 use hotrow_core::limits;
 use hotrow_core::session::SessionEnd;
 
 use super::SessionTask;
 use super::gone::hung_up;
-use crate::net::{ReadHalf, WriteHalf};
 use crate::server::held::HeldConnection;
-use crate::server::upstream::Upstream;
 
 /// The event that woke the session.
 enum Woken {

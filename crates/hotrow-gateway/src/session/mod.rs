@@ -21,6 +21,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
+use hotrow_connect::lock::Lock;
+use hotrow_connect::net::ReadHalf;
 use hotrow_core::admission::ToldSettings;
 use hotrow_core::limits;
 use hotrow_core::session::{self, Session, SessionEnd, Stage, SwitchValues, Wait};
@@ -28,9 +30,7 @@ use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 
 use crate::lane::Mailbox;
-use crate::lock::Lock;
 use crate::mailbox::Backlog;
-use crate::net::ReadHalf;
 use crate::net::budget::Reservation;
 use crate::pool::directory::Directory;
 use crate::pool::pools::PoolUse;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotrow_connect::upstream;
 use hotrow_core::limits;
 use hotrow_core::notifications::MARKER_CHANNEL;
 use hotrow_core::session::{SessionEnd, TakesOver};
@@ -12,7 +13,6 @@ use tokio::time::timeout;
 use super::SessionTask;
 use crate::pool::listener::{self, NotificationInbox, Subscription};
 use crate::server::held::{self, HeldConnection};
-use crate::server::upstream;
 
 impl SessionTask {
     /// Waits until everything that was notified before has arrived.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
+use hotrow_connect::upstream;
 use hotrow_core::key::KeyName;
 use hotrow_core::limits;
 use hotrow_core::session::SessionEnd;
@@ -17,7 +18,6 @@ use super::{Need, SessionTask};
 use crate::lane::{Envelope, Returned, Unblock};
 use crate::metrics::{METRICS, Traffic, microseconds};
 use crate::server::held::{self, HeldConnection};
-use crate::server::upstream;
 use crate::session::control::BackendKey;
 use crate::session::problems::no_connection;
 use crate::statements::Statement;
@@ -238,7 +238,8 @@ impl SessionTask {
         let Some(held) = self.session.connection() else { return Ok(Vec::new()) };
         let mut prepared = Vec::new();
         for statement in missing {
-            if held.upstream.prepare(&statement.name, &statement.text, &statement.types).await? {
+            let refusal = held.upstream.prepare(&statement.name, &statement.text, &statement.types).await?;
+            if refusal.is_none() {
                 prepared.push(statement);
             }
         }

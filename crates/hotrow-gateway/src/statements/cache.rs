@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use hotrow_connect::lock::Lock;
 use hotrow_core::limits;
 use hotrow_core::session::Statement as _;
 
 use super::Statement;
-
-use crate::lock::Lock;
 
 /// The statement for this key. A statement whose text is too long to be parsed is cheap to make, and is not cached.
 pub(super) fn lookup(

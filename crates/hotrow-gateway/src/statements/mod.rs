@@ -19,6 +19,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
+use hotrow_connect::lock::Lock;
+use hotrow_connect::upstream::parameter_types;
 use hotrow_core::classify::{
     self, Analysis, Candidate, LockStatement, Merging, Names, Packing, Pass, Reason, Watch,
     differ_in_tables_only,
@@ -28,7 +30,6 @@ use hotrow_core::session::{
     self, OutcomeOfSets, Pieces, Proof, RunOutcome, Statement as _, StatementInfo, Verdict,
 };
 use hotrow_core::unit::Prepared;
-use hotrow_wire::split;
 use tokio::sync::Notify;
 
 use cache::{Generations, lookup};
@@ -36,8 +37,6 @@ use record::Records;
 pub use record::RunRecord;
 use reply::KnownReply;
 pub use verdicts::{CachedVerdict, Explanation, NodeRecord, NodeState, VerdictRecord, WhyNot};
-
-use crate::lock::Lock;
 
 /// One statement, as it can be prepared on any connection of its pool.
 #[derive(Debug)]
@@ -128,8 +127,7 @@ impl session::Statement for Statement {
         let Some(Some(description)) = self.description.get() else {
             return self.is_typed.then(|| self.types.clone());
         };
-        let frame = split(description, |_| usize::MAX).ok().flatten()?;
-        frame.body().get(2..).map(|types| description.slice_ref(types))
+        parameter_types(description)
     }
 
     fn count(&self, outcome: RunOutcome) {

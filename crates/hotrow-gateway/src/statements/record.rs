@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
+use hotrow_connect::lock::Lock;
 use hotrow_core::session::RunOutcome;
 use hotrow_core::{limits, normalise};
 
 use super::counts::Counts;
-use crate::lock::Lock;
 
 /// A statement that fails in a lane makes its whole batch run again. Each failure takes this much of its credit, and
 /// each success returns one. A statement that fails more than one time in five is passed through until it has

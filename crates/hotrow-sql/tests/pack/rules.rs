@@ -230,7 +230,7 @@ fn rules_of_the_pack_that_the_owner_has_removed_or_changed_stay_so() {
 /// The first answer of the gateway's query before it calls a function with parameters of these types, for an upstream URL with
 /// this user.
 pub fn trusts(upstream_user: &str, function: &str, types: &str) -> String {
-    let query = include_str!("../../../hotrow-gateway/sql/pack_trusted.sql")
+    let query = include_str!("../../../hotrow-connect/sql/pack_trusted.sql")
         .replace("$1", &format!("'{upstream_user}'"))
         .replace("$2", &format!("'{function}'"))
         .replace("$3", &format!("'{types}'"));

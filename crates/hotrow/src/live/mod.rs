@@ -6,9 +6,10 @@ mod state;
 use std::pin::Pin;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hotrow_gateway::config::{Hosts, UpstreamConfig};
+use hotrow_connect::config::{Hosts, UpstreamConfig};
+use hotrow_connect::net::Address;
+use hotrow_gateway::InternalClients;
 use hotrow_gateway::view::Values;
-use hotrow_gateway::{Address, InternalClients};
 use hotrow_http::{Counters, Source, State};
 use serde_json::{Map, Value, json};
 

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use hotrow_gateway::config::UpstreamConfig;
+use hotrow_connect::config::UpstreamConfig;
 
 use super::Settings;
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use hotrow_gateway::config::{Config, UpstreamConfig};
+use hotrow_connect::config::UpstreamConfig;
+use hotrow_connect::net::Address;
+use hotrow_gateway::config::Config;
 use hotrow_gateway::view::Values;
 use hotrow_gateway::{Gateway, Sockets};
 use hotrow_postgres::PrivateServer;
@@ -157,7 +159,7 @@ async fn the_data_of_a_page_are_serialisable_and_hide_values_unless_they_are_all
     config.verdict_wait = Duration::from_secs(10);
     let gateway = Gateway::start(config, &mut Sockets::inherited().unwrap(), "").await.unwrap();
     let inside = gateway.internal_clients();
-    let hotrow_gateway::Address::Tcp(_, port) = gateway.addresses()[0].clone() else { panic!("TCP") };
+    let Address::Tcp(_, port) = gateway.addresses()[0].clone() else { panic!("TCP") };
     let client = connect(&hotrow_testkit::config_in(port, &schema)).await;
     for _ in 0..3 {
         client.simple_query("update t set n = n + 1 where id = 4711").await.unwrap();

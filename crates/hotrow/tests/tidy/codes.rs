@@ -6,7 +6,7 @@ use std::fs;
 use super::{files, read, root};
 
 /// The crates that answer clients.
-const CRATES: [&str; 4] = ["hotrow-wire", "hotrow-core", "hotrow-auth", "hotrow-gateway"];
+const CRATES: [&str; 5] = ["hotrow-wire", "hotrow-core", "hotrow-auth", "hotrow-connect", "hotrow-gateway"];
 
 fn is_code(text: &str) -> bool {
     text.len() == 5

@@ -28,8 +28,8 @@ fn code(sql: &str) -> String {
 /// owner's code with the rights of the role that the gateway or the doctor logs in as.
 #[test]
 fn every_operator_in_sql_is_qualified() {
-    let folders =
-        ["hotrow-gateway", "hotrow-doctor"].map(|name| root().join("crates").join(name).join("sql"));
+    let folders = ["hotrow-connect", "hotrow-gateway", "hotrow-doctor"]
+        .map(|name| root().join("crates").join(name).join("sql"));
     for entry in folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()) {
         let path = entry.unwrap().path();
         let code = code(&fs::read_to_string(&path).unwrap());

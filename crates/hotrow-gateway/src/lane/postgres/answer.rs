@@ -1,6 +1,7 @@
 //! Units that leave a lane: the answers of a committed batch, and units that go back to their sessions.
 
 use bytes::BytesMut;
+use hotrow_connect::upstream::Error;
 use hotrow_core::session::RunOutcome;
 use hotrow_lane::lane::{Batch, Refusal, Unit};
 
@@ -8,7 +9,6 @@ use super::Postgres;
 use super::envelope::{Envelope, Returned, Unblock};
 use super::giving_back::taken_out;
 use crate::metrics::METRICS;
-use crate::server::upstream::Error;
 
 impl Postgres {
     pub(super) fn answer_batch(&mut self, batch: Batch<Envelope>) {

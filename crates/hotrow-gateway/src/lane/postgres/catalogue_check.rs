@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use hotrow_connect::asker::TABLE_FINGERPRINT;
 use hotrow_core::classify::{self, Watch};
 use hotrow_core::limits;
 use hotrow_core::witness::Mark;
@@ -208,8 +209,7 @@ impl CatalogueCheck {
             let text = classify::end_of_batch(table.watch.as_ref(), mark, self.is_distributed);
             put(OwnStatement::End(*number), &name_of_end(*number), &text, &TYPES);
             if !std::mem::replace(&mut self.compares, true) {
-                let text = include_str!("../../../sql/table_fingerprint.sql");
-                put(OwnStatement::Fingerprint, FINGERPRINT, text, &[]);
+                put(OwnStatement::Fingerprint, FINGERPRINT, TABLE_FINGERPRINT, &[]);
             }
         }
         prepared

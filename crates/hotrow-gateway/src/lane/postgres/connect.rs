@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hotrow_connect::upstream::{Error, Rows, Upstream};
 use hotrow_core::limits;
 use hotrow_core::witness::{self, Continuity, Log, Mark, Question, Server, XactStatus};
 use hotrow_lane::lane::{Doubt, LaneKind, Outcome};
@@ -17,7 +18,6 @@ use super::writer::Writer;
 use crate::lane::backend::Progress;
 use crate::metrics::{GaugeGuard, METRICS};
 use crate::server::replica;
-use crate::server::upstream::{Error, Rows, Upstream};
 
 /// A lane's connection and its state.
 pub struct LaneConnection {

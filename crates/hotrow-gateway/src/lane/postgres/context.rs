@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use hotrow_connect::login::Login;
 use hotrow_core::admission::{ServerSettings, SessionDefaults};
 use hotrow_core::limits;
 use hotrow_core::settings::Settings;
@@ -15,7 +16,6 @@ use crate::config::Config;
 use crate::lane::shared::LaneShared;
 use crate::metrics::Traffic;
 use crate::server::database::DatabaseState;
-use crate::server::login::Login;
 use crate::server::replica::Replicas;
 use crate::statements::Statements;
 
@@ -145,22 +145,7 @@ impl LaneContext {
         if !self.config().pack {
             return Some("packing is switched off by the configuration".to_owned());
         }
-        let server = self.server.load();
-        let Some(SessionDefaults { isolation, standard_strings, encoding, .. }) = &server.defaults else {
-            return Some("the server has not told its settings".to_owned());
-        };
-        if isolation != "read committed" {
-            return Some(format!(
-                "default_transaction_isolation is {isolation}, and only read committed can be packed"
-            ));
-        }
-        if !standard_strings {
-            return Some("standard_conforming_strings is off".to_owned());
-        }
-        if !matches!(&**encoding, "UTF8" | "SQL_ASCII") {
-            return Some(format!("client_encoding is {encoding}, and only UTF8 and SQL_ASCII can be packed"));
-        }
-        None
+        self.server.load().unpackable()
     }
 
     /// The server has sent these settings on a connection of the pool. If a value differs from the known one, the

@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
+use hotrow_connect::pack::{self, CLAIM_MARK};
+use hotrow_connect::upstream::{Error, Upstream};
 use hotrow_core::limits;
 use hotrow_core::witness::Mark;
 
 use super::context::LaneContext;
-use crate::server::pack::{self, CLAIM_MARK};
-use crate::server::upstream::{Error, Upstream};
 
 /// The mark of the lane's earlier connection if possible, else a new one. None if the role cannot use the marks of the
 /// schema pack, or if the pack has none of the present form.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use bytes::BytesMut;
+use hotrow_connect::upstream::Upstream;
 use hotrow_core::key::{Format, Row};
 use hotrow_core::replica::{Floor, Position};
 use hotrow_core::session::statement_name;
@@ -17,7 +18,6 @@ use super::catalogue_check::{BatchEnd, CatalogueCheck, OwnStatement, shards};
 use super::context::LaneContext;
 use super::envelope::Envelope;
 use super::left_locks::LeftLocks;
-use crate::server::upstream::Upstream;
 use crate::statements::{Statement, Statements};
 
 /// A statement that a batch prepares.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use hotrow_connect::net::Address;
+
 use super::answer::{Column, Row, row_of, text};
 use super::pools::POOL_MODE;
 use crate::config::routes::Route;
-use crate::net::Address;
 use crate::operator::view::servers::servers;
 use crate::shared::Shared;
 

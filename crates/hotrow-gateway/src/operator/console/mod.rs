@@ -25,13 +25,13 @@ use std::sync::Arc;
 
 use crate::console::{self, Access, Command, DATABASE, IgnoredCommand};
 use bytes::{Bytes, BytesMut};
+use hotrow_connect::net::{ReadHalf, WriteHalf};
 use hotrow_core::limits;
 use hotrow_core::session::cancelled;
 use hotrow_wire::backend::{self, Problem, Status, tag};
 use hotrow_wire::frontend::{self, Bind, Execute, ObjectName, Parse};
 use hotrow_wire::{Frame, SqlState, put_frame, split};
 
-use crate::net::{ReadHalf, WriteHalf};
 use crate::operator::view::Values;
 use crate::shared::Shared;
 use answer::Answer;

@@ -6,12 +6,12 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use hotrow_connect::pack;
 use hotrow_core::limits;
 use hotrow_core::session::{RunOutcome, Statement as _};
 use serde::Serialize;
 
 use crate::pool::Pool;
-use crate::server::pack;
 use crate::shared::Shared;
 use crate::statements::counts::Counts;
 use crate::statements::{Explanation, Statement};

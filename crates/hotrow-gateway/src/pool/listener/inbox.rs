@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hotrow_connect::lock::Lock;
 use hotrow_core::limits;
 use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 
 use super::Subscriber;
 use crate::lane::Mailbox;
-use crate::lock::Lock;
 use crate::metrics::{GaugeGuard, METRICS, RefusalReason};
 use crate::net::budget::{self, Reservation};
 

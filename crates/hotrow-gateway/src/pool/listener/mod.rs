@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use hotrow_connect::lock::Lock;
 use hotrow_core::notifications::{Hub, Marker, TooMany};
 use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
 use tokio::sync::{Notify, oneshot};
 
-use crate::lock::Lock;
 use crate::pool::Pool;
 
 pub use inbox::NotificationInbox;

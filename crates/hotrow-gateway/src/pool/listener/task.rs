@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hotrow_connect::upstream::{self, Upstream, refused};
 use hotrow_core::limits;
 use hotrow_core::notifications::{MARKER_CHANNEL, listen, notify};
 use hotrow_wire::backend::{Notification, Problem, Report, tag};
@@ -14,7 +15,6 @@ use super::SharedListener;
 use crate::lane::LaneContext;
 use crate::metrics::METRICS;
 use crate::pool::identity::Identity;
-use crate::server::upstream::{self, Upstream, refused};
 
 /// Why the connection ends.
 enum End {

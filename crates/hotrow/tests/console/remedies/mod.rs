@@ -6,8 +6,8 @@ mod sessions;
 
 use std::collections::BTreeSet;
 
+use hotrow_connect::config::UpstreamConfig;
 use hotrow_core::classify::{Analysis, Remedy, analyse};
-use hotrow_gateway::config::{Config, UpstreamConfig};
 use hotrow_postgres::PrivateServer;
 use hotrow_testkit::{config, connect, migrate, rows};
 use tokio_postgres::Client;
@@ -55,8 +55,7 @@ impl Tryout {
     /// What `hotrow explain` prints.
     async fn explain(&self, sql: &str) -> String {
         let upstream: UpstreamConfig = self.url.parse().unwrap();
-        let config = Config::new(upstream, Vec::new());
-        hotrow_gateway::explain::explain(config, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+        hotrow_doctor::explain(upstream, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
     /// The contents of all tables of a schema.

@@ -1,10 +1,10 @@
 //! The hosts of the server, as libpq reads them: addresses of one cluster, one of which is the primary. Decides the
-//! order in which they are tried, and remembers which one has served. `server/connect.rs` connects.
+//! order in which they are tried, and remembers which one has served. `connect.rs` connects.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use hotrow_core::primary::{Change, ServedHistory};
@@ -14,7 +14,6 @@ use tokio_postgres::config::{Host, LoadBalanceHosts, TargetSessionAttrs};
 
 use crate::config::UpstreamError;
 use crate::lock::Lock;
-use crate::metrics::{METRICS, milliseconds_since_start};
 use crate::net::Address;
 
 /// One or more addresses.
@@ -28,18 +27,23 @@ pub struct Hosts {
     /// Whether they are asked for their timelines. Replicas and nodes are not: they are compared in other ways.
     pub have_timelines: bool,
     served: Arc<Lock<Served>>,
+    /// The start of the clock of `outage`.
+    start: Instant,
     outage: Arc<Lock<Outage>>,
     /// The hosts that accept writes besides the one that serves, as the log has reported them.
     rivals: Arc<Lock<Rivals>>,
 }
 
-/// Addresses that the metrics count.
+/// Number of hosts that accept writes besides those that serve.
+pub static RIVALS: AtomicU64 = AtomicU64::new(0);
+
+/// Addresses that are counted.
 #[derive(Debug, Default)]
 struct Rivals(Vec<Address>);
 
 impl Rivals {
     fn set(&mut self, addresses: Vec<Address>) {
-        METRICS.rival_primaries.replace(self.0.len() as u64, addresses.len() as u64);
+        RIVALS.fetch_add((addresses.len() as u64).wrapping_sub(self.0.len() as u64), Relaxed);
         self.0 = addresses;
     }
 }
@@ -117,6 +121,7 @@ impl Hosts {
             read_write,
             have_timelines: false,
             served: Arc::default(),
+            start: Instant::now(),
             outage: Arc::default(),
             rivals: Arc::default(),
         }
@@ -174,9 +179,13 @@ impl Hosts {
         served_timeline.filter(|_| !served.history.admits(history))
     }
 
+    fn milliseconds(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// Notes that no host could be reached.
     pub fn failed(&self, error: &dyn fmt::Display) {
-        let now = milliseconds_since_start(Instant::now());
+        let now = self.milliseconds();
         if let Some(since) = self.outage.lock().failed(now) {
             let seconds = (now - since) / 1000;
             tracing::error!(server = %self, error = %error, seconds, "the server is unreachable");
@@ -186,12 +195,12 @@ impl Hosts {
     /// For how long the server cannot be reached, if it cannot.
     pub fn lost_for(&self) -> Option<Duration> {
         let since = self.outage.lock().since()?;
-        Some(Duration::from_millis(milliseconds_since_start(Instant::now()).saturating_sub(since)))
+        Some(Duration::from_millis(self.milliseconds().saturating_sub(since)))
     }
 
     /// Notes that this host serves, with this history. Returns the timeline of the connection.
     pub fn served(&self, address: &Address, history: Option<&History>) -> TimelineUse {
-        let now = milliseconds_since_start(Instant::now());
+        let now = self.milliseconds();
         if let Some(Back { after, attempts }) = self.outage.lock().served(now) {
             let seconds = after as f64 / 1000.0;
             tracing::info!(server = %address, seconds, attempts, "the server is reachable again");

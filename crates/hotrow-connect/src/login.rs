@@ -13,7 +13,7 @@ use hotrow_wire::backend::tag;
 use tokio_postgres::config::ChannelBinding;
 
 use crate::lock::Lock;
-use crate::server::upstream::{Error, Upstream};
+use crate::upstream::{Error, Upstream};
 
 /// A user of the server with its secrets.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ impl Login {
             let frame = upstream.frame().await?;
             match frame[0] {
                 tag::AUTHENTICATION => {}
-                tag::ERROR => return Err(crate::server::upstream::refused(&frame)),
+                tag::ERROR => return Err(crate::upstream::refused(&frame)),
                 tag::NOTICE => continue,
                 other => return Err(Error::Protocol(format!("message {:?} at log-in", char::from(other)))),
             }

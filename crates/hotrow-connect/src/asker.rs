@@ -1,5 +1,5 @@
-//! A connection on which only the gateway asks about the catalogue. Its queries are prepared once. What to ask, and what follows
-//! from the answers, is decided elsewhere.
+//! A connection for questions about the catalogue. Its queries are prepared once. `hotrow-core` decides what to ask, and what
+//! follows from the answers.
 
 use std::sync::Arc;
 
@@ -12,72 +12,59 @@ use hotrow_core::distribution::Distribution;
 use hotrow_core::limits;
 use hotrow_core::settings::array;
 
-use crate::config::Config;
-use crate::pool::Pool;
-use crate::server::pack::{self, DISTRIBUTION_OF, MERGE_RULES};
-use crate::server::upstream::{Error, Rows, Upstream};
-use crate::statements::Statement;
+use crate::pack::{self, DISTRIBUTION_OF, MERGE_RULES};
+use crate::upstream::{Error, Rows, Upstream};
+
+/// A query for the fingerprint of a table's definition. The file describes its parameters.
+pub const TABLE_FINGERPRINT: &str = include_str!("../sql/table_fingerprint.sql");
 
 /// A connection for questions.
 #[derive(Debug)]
 pub struct Asker {
     /// The connection. Its session has the settings of the pool's clients.
     pub upstream: Upstream,
+    /// The role of the gateway's own commands. Its schema pack is trusted.
+    upstream_role: String,
+    /// Tables that are distributed over nodes have lanes there.
+    pub has_node_lanes: bool,
     /// The queries that are prepared on it.
     prepared: Vec<&'static str>,
 }
 
 impl Asker {
-    /// Connects to the server of this configuration as a client of the pool does.
-    pub async fn connect(pool: &Pool, config: &Config) -> Result<Self, Error> {
-        let mut upstream = pool.connect_as_own(config, true).await?;
-        upstream.query(include_str!("../../sql/own_session.sql"), &[]).await?;
-        Ok(Asker { upstream, prepared: Vec::new() })
+    /// Takes over a connection to a primary.
+    pub async fn new(
+        mut upstream: Upstream,
+        upstream_role: &str,
+        has_node_lanes: bool,
+    ) -> Result<Self, Error> {
+        upstream.query(include_str!("../sql/own_session.sql"), &[]).await?;
+        Ok(Asker { upstream, upstream_role: upstream_role.to_owned(), has_node_lanes, prepared: Vec::new() })
     }
 
     /// Answers all of these questions. The server can refuse single ones.
-    async fn answer(&mut self, questions: &Questions, config: &Config) -> Result<Answers, Error> {
+    pub async fn answer(&mut self, questions: &Questions) -> Result<Answers, Error> {
         let mut answers = Answers::default();
         for name in &questions.tables {
-            answers.tables.push((name.clone(), or_refusal(self.table(name, config).await)?));
+            answers.tables.push((name.clone(), or_refusal(self.table(name).await)?));
         }
         if !questions.objects.is_empty() {
             answers.names = questions.objects.iter().cloned().collect();
             answers.objects = Some(or_refusal(self.objects(&answers.names).await)?);
         }
         for function in &questions.rules {
-            answers.rules.push((function.clone(), or_refusal(self.merge_rules(function, config).await)?));
+            answers.rules.push((function.clone(), or_refusal(self.merge_rules(function).await)?));
         }
         if questions.cached_sequences {
-            let rows = self.query(include_str!("../../sql/cached_sequences.sql"), &[]).await;
+            let rows = self.query(include_str!("../sql/cached_sequences.sql"), &[]).await;
             let is_cached = |rows: Rows| rows.first().and_then(|row| row.first()?.as_deref()) != Some("f");
             answers.cached_sequences = Some(or_refusal(rows.map(is_cached))?);
         }
         Ok(answers)
     }
 
-    /// The same, and describes these statements. Returns whether a table of one of them is locked: it is not described yet.
-    pub async fn learn(
-        &mut self,
-        questions: &Questions,
-        undescribed: &[Arc<Statement>],
-        config: &Config,
-    ) -> Result<(Answers, bool), Error> {
-        let answers = self.answer(questions, config).await?;
-        let mut is_locked = false;
-        for statement in undescribed {
-            match self.upstream.describe(&statement.text, &statement.types).await {
-                // Another question may have been faster.
-                Ok(description) => drop(statement.description.set(description)),
-                Err(error) if error.is_lock_timeout() => is_locked = true,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok((answers, is_locked))
-    }
-
     /// The facts about a candidate on this server, all asked now.
-    pub async fn facts(&mut self, candidate: &Candidate, config: &Config) -> Result<Facts, Error> {
+    pub async fn facts(&mut self, candidate: &Candidate) -> Result<Facts, Error> {
         let mut known = Catalogue::default();
         loop {
             let lack = match known.facts(candidate, Asked::default()) {
@@ -87,13 +74,13 @@ impl Asker {
             if let Some(Refusal { code, message }) = lack.refusal.map(|refusal| *refusal) {
                 return Err(Error::Refused { code, message, frame: Bytes::new() });
             }
-            let answers = self.answer(&lack.questions, config).await?;
+            let answers = self.answer(&lack.questions).await?;
             known.put(answers, Asked::default());
         }
     }
 
     /// The rows of a query of the gateway, which stays prepared.
-    pub(super) async fn query(&mut self, text: &'static str, values: &[&str]) -> Result<Rows, Error> {
+    pub async fn query(&mut self, text: &'static str, values: &[&str]) -> Result<Rows, Error> {
         let place = self.prepared.iter().position(|prepared| *prepared == text);
         let name = format!("hotrow_question_{}", place.unwrap_or(self.prepared.len()));
         let rows = self.upstream.query_prepared(&name, place.is_none().then_some(text), values).await?;
@@ -105,16 +92,16 @@ impl Asker {
 
     /// Objects outside `pg_catalog` with these names, and objects without a name.
     async fn objects(&mut self, names: &[String]) -> Result<Vec<FunctionFact>, Error> {
-        let rows = self.query(include_str!("../../sql/function_facts.sql"), &[&array(names)]).await?;
+        let rows = self.query(include_str!("../sql/function_facts.sql"), &[&array(names)]).await?;
         Ok(from_json(rows)?.unwrap_or_default())
     }
 
     /// The catalogue's facts about a table. The fingerprint is queried first. If the table changes in between, the
     /// fingerprint belongs to the earlier definition, and the first batch that relies on it detects the change.
-    async fn table(&mut self, name: &str, config: &Config) -> Result<Option<TableFacts>, Error> {
-        let fingerprint = self.query(include_str!("../../sql/table_fingerprint.sql"), &[name, ""]).await?;
+    async fn table(&mut self, name: &str) -> Result<Option<TableFacts>, Error> {
+        let fingerprint = self.query(TABLE_FINGERPRINT, &[name, ""]).await?;
         let partitions_max = limits::PARTITIONS_MAX.to_string();
-        let rows = self.query(include_str!("../../sql/table_facts.sql"), &[name, &partitions_max]).await?;
+        let rows = self.query(include_str!("../sql/table_facts.sql"), &[name, &partitions_max]).await?;
         let mut facts: Option<TableFacts> = from_json(rows)?;
         if facts.as_ref().is_some_and(|facts| facts.relkind == 'v')
             && let Some(below) = self.below_views(name, &partitions_max).await?
@@ -129,34 +116,32 @@ impl Asker {
             facts.trigger_functions = functions.unwrap_or_default().unwrap_or_default();
         }
         if facts.has_citus {
-            let found = self.query(include_str!("../../sql/distribution.sql"), &[name]).await?;
+            let found = self.query(include_str!("../sql/distribution.sql"), &[name]).await?;
             let found: Option<Distribution> = from_json(found)?;
-            let has_lanes = config.citus_lanes;
-            facts.distribution = found.map(|found| Arc::new(Distribution { has_lanes, ..found }));
+            facts.distribution = found.map(|found| self.with_lanes(found));
         }
         Ok(Some(facts))
     }
 
     /// The facts about the table that a view reads, if it is the only one.
     async fn below_views(&mut self, name: &str, partitions_max: &str) -> Result<Option<TableFacts>, Error> {
-        let text = include_str!("../../sql/view_facts.sql");
+        let text = include_str!("../sql/view_facts.sql");
         let rows = self.query(text, &[name, &limits::VIEWS_MAX.to_string()]).await?;
         let Some(Views { base, views }) = from_json(rows)? else { return Ok(None) };
-        let text = include_str!("../../sql/table_facts.sql");
+        let text = include_str!("../sql/table_facts.sql");
         let below: Option<TableFacts> =
             from_json(self.query(text, &[&base.to_string(), partitions_max]).await?)?;
         Ok(below.map(|below| TableFacts { views, ..below }))
     }
 
     /// The merge rules for functions with this name.
-    async fn merge_rules(&mut self, function: &String, config: &Config) -> Result<Vec<MergeRule>, Error> {
-        let upstream_role = &config.upstream.user;
+    async fn merge_rules(&mut self, function: &String) -> Result<Vec<MergeRule>, Error> {
         // merge_rules is a function. It runs with the client's rights although the client has not called it.
-        if !pack::is_trusted(&mut self.upstream, upstream_role, MERGE_RULES).await? {
+        if !pack::is_trusted(&mut self.upstream, &self.upstream_role, MERGE_RULES).await? {
             return Ok(Vec::new());
         }
         let names = array([function]);
-        let rows = self.upstream.query(include_str!("../../sql/merge_rules.sql"), &[&names]).await?;
+        let rows = self.upstream.query(include_str!("../sql/merge_rules.sql"), &[&names]).await?;
         let has_citus = rows.first().and_then(|row| row.get(1)?.as_deref()) != Some("f");
         let mut rules: Vec<MergeRule> = from_json(rows)?.unwrap_or_default();
         let of_pack = |rule: &&mut MergeRule| rule.schema == "hotrow";
@@ -165,14 +150,17 @@ impl Asker {
             .filter(|rule| !of_pack(rule))
             .for_each(|rule| rule.may_change_other_nodes = has_citus);
         if let Some(rule) = rules.iter_mut().find(of_pack)
-            && pack::is_trusted(&mut self.upstream, upstream_role, DISTRIBUTION_OF).await?
+            && pack::is_trusted(&mut self.upstream, &self.upstream_role, DISTRIBUTION_OF).await?
         {
-            let text = include_str!("../../sql/call_distribution.sql");
+            let text = include_str!("../sql/call_distribution.sql");
             let found: Option<Distribution> = from_json(self.upstream.query(text, &[function]).await?)?;
-            let has_lanes = config.citus_lanes;
-            rule.distribution = found.map(|found| Arc::new(Distribution { has_lanes, ..found }));
+            rule.distribution = found.map(|found| self.with_lanes(found));
         }
         Ok(rules)
+    }
+
+    fn with_lanes(&self, found: Distribution) -> Arc<Distribution> {
+        Arc::new(Distribution { has_lanes: self.has_node_lanes, ..found })
     }
 }
 
@@ -193,7 +181,8 @@ fn or_refusal<T>(answer: Result<T, Error>) -> Result<Result<T, Refusal>, Error> 
     }
 }
 
-pub(super) fn from_json<T: serde::de::DeserializeOwned>(rows: Rows) -> Result<Option<T>, Error> {
+/// The JSON in the first column of the first row. None if there is no row, or null.
+pub fn from_json<T: serde::de::DeserializeOwned>(rows: Rows) -> Result<Option<T>, Error> {
     match rows.first().and_then(|row| row.first()) {
         Some(Some(json)) => serde_json::from_str(json)
             .map(Some)

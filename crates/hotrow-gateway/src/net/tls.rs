@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hotrow_connect::net::stream::HandshakeError;
+use hotrow_connect::net::tls::files::{self, Error};
+use hotrow_connect::net::tls::{ALPN, certificate, provider};
+use hotrow_connect::net::{ReadHalf, WriteHalf, stream};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{Connection, ServerConfig, ServerConnection};
 
-use super::files::{self, Error};
-use super::{ALPN, certificate, provider};
 use crate::net::peer::TlsPeer;
-use crate::net::stream::HandshakeError;
-use crate::net::{ReadHalf, WriteHalf, stream};
 
 /// The files' paths.
 #[derive(Clone, Debug, PartialEq, Eq)]

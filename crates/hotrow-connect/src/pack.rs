@@ -2,14 +2,14 @@
 
 use hotrow_core::normalise::without_comments;
 
-use crate::server::upstream::{Error, Upstream};
+use crate::upstream::{Error, Upstream};
 
 /// A query for whether the role that asks can trust the functions of the schema pack, and can call a certain one. The
 /// file describes its parameters. It must run before any function of the pack is called.
-pub const PACK_TRUSTED: &str = include_str!("../../sql/pack_trusted.sql");
+pub const PACK_TRUSTED: &str = include_str!("../sql/pack_trusted.sql");
 
 /// A query for the functions of an array that do not exist or that the role that asks cannot execute.
-pub const MISSING_FUNCTIONS: &str = include_str!("../../sql/missing_functions.sql");
+pub const MISSING_FUNCTIONS: &str = include_str!("../sql/missing_functions.sql");
 
 /// Whether this is a statement that the gateway's HTTP server sends on its own, not for a request to the API. A statement has no
 /// comments.

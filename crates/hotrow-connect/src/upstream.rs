@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
+use hotrow_core::admission::{ServerSettings, SessionDefaults};
 use hotrow_core::expect::PreparedStatements;
 use hotrow_core::limits;
 use hotrow_core::session::OWN_STATEMENT;
@@ -169,9 +170,9 @@ pub struct Upstream {
     pub address: Arc<Address>,
     /// The hash of the server's certificate that a log-in can be bound to.
     pub end_point: Option<Bytes>,
-    pub(super) timeline: TimelineUse,
+    pub(crate) timeline: TimelineUse,
     /// Counts the connection for its log-in.
-    pub(super) counted: Arc<()>,
+    pub counted: Arc<()>,
 }
 
 impl Upstream {
@@ -213,7 +214,7 @@ impl Upstream {
 
     /// The same, whatever the settings of the client are.
     pub async fn query_catalogue(&mut self, text: &str, values: &[&str]) -> Result<Rows, Error> {
-        self.put_statement(include_str!("../../sql/own_query.sql"), &[]);
+        self.put_statement(include_str!("../sql/own_query.sql"), &[]);
         self.query(text, values).await
     }
 
@@ -235,13 +236,13 @@ impl Upstream {
         self.rows().await
     }
 
-    /// Prepares a statement in the place of an earlier one. False if the server refuses it.
-    pub async fn prepare(&mut self, name: &[u8], text: &[u8], types: &[u8]) -> Result<bool, Error> {
+    /// Prepares a statement in the place of an earlier one. Returns the server's refusal, if any.
+    pub async fn prepare(&mut self, name: &[u8], text: &[u8], types: &[u8]) -> Result<Option<Error>, Error> {
         frontend::ObjectName { statement: true, name }.put(frontend::tag::CLOSE, &mut self.output);
         frontend::Parse { name, text, types }.put(&mut self.output);
         self.output.extend_from_slice(frontend::SYNC);
         self.flush().await?;
-        Ok(self.until_ready(|_| Ok(())).await?.is_none())
+        self.until_ready(|_| Ok(())).await
     }
 
     /// Runs statements of the gateway that return nothing, in one transaction.
@@ -262,9 +263,9 @@ impl Upstream {
     /// Removes all settings of the session and sets these and the client's name, in one transaction: if the server refuses
     /// one of them, the connection keeps the settings that it has.
     pub async fn set_settings(&mut self, settings: &Settings, application_name: &str) -> Result<(), Error> {
-        self.put_statement(include_str!("../../sql/reset_settings.sql"), &[]);
+        self.put_statement(include_str!("../sql/reset_settings.sql"), &[]);
         let [names, values] = settings.arrays(application_name);
-        self.put_statement(include_str!("../../sql/apply_settings.sql"), &[&names, &values]);
+        self.put_statement(include_str!("../sql/apply_settings.sql"), &[&names, &values]);
         self.rows().await.map(drop)
     }
 
@@ -306,6 +307,13 @@ impl Upstream {
         if let Some((_, known)) = known {
             value.clone_into(known);
         }
+    }
+
+    /// The settings with which the server begins a session like this one.
+    pub async fn server_settings(&mut self) -> Result<ServerSettings, Error> {
+        let rows = self.query(include_str!("../sql/session_defaults.sql"), &[]).await?;
+        let defaults = rows.into_iter().next().and_then(SessionDefaults::read);
+        Ok(ServerSettings { parameters: self.parameters.clone(), defaults })
     }
 
     /// The server's description of a statement: the types of its parameters and its columns. None if the statement is
@@ -415,6 +423,12 @@ impl Upstream {
     fn io(&self, error: io::Error) -> Error {
         Error::Io { address: (*self.address).clone(), error }
     }
+}
+
+/// The types of the parameters in the server's description of a statement, four bytes each.
+pub fn parameter_types(description: &Bytes) -> Option<Bytes> {
+    let frame = split(description, |_| usize::MAX).ok().flatten()?;
+    frame.body().get(2..).map(|types| description.slice_ref(types))
 }
 
 /// The server's refusal, from its ErrorResponse.

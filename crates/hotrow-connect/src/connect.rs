@@ -19,10 +19,10 @@ use tokio::time::Instant;
 
 use crate::config;
 use crate::config::hosts::TimelineUse;
+use crate::login::Login;
 use crate::net::tls::client::Secured;
 use crate::net::{self, Address};
-use crate::server::login::Login;
-use crate::server::upstream::{Error, Upstream, refused};
+use crate::upstream::{Error, Upstream, refused};
 
 /// An attempt to connect to one of the hosts.
 #[derive(Clone, Copy)]
@@ -95,7 +95,7 @@ impl Upstream {
 
     /// The history of a primary, if the role may ask for it.
     async fn history(&mut self) -> Result<Option<History>, Error> {
-        let rows = self.query_if_allowed(include_str!("../../sql/history.sql"), &[]).await?;
+        let rows = self.query_if_allowed(include_str!("../sql/history.sql"), &[]).await?;
         let Some(row) = rows.and_then(|rows| rows.into_iter().next()) else { return Ok(None) };
         let [cluster, timeline] = <[Option<String>; 2]>::try_from(row).unwrap_or_default();
         let timeline = timeline.and_then(|timeline| timeline.parse().ok());

@@ -17,7 +17,7 @@ use crate::config::conninfo;
 use crate::config::{self, UpstreamError};
 use crate::net::tls;
 use crate::net::{ReadHalf, WriteHalf};
-use crate::server::{connect, upstream};
+use crate::{connect, upstream};
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
