@@ -18,15 +18,16 @@ pub const MARKER_CHANNEL: &str = "hotrow_marker";
 /// A marker: the payload of its notification, which no client can guess.
 pub type Marker = String;
 
-/// The sessions of one listening connection. `S` is where a session gets its notifications, `W` is a waiting caller.
+/// The subscribers of one listening connection. `S` is where a subscriber gets its notifications, `W` is a waiting caller.
 #[derive(Debug)]
 pub struct Hub<S, W> {
-    sessions: BTreeMap<u64, Subscriber<S>>,
-    /// The sessions of each channel.
+    /// By number.
+    subscribers: BTreeMap<u64, Subscriber<S>>,
+    /// The subscribers of each channel.
     channels: HashMap<String, BTreeSet<u64>>,
-    /// Channels, each counted once for each of its sessions.
+    /// Channels, each counted once for each of its subscribers.
     count: usize,
-    /// The session of each marker that has not arrived.
+    /// The subscriber of each marker that has not arrived.
     markers: HashMap<Marker, u64>,
     /// Work that no statement does yet.
     work: VecDeque<Work<W>>,
@@ -45,9 +46,9 @@ struct Subscriber<S> {
 
 #[derive(Debug)]
 enum Work<W> {
-    /// Listens to channels for a session, and sends its marker.
-    Listen { session: u64, channels: Vec<String>, marker: Marker, waiter: W },
-    /// Stops to listen to a channel that has no session left.
+    /// Listens to channels for a subscriber, and sends its marker.
+    Listen { number: u64, channels: Vec<String>, marker: Marker, waiter: W },
+    /// Stops to listen to a channel that has no subscriber left.
     Unlisten(String),
 }
 
@@ -58,7 +59,7 @@ pub struct TooMany;
 impl<S, W> Default for Hub<S, W> {
     fn default() -> Self {
         Hub {
-            sessions: BTreeMap::new(),
+            subscribers: BTreeMap::new(),
             channels: HashMap::new(),
             count: 0,
             markers: HashMap::new(),
@@ -71,11 +72,11 @@ impl<S, W> Default for Hub<S, W> {
 }
 
 impl<S, W> Hub<S, W> {
-    /// Adds channels of a session. The waiter learns when the connection listens and the session has got the marker,
+    /// Adds channels of a subscriber. The waiter learns when the connection listens and the subscriber has got the marker,
     /// before which it may get notifications too.
     pub fn subscribe(
         &mut self,
-        (session, inbox): (u64, S),
+        (number, inbox): (u64, S),
         channels: Vec<String>,
         marker: Marker,
         waiter: W,
@@ -84,42 +85,42 @@ impl<S, W> Hub<S, W> {
             return Err(TooMany);
         }
         let new = Subscriber { inbox, channels: BTreeSet::new() };
-        let subscriber = self.sessions.entry(session).or_insert(new);
+        let subscriber = self.subscribers.entry(number).or_insert(new);
         for channel in &channels {
-            self.channels.entry(channel.clone()).or_default().insert(session);
+            self.channels.entry(channel.clone()).or_default().insert(number);
             self.count += usize::from(subscriber.channels.insert(channel.clone()));
         }
-        self.markers.insert(marker.clone(), session);
-        self.work.push_back(Work::Listen { session, channels, marker, waiter });
+        self.markers.insert(marker.clone(), number);
+        self.work.push_back(Work::Listen { number, channels, marker, waiter });
         Ok(())
     }
 
-    /// Removes channels of a session.
-    pub fn unsubscribe(&mut self, session: u64, channels: &[String]) {
-        let Some(subscriber) = self.sessions.get_mut(&session) else { return };
+    /// Removes channels of a subscriber.
+    pub fn unsubscribe(&mut self, number: u64, channels: &[String]) {
+        let Some(subscriber) = self.subscribers.get_mut(&number) else { return };
         for channel in channels {
             if !subscriber.channels.remove(channel) {
                 continue;
             }
             self.count -= 1;
-            let Some(sessions) = self.channels.get_mut(channel) else { continue };
-            sessions.remove(&session);
-            if sessions.is_empty() {
+            let Some(numbers) = self.channels.get_mut(channel) else { continue };
+            numbers.remove(&number);
+            if numbers.is_empty() {
                 self.channels.remove(channel);
                 self.work.push_back(Work::Unlisten(channel.clone()));
             }
         }
         if subscriber.channels.is_empty() {
-            self.sessions.remove(&session);
-            self.markers.retain(|_, of| *of != session);
+            self.subscribers.remove(&number);
+            self.markers.retain(|_, of| *of != number);
         }
     }
 
-    /// Removes a session.
-    pub fn leave(&mut self, session: u64) {
-        let Some(subscriber) = self.sessions.get(&session) else { return };
+    /// Removes a subscriber.
+    pub fn leave(&mut self, number: u64) {
+        let Some(subscriber) = self.subscribers.get(&number) else { return };
         let channels: Vec<String> = subscriber.channels.iter().cloned().collect();
-        self.unsubscribe(session, &channels);
+        self.unsubscribe(number, &channels);
     }
 
     /// A caller waits until everything has arrived whose sender had its answer before.
@@ -127,9 +128,9 @@ impl<S, W> Hub<S, W> {
         self.catching_up.push(waiter);
     }
 
-    /// Whether no session is left.
+    /// Whether no subscriber is left.
     pub fn is_empty(&self) -> bool {
-        self.sessions.is_empty()
+        self.subscribers.is_empty()
     }
 
     /// Whether a statement is under way.
@@ -151,7 +152,7 @@ impl<S, W> Hub<S, W> {
                 let text = listen(channels.iter().map(String::as_str));
                 text + &notify(marker)
             }
-            // A session may have come since. Then it listens again, in a later statement.
+            // A subscriber may have come since. Then it listens again, in a later statement.
             Some(Work::Unlisten(channel)) => format!("unlisten {}", identifier(channel)),
         };
         self.under_way = Some((work, std::mem::take(&mut self.catching_up)));
@@ -167,22 +168,22 @@ impl<S, W> Hub<S, W> {
     /// The statement is complete. Returns the callers that have waited for it, and whether it has succeeded.
     pub fn complete(&mut self) -> (Vec<W>, bool) {
         let Some((work, mut waiters)) = self.under_way.take() else { return (Vec::new(), true) };
-        if let Some(Work::Listen { session, channels, marker, waiter }) = work {
+        if let Some(Work::Listen { number, channels, marker, waiter }) = work {
             if self.has_failed && self.markers.remove(&marker).is_some() {
-                self.unsubscribe(session, &channels);
+                self.unsubscribe(number, &channels);
             }
             waiters.push(waiter);
         }
         (waiters, !self.has_failed)
     }
 
-    /// The sessions that get a notification: those of its channel, or the session of a marker.
+    /// The subscribers that get a notification: those of its channel, or that of a marker.
     pub fn notified(&mut self, notification: &Notification<'_>) -> impl Iterator<Item = &S> {
         let channel = str::from_utf8(notification.channel).unwrap_or_default();
         let marker = str::from_utf8(notification.payload).ok().filter(|_| channel == MARKER_CHANNEL);
         let marked = marker.and_then(|marker| self.markers.remove(marker));
-        let sessions = self.channels.get(channel).into_iter().flatten().copied();
-        sessions.chain(marked).filter_map(|session| Some(&self.sessions.get(&session)?.inbox))
+        let numbers = self.channels.get(channel).into_iter().flatten().copied();
+        numbers.chain(marked).filter_map(|number| Some(&self.subscribers.get(&number)?.inbox))
     }
 
     /// The text with which another connection listens to all channels.
@@ -190,7 +191,7 @@ impl<S, W> Hub<S, W> {
         listen(self.channels.keys().map(String::as_str).chain([MARKER_CHANNEL]))
     }
 
-    /// The connection is lost. Returns the sessions, and the callers that wait.
+    /// The connection is lost. Returns the subscribers, and the callers that wait.
     pub fn lost(self) -> (impl Iterator<Item = S>, Vec<W>) {
         let waits = |work| match work {
             Work::Listen { waiter, .. } => Some(waiter),
@@ -202,7 +203,7 @@ impl<S, W> Hub<S, W> {
             waiters.extend(others);
         }
         waiters.extend(self.work.into_iter().filter_map(waits));
-        (self.sessions.into_values().map(|subscriber| subscriber.inbox), waiters)
+        (self.subscribers.into_values().map(|subscriber| subscriber.inbox), waiters)
     }
 }
 
@@ -237,16 +238,16 @@ mod tests {
         hub.notified(&Notification { process_id: 1, channel, payload }).copied().collect()
     }
 
-    /// A session whose marker has arrived.
-    fn subscribe(hub: &mut TestHub, session: (u64, &'static str), channels: &[&str]) {
-        hub.subscribe(session, names(channels), session.1.to_owned(), 0).unwrap();
+    /// A subscriber whose marker has arrived.
+    fn subscribe(hub: &mut TestHub, subscriber: (u64, &'static str), channels: &[&str]) {
+        hub.subscribe(subscriber, names(channels), subscriber.1.to_owned(), 0).unwrap();
         hub.next_statement().expect("it listens");
         assert_eq!(hub.complete(), (vec![0], true));
-        report(hub, MARKER_CHANNEL, session.1);
+        report(hub, MARKER_CHANNEL, subscriber.1);
     }
 
     #[test]
-    fn a_session_gets_its_marker_and_the_notifications_of_its_channels() {
+    fn a_subscriber_gets_its_marker_and_the_notifications_of_its_channels() {
         let mut hub = TestHub::default();
         hub.subscribe((1, "one"), names(&["a", "B\"b"]), "7".to_owned(), 0).unwrap();
         let text = hub.next_statement();
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_gets_a_marker_without_new_channels() {
+    fn a_subscriber_gets_a_marker_without_new_channels() {
         let mut hub = TestHub::default();
         subscribe(&mut hub, (1, "one"), &["a"]);
         hub.subscribe((1, "one"), Vec::new(), "m".to_owned(), 4).unwrap();
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_without_a_session_is_no_longer_listened_to() {
+    fn a_channel_without_a_subscriber_is_no_longer_listened_to() {
         let mut hub = TestHub::default();
         subscribe(&mut hub, (1, "one"), &["a", "b"]);
         subscribe(&mut hub, (2, "two"), &["a"]);
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_that_a_new_session_needs_is_listened_to_again() {
+    fn a_channel_that_a_new_subscriber_needs_is_listened_to_again() {
         let mut hub = TestHub::default();
         subscribe(&mut hub, (1, "one"), &["a"]);
         hub.leave(1);
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_whose_listen_fails_gets_nothing() {
+    fn a_subscriber_whose_listen_fails_gets_nothing() {
         let mut hub = TestHub::default();
         hub.subscribe((1, "one"), names(&["a"]), "m".to_owned(), 3).unwrap();
         hub.next_statement();
@@ -330,8 +331,8 @@ mod tests {
         hub.subscribe((2, "two"), names(&["a"]), "m".to_owned(), 5).unwrap();
         hub.next_statement();
         hub.catch_up(6);
-        let (sessions, waiters) = hub.lost();
-        assert_eq!((sessions.collect::<Vec<_>>(), waiters), (vec!["one", "two"], vec![6, 5]));
+        let (subscribers, waiters) = hub.lost();
+        assert_eq!((subscribers.collect::<Vec<_>>(), waiters), (vec!["one", "two"], vec![6, 5]));
     }
 
     #[test]

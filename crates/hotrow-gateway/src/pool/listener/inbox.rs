@@ -15,7 +15,7 @@ use crate::lane::Mailbox;
 use crate::metrics::{GaugeGuard, METRICS, RefusalReason};
 use crate::net::budget::{self, Reservation};
 
-/// One session's notifications. Each is the body of a NotificationResponse, which all its sessions share.
+/// One session's notifications. Each is the body of a NotificationResponse, which all subscribers of its channel share.
 #[derive(Debug)]
 pub struct NotificationInbox {
     state: Lock<State>,

@@ -82,7 +82,7 @@ pub fn lost() -> Problem {
 /// A new marker.
 pub fn marker() -> Marker {
     let mut bytes = [0; 16];
-    // Without random numbers no client could have logged in. A marker that is not new only delays its session.
+    // Without random numbers no client could have logged in. A marker that is not new only delays its subscriber.
     let _ = getrandom::fill(&mut bytes);
     format!("{:032x}", u128::from_be_bytes(bytes))
 }
