@@ -103,6 +103,6 @@ pub async fn until<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() 
     let deadline = Instant::now() + PATIENCE;
     while !look().await {
         assert!(Instant::now() < deadline, "timed out while waiting until {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await; // the condition has no signal
     }
 }

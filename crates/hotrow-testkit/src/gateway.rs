@@ -198,7 +198,7 @@ impl Gateway {
                 return status;
             }
             assert!(Instant::now() < deadline, "the gateway does not stop:\n{}", self.log());
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            std::thread::sleep(std::time::Duration::from_millis(5)); // std has no wait with a time limit
         }
     }
 }

@@ -10,7 +10,7 @@
 //! | `connect.rs` | connections by tokio-postgres, queries as text, waiting for a condition |
 //! | `seed.rs` | the seeds of random tests |
 //! | `raw.rs` | an asynchronous client that sends any bytes and reads frames |
-//! | `line.rs` | a blocking client for tests that use one thread per session |
+//! | `line.rs` | a blocking client for tests that use one thread per session, waiting for a condition there |
 //! | `proxy.rs` | a TCP proxy that breaks connections at a chosen byte |
 #![expect(clippy::unwrap_used, reason = "all of this is test code, where a failure is the report")]
 

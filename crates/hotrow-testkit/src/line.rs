@@ -1,16 +1,16 @@
-//! A blocking client, one per thread, for tests that check the exact bytes in both directions. It does not
-//! interpret answers for a test.
+//! A blocking client, one per thread, for tests that check the exact bytes in both directions, and
+//! waiting for a condition there. It does not interpret answers for a test.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend;
 
-/// A test that waits longer for bytes has found a hang. On a busy machine, a cluster moves a shard of many tables in over a minute.
+/// A test that waits longer has found a hang. On a busy machine, a cluster moves a shard of many tables in over a minute.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A connection. Messages are collected in `out` and sent together.
@@ -27,6 +27,15 @@ pub struct Until<'a>(pub &'a AtomicBool);
 impl Drop for Until<'_> {
     fn drop(&mut self) {
         self.0.store(true, Relaxed);
+    }
+}
+
+/// Repeats `look` until it is true, as [`crate::until`] does, in a thread of its own.
+pub fn until(what: &str, mut look: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !look() {
+        assert!(Instant::now() < deadline, "timed out while waiting until {what}");
+        std::thread::sleep(Duration::from_millis(5)); // the condition has no signal
     }
 }
 

@@ -193,6 +193,7 @@ impl Shared {
             tail.extend_from_slice(&chunk[..count]);
             tail.drain(..tail.len().saturating_sub(READY_IDLE.len()));
             if connection.is_lane {
+                // The delay of a slow network.
                 thread::sleep(Duration::from_millis(self.delay_ms.load(Relaxed)));
             }
             if to.write_all(&chunk[..passed]).is_err() {

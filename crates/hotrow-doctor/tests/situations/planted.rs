@@ -19,7 +19,7 @@ const SAMPLES_OF_FILE: usize = 8;
 
 /// A pause of a client between two statements: it shapes the load. No test waits for it.
 pub async fn pause(length: Duration) {
-    tokio::time::sleep(length).await;
+    tokio::time::sleep(length).await; // the load's shape
 }
 
 /// A situation.

@@ -116,7 +116,7 @@ impl Session {
         let deadline = Instant::now() + PATIENCE;
         while self.value(&format!("select {condition}")) != "t" {
             assert!(Instant::now() < deadline, "timed out while waiting until {condition}");
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(5)); // the condition has no signal
         }
     }
 

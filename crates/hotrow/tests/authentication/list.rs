@@ -68,7 +68,7 @@ fn refusal(options: &[&str]) -> String {
     let status = loop {
         match child.try_wait().unwrap() {
             Some(status) => break status,
-            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)), // std has no wait with a time limit
             None => {
                 child.kill().unwrap();
                 panic!("the gateway starts with {options:?}");

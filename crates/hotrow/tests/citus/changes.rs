@@ -1,7 +1,5 @@
 //! Pauses and changes of settings while lanes to nodes are open, and statements that run on no node.
 
-use std::time::Duration;
-
 use hotrow_testkit::{Gateway, config, connect, rows, sqlstate, until, value};
 
 use crate::Stage;
@@ -19,14 +17,18 @@ const TABLES: &str = "create table accounts (id bigint primary key, n int not nu
 impl Stage {
     /// Updates rows until lanes to nodes have committed more units than this.
     async fn use_nodes(&self, before: u64) {
-        let client = self.client().await;
         until("lanes to nodes commit", async || {
-            for id in 1..20_i64 {
-                client.execute("update accounts set n = n + 1 where id = $1", &[&id]).await.unwrap();
-            }
+            self.update_accounts().await;
             self.units().await > before
         })
         .await;
+    }
+
+    async fn update_accounts(&self) {
+        let client = self.client().await;
+        for id in 1..20_i64 {
+            client.execute("update accounts set n = n + 1 where id = $1", &[&id]).await.unwrap();
+        }
     }
 }
 
@@ -61,22 +63,25 @@ async fn lanes_to_nodes_stay_when_settings_change() {
         there.batch_execute("alter system set timezone = 'Asia/Tokyo'").await.unwrap();
         there.batch_execute("select pg_reload_conf()").await.unwrap();
     }
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    let client = stage.client().await;
-    for _ in 0..10 {
-        client.execute("update accounts set n = n + 1 where id = 7", &[]).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(300)).await;
-    }
+    until("clients get the new setting", async || {
+        value(&stage.client().await, "show timezone").await == "Asia/Tokyo"
+    })
+    .await;
     // Other lanes would have no counts yet. Units of the old ones would not keep their order with new ones.
-    assert!(stage.units().await >= before, "the lanes were replaced");
-    stage.use_nodes(before).await;
+    until("lanes to nodes have gone on", async || {
+        stage.update_accounts().await;
+        let units = stage.units().await;
+        assert!(units >= before, "the lanes were replaced");
+        units > before + 100
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_value_that_is_converted_decides_on_no_node() {
     let Some(stage) = Stage::new(TABLES).await else { return };
     let client = stage.client().await;
-    for _ in 0..10 {
+    let run = async || {
         for number in 1..10 {
             for statement in [
                 format!("update names set n = n + 1 where name = 'n{number}x'::varchar(2) returning name"),
@@ -89,10 +94,20 @@ async fn a_value_that_is_converted_decides_on_no_node() {
                 client.batch_execute(&statement).await.unwrap();
             }
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    };
+    run().await;
     assert_eq!(stage.units().await, 0, "their rows can be on another node than the literal says");
-    stage.use_nodes(0).await;
+    // When a statement on their table runs on its node, the nodes have also been asked about them.
+    until("a lane to a node commits", async || {
+        client.batch_execute("update names set n = n + 1 where name = 'n1'").await.unwrap();
+        stage.units().await > 0
+    })
+    .await;
+    let before = stage.units().await;
+    for _ in 0..3 {
+        run().await;
+    }
+    assert_eq!(stage.units().await, before, "their rows can be on another node than the literal says");
 }
 
 #[tokio::test(flavor = "multi_thread")]

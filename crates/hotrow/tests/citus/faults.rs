@@ -61,7 +61,7 @@ async fn add(config: Config, first: i64, stop: Arc<AtomicBool>) -> All {
                 if client.is_closed() {
                     client = connect(&config).await;
                 }
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                tokio::time::sleep(Duration::from_millis(20)).await; // a client's pause before it tries again
             }
         }
     }
@@ -131,7 +131,9 @@ async fn a_shard_that_moves_under_load_loses_nothing_and_nothing_runs_twice() {
                 "select citus_move_shard_placement({id}, '127.0.0.1', {from}, '127.0.0.1', {to}, '{mode}')"
             );
             stage.direct.batch_execute(&moved).await.unwrap();
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            let before = stage.units().await;
+            until("a lane to a worker commits between two moves", async || stage.units().await > before)
+                .await;
         }
     })
     .await;
@@ -148,7 +150,8 @@ async fn a_worker_that_is_killed_under_load_loses_nothing_and_nothing_runs_twice
     let all = during(&stage, async || {
         for number in (0..).take_while(|number| *number < 10 || Instant::now() < end) {
             let worker = &stage.cluster.workers[number % 2];
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            let before = stage.units().await;
+            until("lanes to workers commit", async || stage.units().await > before + 100).await;
             tokio::task::block_in_place(|| {
                 worker.kill_dash_nine().unwrap();
                 worker.restart().unwrap();

@@ -32,7 +32,7 @@ async fn change_the_table(port: u16, stop: &AtomicBool) -> (usize, usize) {
     while changes == 0 || !stop.load(Relaxed) {
         failures += command(&client, &format!("alter table counters add column more_{changes} int")).await;
         changes += 1;
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        tokio::time::sleep(Duration::from_millis(200)).await; // the rebalancer needs the locks too
     }
     (changes, failures)
 }

@@ -165,6 +165,7 @@ async fn a_role_at_its_connection_limit_shares_the_existing_connections() {
     let config = stage.gateway.config().user(&role).to_owned();
     let client = works(&stage, &config).await;
     stage.direct.batch_execute(&format!("alter role {role} connection limit 1")).await.unwrap();
+    // Only after this time is the next log-in checked at the server again.
     tokio::time::sleep(std::time::Duration::from_millis(hotrow_core::limits::LOG_IN_AGE_MS)).await;
     let other = connect(&config).await;
     value(&other, UPDATE).await;

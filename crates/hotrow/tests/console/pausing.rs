@@ -1,7 +1,6 @@
 //! PAUSE, RESUME and RECONNECT, under load and before and after a real restart of the server.
 
 use std::process::Stdio;
-use std::time::Duration;
 
 use hotrow_testkit::raw::{Raw, query, tags};
 use hotrow_testkit::{PATIENCE, config, connect, sqlstate, tool, until, value};
@@ -15,6 +14,12 @@ const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n";
 async fn backends(stage: &Stage) -> String {
     let sql = "select count(*) from pg_stat_activity where application_name like 'hotrow%' or application_name = 'mine'";
     value(&stage.direct, sql).await
+}
+
+/// What the clients do.
+async fn states(console: &Client) -> Vec<String> {
+    let clients = hotrow_testkit::rows(console, "show clients").await.unwrap();
+    clients.into_iter().filter_map(|mut client| client[7].take()).collect()
 }
 
 async fn mine(stage: &Stage) -> Client {
@@ -39,7 +44,9 @@ async fn pause_waits_for_transactions_and_closes_every_connection() {
     })
     .await;
     let waits = tokio::spawn(async move { (value(&client, UPDATE).await, client) });
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let lanes = "select count(*) from pg_stat_activity where application_name like 'hotrow lane%'";
+    until("the lanes are closed", async || value(&stage.direct, lanes).await == "0").await;
+    until("the update waits", async || states(&observer).await.contains(&"in a lane".to_owned())).await;
     assert!(!pause.is_finished(), "a transaction is open");
     assert_eq!(value(&busy, "select n from t where id = 2").await, "10", "the transaction continues");
     busy.batch_execute("commit").await.unwrap();
@@ -186,10 +193,19 @@ async fn a_restart_under_load_between_pause_and_resume_costs_no_client_an_error(
 async fn a_client_that_connects_during_a_pause_waits_for_its_end() {
     let (stage, _server) = Stage::alone("").await;
     let console = stage.console().await;
-    console.simple_query("pause").await.unwrap();
     let config = stage.gateway.config();
+    // The database has to be in use. The client that comes shares no pool with this one.
+    let _in_use = connect(config.clone().options("-c work_mem=5MB")).await;
+    console.simple_query("pause postgres").await.unwrap();
     let comes = tokio::spawn(async move { value(&connect(&config).await, UPDATE).await });
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    // Clients that come later, to a database that is not paused, are answered.
+    let mut other = stage.gateway.config();
+    let table = "create table t (id int primary key, n int); insert into t values (1, 0)";
+    connect(other.dbname("template1")).await.batch_execute(table).await.unwrap();
+    for n in 1..=3 {
+        let client = connect(other.options(format!("-c work_mem={n}MB"))).await;
+        assert_eq!(value(&client, UPDATE).await, n.to_string());
+    }
     assert!(!comes.is_finished());
     console.simple_query("resume").await.unwrap();
     assert_eq!(comes.await.unwrap(), "1");

@@ -93,7 +93,6 @@ async fn a_client_of_lanes_gets_changed_parameters() {
     assert_eq!(status.body, b"DateStyle\0SQL, DMY\0");
     until("lanes work again", || async {
         let before = gateway.metric("packed_units_total");
-        value(&direct, "select pg_sleep(0.05)").await;
         let again = connect(&gateway.config()).await;
         value(&again, UPDATE).await;
         gateway.metric("packed_units_total") > before

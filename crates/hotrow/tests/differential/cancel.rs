@@ -34,21 +34,35 @@ impl Key {
     pub async fn until_it_waits(&self, target: &Target<'_>) {
         let began = Instant::now();
         while began.elapsed() < ARRIVES_WITHIN && !self.waits(target).await {
-            tokio::time::sleep(Duration::from_millis(3)).await;
+            tokio::time::sleep(Duration::from_millis(3)).await; // the condition has no signal
         }
     }
 
     async fn waits(&self, target: &Target<'_>) -> bool {
-        let own = self.process_id().to_string();
-        let Some(console) = target.console else { return waits_at_server(target, &own).await };
-        let clients = rows(console, "show clients").await.expect("the console answers");
-        let is_own = |row: &&Vec<Option<String>>| row[0].as_ref() == Some(&own);
-        let Some(client) = clients.iter().find(is_own) else { return false };
+        let Some(console) = target.console else {
+            return waits_at_server(target, &self.process_id().to_string()).await;
+        };
+        let Some(client) = self.row(console).await else { return false };
         let [state, backend] = [7, 9].map(|column| client[column].as_deref().unwrap_or_default());
         match backend {
             "" => !IDLE.iter().any(|idle| state.starts_with(idle)),
             backend => waits_at_server(target, backend).await,
         }
+    }
+
+    /// Whether the gateway still has the session. A backend of PostgreSQL closes its client's connection last.
+    pub async fn is_there(&self, target: &Target<'_>) -> bool {
+        match target.console {
+            Some(console) => self.row(console).await.is_some(),
+            None => false,
+        }
+    }
+
+    /// The session's row on the gateway's console.
+    async fn row(&self, console: &Client) -> Option<Vec<Option<String>>> {
+        let own = self.process_id().to_string();
+        let clients = rows(console, "show clients").await.expect("the console answers");
+        clients.into_iter().find(|row| row[0].as_ref() == Some(&own))
     }
 }
 

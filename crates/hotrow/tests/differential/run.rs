@@ -223,7 +223,7 @@ impl Session {
         let (undo, received) = match (by, target.console) {
             (Frame::Race(after, undo), _) => {
                 self.send(target, &waiting, None, patience).await;
-                tokio::time::sleep(Duration::from_micros(u64::from(*after))).await;
+                tokio::time::sleep(Duration::from_micros(u64::from(*after))).await; // the moment is random
                 self.key.cancel(target.port).await;
                 (undo, self.answer(patience).await)
             }
@@ -249,10 +249,11 @@ impl Session {
 
     /// Disconnects, and waits until the session's connection is free, which no message announces behind a gateway.
     async fn leave(&mut self, target: &Target<'_>, patience: Patience) {
-        let Some(mut raw) = std::mem::take(self).raw else { return };
+        let Self { raw: Some(mut raw), key, .. } = std::mem::take(self) else { return };
         let _ = raw.try_send(&frames::bytes(&Frame::Leave, 0)).await; // the server may have closed the connection
         let _ = tokio::time::timeout(patience.answer, raw.until_closed()).await; // a later step shows the effect
-        tokio::time::sleep(patience.quiet).await;
+        let ended = until("the session has ended", async || !key.is_there(target).await);
+        let _ = tokio::time::timeout(patience.answer, ended).await; // as above
         let busy =
             "select count(*) from pg_stat_activity where datname = current_database() and state = 'active'
             and pid <> pg_backend_pid() and backend_type = 'client backend'";

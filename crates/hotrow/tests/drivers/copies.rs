@@ -33,7 +33,7 @@ async fn same(stage: &Stage, what: &str, pieces: &[Vec<u8>]) -> String {
         let mut raw = stage.raw(port).await;
         for piece in pieces {
             raw.send(piece).await;
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await; // the pieces arrive one by one, as from a slow client
         }
         raw.send(&query("select 'the end'")).await;
         let mut all = Vec::new();

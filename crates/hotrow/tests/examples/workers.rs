@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hotrow_testkit::line::Line;
+use hotrow_testkit::line::{Line, until};
 use hotrow_testkit::{Gateway, server};
 use nix::sys::signal::{Signal, killpg};
 
@@ -70,7 +70,7 @@ impl Stage {
         let deadline = Instant::now() + TIME;
         while !is_so(self.numbers()) {
             assert!(Instant::now() < deadline, "{what}: not within {TIME:?}, but {:?}", self.numbers());
-            thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10)); // the condition has no signal
         }
     }
 
@@ -137,11 +137,7 @@ fn a_worker_that_stops_finishes_one_order_and_releases_the_others(language: Lang
     // The server knows before the worker that they are taken. A worker that extends the lease works.
     let due = format!("select min(due) from hotrow.list_orders('{}', 'leased')", stage.queue);
     let at_first = stage.ask(&due);
-    let deadline = Instant::now() + TIME;
-    while stage.ask(&due) == at_first {
-        assert!(Instant::now() < deadline, "the lease is not extended within {TIME:?}");
-        thread::sleep(Duration::from_millis(10));
-    }
+    until("the lease is extended", || stage.ask(&due) != at_first);
     killpg(group(&worker), Signal::SIGTERM).unwrap();
     assert_eq!(completed(worker), 1);
     assert_eq!(stage.numbers(), [9, 0, 1, 0]);
@@ -154,11 +150,7 @@ fn a_waiting_worker_stops_at_once(language: Language) {
     let gateway = Gateway::start(&[]);
     let worker = stage.worker(gateway.port(), &[]);
     // Through the gateway, which shows that the worker's calls have a form that is merged.
-    let deadline = Instant::now() + TIME;
-    while gateway.metric("hotrow_waiting_calls") == 0 {
-        assert!(Instant::now() < deadline, "the worker does not wait");
-        thread::sleep(Duration::from_millis(10));
-    }
+    until("the worker waits", || gateway.metric("hotrow_waiting_calls") > 0);
     let since = Instant::now();
     killpg(group(&worker), Signal::SIGTERM).unwrap();
     assert_eq!(completed(worker), 0);

@@ -35,7 +35,7 @@ pub fn settle(server: u16, schema: &str) -> Line {
             }
         }
         assert!(Instant::now() < deadline, "the server does not settle");
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5)); // the condition has no signal
     }
 }
 

@@ -198,7 +198,7 @@ fn until_the_backend_waits(direct: &mut Line, event: &str) {
     while waiting < 20 {
         waiting = if direct.query(&sql).rows()[0][0].as_deref() == Some("1") { waiting + 1 } else { 0 };
         assert!(since.elapsed() < Duration::from_secs(30), "the backend does not wait for {event}");
-        std::thread::sleep(Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10)); // 20 looks in a row have to find it waiting
     }
 }
 

@@ -3,13 +3,12 @@
 
 use std::sync::atomic::AtomicU64;
 
-use hotrow_testkit::line::Line;
+use hotrow_testkit::line::{Line, until};
 use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
 use hotrow_testkit::{Gateway, server};
 
 use crate::checker::check;
 use crate::load::{Load, ORDER, Outcome, Records, SELL, TABLES, Task, answers_of_block, put_block};
-use crate::lost_ids::until;
 
 /// The units that are sent together while a connection breaks. Each function makes a unit from a number.
 type Shape = [fn(u64) -> Task];
@@ -249,7 +248,7 @@ fn cut_off_as_it_waits(stage: &Stage, observer: &mut Line, outsider: &str, text:
             where pg_blocking_pids(pid) @> '{{{outsider}}}' and application_name <> 'hotrow lane 0' and query like '{text}'"
     );
     let mut pid = None;
-    until("no unit waits for the lock alone", || {
+    until("a unit waits for the lock alone", || {
         if let [row] = &observer.query(&waiting).rows()[..] {
             pid = row[0].clone();
         }
@@ -262,7 +261,7 @@ fn cut_off_as_it_waits(stage: &Stage, observer: &mut Line, outsider: &str, text:
 /// Waits until a backend has ended. Otherwise it could be mistaken for the next one that waits.
 fn until_ended(observer: &mut Line, pid: &str) {
     let backend = format!("select from pg_stat_activity where pid = {pid}");
-    until("the backend does not end", || observer.query(&backend).rows().is_empty());
+    until("the backend ends", || observer.query(&backend).rows().is_empty());
 }
 
 fn backend(line: &mut Line) -> String {

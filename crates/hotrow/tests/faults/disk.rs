@@ -3,10 +3,10 @@
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
-use hotrow_testkit::{Gateway, PATIENCE};
+use hotrow_testkit::Gateway;
+use hotrow_testkit::line::until;
 
 use crate::checker::check;
 use crate::load::{Load, Outcome};
@@ -61,12 +61,9 @@ fn a_full_disk_of_the_log_stops_all_units_and_loses_none() {
     let load = Load::start(CLIENTS, gateway.port(), "nolog");
     load.flows(500);
     bound_files(&server, 1 << 20); // each segment of the log has 16 MiB, so the current one is already longer
-    let deadline = Instant::now() + PATIENCE;
-    while !server.log().contains("PANIC:  could not write to log file") {
-        assert!(Instant::now() < deadline, "the server has not noticed");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    std::thread::sleep(Duration::from_secs(1)); // the answers without a server are a part of the test
+    until("the server notices", || server.log().contains("PANIC:  could not write to log file"));
+    // The answers without a server are a part of the test.
+    until("the gateway notices", || gateway.log().contains("a lane has lost its connection to the server"));
     server.kill_dash_nine().unwrap(); // the server keeps retrying; processes that start now have no limit
     server.restart().unwrap();
     load.flows(500);

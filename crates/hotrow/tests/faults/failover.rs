@@ -1,7 +1,7 @@
 //! A primary that fails and a standby that is promoted: units wait, and outcomes of commits in doubt are not guessed.
 
 use hotrow_postgres::PrivateServer;
-use hotrow_testkit::line::{Answer, Line};
+use hotrow_testkit::line::{Answer, Line, until};
 use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
 use hotrow_testkit::{Gateway, migrate};
 
@@ -117,9 +117,5 @@ pub fn caught_up(primary: &PrivateServer, standby: &PrivateServer) {
 }
 
 fn wait(server: &PrivateServer, sql: &str, wanted: &str) {
-    let deadline = std::time::Instant::now() + hotrow_testkit::PATIENCE;
-    while server.query(sql).unwrap()[0][0].as_deref() != Some(wanted) {
-        assert!(std::time::Instant::now() < deadline, "{sql} is not {wanted}");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    until(&format!("{sql} is {wanted}"), || server.query(sql).unwrap()[0][0].as_deref() == Some(wanted));
 }

@@ -117,7 +117,7 @@ impl Fleet {
                 return;
             }
             assert!(Instant::now() < deadline, "gateway{number} is not {what}: {seen:?}");
-            thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10)); // the condition has no signal
         }
     }
 
@@ -252,7 +252,9 @@ fn a_gateway_that_stops_without_a_word_to_the_balancer_gets_no_new_clients() {
     fleet.wait_for(1, "DOWN");
     let wrong = visited(fleet.spread.number(), "unannounced", || {
         let load = Load::start(3, fleet.spread.number(), "unannounced");
-        thread::sleep(Duration::from_millis(300)); // more visits, while the transaction keeps its row
+        // Visits to another gateway, while the transaction keeps its row.
+        let before = fleet.sessions("hotrow", 2);
+        fleet.wait_until(2, "visited", |seen| seen.sessions > before + 10);
         assert_eq!(held.query("commit").error(), None, "the transaction can finish");
         load.flows(100);
         assert_eq!(judge(load, "unannounced"), 0, "outcomes are unknown");

@@ -54,7 +54,7 @@ impl Generations {
         let deadline = Instant::now() + PATIENCE;
         while self.output().matches(what).count() < times {
             assert!(Instant::now() < deadline, "{what:?} was not logged {times} times:\n{}", self.output());
-            thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5)); // the condition has no signal
         }
     }
 

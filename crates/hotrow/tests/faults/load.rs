@@ -122,7 +122,7 @@ impl Load {
         let (wanted, deadline) = (self.shared.acknowledged.load(Relaxed) + units, Instant::now() + PATIENCE);
         while self.shared.acknowledged.load(Relaxed) < wanted {
             assert!(Instant::now() < deadline, "the clients get no answers");
-            thread::sleep(Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1)); // the condition has no signal
         }
     }
 

@@ -1,13 +1,10 @@
 //! Commits in doubt after a crash in which the server reuses the IDs of lost transactions: what the first ID after the
 //! restart proves, and what it does not.
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use hotrow_postgres::PrivateServer;
-use hotrow_testkit::line::{Answer, Line};
+use hotrow_testkit::Gateway;
+use hotrow_testkit::line::{Answer, Line, until};
 use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
-use hotrow_testkit::{Gateway, PATIENCE};
 
 use crate::load::SELL;
 use crate::prepare;
@@ -17,17 +14,9 @@ const ROUNDS: usize = 20;
 /// A connection that breaks at once.
 pub const CUT: Fault = Fault { way: Way::ToGateway, after: After::Bytes(0), how: How::Cut };
 
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let since = Instant::now();
-    while !holds() {
-        assert!(since.elapsed() < PATIENCE, "{what}");
-        thread::sleep(Duration::from_millis(1));
-    }
-}
-
 /// Waits for a log line. The log arrives in its own pipe, so a line may arrive after the answer.
 pub fn logged(gateway: &Gateway, what: &str) {
-    until("the line is not in the log", || gateway.log().contains(what));
+    until("the line is in the log", || gateway.log().contains(what));
 }
 
 #[test]
@@ -41,7 +30,7 @@ fn a_batch_without_an_id_is_run_again_if_no_committed_id_can_be_its_own() {
     server.freeze().unwrap();
     client.put_query(SELL);
     client.send().unwrap();
-    until("the batch is not sent", || gateway.metric("batch_units_count") != written);
+    until("the batch is sent", || gateway.metric("batch_units_count") != written);
     server.kill_dash_nine().unwrap();
     server.restart().unwrap();
     assert_eq!(client.answer().rows(), [[Some("2".to_owned())]], "{}", gateway.log());
@@ -79,7 +68,7 @@ pub fn lost_sale(
         proxy.arm(Fault { way: Way::ToGateway, after: After::TransactionId, how: How::Cut });
         client.put_query(SELL);
         client.send().unwrap();
-        until("the id does not arrive", || proxy.cuts() != cuts);
+        until("the id arrives", || proxy.cuts() != cuts);
         server.kill_dash_nine().unwrap();
         server.restart().unwrap();
         let mut direct = Line::connect(server.port(), "lost_id").unwrap().unwrap();

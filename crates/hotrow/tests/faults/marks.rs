@@ -5,12 +5,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use hotrow_postgres::PrivateServer;
-use hotrow_testkit::line::Line;
+use hotrow_testkit::line::{Line, until};
 use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
 use hotrow_testkit::{Gateway, migrate, tool};
 
 use crate::load::SELL;
-use crate::lost_ids::{CUT, logged, lost_sale, number, until};
+use crate::lost_ids::{CUT, logged, lost_sale, number};
 use crate::prepare;
 
 /// A server with the pack, a gateway that reaches it through a proxy, and a client that has sold one item.
@@ -50,7 +50,7 @@ fn a_commit_that_the_log_contains_is_answered_after_two_crashes() {
     stage.proxy.for_new(|| Some(CUT));
     stage.proxy.arm(Fault { way: Way::ToGateway, after: After::TransactionId, how: How::Swallow });
     stage.sell();
-    until("the item is not sold", || number(&direct.query("select sold from inv")) == 2);
+    until("the item is sold", || number(&direct.query("select sold from inv")) == 2);
     for _ in 0..2 {
         stage.server.kill_dash_nine().unwrap();
         stage.server.restart().unwrap();
@@ -69,10 +69,10 @@ fn a_batch_whose_backend_ended_before_its_last_statement_is_run_again() {
     let cuts = stage.proxy.cuts();
     stage.sell();
     let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
-    until("the update does not wait", || number(&direct.query(waits)) == 1);
+    until("the update waits", || number(&direct.query(waits)) == 1);
     // The server's lock timeout error does not arrive.
     stage.proxy.arm(CUT);
-    until("no connection is cut", || stage.proxy.cuts() > cuts);
+    until("a connection is cut", || stage.proxy.cuts() > cuts);
     assert_eq!(direct.query("commit").error(), None);
     assert_eq!(stage.client.answer().rows(), [[Some("2".to_owned())]], "{}", stage.gateway.log());
     logged(&stage.gateway, "continuity=NotLogged");
@@ -93,7 +93,7 @@ fn no_unit_runs_twice_after_a_function_has_released_the_lock_of_a_mark() {
     assert_eq!(direct.query(&function("")).error(), None);
     assert_eq!(direct.query("alter table inv add check (is_right(sold))").error(), None);
     let mut sold = 1;
-    until("no unit is packed", || {
+    until("a unit is packed", || {
         let before = stage.gateway.metric("packed_units_total");
         sold += 1;
         assert_eq!(number(&stage.client.query(SELL)), sold);
@@ -104,7 +104,7 @@ fn no_unit_runs_twice_after_a_function_has_released_the_lock_of_a_mark() {
     assert_eq!(direct.query("begin; update inv set sold = sold").error(), None);
     stage.sell();
     let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
-    until("the update does not wait", || number(&releases.query(waiting)) == 1);
+    until("the update waits", || number(&releases.query(waiting)) == 1);
     stage.proxy.cut_lanes();
     logged(&stage.gateway, "the outcome of the commit in doubt");
     assert_eq!(direct.query("commit").error(), None);
@@ -115,7 +115,7 @@ fn no_unit_runs_twice_after_a_function_has_released_the_lock_of_a_mark() {
         "{}",
         stage.gateway.log()
     );
-    until("the update still waits", || number(&releases.query(waiting)) == 0);
+    until("the update waits no longer", || number(&releases.query(waiting)) == 0);
     let sum = number(&direct.query("select sold from inv"));
     assert!((sold..=sold + 1).contains(&sum), "{sum}, {sold} before\n{}", stage.gateway.log());
 }
@@ -128,7 +128,7 @@ fn no_unit_runs_twice_after_a_mark_was_set_back() {
     stage.proxy.for_new(|| Some(CUT));
     stage.proxy.arm(Fault { way: Way::ToGateway, after: After::TransactionId, how: How::Swallow });
     stage.sell();
-    until("the item is not sold", || number(&direct.query("select sold from inv")) == 2);
+    until("the item is sold", || number(&direct.query("select sold from inv")) == 2);
     let reset =
         "select setval(oid::regclass, 1) from pg_class where relkind = 'S' and relname like 'mark\\_%'";
     stage.server.query(reset).unwrap();

@@ -108,7 +108,7 @@ impl Counts {
     /// Looks for pinned clients until it is dropped: a program's clients are gone when it ends.
     pub async fn watch_clients(&mut self) -> Infallible {
         loop {
-            tokio::time::sleep(Duration::from_millis(250)).await;
+            tokio::time::sleep(Duration::from_millis(250)).await; // more frequent looks would be a load of their own
             let mut now: BTreeMap<String, usize> = BTreeMap::new();
             for row in self.rows("show clients").await {
                 if let Some(why) = row.get("state").and_then(|state| state.strip_prefix("pinned: ")) {

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
-use hotrow_testkit::line::{Answer, Line, Until};
-use hotrow_testkit::{Gateway, PATIENCE, PATIENT_LANES, server};
+use hotrow_testkit::line::{Answer, Line, Until, until};
+use hotrow_testkit::{Gateway, PATIENT_LANES, server};
 
 const ADD: &str = "update inv set sold = sold + 1 where id = $1 returning sold";
 const ADD_OTHER: &str = "update other set sold = sold + 1 where id = $1 returning sold";
@@ -34,14 +34,6 @@ fn prepare(port: u16, schema: &str) -> Line {
     ));
     assert_eq!(made.error(), None);
     direct
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "timed out while waiting until {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn connect(port: u16, schema: &str) -> Line {
@@ -107,7 +99,7 @@ fn hold_up(schema: &str, lock: &str, blocked: &[(&str, usize)], free: &[(&str, u
                 })
             })
             .collect();
-        thread::sleep(HELD);
+        thread::sleep(HELD); // nothing may be answered in this time
         let early = waiting.iter().filter(|waiting| waiting.is_finished()).count();
         let released = Instant::now();
         assert_eq!(outsider.query("commit").error(), None);

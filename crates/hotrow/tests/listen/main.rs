@@ -98,7 +98,7 @@ async fn count_up(
             return;
         }
         if number % 16 == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            tokio::time::sleep(Duration::from_millis(1)).await; // the listeners keep up
         }
     }
 }

@@ -300,7 +300,7 @@ fn a_call_that_would_wait_too_long_is_rejected_at_once() {
                         calls.push((report.is_none(), took));
                         let Some(report) = report else { continue };
                         assert_eq!(report.code, "53000");
-                        thread::sleep(Duration::from_millis(20));
+                        thread::sleep(Duration::from_millis(20)); // a client's pause before it tries again
                     }
                     calls
                 })

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
-use hotrow_testkit::line::{Answer, Line};
+use hotrow_testkit::line::{Answer, Line, until};
 use hotrow_testkit::{Gateway, migrate, patient, server};
 use nix::sys::signal::Signal;
 
@@ -43,14 +43,6 @@ fn take(name: &str, wait: &str) -> String {
 
 fn put(port: u16, name: &str, word: &str) {
     assert_eq!(connect(port).query(&format!("select boxes.put('{name}', '{word}')")).error(), None);
-}
-
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}: not within 30 s");
-        thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn until_waiting(gateway: &Gateway, count: u64) {
@@ -233,11 +225,7 @@ async fn a_waiting_call_that_is_cancelled_ends_at_once() {
         let ended = client.simple_query(&take("cancelled", FOR_EVER)).await;
         (ended.map(|_| ()), client)
     });
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while gateway.metric("hotrow_waiting_calls") == 0 {
-        assert!(Instant::now() < deadline);
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    hotrow_testkit::until("the call waits", async || gateway.metric("hotrow_waiting_calls") == 1).await;
     cancel.cancel_query(NoTls).await.unwrap();
     let (ended, client) = waits.await.unwrap();
     assert_eq!(ended.unwrap_err().code().unwrap().code(), "57014");

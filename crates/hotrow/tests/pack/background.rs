@@ -1,12 +1,9 @@
 //! The gateway's upkeep of the pack, in the background: a post that is fanned out in chunks arrives although no client fans it
 //! out.
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use hotrow_testkit::Gateway;
+use hotrow_testkit::line::until;
 
-use crate::history::PATIENCE;
 use crate::private;
 
 #[test]
@@ -19,11 +16,7 @@ fn a_gateway_fans_out_pending_posts() {
     }
     assert_eq!(line.query("select content from hotrow.consume(1)").rows().len(), 0);
     let _gateway = Gateway::in_front_of(&server.url(), &[]);
-    let deadline = Instant::now() + PATIENCE;
-    while line.query("select 1 from hotrow.fan_out").rows().len() == 1 {
-        assert!(Instant::now() < deadline, "the post is not delivered");
-        thread::sleep(Duration::from_millis(50)); // no signal: the state is in the server's tables
-    }
+    until("the post is delivered", || line.query("select 1 from hotrow.fan_out").rows().is_empty());
     for user in [1, 2] {
         let rows = line.query(&format!("select content from hotrow.consume({user})")).rows();
         assert_eq!(rows, [[Some("hello".to_owned())]]);
@@ -39,17 +32,13 @@ fn the_metrics_show_dead_letters_and_the_age_of_the_oldest_order() {
         "select hotrow.enqueue('jobs', gen_random_uuid())",
         "select hotrow.fail('jobs', receipt) from hotrow.take('jobs', 1)",
         "select hotrow.enqueue('jobs', gen_random_uuid())",
-        "select pg_sleep(1)",
+        "select pg_sleep(1)", // the age of the oldest order
     ] {
         assert_eq!(line.query(sql).error(), None, "{sql}");
     }
     let gateway = Gateway::in_front_of(&server.url(), &[]);
     assert!(!gateway.metrics().contains("hotrow_dead_letters "), "nothing is known before the first round");
-    let deadline = Instant::now() + PATIENCE;
-    while !gateway.metrics().contains("hotrow_dead_letters 1\n") {
-        assert!(Instant::now() < deadline, "{}", gateway.metrics());
-        thread::sleep(Duration::from_millis(50)); // no signal: the gateway makes its round in its own time
-    }
+    until("the gateway has made a round", || gateway.metrics().contains("hotrow_dead_letters 1\n"));
     assert!(gateway.metric("oldest_order_seconds") >= 1);
     assert_eq!(gateway.metric("upkeep_failures_total"), 0);
 }

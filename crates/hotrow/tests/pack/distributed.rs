@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use hotrow_model::{Command, Id, Value};
 use hotrow_postgres::{Builder, Cluster};
-use hotrow_testkit::line::Line;
+use hotrow_testkit::line::{Line, until};
 use hotrow_testkit::{Gateway, Original, citus, distribute, hotrow};
 
 use crate::history::Clients;
@@ -253,7 +253,7 @@ fn load(port: u16, number: usize, pause: Duration, stop: &AtomicBool) -> (Vec<St
             assert_eq!(value, id);
             reserved += 1;
         }
-        thread::sleep(pause);
+        thread::sleep(pause); // the load's shape
     }
     (versions, reserved)
 }
@@ -368,9 +368,7 @@ fn workers_killed_under_load_lose_and_repeat_no_unit() {
     under_load(&cluster, &[gateways[0].port(), gateways[1].port()], Duration::ZERO, |_| {
         for kill in 0..KILLS {
             let before = gateways[0].metric("merged_units_total");
-            while gateways[0].metric("merged_units_total") < before + 100 {
-                thread::sleep(Duration::from_millis(10)); // nothing signals that calls are merged again
-            }
+            until("calls are merged again", || gateways[0].metric("merged_units_total") >= before + 100);
             let worker = &cluster.workers[kill % 2];
             worker.kill_dash_nine().unwrap();
             worker.restart().unwrap();

@@ -5,17 +5,17 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hotrow_model::{FeedCommand, FeedLimits};
 use hotrow_postgres::Cluster;
-use hotrow_testkit::line::{Line, Until};
+use hotrow_testkit::line::{Line, Until, until};
 use hotrow_testkit::{Gateway, OwnCluster, PATIENCE};
 
 use crate::client;
 use crate::distributed::{LANES, ONE_SHARD, SHARDED, SHARDS, connect, move_shard, value, verify};
 use crate::feed_model::difference_among;
-use crate::feeds::{self, AUTHORS, Feeds, INBOXES, WRITERS, WRITES};
+use crate::feeds::{self, AUTHORS, Feeds, INBOXES};
 use crate::planted::{Fault, missed, seeds};
 use crate::same_as_model::{SEEDS_OF_NODE, none_differs};
 
@@ -221,9 +221,8 @@ fn crowd(cluster: &Cluster, ports: &[u16], disturb: impl FnOnce(&Feeds)) {
     while value(&mut line, "select hotrow.fan_out()") != "0" {}
     for server in &cluster.workers {
         let mut line = connect(server.port());
-        while value(&mut line, "select count(*) from pg_prepared_xacts") != "0" {
-            thread::sleep(Duration::from_millis(50)); // no signal: Citus commits the parts of failed nodes in its own time
-        }
+        // Citus commits the parts of failed nodes in its own time.
+        until("no part is prepared", || value(&mut line, "select count(*) from pg_prepared_xacts") == "0");
     }
     assert_eq!(feeds::check(&feeds, direct), Ok(()));
     for user in FICKLE.into_iter().chain(0..INBOXES) {
@@ -243,15 +242,6 @@ fn crowd(cluster: &Cluster, ports: &[u16], disturb: impl FnOnce(&Feeds)) {
     println!("{rounds:?} times followed and unfollowed");
     assert!(rounds.iter().all(|rounds| *rounds > 3), "{rounds:?}");
     verify(cluster);
-}
-
-fn flow(feeds: &Feeds, messages: usize) {
-    let wanted = (feeds.acknowledged.load(SeqCst) + messages).min(WRITERS * WRITES);
-    let deadline = Instant::now() + PATIENCE;
-    while feeds.acknowledged.load(SeqCst) < wanted {
-        assert!(Instant::now() < deadline, "no more answers");
-        thread::sleep(Duration::from_millis(1)); // nothing signals an answer
-    }
 }
 
 #[test]
@@ -275,7 +265,7 @@ fn shards_of_feeds_that_move_lose_and_repeat_no_message() {
         let mut line = connect(cluster.coordinator.port());
         for number in 0..MOVES {
             move_shard(&cluster, &mut line, number);
-            flow(feeds, 20);
+            feeds.flow(20);
         }
     });
 }
@@ -288,7 +278,7 @@ fn nodes_killed_during_fan_out_lose_and_repeat_no_message() {
     crowd(&cluster, &ports, |feeds| {
         let servers = [&cluster.workers[0], &cluster.workers[1], &cluster.coordinator];
         for server in servers.into_iter().cycle().take(KILLS) {
-            flow(feeds, 40);
+            feeds.flow(40);
             server.kill_dash_nine().unwrap();
             server.restart().unwrap();
         }

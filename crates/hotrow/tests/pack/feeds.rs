@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
 use hotrow_testkit::Gateway;
-use hotrow_testkit::line::{Line, Until};
+use hotrow_testkit::line::{Line, Until, until};
 
 use crate::client::connect;
 use crate::history::PATIENCE;
@@ -19,9 +19,9 @@ use crate::planted::{CROWDS_MAX, Fault, missed};
 /// Few inboxes, because their readers and writers should meet.
 pub const INBOXES: i64 = 6;
 pub const AUTHORS: [i64; 2] = [1001, 1002];
-pub const WRITERS: usize = 6;
+const WRITERS: usize = 6;
 const READERS: usize = 6;
-pub const WRITES: usize = 110;
+const WRITES: usize = 110;
 /// Errors of calls that were not run or whose outcome is unknown. XX000 is that of Citus if a node fails while it commits.
 const TRY_AGAIN: [&str; 7] = ["08007", "08006", "57P01", "57P02", "57P03", "53300", "XX000"];
 
@@ -35,7 +35,7 @@ pub struct Feeds {
     sent: Mutex<BTreeMap<i64, BTreeSet<String>>>,
     /// The readers' messages by inbox, in the order of their answers.
     got: Mutex<Vec<(i64, i64, String)>>,
-    pub acknowledged: AtomicUsize,
+    acknowledged: AtomicUsize,
     /// Reads with unknown outcomes.
     pub lost_reads: AtomicUsize,
     written: AtomicBool,
@@ -47,6 +47,14 @@ struct Client<'a> {
     feeds: &'a Feeds,
     number: usize,
     line: Option<Line>,
+}
+
+impl Feeds {
+    /// Waits until this number of further messages is acknowledged.
+    pub fn flow(&self, messages: usize) {
+        let wanted = (self.acknowledged.load(SeqCst) + messages).min(WRITERS * WRITES);
+        until("the messages are acknowledged", || self.acknowledged.load(SeqCst) >= wanted);
+    }
 }
 
 impl Client<'_> {
@@ -258,16 +266,8 @@ fn killed_gateways_and_a_killed_server_lose_and_repeat_no_message() {
     let server = prepared("feedcrash");
     let mut gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];
     let feeds = run(&[gateways[0].port(), gateways[1].port(), server.port()], 2, |feeds| {
-        let flow = |messages: usize| {
-            let wanted = (feeds.acknowledged.load(SeqCst) + messages).min(WRITERS * WRITES);
-            let deadline = Instant::now() + PATIENCE;
-            while feeds.acknowledged.load(SeqCst) < wanted {
-                assert!(Instant::now() < deadline, "no more answers");
-                thread::sleep(Duration::from_millis(1));
-            }
-        };
         for round in 1..=6 {
-            flow(60);
+            feeds.flow(60);
             if round % 3 == 0 {
                 server.kill_dash_nine().unwrap();
                 server.restart().unwrap();

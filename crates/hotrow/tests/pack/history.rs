@@ -99,7 +99,7 @@ impl Clients {
             && self.threads.iter().any(|thread| !thread.is_finished())
         {
             assert!(Instant::now() < deadline, "no more answers; errors: {:?}", self.shared.errors);
-            thread::sleep(Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1)); // the condition has no signal
         }
     }
 

@@ -4,10 +4,9 @@
 
 use std::process::{Child, Output, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
-use hotrow_testkit::line::Line;
-use hotrow_testkit::{Original, PATIENCE, distribute, hotrow, migrate};
+use hotrow_testkit::line::{Line, until};
+use hotrow_testkit::{Original, distribute, hotrow, migrate};
 
 use crate::distributed::{NODES, SHARDS, connect, value, verify};
 
@@ -235,10 +234,8 @@ fn calls_during_the_move_are_counted_once_or_refused() {
     assert_eq!(open.query("begin; select hotrow.increment('hot', 1)").error(), None);
     let arguments = ["migrate", "--distribute", "--shards", "4", "--upstream", &cluster.coordinator.url()];
     let mover = hotrow().args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for(
-        &mut line,
-        "select count(*) > 0 from pg_locks where not granted and mode = 'AccessExclusiveLock'",
-    );
+    let waits = "select count(*) > 0 from pg_locks where not granted and mode = 'AccessExclusiveLock'";
+    until("the move waits", || value(&mut line, waits) == "t");
     let calls = [
         "select hotrow.increment('hot', 1)".to_owned(),
         "select hotrow.increment('cold', 1)".to_owned(),
@@ -252,7 +249,11 @@ fn calls_during_the_move_are_counted_once_or_refused() {
     let late: Vec<_> =
         calls.iter().cloned().map(|call| thread::spawn(move || connect(port).query(&call).error())).collect();
     // Some of them use another table first, and wait only for the rest of the locks.
-    thread::sleep(Duration::from_millis(300));
+    let waits = "select count(distinct pid) from pg_locks where not granted";
+    until("each call has ended or waits, as the move does", || {
+        let waiting: usize = value(&mut line, waits).parse().unwrap();
+        waiting > late.iter().filter(|call| !call.is_finished()).count()
+    });
     assert_eq!(open.query("commit").error(), None);
     let moved = end(mover);
     assert!(moved.status.success(), "{}", printed(&moved));
@@ -283,14 +284,6 @@ fn calls_during_the_move_are_counted_once_or_refused() {
     assert_eq!(followed, if done(7) == 1 { "unfollowed" } else { "not_following" });
     println!("{errors:?}");
     verify(&cluster);
-}
-
-fn wait_for(line: &mut Line, query: &str) {
-    let deadline = Instant::now() + PATIENCE;
-    while value(line, query) != "t" {
-        assert!(Instant::now() < deadline, "{query}");
-        thread::sleep(Duration::from_millis(10));
-    }
 }
 
 fn end(child: Child) -> Output {

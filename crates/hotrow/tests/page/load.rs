@@ -129,6 +129,6 @@ async fn work(config: Config, sql: &str, parameter: i32, stop: Arc<AtomicBool>) 
         if client.query(&statement, &[&parameter]).await.is_err() {
             return; // the gateway is gone: the test has ended
         }
-        tokio::time::sleep(Duration::from_millis(4)).await;
+        tokio::time::sleep(Duration::from_millis(4)).await; // the load's shape
     }
 }

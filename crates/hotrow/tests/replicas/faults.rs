@@ -29,9 +29,9 @@ async fn replicas_are_killed_and_frozen_under_load_and_no_read_fails_or_is_stale
     }
     for round in 0..4 {
         let standby = &stage.standbys[round % 2];
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(500)).await; // the load while both serve
         standby.kill_dash_nine().unwrap();
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(500)).await; // the load while one serves
         standby.restart().unwrap();
         stage.wait_for("it serves again", || async { stage.serving().await == 2 }).await;
     }
@@ -121,7 +121,7 @@ async fn a_pause_closes_the_connections_on_which_the_primary_is_asked() {
     // The replicas are asked every 250 ms.
     for _ in 0..300 {
         assert_eq!(value(&stage.direct, here).await, "0", "the database is paused");
-        tokio::time::sleep(Duration::from_millis(2)).await;
+        tokio::time::sleep(Duration::from_millis(2)).await; // two questions would come in this time
     }
     stage.console.batch_execute("resume").await.unwrap();
     let before = stage.replica_reads();
@@ -181,7 +181,7 @@ async fn changes_of_a_table_beside_reads_fail_no_read() {
         let sql = format!("alter table item add column c{round} int default {round}");
         changes.batch_execute(&sql).await.unwrap();
         stage.direct.batch_execute("analyze item").await.unwrap();
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await; // reads run between two changes
     }
     let before = stage.replica_reads();
     stage.wait_for("reads on replicas", || async { stage.replica_reads() > before + 100 }).await;

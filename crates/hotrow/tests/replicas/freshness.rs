@@ -28,7 +28,7 @@ async fn a_session_sees_its_own_commits_while_replay_is_slow_and_paused() {
     let count = async {
         let deadline = Instant::now() + PATIENCE;
         while !are_enough(counts()) && Instant::now() < deadline {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await; // the condition has no signal
         }
         is_over.store(true, SeqCst);
     };
@@ -107,9 +107,9 @@ async fn reads_of_a_session_never_go_back() {
         for round in 0..40 {
             let standby = &stage.standbys[round % 2];
             standby.query("select pg_wal_replay_pause()").unwrap();
-            tokio::time::sleep(Duration::from_millis(120)).await;
+            tokio::time::sleep(Duration::from_millis(120)).await; // the pause's length
             standby.query("select pg_wal_replay_resume()").unwrap();
-            tokio::time::sleep(Duration::from_millis(60)).await;
+            tokio::time::sleep(Duration::from_millis(60)).await; // the time between two pauses
         }
         until.send(true).unwrap();
         while let Some(reads) = readers.join_next().await {

@@ -91,7 +91,7 @@ impl Stage {
         let deadline = Instant::now() + PATIENCE;
         while !is_there().await {
             assert!(Instant::now() < deadline, "{what}: {:?}\n{}", self.shown().await, self.gateway.log());
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await; // the condition has no signal
         }
     }
 
@@ -101,9 +101,9 @@ impl Stage {
         for standbys in [first, second, &self.standbys].into_iter().cycle().take_while(|_| !done.load(SeqCst))
         {
             standbys.iter().for_each(|standby| drop(standby.query("select pg_wal_replay_pause()").unwrap()));
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(pause).await; // the load's shape
             standbys.iter().for_each(|standby| drop(standby.query("select pg_wal_replay_resume()").unwrap()));
-            tokio::time::sleep(between).await;
+            tokio::time::sleep(between).await; // the load's shape
         }
     }
 

@@ -92,7 +92,7 @@ async fn a_replica_with_other_settings_serves_nothing() {
     for _ in 0..100 {
         read(&client, 1).await;
         assert!(stage.serving().await < 2, "its settings are still other ones");
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await; // four questions come in this time
     }
     other.query("alter system reset extra_float_digits").unwrap();
     other.query("select pg_reload_conf()").unwrap();

@@ -473,7 +473,7 @@ async fn checks_of_domains_within_other_types_count_as_leaving_state() {
         for _ in 0..4 {
             let client = stage.client().await;
             rows(&client, leaves).await.unwrap_or_else(|error| panic!("{leaves}: {error:?}"));
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            stage.all_is_given_back().await;
             assert_eq!(value(&stage.client().await, look).await, "ISO, MDY", "another after {leaves}");
         }
     }

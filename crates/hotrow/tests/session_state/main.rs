@@ -32,7 +32,7 @@ mod with;
 
 use std::time::{Duration, Instant};
 
-use hotrow_testkit::{Gateway, PATIENCE, connect, new_database, new_schema, patient, value};
+use hotrow_testkit::{Gateway, PATIENCE, connect, new_database, new_schema, patient, rows, until, value};
 use tokio_postgres::{Client, Config};
 
 hotrow_testkit::shared_server!();
@@ -56,7 +56,7 @@ async fn noticed(what: &str, mut look: impl AsyncFnMut() -> bool) -> Noticed {
     let mut looks = 1;
     while !look().await {
         assert!(since.elapsed() < PATIENCE, "timed out while waiting until {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await; // the condition has no signal
         looks += 1;
     }
     (since.elapsed(), looks)
@@ -119,6 +119,17 @@ impl Stage {
         let mut config = self.gateway.config_in(&self.schema);
         config.dbname(&self.database);
         config
+    }
+
+    /// Waits until each client has given back its connection or keeps it for a reason that the console shows. A session's state is
+    /// looked at after its client has the answer.
+    async fn all_is_given_back(&self) {
+        let console = connect(self.gateway.config().dbname("hotrow")).await;
+        until("no client is at work", async || {
+            let clients = rows(&console, "show clients").await.unwrap();
+            clients.iter().all(|row| row[7].as_deref() != Some("active"))
+        })
+        .await;
     }
 
     /// Whether an update of this client is packed. No other client may run statements.

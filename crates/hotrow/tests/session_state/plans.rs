@@ -124,7 +124,7 @@ async fn a_pause_between_the_messages_of_a_query_does_not_count_as_its_time() {
     for (port, expected) in [(server().port(), "1EZ"), (stage.gateway.port(), "12DCZ")] {
         let mut raw = Raw::log_in(port, &[("options", &options)]).await;
         raw.send(&parse("", "select n from t where id = 1")).await;
-        tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
+        tokio::time::sleep(std::time::Duration::from_millis(1500)).await; // longer than the timeout
         raw.send(&[bind("", "", &[]), execute("", 0), sync()].concat()).await;
         assert_eq!(tags(&raw.until_ready(1).await), expected, "at port {port}");
     }

@@ -1,7 +1,5 @@
 //! currval and lastval: the session's own values, or an error that gives the reason; never another session's values.
 
-use std::time::Duration;
-
 use hotrow_testkit::{rows, value};
 use tokio_postgres::Client;
 
@@ -213,7 +211,7 @@ async fn is_seen_by_another(stage: &Stage, sql: &str, sequence: &str) -> bool {
         for sql in script {
             rows(&ann, sql).await.unwrap();
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        stage.all_is_given_back().await;
         for read in [format!("select currval('{sequence}')"), "select lastval()".to_owned()] {
             match rows(&bob, &read).await {
                 Ok(_) => return true,

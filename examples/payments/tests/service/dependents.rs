@@ -80,7 +80,7 @@ impl Shop {
         let deadline = Instant::now() + PATIENCE;
         while self.waiting.load(Relaxed) != wanted {
             assert!(Instant::now() < deadline, "{} wait", self.waiting.load(Relaxed));
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await; // the condition has no signal
         }
     }
 
@@ -107,7 +107,7 @@ impl Shop {
                 return;
             }
             assert!(Instant::now() < deadline, "it never received {missing:?}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await; // the condition has no signal
         }
     }
 }
@@ -134,7 +134,7 @@ async fn listed(caller: &Caller, endpoint: &str, state: &str, wanted: usize) -> 
             return listed.clone();
         }
         assert!(Instant::now() < deadline, "{endpoint} has {listed:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await; // the condition has no signal
     }
 }
 
@@ -213,7 +213,7 @@ async fn with_the_table_a_delayed_notification_can_be_resent_now() {
     let deadline = Instant::now() + PATIENCE;
     while shop.received().len() < 3 {
         assert!(Instant::now() < deadline, "the second resend was lost");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await; // the condition has no signal
     }
     stage.until(refused, "1").await;
     shop.answers(200);
@@ -299,6 +299,7 @@ async fn a_worker_that_is_asked_to_end_finishes_its_claims() {
     caller.post("/v1/payments", "a", &payment(1000, true)).await;
     shop.wait_for_waiting(1).await;
     stage.worker.ask_to_end();
+    // A worker that does not wait for its claims ends within this time. No signal shows that it still works.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(stage.worker.has_ended(), None, "the delivery is not recorded yet");
     shop.resume();
@@ -308,7 +309,7 @@ async fn a_worker_that_is_asked_to_end_finishes_its_claims() {
             break ended;
         }
         assert!(Instant::now() < deadline, "the worker does not end");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await; // the condition has no signal
     };
     assert!(ended.success(), "{ended}");
     listed(&caller, "shop", "delivered", 1).await;

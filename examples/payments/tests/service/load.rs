@@ -34,7 +34,7 @@ pub async fn repeat_until_answered(caller: &Caller, path: &str, key: &str, body:
             Ok((status, body)) if !must_repeat(status, &body) => return (status, body),
             answer => assert!(Instant::now() < deadline, "{path} {key}: {answer:?}"),
         }
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        tokio::time::sleep(Duration::from_millis(200)).await; // a client's pause before it tries again
     }
 }
 
@@ -62,7 +62,7 @@ impl Load {
         let deadline = Instant::now() + PATIENCE;
         while self.done.load(Relaxed) < before + more {
             assert!(Instant::now() < deadline, "the load makes no progress");
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await; // the condition has no signal
         }
         self.done.load(Relaxed) - before
     }

@@ -56,7 +56,7 @@ impl Program {
                 std::thread::spawn(move || out.map_while(Result::ok).for_each(drop));
                 return;
             }
-            std::thread::sleep(std::time::Duration::from_millis(100));
+            std::thread::sleep(std::time::Duration::from_millis(100)); // nothing signals that the port is free
         }
         panic!("the program does not start:\n{}", self.log.lock().unwrap());
     }

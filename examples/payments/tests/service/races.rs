@@ -34,7 +34,7 @@ async fn webhook_reconciliation_and_cancel_agree_on_one_outcome_a_thousand_times
                     if status != 503 {
                         break first;
                     }
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    tokio::time::sleep(Duration::from_millis(100)).await; // a client's pause before it tries again
                 };
                 let id = first["id"].as_str().unwrap();
                 let path = |command: &str| format!("/v1/payments/{id}/{command}");

@@ -233,7 +233,7 @@ impl Stage {
                 return;
             }
             assert!(Instant::now() < deadline, "{sql} answers {value}, not {wanted}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await; // the condition has no signal
         }
     }
 
@@ -246,7 +246,7 @@ impl Stage {
                 break;
             }
             assert!(Instant::now() < deadline, "{contradictions:?}");
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await; // the condition has no signal
         }
         let mut charges: HashMap<String, u32> = HashMap::new();
         let attempts = self.rows(

@@ -21,7 +21,7 @@ async fn most_memory(stage: &Stage, what: &str) -> u64 {
     for _ in 0..20 {
         stage.others_are_unaffected(what).await;
         most = most.max(stage.gateway.resident());
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await; // the time in which a gateway without a bound would read on
     }
     most
 }
@@ -46,7 +46,7 @@ async fn unread_answers_of_reads_take_little_memory_and_keep_their_order() {
     late.send(&query("select n, label from t where id = 2").repeat(100)).await;
     for _ in 0..10 {
         stage.bystander.batch_execute("update t set n = n + 1 where id = 2").await.unwrap();
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await; // the versions are spread over the reads
     }
     let replies = late.until_ready(100).await;
     assert_eq!(tags(&replies), "TDCZ".repeat(100));

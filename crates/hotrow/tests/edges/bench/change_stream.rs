@@ -90,7 +90,7 @@ impl Stream {
                 Ok(process) if process != before => return process,
                 _ => assert!(Instant::now() < deadline, "Connect is not started:\n{}", self.logs()),
             }
-            sleep(Duration::from_millis(20)).await;
+            sleep(Duration::from_millis(20)).await; // the condition has no signal
         }
     }
 
@@ -108,7 +108,7 @@ impl Stream {
         let watch = std::thread::spawn(move || {
             let deadline = Instant::now() + JAVA_PATIENCE;
             while !still.load(Relaxed) && Instant::now() < deadline {
-                std::thread::sleep(Duration::from_millis(50));
+                std::thread::sleep(Duration::from_millis(50)); // this thread only enforces a time limit
             }
             if !still.load(Relaxed) {
                 kill(process, Signal::SIGKILL).unwrap();
@@ -203,7 +203,7 @@ async fn is_read(server: &PrivateServer, stream: &Stream) -> Client {
     let deadline = Instant::now() + JAVA_PATIENCE;
     while value(&direct, "select active from pg_replication_slots").await != "t" {
         assert!(Instant::now() < deadline, "Connect does not use the slot:\n{}", stream.logs());
-        sleep(Duration::from_millis(10)).await;
+        sleep(Duration::from_millis(10)).await; // the condition has no signal
     }
     direct
 }
@@ -235,7 +235,7 @@ async fn every_event_arrives_whenever_connect_or_the_server_is_killed() {
         connect_process = stream.connect_process(connect_process).await;
         is_read(&server, &stream).await;
         if number == 1 {
-            sleep(Duration::from_millis(random.u64(0..1_000))).await;
+            sleep(Duration::from_millis(random.u64(0..1_000))).await; // the moment is random
             server.kill_dash_nine().unwrap();
             server.restart().unwrap();
             is_read(&server, &stream).await;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hotrow_testkit::line::Line;
 use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
-use hotrow_testkit::{Gateway, PATIENCE, sqlstate, try_connect, until, value};
+use hotrow_testkit::{Gateway, PATIENCE, rows, sqlstate, try_connect, until, value};
 
 use crate::servers::{Stage, client, config, databases, servers, write};
 
@@ -42,6 +42,8 @@ async fn a_server_that_is_killed_or_hangs_holds_up_no_client_of_another() {
     let settings = format!("held_connections_max = 3\nheld_wait_ms = 1000\n{}", databases(&tables));
     let gateway = stage.gateway(&settings, &["--server-wait-ms", "60000"]);
     works(&gateway).await;
+    let console = client(gateway.port(), "hotrow").await;
+    let is = |field: &Option<String>, text| field.as_deref() == Some(text);
     for hangs in [false, true] {
         // More clients than connections that sessions may hold. They all wait for their server.
         let mut waiting = Vec::new();
@@ -60,7 +62,14 @@ async fn a_server_that_is_killed_or_hangs_holds_up_no_client_of_another() {
         }
         let right = config(gateway.port(), "right").application_name("late").clone();
         let late = tokio::spawn(async move { try_connect(&right).await.map(drop) });
-        tokio::time::sleep(Duration::from_millis(300)).await; // they have begun to wait, or begin during the work below
+        // The log-in waits too, or begins to during the work below.
+        until("all of them wait for their server", async || {
+            let clients = rows(&console, "show clients").await.unwrap();
+            let at_work = |row: &&Vec<_>| is(&row[3], "right") && !is(&row[7], "idle");
+            let refused = waiting.iter().filter(|client| client.is_finished()).count();
+            clients.iter().filter(at_work).count() + refused >= waiting.len()
+        })
+        .await;
         let mut times = Vec::new();
         for _ in 0..5 {
             times.push(works(&gateway).await);
