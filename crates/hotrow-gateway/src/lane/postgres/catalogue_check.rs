@@ -339,7 +339,9 @@ impl CatalogueCheck {
 
     /// The batch is over.
     pub fn done(&mut self, batch: u64) {
-        while self.under_way.pop_front_if(|under_way| under_way.batch <= batch).is_some() {}
+        while self.under_way.front().is_some_and(|under_way| under_way.batch <= batch) {
+            self.under_way.pop_front();
+        }
     }
 }
 
