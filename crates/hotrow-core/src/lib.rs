@@ -39,3 +39,6 @@ pub mod settings;
 pub mod unit;
 pub mod untrusted;
 pub mod witness;
+
+#[cfg(test)]
+hotrow_testkit::shared_server!();

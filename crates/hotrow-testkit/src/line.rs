@@ -10,6 +10,8 @@ use bytes::BytesMut;
 use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend;
 
+use crate::server;
+
 /// A test that waits longer has found a hang. On a busy machine, a cluster moves a shard of many tables in over a minute.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -67,12 +69,27 @@ impl Line {
 
     /// The same on an existing connection.
     pub fn log_in(stream: TcpStream, schema: &str) -> io::Result<Result<Self, Answer>> {
+        let path = format!("-c search_path={schema}");
+        Self::log_in_with(stream, &[("user", "postgres"), ("database", "postgres"), ("options", &path)])
+    }
+
+    /// Logs in to the shared server with these start-up parameters.
+    pub fn to_shared_server(parameters: &[(&str, &str)]) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", server().port()));
+        let line = stream.and_then(|stream| Self::log_in_with(stream, parameters));
+        line.expect("the server is there").expect("it accepts the client")
+    }
+
+    /// Waits at most this long for each byte.
+    pub fn set_patience(&self, patience: Duration) {
+        self.stream.set_read_timeout(Some(patience)).expect("the time is not zero");
+    }
+
+    fn log_in_with(stream: TcpStream, parameters: &[(&str, &str)]) -> io::Result<Result<Self, Answer>> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let mut line = Self { stream, input: Vec::new(), out: BytesMut::new() };
-        let path = format!("-c search_path={schema}");
-        let parameters = [("user", "postgres"), ("database", "postgres"), ("options", path.as_str())];
-        frontend::startup_message(parameters, &mut line.out)?;
+        frontend::startup_message(parameters.iter().copied(), &mut line.out)?;
         line.send()?;
         let answer = line.answer();
         Ok(if answer.whole { Ok(line) } else { Err(answer) })
@@ -110,6 +127,11 @@ impl Line {
     /// Sync.
     pub fn put_sync(&mut self) {
         frontend::sync(&mut self.out);
+    }
+
+    /// Flush.
+    pub fn put_flush(&mut self) {
+        frontend::flush(&mut self.out);
     }
 
     /// Query.
@@ -167,7 +189,8 @@ impl Line {
         }
     }
 
-    fn frame(&mut self) -> io::Result<Vec<u8>> {
+    /// The next frame.
+    pub fn frame(&mut self) -> io::Result<Vec<u8>> {
         loop {
             if let Some(length) = frame_length(&self.input) {
                 let rest = self.input.split_off(length);

@@ -15,3 +15,12 @@ pub fn seed() -> u64 {
 pub fn first_seed() -> u64 {
     var("HOTROW_TEST_SEED").map_or_else(|_| fastrand::u64(..1 << 32), |seed| seed.parse().expect("a number"))
 }
+
+/// The seeds of such a test: this many, or only that in `HOTROW_SEED`.
+pub fn seeds(count: u64) -> std::ops::Range<u64> {
+    let (first, count) = match var("HOTROW_SEED") {
+        Ok(seed) => (seed.parse().expect("a number"), 1),
+        Err(_) => (first_seed(), count),
+    };
+    first..first + count
+}

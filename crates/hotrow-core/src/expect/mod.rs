@@ -17,6 +17,8 @@ mod prepared;
 #[cfg(test)]
 mod random;
 #[cfg(test)]
+mod same_as_postgres;
+#[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, VecDeque};

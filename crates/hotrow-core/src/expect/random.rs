@@ -9,7 +9,7 @@ type Name = &'static str;
 const NAMES: [Name; 3] = ["", "a", "b"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Text {
+pub enum Text {
     /// Returns this number. Its text may look like a COPY.
     Returns(u64, bool),
     FailsWhenRun,
@@ -22,7 +22,7 @@ enum Text {
 }
 
 #[derive(Clone, Debug)]
-enum Asked {
+pub enum Asked {
     Parse(String, Text),
     Bind(String),
     Describe(String),
@@ -37,20 +37,22 @@ enum Asked {
     Done,
 }
 
-type Answer = (u8, String);
+pub type Answer = (u8, String);
 
 /// PostgreSQL's behaviour outside transaction blocks.
 #[derive(Default)]
-struct Server {
+pub struct Server {
     statements: BTreeMap<String, Text>,
     portal: Option<Text>,
+    /// The portal has run.
+    is_done: bool,
     skips: bool,
     /// Whether the COPY under way was started by a Query.
     copy: Option<bool>,
     copies: usize,
     /// Written but not sent, until there is a reason to send.
     kept: Vec<Answer>,
-    said: VecDeque<Answer>,
+    pub said: VecDeque<Answer>,
 }
 
 impl Server {
@@ -74,7 +76,7 @@ impl Server {
             };
             self.copy = None;
             if outcome.is_ok() {
-                self.say(b'C', "COPY");
+                self.say(b'C', "COPY 0");
             }
             return self.end(outcome, !by_query);
         }
@@ -91,6 +93,7 @@ impl Server {
             self.skips = is_extended;
         }
         if !is_extended {
+            self.portal = None;
             self.say(b'Z', "");
         }
     }
@@ -113,6 +116,7 @@ impl Server {
             }
             Asked::Bind(name) => {
                 self.portal = Some(self.statements.get(&name).ok_or_else(|| missing(&name))?.clone());
+                self.is_done = false;
                 self.say(b'2', "");
             }
             Asked::Describe(name) => {
@@ -122,6 +126,9 @@ impl Server {
             }
             Asked::Execute => {
                 let text = self.portal.clone().ok_or("34000")?;
+                if std::mem::replace(&mut self.is_done, true) {
+                    return self.execute_again(&text);
+                }
                 return self.execute(text, false);
             }
             Asked::Close(name) => {
@@ -135,12 +142,21 @@ impl Server {
             Asked::Flush => self.said.extend(self.kept.drain(..)),
             Asked::Query(text) => {
                 self.statements.remove("");
-                self.portal = None;
                 return self.execute(text, true);
             }
             Asked::Call(true) => self.say(b'V', ""),
             Asked::Call(false) => return Err("22012".to_owned()),
             Asked::Data(_) | Asked::Done => {}
+        }
+        Ok(())
+    }
+
+    /// Only rows and nothing can be asked for again.
+    fn execute_again(&mut self, text: &Text) -> Result<(), String> {
+        match text {
+            Text::Returns(..) => self.say(b'C', "SELECT 0"),
+            Text::Empty => self.say(b'I', ""),
+            _ => return Err("55000".to_owned()),
         }
         Ok(())
     }
@@ -416,8 +432,8 @@ fn message(random: &mut fastrand::Rng, in_copy: bool) -> Asked {
     }
 }
 
-fn play(seed: u64) {
-    let mut random = fastrand::Rng::with_seed(seed);
+/// A client's messages, and the server that has answered them.
+pub fn program(random: &mut fastrand::Rng) -> (VecDeque<Asked>, Server) {
     let mut direct = Server::default();
     let mut program = VecDeque::new();
     let mut in_copy = false;
@@ -425,7 +441,7 @@ fn play(seed: u64) {
         let asked = match left {
             0 => Asked::Sync,
             1..=2 if in_copy => Asked::Done,
-            _ => message(&mut random, in_copy),
+            _ => message(random, in_copy),
         };
         if left < 3 && matches!(asked, Asked::Execute | Asked::Query(_)) {
             continue; // no COPY at the end
@@ -436,6 +452,12 @@ fn play(seed: u64) {
         direct.take(asked);
         in_copy |= direct.copies > begun;
     }
+    (program, direct)
+}
+
+fn play(seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (mut program, direct) = program(&mut random);
     let shown = format!("seed {seed}: {program:?}");
     let (mut session, mut server) = (Session::default(), Server::default());
     loop {

@@ -15,7 +15,7 @@ const PREPARES: &str = "create view q as select 1";
 
 impl Writer<'_> {
     /// Statements with a name, each prepared right before it is used, among commands after which statements are gone.
-    fn write_forgotten(&mut self, units: usize) {
+    pub(super) fn write_forgotten(&mut self, units: usize) {
         for _ in 0..units {
             match self.random.u8(..9) {
                 ..3 => self.named_statement(),

@@ -15,7 +15,7 @@ use super::world::{OUTSIDER, World};
 
 /// Commands that decide what constants mean. Behind other messages of its unit or its transaction, such a command may let the
 /// server read earlier statements again.
-const READING: [&str; 2] = ["set TimeZone = 'X'", "set TimeZone = 'UTC'"];
+const READING: [&str; 2] = ["set TimeZone = 'Etc/GMT+1'", "set TimeZone = 'UTC'"];
 
 /// Other commands that change or show settings, or remove state.
 const COMMANDS: [&str; 16] = [
@@ -43,7 +43,7 @@ const PINNING: [&str; 4] =
 
 /// What the programs are mostly about.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Theme {
+pub(super) enum Theme {
     Everything,
     Channels,
     Settings,
@@ -53,7 +53,7 @@ enum Theme {
 
 impl Writer<'_> {
     /// One client's messages: commands that change the session's state, among transactions and writes that are packed.
-    fn write_state(&mut self, units: usize, theme: Theme) {
+    pub(super) fn write_state(&mut self, units: usize, theme: Theme) {
         if theme == Theme::Channels {
             let first = self.one(&["prepare q as select 1", "set app.x = '1'", "set work_mem = '1MB'"]);
             self.boundary(first);
@@ -82,7 +82,7 @@ impl Writer<'_> {
     }
 
     /// Statements whose meaning depends on a setting, under several values.
-    fn write_readings(&mut self, units: usize) {
+    pub(super) fn write_readings(&mut self, units: usize) {
         for _ in 0..units {
             match self.random.u8(..8) {
                 0 => {

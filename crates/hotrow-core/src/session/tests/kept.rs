@@ -12,7 +12,7 @@ const SET: &str = "set work_mem = '1MB'";
 
 impl Writer<'_> {
     /// A SET until the gateway answers it, then the same among others and among units that a lane runs.
-    fn write_kept(&mut self, units: usize) {
+    pub(super) fn write_kept(&mut self, units: usize) {
         (0..3).for_each(|_| self.boundary(SET));
         let listens = self.random.bool();
         if listens {
@@ -40,12 +40,12 @@ impl Writer<'_> {
 
     /// SETs that lead to a few settings, again and again, and statements that show the settings. `reads`: also settings that
     /// decide what constants mean, and statements with constants.
-    fn write_moves(&mut self, units: usize, reads: bool) {
+    pub(super) fn write_moves(&mut self, units: usize, reads: bool) {
         const SETS: [&str; 5] = [
             "set work_mem = '1MB'",
             "set work_mem = '2MB'",
             "set work_mem = '4MB'",
-            "set TimeZone = 'X'",
+            "set TimeZone = 'Etc/GMT+1'",
             "set TimeZone = 'UTC'",
         ];
         const TEXTS: [&str; 6] = [
@@ -53,7 +53,7 @@ impl Writer<'_> {
             "set work_mem = '1MB'; selct",
             "set work_mem = '3MB'; show work_mem",
             "set jit = 'on'; set local work_mem = '1MB'",
-            "set work_mem = '2MB'; set TimeZone = 'X'",
+            "set work_mem = '2MB'; set TimeZone = 'Etc/GMT+1'",
             "reset TimeZone; set work_mem = '1MB'",
         ];
         const SHOWS: [&str; 3] = ["show work_mem", "show TimeZone", "show jit"];
@@ -104,7 +104,7 @@ impl Writer<'_> {
     }
 
     /// Transactions that the gateway begins by a portal. The client may close it and then run it again.
-    fn write_portals_of_begin(&mut self, transactions: usize) {
+    pub(super) fn write_portals_of_begin(&mut self, transactions: usize) {
         (0..3).for_each(|_| frontend::put_query(&mut self.out, SET));
         for _ in 0..transactions {
             self.parse("", "begin");
@@ -136,7 +136,7 @@ impl Writer<'_> {
     }
 
     /// Transactions that begin with units that only prepare and describe statements.
-    fn write_describing_transactions(&mut self, transactions: usize) {
+    pub(super) fn write_describing_transactions(&mut self, transactions: usize) {
         for _ in 0..transactions {
             frontend::put_query(&mut self.out, "begin");
             for _ in 0..self.random.usize(1..4) {

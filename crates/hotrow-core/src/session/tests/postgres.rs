@@ -10,6 +10,7 @@ use hotrow_wire::frontend::{self, Bind, Execute, ObjectName, Parse, tag};
 use hotrow_wire::{put_frame, split};
 
 use super::notify::{Listens, Sent};
+use super::portals::Portal;
 use super::statements::{GATEWAYS, TEMPORARY};
 use super::transaction::Savepoint;
 use crate::session::begun::FAILING;
@@ -27,18 +28,6 @@ pub struct Database {
     /// The number of those whose sender has signalled all listeners. It does so after its commit.
     pub signalled: usize,
     pub(super) last_xid: u64,
-}
-
-/// A statement that is ready to run.
-#[derive(Clone, Debug)]
-pub(super) struct Portal {
-    pub(super) text: String,
-    pub(super) values: Vec<String>,
-    pub(super) is_done: bool,
-    /// Its run has failed.
-    pub(super) has_failed: bool,
-    /// Its number among all portals of the connection.
-    pub(super) number: usize,
 }
 
 /// One backend and its connection.
@@ -67,7 +56,8 @@ pub struct Backend {
     pub(super) hidden: BTreeMap<String, Option<String>>,
     pub(super) savepoints: Vec<Savepoint>,
     pub(super) last_portal: usize,
-    reported_name: String,
+    /// The last reported values of `REPORTED`.
+    reported: [String; 2],
     /// The name of a client that sets none.
     default_name: String,
     pub is_dead: bool,
@@ -77,7 +67,15 @@ pub struct Backend {
     pub(super) is_in_unit: bool,
     /// A cancel request has arrived while it works on the next message.
     pub(super) is_cancelled: bool,
+    /// The portal of a Query that has failed was run again. A real server then reads memory that it has freed: it can crash.
+    pub(super) has_run_freed: bool,
 }
+
+/// The settings whose values the server reports, in the order of their reports.
+const REPORTED: [&str; 2] = ["application_name", "TimeZone"];
+
+/// The time zone at log-in.
+pub const UTC: &str = "UTC";
 
 /// An error: its code and its message.
 pub(super) type Failure = (&'static str, String);
@@ -106,13 +104,14 @@ impl Backend {
             hidden: BTreeMap::new(),
             savepoints: Vec::new(),
             last_portal: 0,
-            reported_name: name.to_owned(),
+            reported: Default::default(),
             default_name: default_name.to_owned(),
             is_dead: false,
             process_id: 1,
             listens: Listens::default(),
             is_in_unit: false,
             is_cancelled: false,
+            has_run_freed: false,
         };
         backend.set_name(name);
         backend
@@ -124,7 +123,20 @@ impl Backend {
         if name != self.default_name {
             self.settings.insert("application_name".to_owned(), name.to_owned());
         }
-        name.clone_into(&mut self.reported_name);
+        self.reported = REPORTED.map(|name| self.setting(name).to_owned());
+    }
+
+    /// The value of a setting.
+    pub(super) fn setting(&self, name: &str) -> &str {
+        let at_start = match name {
+            "application_name" => &self.default_name,
+            "TimeZone" => UTC,
+            "hotrow.reads" => "primary",
+            "hotrow.pack" | "jit" => "on",
+            "work_mem" => "4MB",
+            _ => "",
+        };
+        self.settings.get(name).map_or(at_start, String::as_str)
     }
 
     /// The settings that differ from those at log-in, apart from the client's name.
@@ -138,6 +150,7 @@ impl Backend {
     pub fn set_settings(&mut self, settings: &BTreeMap<String, String>) {
         self.settings.retain(|name, _| name == "application_name" || name == TEMPORARY);
         self.settings.extend(settings.iter().map(|(name, value)| (name.clone(), value.clone())));
+        self.reported = REPORTED.map(|name| self.setting(name).to_owned());
     }
 
     /// Whether a temporary table exists.
@@ -194,6 +207,9 @@ impl Backend {
         if let Some(extended) = self.copy {
             let result = match tag {
                 tag::COPY_DONE => {
+                    if !extended {
+                        self.portals.remove("");
+                    }
                     self.complete("COPY 0");
                     Ok(())
                 }
@@ -255,7 +271,7 @@ impl Backend {
             if self.status == Status::Idle {
                 self.commit(database);
             }
-            self.report_name();
+            self.report_settings();
             self.report_notifications(database);
             put_ready(self.status, &mut self.kept);
             self.flush();
@@ -281,11 +297,13 @@ impl Backend {
         self.flush();
     }
 
-    fn report_name(&mut self) {
-        let name = self.settings.get("application_name").unwrap_or(&self.default_name).clone();
-        if self.reported_name != name {
-            backend::put_parameter_status(&mut self.kept, "application_name", &name);
-            self.reported_name = name;
+    fn report_settings(&mut self) {
+        for (index, name) in REPORTED.into_iter().enumerate() {
+            let value = self.setting(name).to_owned();
+            if self.reported[index] != value {
+                backend::put_parameter_status(&mut self.kept, name, &value);
+                self.reported[index] = value;
+            }
         }
     }
 
@@ -306,14 +324,16 @@ impl Backend {
         }
         for statement in &statements {
             self.allowed(statement)?;
-            self.portals.remove("");
+            // If the statement fails in a transaction, its portal stays.
+            self.put_portal("", statement, Vec::new()).by_query = true;
             if self.shows_rows(statement) && !statement.starts_with("show hotrow.") {
                 put_columns(&mut self.kept);
             }
             let read = self.read(statement);
             self.run(&read, &[], statements.len() > 1, database)?;
-            if self.copy.is_some() {
-                self.copy = Some(false);
+            match self.copy.is_some() {
+                true => self.copy = Some(false),
+                false => drop(self.portals.remove("")),
             }
         }
         Ok(())
@@ -336,6 +356,9 @@ impl Backend {
         if statement == "selct" || statement.as_bytes() == FAILING {
             return failure("42601", "syntax error at or near \"selct\"");
         }
+        if statement.contains(';') {
+            return failure("42601", "cannot insert multiple commands into a prepared statement");
+        }
         if !statement.is_empty() {
             self.allowed(&statement)?;
         }
@@ -353,8 +376,7 @@ impl Backend {
     fn read(&self, statement: &str) -> String {
         match statement.strip_suffix('\'') {
             Some(constant) if statement.starts_with("select ") => {
-                let zone = self.settings.get("TimeZone").map_or("UTC", String::as_str);
-                format!("{constant}@{zone}'")
+                format!("{constant}@{}'", self.setting("TimeZone"))
             }
             _ => statement.to_owned(),
         }
@@ -390,10 +412,7 @@ impl Backend {
             .filter_map(|index| bind.value(index))
             .map(|value| text(value.bytes.unwrap_or_default()))
             .collect();
-        self.last_portal += 1;
-        let number = self.last_portal;
-        self.portals
-            .insert(portal, Portal { text: statement, values, is_done: false, has_failed: false, number });
+        self.put_portal(&portal, &statement, values);
         self.kept.extend_from_slice(backend::BIND_COMPLETE);
         Ok(())
     }
@@ -424,44 +443,7 @@ impl Backend {
         Ok(())
     }
 
-    fn execute_portal(&mut self, execute: &Execute<'_>, database: &mut Database) -> Result<(), Failure> {
-        let name = text(execute.portal);
-        let Some(portal) = self.portals.get_mut(&name) else {
-            return failure("34000", format!("portal \"{name}\" does not exist"));
-        };
-        let again = std::mem::replace(&mut portal.is_done, true);
-        let Portal { text: statement, values, has_failed: portal_has_failed, .. } = portal.clone();
-        if statement.is_empty() {
-            self.kept.extend_from_slice(backend::EMPTY_QUERY);
-            return Ok(());
-        }
-        self.allowed(&statement)?;
-        if portal_has_failed || again && !returns_rows(&statement) {
-            return failure("55000", format!("portal \"{name}\" cannot be run"));
-        }
-        if again {
-            self.complete(if statement.starts_with("select") { "SELECT 0" } else { "UPDATE 0" });
-            return Ok(());
-        }
-        let result = self.run(&statement, &values, false, database);
-        if let Some(portal) = self.portals.get_mut(&name) {
-            portal.has_failed = result.is_err();
-        }
-        if result.is_ok() && execute.rows_max > 0 && statement.starts_with("select") {
-            self.suspend();
-        }
-        result
-    }
-
-    /// A portal with a limit stops after its only row.
-    fn suspend(&mut self) {
-        let mut complete = BytesMut::new();
-        backend::put_command_complete(&mut complete, "SELECT 1");
-        self.kept.truncate(self.kept.len() - complete.len());
-        put_frame(&mut self.kept, backend::tag::PORTAL_SUSPENDED, |_| {});
-    }
-
-    fn run(
+    pub(super) fn run(
         &mut self,
         statement: &str,
         values: &[String],
@@ -524,7 +506,7 @@ pub(super) fn parameter_types(count: usize, declared: &[u8]) -> Vec<u8> {
     types
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("clients send UTF-8")
 }
 
@@ -539,7 +521,7 @@ pub(super) fn parameters(statement: &str) -> usize {
     statement.matches('$').count()
 }
 
-fn returns_rows(statement: &str) -> bool {
+pub(super) fn returns_rows(statement: &str) -> bool {
     statement.starts_with("select") || statement.starts_with("show") || statement.ends_with("returning n")
 }
 

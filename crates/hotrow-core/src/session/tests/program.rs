@@ -64,7 +64,8 @@ impl Writer<'_> {
             match self.random.u8(..8) {
                 ..4 => self.constants(),
                 4 => {
-                    let text = self.one(&["set TimeZone = 'X'", "reset all", "discard all", "deallocate a"]);
+                    let text =
+                        self.one(&["set TimeZone = 'Etc/GMT+1'", "reset all", "discard all", "deallocate a"]);
                     self.setting(text);
                 }
                 5 => {
@@ -81,7 +82,11 @@ impl Writer<'_> {
 
     /// A transaction with other settings.
     fn local_constants(&mut self) {
-        let sets = ["set local TimeZone = 'Y'", "set local TimeZone = 'Z'", "set TimeZone = 'Y'"];
+        let sets = [
+            "set local TimeZone = 'Etc/GMT+2'",
+            "set local TimeZone = 'Etc/GMT+3'",
+            "set TimeZone = 'Etc/GMT+2'",
+        ];
         self.boundary("begin");
         let set = self.one(&sets);
         self.setting(set);
@@ -385,11 +390,11 @@ impl Writer<'_> {
             "set local hotrow.pack = off",
             "reset hotrow.pack",
             "set hotrow.reads = replica",
-            "set local hotrow.reads = primary",
+            "set local hotrow.reads = 'primary'",
             "reset all",
             "discard all",
         ];
-        self.boundary("set hotrow.reads = primary");
+        self.boundary("set hotrow.reads = 'primary'");
         for _ in 0..units {
             let is_transaction = self.random.u8(..4) > 0;
             if is_transaction {

@@ -4,9 +4,10 @@
 use hotrow_wire::backend::{Status, tag};
 use hotrow_wire::split;
 
+use super::client::Client;
 use super::connection::SimConnection;
 use super::environment::as_settings;
-use super::postgres::Backend;
+use super::postgres::{Backend, UTC};
 use super::world::World;
 use crate::classify::Effect;
 use crate::notifications::MARKER_CHANNEL;
@@ -42,10 +43,16 @@ impl World {
     pub(super) fn enter_pool(&mut self, number: usize, settings: &Settings) {
         let client = &mut self.clients[number];
         let is_open = self.has_room && self.random.u8(..4) > 0;
+        let time_zone = |client: &Client| {
+            client.settings.borrow().get("TimeZone").cloned().unwrap_or_else(|| UTC.to_owned())
+        };
+        let before = time_zone(client);
         if is_open {
             client.settings.replace(settings.iter().map(owned).collect());
         }
-        client.session.entered(is_open.then(Vec::new));
+        let told = Some(time_zone(client)).filter(|now| *now != before);
+        let told = told.map(|now| ("TimeZone".to_owned(), now));
+        client.session.entered(is_open.then(|| told.into_iter().collect()));
         self.count_step(if is_open { "entered" } else { "not entered" });
     }
 

@@ -3,7 +3,7 @@
 use hotrow_wire::backend::{self, Status};
 use hotrow_wire::put_frame;
 
-use super::postgres::{Backend, Database, Failure, Portal, failure, number, put_row, put_text_row, unknown};
+use super::postgres::{Backend, Database, Failure, failure, number, put_row, put_text_row, unknown};
 use crate::session::simple::put_shown;
 
 /// The beginning of the names of the gateway's settings. As the server knows no such names, it lists no such settings.
@@ -88,15 +88,8 @@ impl Backend {
                 if self.portals.contains_key(name) {
                     return failure("42P03", format!("cursor \"{name}\" already exists"));
                 }
-                self.last_portal += 1;
-                let portal = Portal {
-                    text: String::new(),
-                    values: vec![database.value(number(row, &[])).to_string()],
-                    is_done: false,
-                    has_failed: false,
-                    number: self.last_portal,
-                };
-                self.portals.insert(name.to_owned(), portal);
+                let value = database.value(number(row, &[])).to_string();
+                self.put_portal(name, "", vec![value]);
                 self.complete("DECLARE CURSOR");
             }
             ["fetch", name] => {
@@ -145,7 +138,7 @@ impl Backend {
     pub(super) fn run_on_settings(&mut self, words: &[&str], several: bool) -> Result<(), Failure> {
         match *words {
             ["set", "local", name, _, value] => {
-                if self.status == Status::Transaction {
+                if self.status == Status::Transaction || several {
                     self.keep_settings();
                     let value = value.trim_matches('\'').to_owned();
                     let before = self.settings.insert(name.to_owned(), value);
@@ -162,13 +155,13 @@ impl Backend {
                 self.complete("SET");
             }
             ["show", name] if name.starts_with(GATEWAYS) => {
-                let default = if name.ends_with("reads") { "primary" } else { "on" };
-                let value = self.settings.get(name).map_or(default, String::as_str);
-                put_shown(name, value, &mut self.kept);
+                let value = self.setting(name).to_owned();
+                put_shown(name, &value, &mut self.kept);
                 self.complete("SHOW");
             }
             ["show", name] => {
-                put_text_row(self.settings.get(name).map_or("4MB", String::as_str), &mut self.kept);
+                let value = self.setting(name).to_owned();
+                put_text_row(&value, &mut self.kept);
                 self.complete("SHOW");
             }
             ["reset", name] if name.starts_with(GATEWAYS) => {

@@ -62,8 +62,14 @@ impl Backend {
         if self.status == Status::Idle {
             return self.roll_back(database);
         }
-        self.status = Status::Failed;
-        match self.savepoints.last().cloned() {
+        let savepoint = self.savepoints.last().cloned();
+        if std::mem::replace(&mut self.status, Status::Failed) != Status::Failed {
+            let stays =
+                |number| savepoint.as_ref().is_some_and(|savepoint| savepoint.portals.contains(&number));
+            let failing = self.portals.values_mut().filter(|portal| !stays(portal.number));
+            failing.for_each(|portal| (portal.has_failed, portal.is_released) = (true, true));
+        }
+        match savepoint {
             Some(savepoint) => {
                 self.undo(savepoint.undo, database);
                 (self.settings, self.hidden) = (savepoint.settings, savepoint.hidden);
