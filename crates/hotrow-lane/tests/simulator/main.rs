@@ -1,4 +1,5 @@
-//! Tests of the lane: scripts of events and actions, and a simulated server that can fail at every step.
+//! Tests of the lane: scripts of events and actions, and a simulated server that can fail at every step. `same_as_postgres`
+//! compares the server with a real one.
 
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
@@ -22,6 +23,7 @@ mod pausing;
 mod planted;
 mod random;
 mod rest;
+mod same_as_postgres;
 mod schedule;
 mod server;
 mod sessions;
@@ -33,3 +35,5 @@ mod waiting;
 mod wire;
 mod workload;
 mod world;
+
+hotrow_testkit::shared_server!();

@@ -208,8 +208,9 @@ impl Server {
         self.held_by_another(Lock::Table(row.table), txn) || self.held_by_another(Lock::Row(row), txn)
     }
 
-    /// Locks a row that no other transaction has locked.
+    /// Locks a row that no other transaction has locked. The lock is stored in the row, with the transaction's ID.
     pub fn lock_row(&mut self, txn: Txn, row: Key) {
+        self.assign(txn);
         self.locks.insert(Lock::Row(row), txn);
     }
 
