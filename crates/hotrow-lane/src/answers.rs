@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 
 use bytes::BytesMut;
 
+use crate::limits;
+
 /// Units under way, and the bytes that the client gets next.
 #[derive(Debug)]
 pub struct Answers<H> {
@@ -81,6 +83,7 @@ impl<H> Answers<H> {
     /// Stores the reply that `write` appends. Returns whether the client can get it now.
     pub fn answer(&mut self, slot: u64, write: impl FnOnce(&mut BytesMut)) -> bool {
         let index = self.index(slot);
+        debug_assert!(matches!(self.slots[index], Slot::Waiting), "slot {slot} is answered twice");
         if index == 0 {
             write(&mut self.out);
             self.finish_front();
@@ -90,6 +93,7 @@ impl<H> Answers<H> {
         write(&mut bytes);
         self.kept += bytes.len();
         self.slots[index] = Slot::Answered(bytes);
+        self.check();
         false
     }
 
@@ -124,8 +128,10 @@ impl<H> Answers<H> {
     /// Returns a unit to the session. The result is whether the session can handle it now.
     pub fn hand(&mut self, slot: u64, handed: H) -> bool {
         let index = self.index(slot);
+        debug_assert!(matches!(self.slots[index], Slot::Waiting), "slot {slot} is returned after its answer");
         self.slots[index] = Slot::Handed(Box::new(handed));
         self.handed += 1;
+        self.check();
         index == 0
     }
 
@@ -140,6 +146,10 @@ impl<H> Answers<H> {
 
     /// The earliest unit is done, and with it the answered units directly after it.
     pub fn finish_front(&mut self) {
+        debug_assert!(
+            matches!(self.slots.front(), Some(Slot::Waiting)),
+            "the earliest unit is not under way"
+        );
         self.slots.pop_front();
         self.first += 1;
         while let Some(Slot::Answered(bytes)) = self.slots.front_mut() {
@@ -149,6 +159,19 @@ impl<H> Answers<H> {
             self.first += 1;
         }
         self.sorts_out &= !self.slots.is_empty();
+        self.check();
+    }
+
+    /// An answered slot is never the earliest one, and the counters agree with the slots. Long queues are not counted, because
+    /// each answer would take as long as the queue.
+    fn check(&self) {
+        debug_assert!(!matches!(self.slots.front(), Some(Slot::Answered(_))));
+        debug_assert!(!self.sorts_out || !self.slots.is_empty());
+        if cfg!(debug_assertions) && self.slots.len() <= limits::CHECKED_MAX {
+            let kept = |slot: &Slot<H>| if let Slot::Answered(bytes) = slot { bytes.len() } else { 0 };
+            assert_eq!(self.kept, self.slots.iter().map(kept).sum());
+            assert_eq!(self.handed, self.slots.iter().filter(|slot| matches!(slot, Slot::Handed(_))).count());
+        }
     }
 
     /// Whether the earliest unit was returned.

@@ -51,6 +51,8 @@ pub const WAITING_CALLS_MAX: usize = 5_000;
 /// Key spaces of waiting calls that the gateway remembers. With one more it forgets all, and calls that are
 /// under way are retried once.
 pub const WAITING_SPACES_MAX: usize = 1_000;
+/// Entries of a list that debug builds check after each step. They do not check longer lists.
+pub(crate) const CHECKED_MAX: usize = 64;
 
 const _: () = {
     assert!(SECOND_BATCH_UNITS_MIN <= LANE_FULL_UNITS && LANE_FULL_UNITS <= LANE_QUEUE_UNITS_MAX);

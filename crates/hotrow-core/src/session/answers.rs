@@ -24,9 +24,14 @@ impl<E: Environment> Session<E> {
         self.append_in_turn(|out| put_ready(status, out));
     }
 
+    /// Whether all units in lanes are answered.
+    pub(super) fn has_no_units(&self) -> bool {
+        self.env.answers(|answers| answers.pending()) == 0
+    }
+
     /// Waits until all units in lanes are answered. After that the meaning of all names is known.
     pub(super) fn lanes_done(&mut self) -> Result<(), Stop<E>> {
-        if self.env.answers(|answers| answers.pending()) > 0 {
+        if !self.has_no_units() {
             return Err(Stop::Need(Need::Lanes));
         }
         self.renaming.settle(&self.env, &mut self.names);

@@ -220,6 +220,7 @@ impl<E: Environment> Session<E> {
 
     /// Begins the transaction of this BEGIN without a connection.
     pub(super) fn begin(&mut self, statement: &E::Statement, has_portal: bool) {
+        debug_assert!(self.has_no_units(), "the transaction begins before earlier units");
         if let Analysis::Pass(Pass { transaction: Some(begin), .. }) = &statement.analysis
             && let Transaction::Begin { keeps_snapshot, has_modes, .. } = *begin
         {

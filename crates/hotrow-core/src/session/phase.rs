@@ -19,6 +19,11 @@ pub(super) enum Phase<E: Environment> {
 }
 
 impl<E: Environment> Phase<E> {
+    /// Whether lanes can get units of the session.
+    pub(super) fn is_free(&self) -> bool {
+        matches!(self, Phase::Free)
+    }
+
     pub(super) fn is_held(&self) -> bool {
         matches!(self, Phase::Held(_))
     }
@@ -59,6 +64,7 @@ impl<E: Environment> Phase<E> {
 
     /// The client begins a transaction that the server does not know.
     pub(super) fn begin(&mut self, begun: Begun) {
+        debug_assert!(self.begun().is_none(), "a transaction begins in another one");
         match self {
             Phase::Held(holding) => holding.begun = Some(begun),
             Phase::Free | Phase::Begun(_) => *self = Phase::Begun(begun),
@@ -79,6 +85,7 @@ impl<E: Environment> Phase<E> {
 
     /// The session has got a connection.
     pub(super) fn connect(&mut self, connection: E::Connection) {
+        debug_assert!(!self.is_held(), "a session holds one connection");
         let begun = self.take_begun();
         *self = Phase::Held(Holding::new(connection, begun));
     }

@@ -55,6 +55,7 @@ impl<E: Environment> Session<E> {
             self.begin_alone(envelope);
             return Ok(());
         };
+        debug_assert!(self.phase.is_free(), "a unit leaves its transaction or its connection");
         self.lane = Some((kind, lane));
         self.has_block_under_way |= may_stay_open;
         self.env.unit_packed();
@@ -89,6 +90,7 @@ impl<E: Environment> Session<E> {
         self.reads.leave_replica();
         self.has_returned_units = true;
         let Some(lane) = self.any_lane(envelope.unit()) else { return self.begin_alone(envelope) };
+        debug_assert!(self.phase.is_free(), "a unit leaves its transaction or its connection");
         self.lane = Some((envelope.unit().kind(), lane));
         self.env.submit(lane, true, envelope);
     }

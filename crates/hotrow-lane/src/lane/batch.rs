@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::Unit;
+use super::{LaneKind, Unit};
 use crate::key::Key;
 
 /// The transaction ID of a batch, as far as it is known.
@@ -93,6 +93,12 @@ impl<P> Batch<P> {
     /// Whether the server has run all statements, so that only the commit is missing.
     pub fn is_committing(&self) -> bool {
         self.failure.is_none() && self.call_count > 0 && self.answered >= self.call_count
+    }
+
+    /// Whether everything has arrived that the server sends before the commit. It sends no ID of a transaction that only reads.
+    pub(super) fn is_complete(&self, kind: LaneKind) -> bool {
+        let has_id = kind == LaneKind::Read || self.xid != Xid::Missing;
+        has_id && self.locked == self.ahead.len() && self.answered == self.call_count
     }
 
     /// The server says that its transaction has written nothing, and the replies do not confirm it. Rows may have been

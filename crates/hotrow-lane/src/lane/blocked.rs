@@ -59,6 +59,9 @@ impl<P> Blocked<P> {
 
     /// Parks a unit under the key that holds it up.
     pub(super) fn park(&mut self, key: Key, unit: Unit<P>) {
+        debug_assert!(
+            self.keys.contains_key(&key) && self.key_of_session(unit.session).is_none_or(|same| same == key)
+        );
         self.sessions.entry(unit.session).or_insert((key, 0)).1 += 1;
         self.units += 1;
         self.bytes += unit.claimed.bytes;
@@ -100,6 +103,13 @@ impl<P> Blocked<P> {
         self.units = 0;
         self.bytes = 0;
         self.keys.values_mut().flat_map(std::mem::take).collect()
+    }
+
+    /// The counters are those of the units.
+    pub(super) fn check(&self) {
+        debug_assert_eq!(self.units, self.iter().count());
+        debug_assert_eq!(self.bytes, self.iter().map(|(_, unit)| unit.claimed.bytes).sum());
+        debug_assert_eq!(self.units, self.sessions.values().map(|(_, count)| count).sum());
     }
 
     fn forget(&mut self, unit: &Unit<P>) {

@@ -72,9 +72,14 @@ impl<P> Lane<P> {
         }
         let Some(batch) = self.under_way.pop_front() else { return };
         match outcome {
-            // Only a batch with a known ID can be found committed. The ID arrives after all replies: the
-            // batch has them all.
-            Outcome::Committed => self.answer(batch, actions),
+            Outcome::Committed => {
+                debug_assert!(
+                    matches!(batch.xid, Xid::Known(_)),
+                    "only a batch with a known ID is found committed"
+                );
+                debug_assert!(batch.is_complete(self.kind), "the ID arrives after all replies");
+                self.answer(batch, actions);
+            }
             Outcome::Aborted => self.run_again(batch),
             Outcome::Unknown => actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown)),
         }
@@ -92,7 +97,10 @@ impl<P> Lane<P> {
         }
         match batch.xid {
             Xid::NothingWritten if batch.may_have_written_elsewhere() => AfterLoss::Unknown,
-            Xid::NothingWritten => AfterLoss::Answer,
+            Xid::NothingWritten => {
+                debug_assert!(batch.is_complete(self.kind), "the ID arrives after all replies");
+                AfterLoss::Answer
+            }
             Xid::Known(xid) => AfterLoss::Ask(Doubt::Id(xid)),
             Xid::Missing => AfterLoss::Ask(Doubt::IdAfter(self.last_id)),
         }

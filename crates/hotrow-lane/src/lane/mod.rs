@@ -11,6 +11,7 @@
 
 mod batch;
 mod blocked;
+mod checks;
 mod doubt;
 mod hold;
 mod leaving;
@@ -232,9 +233,7 @@ impl<P> Lane<P> {
             Event::Submit(unit) => self.submit(unit, actions),
             Event::Cancel(session) => self.cancel(session, actions),
             Event::Slow => self.make_way(actions),
-            Event::Gone(session) => {
-                self.returned.remove(&session);
-            }
+            Event::Gone(session) => drop(self.returned.remove(&session)),
             Event::Connected => {
                 self.connection = ConnectionState::Resolving;
                 self.resolve_next(actions);
@@ -296,6 +295,7 @@ impl<P> Lane<P> {
                 self.send(actions);
             }
         }
+        self.check();
     }
 
     fn submit(&mut self, unit: Unit<P>, actions: &mut Vec<Action<P>>) {
@@ -312,6 +312,7 @@ impl<P> Lane<P> {
 
     fn ready(&mut self, actions: &mut Vec<Action<P>>) {
         let Some(batch) = self.under_way.pop_front() else { return };
+        debug_assert!(batch.failure.is_some() || batch.is_complete(self.kind), "committed before its end");
         self.look_again_at = 0;
         match batch.failure {
             None if batch.has_written_elsewhere() => {

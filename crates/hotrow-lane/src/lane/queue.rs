@@ -68,6 +68,11 @@ impl<P> Queue<P> {
         self.units.iter_mut()
     }
 
+    /// The bytes are those of the units.
+    pub(super) fn check(&self) {
+        debug_assert_eq!(self.bytes, self.units.iter().map(|unit| unit.claimed.bytes).sum());
+    }
+
     pub(super) fn has_session(&self, session: u64) -> bool {
         self.units.iter().any(|unit| unit.session == session)
     }
@@ -119,6 +124,7 @@ impl<P> Queue<P> {
             self.units = kept;
         }
         self.bytes -= batch.iter().map(|unit| unit.claimed.bytes).sum::<usize>();
+        debug_assert!(sessions_are_sorted(&batch));
         batch.sort_by_key(|unit| unit.claimed.key); // stable: units of one key, and units without a key, keep their order
         Some(batch)
     }
@@ -156,6 +162,13 @@ impl<P> Queue<P> {
         }
         chosen
     }
+}
+
+/// Whether the units of each session have ascending keys, so that sorting by keys keeps their order.
+fn sessions_are_sorted<P>(units: &[Unit<P>]) -> bool {
+    let mut keys: Vec<_> = units.iter().map(|unit| (unit.session, unit.claimed.key)).collect();
+    keys.sort_by_key(|(session, _)| *session);
+    keys.is_sorted()
 }
 
 impl Cut {

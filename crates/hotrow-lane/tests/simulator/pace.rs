@@ -16,7 +16,7 @@ fn a_unit_that_would_wait_too_long_is_refused_but_not_a_call_that_has_waited() {
         submit 5a%1                         ->
         written, answered, executed 6000    ->
         # A unit takes 5 ms: the full batches that a new lane starts with count less and less.
-        ready                               -> write 2a; answer-slow 1a
+        xid 7, ready                        -> write 2a; answer-slow 1a
         submit 6a%1                         -> full 6a
         submit 7a~%1                        ->
         queue-wait 30                       ->
@@ -35,7 +35,7 @@ fn a_batch_after_which_no_unit_had_to_wait_does_not_count() {
         connected                           -> write 1a
         submit 2a 3a 4a                     ->
         written, answered, executed 6000    ->
-        ready                               -> write 2..4a; answer-slow 1a
+        xid 7, ready                        -> write 2..4a; answer-slow 1a
         submit 5..9a                        ->
         ",
     );
@@ -48,7 +48,7 @@ fn a_commit_that_takes_long_is_no_fault_of_the_statements() {
         "
         submit 1a 2a                        -> connect
         connected                           -> write 1a 2a
-        written, answered 2, executed 5000  ->
+        written, answered 2, executed 5000, xid 6 ->
         ready                               -> answer-slow 1a 2a
         submit 1a 2a                        -> write 1a
         submit 3a                           ->

@@ -101,6 +101,7 @@ impl Session {
         }
         match state {
             State::InLane => return false,
+            _ if self.gone => {}
             State::Alone(..) | State::Returned(_) => drop(self.answers.hand(sent.slot, ())),
             State::Done => drop(self.answers.answer(sent.slot, |out| out.extend_from_slice(&[unit as u8]))),
         }
@@ -111,9 +112,10 @@ impl Session {
         true
     }
 
-    /// The client has left. Its unsent units are dropped, and those in lanes continue.
+    /// The client has left. Its unsent units are dropped, and those in lanes continue. Nobody gets their answers.
     pub fn leave(&mut self) -> Vec<usize> {
         self.gone = true;
+        (self.answers, self.in_order) = (Answers::default(), Vec::new());
         self.unsent.drain(..).collect()
     }
 
