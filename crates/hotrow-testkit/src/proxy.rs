@@ -236,7 +236,8 @@ impl Connection {
             }
             After::Bytes(left) => Some(*left),
             After::TransactionId => {
-                let found = bytes.windows(LAST_ANSWER.len()).position(|window| window == LAST_ANSWER);
+                // A batch of several tables ends with several statements, whose answers arrive together.
+                let found = bytes.windows(LAST_ANSWER.len()).rposition(|window| window == LAST_ANSWER);
                 found.map(|at| at + LAST_ANSWER.len())
             }
         };
