@@ -58,8 +58,14 @@ enum Step {
     /// A session begins the next flush.
     Leads(usize),
     Committed(Transaction),
-    /// The gateway learns of a transaction's ID, and of its end.
-    Identified(usize),
+    /// The gateway gets the answers to a batch and the transaction's ID, and learns of its end.
+    Identified {
+        lane: usize,
+        locks: usize,
+        units: usize,
+    },
+    /// The gateway learns that a unit of a batch has failed behind this number of others.
+    Fails(usize, usize),
     Ready(usize),
     /// A lane no longer holds its next batch back.
     HoldOver(usize),
@@ -98,6 +104,8 @@ struct Running {
     threads: usize,
     /// The rows in order, with the number of units of each.
     rows: Vec<(u64, usize)>,
+    /// Number of rows that its batch locks ahead.
+    locks: usize,
     /// The first row that it does not have yet.
     next: usize,
     /// Number of its waits, so that an old timer is not mistaken for a new one.
@@ -127,7 +135,7 @@ struct LaneOfGateway {
     /// Its index in the affinity of its gateway for its node.
     place: usize,
     backend: usize,
-    arrived: VecDeque<Vec<(u64, usize)>>,
+    arrived: VecDeque<(Vec<(u64, usize)>, usize)>,
     is_busy: bool,
     busy_since: Time,
     busy: Time,
@@ -273,9 +281,15 @@ impl Simulation<'_> {
             Step::Flushes(transaction) => self.flush(transaction),
             Step::Flushed(node) => self.flushed(node),
             Step::Leads(node) => self.next_flush(node),
-            Step::Identified(lane) => {
+            Step::Identified { lane, locks, units } => {
+                (0..locks).for_each(|_| self.step(lane, Event::Locked));
+                (0..units).for_each(|_| self.step(lane, Event::Answered(Changes::None)));
                 self.lanes[lane].identified = self.now;
                 self.step(lane, Event::TransactionId(Some(1)));
+            }
+            Step::Fails(lane, answered) => {
+                (0..answered).for_each(|_| self.step(lane, Event::Answered(Changes::None)));
+                self.step(lane, Event::Failed(Failure::Blocked));
             }
             Step::Ready(lane) => {
                 let took = Duration::from_nanos(self.now - self.lanes[lane].identified);
@@ -373,8 +387,8 @@ impl Simulation<'_> {
         }
         let answered: usize = running.rows[..running.next].iter().map(|(_, units)| units).sum();
         self.ends(transaction);
-        (0..answered).for_each(|_| self.step(lane, Event::Answered(Changes::None)));
-        self.step(lane, Event::Failed(Failure::Blocked));
+        // The answers to earlier batches arrive before.
+        self.send(Step::Fails(lane, answered));
         self.send(Step::Ready(lane));
         self.idle(lane);
     }

@@ -18,7 +18,8 @@ impl Simulation<'_> {
                 _ => rows.push((row, 1)),
             }
         }
-        self.lanes[lane].arrived.push_back(rows);
+        let locks = batch.ahead.len();
+        self.lanes[lane].arrived.push_back((rows, locks));
         self.next_batch(lane);
     }
 
@@ -27,10 +28,10 @@ impl Simulation<'_> {
         if own.is_busy {
             return;
         }
-        let Some(rows) = own.arrived.pop_front() else { return };
+        let Some((rows, locks)) = own.arrived.pop_front() else { return };
         (own.is_busy, own.busy_since) = (true, self.now);
         let (node, threads) = (own.node, own.backend);
-        let transaction = self.begins(Owner::Batch(lane), node, threads, rows);
+        let transaction = self.begins(Owner::Batch(lane), node, threads, rows, locks);
         self.run(threads, self.world.costs.batch / 2.0, Step::Runs(transaction));
     }
 
@@ -38,12 +39,19 @@ impl Simulation<'_> {
     pub(super) fn run_alone(&mut self, place: usize) {
         let Request { node, row, .. } = self.requests[place];
         let threads = self.nodes[node].sessions;
-        let transaction = self.begins(Owner::Request(place), node, threads, vec![(row, 1)]);
+        let transaction = self.begins(Owner::Request(place), node, threads, vec![(row, 1)], 0);
         self.run(threads, self.world.costs.direct(self.world.work) * BEFORE_LOCK, Step::Runs(transaction));
     }
 
-    fn begins(&mut self, owner: Owner, node: usize, threads: usize, rows: Vec<(u64, usize)>) -> Transaction {
-        let running = Running { owner, node, threads, rows, next: 0, waits: 0, is_waiting: false };
+    fn begins(
+        &mut self,
+        owner: Owner,
+        node: usize,
+        threads: usize,
+        rows: Vec<(u64, usize)>,
+        locks: usize,
+    ) -> Transaction {
+        let running = Running { owner, node, threads, rows, locks, next: 0, waits: 0, is_waiting: false };
         match self.free_running.pop() {
             Some(place) => {
                 self.running[place] = Some(running);
@@ -102,7 +110,9 @@ impl Simulation<'_> {
         let is_read = self.world.work == Work::Read;
         let cost = match owner {
             Owner::Batch(lane) => {
-                self.send(Step::Identified(lane));
+                let Running { rows, locks, .. } = self.get(transaction);
+                let (locks, units) = (*locks, rows.iter().map(|(_, units)| units).sum());
+                self.send(Step::Identified { lane, locks, units });
                 self.world.costs.batch / 2.0
             }
             Owner::Request(_) => self.world.costs.direct(self.world.work) * AT_COMMIT,
