@@ -2,9 +2,9 @@
 //! checks them. This module does not query the server.
 //!
 //! If a table that a prepared statement mentions changes, PostgreSQL analyses the statement again. It keeps
-//! the parameter types but uses the new triggers and defaults. For each table, a batch therefore ends with a statement that
-//! mentions the same table. It contains the literal `timestamptz 'now'`, whose value is fixed when the
-//! statement is analysed. While that value equals the value that the lane knows, the table has not
+//! the parameter types but uses the new triggers and defaults. For each table, a batch therefore ends with a
+//! statement that mentions the same table. It contains the literal `timestamptz 'now'`, whose value is fixed
+//! when the statement is analysed. While that value equals the value that the lane knows, the table has not
 //! changed. The check does not access the catalogue.
 
 use std::fmt::Write;
@@ -46,8 +46,8 @@ impl Watch {
 /// or a name means another table, the statement divides by zero and the batch is rolled back.
 ///
 /// The ID arrives before the commit begins. After a lost connection, the gateway can ask the server about it.
-/// The lane's mark, if there is one, is set to the ID plus `$2`, the secret number of the lane's connection, unless `$2` is NULL. The number is
-/// a parameter because the server shows the text of statements to other sessions of the same role.
+/// The lane's mark, if there is one, is set to the ID plus `$2`, the secret number of the lane's connection, unless `$2` is
+/// NULL. The number is a parameter because the server shows the text of statements to other sessions of the same role.
 ///
 /// If the statements use distributed tables, `$3` is the array of the shards that the batch has changed. The batch is also
 /// rolled back if one of them is on another node by now: the transaction would not end where the ID belongs. Citus locks

@@ -1,7 +1,7 @@
 //! The tables that a lane's batches rely on, and the messages at the end of each batch that check them. A change of the
 //! catalogue rolls the batch back. The lane decides what happens to its units.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -233,8 +233,9 @@ impl CatalogueCheck {
         let counts = |run: &&Run| always || !run.statement.is_typed;
         let runs = || batch.units.iter().flat_map(|unit| unit.payload.unit.runs());
         let watches = || runs().filter(counts).flat_map(|run| Relied::of(run, context.node));
-        let added = watches().filter(|watch| !self.numbers.contains_key(&watch.name)).count();
-        if self.tables.len() + added > limits::LANE_TABLES_MAX {
+        let new = watches().filter(|watch| !self.numbers.contains_key(&watch.name));
+        let added: BTreeSet<String> = new.map(|watch| watch.name.clone()).collect();
+        if self.tables.len() + added.len() > limits::LANE_TABLES_MAX {
             self.forget(); // this batch's own tables are added next, even if they exceed the limit
         }
         if self.tables.is_empty() {
