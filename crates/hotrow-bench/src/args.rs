@@ -117,7 +117,10 @@ mod tests {
             let args = Command::try_parse_from(["bench", family]).unwrap().args;
             args.scenario.unwrap().scenarios.iter().map(|scenario| scenario.name).collect::<Vec<_>>()
         };
-        assert_eq!(names("queue"), ["queue-take", "queue-lease", "queue-batch", "queue-enqueue"]);
+        assert_eq!(
+            names("queue"),
+            ["queue-take", "queue-head", "queue-lease", "queue-batch", "queue-enqueue"]
+        );
         assert_eq!(names("novelty").len(), 9);
         assert_eq!(names("all").len(), 19);
         assert!(!names("all").iter().any(|name| name.ends_with("held") || name.starts_with("novelty")));

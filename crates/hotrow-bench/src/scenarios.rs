@@ -45,7 +45,7 @@ use crate::scenario::{
 };
 
 /// All scenarios, in the order of `hotrow bench all`, which leaves out those that take long.
-pub static ALL: [&Scenario; 30] = [
+pub static ALL: [&Scenario; 31] = [
     &inventory::HOT_ROW,
     &inventory::SINGLE,
     &inventory::SPREAD,
@@ -58,6 +58,7 @@ pub static ALL: [&Scenario; 30] = [
     &sale::SALE,
     &sale::SOLD_OUT,
     &queue::QUEUE_TAKE,
+    &queue::QUEUE_HEAD,
     &queue::QUEUE_LEASE,
     &queue::QUEUE_BATCH,
     &queue::QUEUE_ENQUEUE,

@@ -15,7 +15,7 @@ use hotrow_bench::scenario::{LoadBy, Scenario, Technique, Through};
 use hotrow_bench::scenarios as shipped;
 
 /// All scenarios, in the order of `hotrow-lab bench all`, which leaves out those that take long.
-pub static ALL: [&Scenario; 54] = [
+pub static ALL: [&Scenario; 55] = [
     &shipped::inventory::HOT_ROW,
     &inventory::SINGLE,
     &shipped::inventory::SPREAD,
@@ -33,6 +33,7 @@ pub static ALL: [&Scenario; 54] = [
     &sale::SALE,
     &sale::SOLD_OUT,
     &shipped::queue::QUEUE_TAKE,
+    &shipped::queue::QUEUE_HEAD,
     &queue::QUEUE_LEASE,
     &queue::QUEUE_BATCH,
     &shipped::queue::QUEUE_ENQUEUE,

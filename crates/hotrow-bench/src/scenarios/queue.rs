@@ -1,7 +1,9 @@
 //! The scenarios `queue-...`: orders that many workers take in the order of arrival. Their SQL is in `sql/`.
 
 use super::{SELL_DIRECT, USUAL};
-use crate::scenario::{Ageing, Clients, LoadBy, Protocol, Rows, Scenario, Script, Steps, Technique, Worth};
+use crate::scenario::{
+    Ageing, Clients, LoadBy, Protocol, Rows, Scenario, Script, Steps, Technique, Through, Worth,
+};
 
 /// One order per call, taken and completed in one step.
 pub static QUEUE_TAKE: Scenario = Scenario {
@@ -32,6 +34,27 @@ pub static QUEUE_TAKE: Scenario = Scenario {
          and counts as rejected. `shards` keeps the order within each of 64 shards only.",
     ],
     ..USUAL
+};
+
+/// One order per call, by the statements that applications send today.
+pub static QUEUE_HEAD: Scenario = Scenario {
+    name: "queue-head",
+    shows: "Orders taken by the statements that applications send today, directly and through Hotrow: orders per second",
+    clients: Clients::Usually(&[64, 256]),
+    techniques: &[
+        SKIP_LOCKED,
+        Technique { name: "skip-locked-hotrow", through: Through::Hotrow, ..SKIP_LOCKED },
+        Technique { against: "advisory", ..ADVISORY },
+        Technique { name: "advisory-hotrow", through: Through::Hotrow, against: "advisory", ..ADVISORY },
+        Technique { name: "lease", against: "lease", ..LEASE },
+        Technique { name: "lease-hotrow", through: Through::Hotrow, against: "lease", ..LEASE },
+    ],
+    remarks: &[
+        CHECKS,
+        "The statements are the same on both sides. `lease` takes an order by UPDATE ... FROM a query in WITH, as River, pg-boss \
+         and graphile-worker do, and completes it in a second statement.",
+    ],
+    ..QUEUE_TAKE
 };
 
 /// One order per call, taken in one transaction and completed in another.

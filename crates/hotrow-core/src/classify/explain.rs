@@ -8,10 +8,10 @@ use hotrow_lane::lane::LaneKind;
 use crate::distribution::Distribution;
 use crate::key::{Format, KeyColumn, KeySource, ParamValue};
 
-use crate::classify::judge::decision::{Decision, Packing};
+use crate::classify::judge::decision::{Decision, Packing, Takes};
 use crate::classify::judge::merging::Returns;
 use crate::classify::read::analysis::{Analysis, Pass, Switch, SwitchChange, Transaction};
-use crate::classify::read::point::ROW_LOCK;
+use crate::classify::read::query::ROW_LOCK;
 use crate::classify::reason::Reason;
 
 /// A few lines about a statement. Without a decision they tell what the text alone says. `literals` are the values that the
@@ -159,7 +159,14 @@ fn contends_for(text: &mut String, packing: &Packing, literals: &[String]) {
     }
     let Some(key) = &packing.key else { return };
     let columns: Vec<String> = key.columns.iter().map(|key| column(key, literals)).collect();
-    line(text, "key", &columns.join(", "));
+    if let Some(takes) = packing.takes {
+        let of = if columns.is_empty() { "of the table" } else { "of this key" };
+        let unlocked = if takes == Takes::Unlocked { " that no other transaction has locked" } else { "" };
+        line(text, "takes", &format!("the first rows {of}{unlocked}"));
+    }
+    if !columns.is_empty() {
+        line(text, "key", &columns.join(", "));
+    }
     if let Some(merging) = &packing.merging {
         line(text, "as", &merging.text);
         line(text, "at most", &format!("{} calls in one", merging.most));
@@ -167,7 +174,15 @@ fn contends_for(text: &mut String, packing: &Packing, literals: &[String]) {
             line(text, "waits", "in the gateway, until there is a result or the call's time is over");
         }
     } else if packing.kind == LaneKind::Write {
-        line(text, "at most", &format!("{} units of one row per commit", packing.rows_per_commit));
+        line(
+            text,
+            "at most",
+            &format!(
+                "{} units of one {} per commit",
+                packing.rows_per_commit,
+                if packing.takes.is_some() { "key" } else { "row" }
+            ),
+        );
     }
 }
 

@@ -41,7 +41,7 @@ pub use facts::{
     Trigger, TypeKind, View,
 };
 pub use judge::code::Names;
-pub use judge::decision::{Decision, Packing};
+pub use judge::decision::{Decision, Packing, Takes};
 pub use judge::lock_statement::LockStatement;
 pub use judge::merging::{Element, ElementSource, Merging, Returns};
 pub use judge::reach::{Found, FoundCode, Reach, reach};
@@ -52,8 +52,8 @@ pub use read::analysis::{
     Alters, Analysis, Boundary, Pass, Step, Switch, SwitchChange, Transaction, differ_in_tables_only,
 };
 pub use read::candidate::{
-    Argument, ArgumentValue, Call, Candidate, Common, Conflict, Equality, InsertParts, Item, Operand, Output,
-    Part, Reading, ResultColumn, Verb,
+    Argument, ArgumentValue, Call, Candidate, Common, Conflict, Equality, Head, InsertParts, Item, Operand,
+    Output, Part, Reading, ResultColumn, Verb,
 };
 pub use reason::{Reason, StatementKind};
 pub use remedy::Remedy;

@@ -31,7 +31,7 @@ remedies! {
     NothingOrIndex = "nothing, if several rows can have the compared values: the statement is passed through at full speed. If they identify one row, compare all columns of a unique key, or create a unique index on the compared columns";
     NothingOrBuiltInCast = "nothing, if the driver writes the cast: the statement is passed through at full speed. Otherwise leave the cast out, or cast to a built-in type";
     NothingOrValues = "nothing, if the rows that it reads can change meanwhile: the statement is passed through at full speed. Otherwise read them first, and send them in VALUES";
-    Queue = "use the schema pack's queues (docs/queues.md), or claim a row that was read without a lock: UPDATE ... WHERE key = value AND state = 'new' RETURNING ...: no row means that another worker has it";
+    Queue = "take the rows in one statement: UPDATE ... WHERE key = (SELECT key FROM the same table WHERE state = 'new' ORDER BY key LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING ..., or use the schema pack's queues (docs/queues.md)";
     CheckedChange = "read the values first, and repeat the subquery's conditions: UPDATE ... WHERE key = value AND condition: if no row is changed, another client was first";
     OneStatement = "if the transaction checks and changes this row only, do both in one statement: UPDATE ... WHERE key = value AND condition RETURNING ...";
     EachRow = "if the program knows the rows, send a statement for each of them, all in one message: they commit together if each of them can be packed";

@@ -11,7 +11,7 @@ use hotrow_wire::frontend::{self, Bind, ObjectName};
 use super::framing::ReplyFraming;
 use super::gather::{Describe, Single};
 use super::{Packed, Run, Step, bind_of, may_wait, merged};
-use crate::classify::{Boundary, Packing};
+use crate::classify::{Boundary, Packing, Takes};
 use crate::distribution::UnitNode;
 use crate::key::{Format, KeySpec, ParamValue};
 use crate::limits;
@@ -193,6 +193,7 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
                 rows_per_commit: part.rows_per_commit,
                 in_key_space: part.in_key_space,
                 lockable: part.lock_statement.is_some(),
+                takes_any: part.takes == Some(Takes::Unlocked),
             };
             match rows {
                 Rows::One(key) if number == 0 && place == 0 => self.first = key.map(claim),
@@ -254,6 +255,7 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
             merge,
             may_wait: runs().any(|run| may_wait(&run.packing)),
             lockable: runs().any(|run| run.packing.lock_statement.is_some()),
+            takes_any: first.is_some_and(|claim| claim.takes_any),
             statements: u16::try_from(runs().count()).unwrap_or(u16::MAX),
             claims: Box::default(),
             bytes: bytes.len(),

@@ -49,7 +49,7 @@ impl<P> Blocked<P> {
         if unit.claimed.key.is_none() {
             return whole(0);
         }
-        unit.keys().find_map(|key| Some(key).filter(is_blocked).or_else(|| whole(key.table)))
+        unit.waits_for().find_map(|(table, key)| key.filter(is_blocked).or_else(|| whole(table)))
     }
 
     /// The key under which units of this session are parked.

@@ -50,6 +50,8 @@ pub struct Claimed {
     pub may_wait: bool,
     /// Its row can be locked before it runs. Claims say it of several rows.
     pub lockable: bool,
+    /// Its key stands for several rows, of which it takes any that nobody has locked. Claims say it of several keys.
+    pub takes_any: bool,
     /// Number of its statements.
     pub statements: u16,
     /// The rows for which a unit of several statements or rows contends.
@@ -61,8 +63,13 @@ pub struct Claimed {
 impl Claimed {
     /// All rows for which it is known to contend.
     pub fn keys(&self) -> impl Iterator<Item = Key> + Clone + use<'_> {
-        let only = if self.claims.is_empty() { self.key } else { None };
-        only.into_iter().chain(self.claims.iter().map(|claim| claim.key))
+        self.keys_and_takes().map(|(key, _)| key)
+    }
+
+    /// The keys, each with whether it takes any of several rows.
+    fn keys_and_takes(&self) -> impl Iterator<Item = (Key, bool)> + Clone + use<'_> {
+        let only = self.key.filter(|_| self.claims.is_empty()).map(|key| (key, self.takes_any));
+        only.into_iter().chain(self.claims.iter().map(|claim| (claim.key, claim.takes_any)))
     }
 }
 
@@ -95,10 +102,20 @@ impl<P> Unit<P> {
         self.claimed.merge.map(|merge| if self.is_single { Merge::NEVER } else { merge })
     }
 
-    /// A row of the statement that failed, or else a row of the unit.
+    /// A row of the statement that failed, or else a row of the unit. If the statement takes any of several rows, others can
+    /// take the rest of them, so the key is one that no other unit has.
     pub(super) fn key_at_fault(&self) -> Option<Key> {
         let claim = self.claimed.claims.iter().find(|claim| claim.statement == self.at_fault);
-        claim.map(|claim| claim.key).or(self.claimed.key)
+        let (key, takes_any) = match claim {
+            Some(claim) => (claim.key, claim.takes_any),
+            None => (self.claimed.key?, self.claimed.takes_any),
+        };
+        Some(if takes_any { Key { table: key.table, hash: self.session } } else { key })
+    }
+
+    /// The rows for which it may have to wait. If it takes any of several rows, the row is not known, and only its table is.
+    pub(super) fn waits_for(&self) -> impl Iterator<Item = (u32, Option<Key>)> + use<'_, P> {
+        self.claimed.keys_and_takes().map(|(key, takes_any)| (key.table, Some(key).filter(|_| !takes_any)))
     }
 
     /// It has to run again because of another unit.
@@ -120,6 +137,8 @@ pub struct Claim {
     pub in_key_space: bool,
     /// The row can be locked before the statement runs.
     pub lockable: bool,
+    /// The key stands for several rows, of which the statement takes any that nobody has locked.
+    pub takes_any: bool,
 }
 
 /// The group of calls that can become one call. Of the functions of one key space (see [`Key::table`]), a

@@ -19,6 +19,8 @@ pub struct Work {
     pub rows_per_commit: u16,
     pub merge: Option<Merge>,
     pub bytes: usize,
+    /// Its key stands for several rows, of which it takes any that nobody has locked.
+    pub takes_any: bool,
     /// The second statement of a unit of two statements. It has its own number.
     pub then: Option<usize>,
 }
@@ -145,13 +147,14 @@ impl History {
     /// The rows for which a unit is known to contend, by statement.
     pub fn claims(&self, unit: usize) -> Vec<Claim> {
         let claim = |(statement, part): (usize, usize)| {
-            let Work { key, rows_per_commit, merge, .. } = self.units[part];
+            let Work { key, rows_per_commit, merge, takes_any, .. } = self.units[part];
             Some(Claim {
                 key: key?,
                 statement: statement as u16,
                 rows_per_commit,
                 in_key_space: merge.is_some(),
                 lockable: self.units[part].is_lockable(),
+                takes_any,
             })
         };
         self.parts(unit).enumerate().filter_map(claim).collect()

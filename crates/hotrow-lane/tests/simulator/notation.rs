@@ -6,7 +6,7 @@
 //! the units of sessions 1 to 9. `1a+b` is a unit of two statements on two rows, and `fails-at 1a+b/2` means
 //! that the second one failed. `1ab` is a unit of one statement on two rows. In a batch, `{a b}` are rows that are locked first. `1a@500` has 500 bytes. Of
 //! `1a%2`, two fit one commit. `1a#2` is a call of a function with a merge rule, in group 2, of which four
-//! can become one. `1a?#2` is a call that can wait, and `waits 1a?` says that it does. `1a~` has waited before. In a batch, `[1a 2b]`
+//! can become one. `1a?#2` is a call that can wait, and `waits 1a?` says that it does. `1a~` has waited before. `1a^` takes any of several rows, whose key is `a`. Its own key is `①`. In a batch, `[1a 2b]`
 //! is one call. `*` is the whole of table 1.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -295,6 +295,7 @@ fn session(name: &str) -> u64 {
 
 fn key(name: char) -> Option<Key> {
     match name {
+        '①'..='⑨' => Some(Key { table: 1, hash: u64::from(name) - u64::from('①') + 1 }),
         '*' => Some(Key { table: 1, hash: u64::MAX }),
         c if c.is_ascii_lowercase() => Some(Key { table: 1, hash: c.into() }),
         c if c.is_ascii_uppercase() => Some(Key { table: 2, hash: c.into() }),
@@ -306,6 +307,9 @@ fn key_name(key: Key) -> String {
     match key {
         Key { table: 0, .. } => "-".to_owned(),
         Key { hash: u64::MAX, .. } => "*".to_owned(),
+        Key { hash: session @ 1..10, .. } => {
+            char::from_u32('①' as u32 + session as u32 - 1).unwrap().to_string()
+        }
         Key { hash, .. } => char::from(hash as u8).to_string(),
     }
 }
@@ -319,11 +323,18 @@ fn unit(text: &str, first: bool) -> Unit<String> {
     let merge = group.map(|group| if group == 0 { Merge::NEVER } else { Merge { group, most: 4 } });
     let session = session(name);
     let statements: Vec<_> = name[session.to_string().len()..].split('+').collect();
+    let takes_any = name.contains('^');
     let claim = |(statement, rows_of): (usize, &&str)| {
         let keys: Vec<Key> = rows_of.chars().filter_map(key).collect();
         let statement = statement as u16;
-        let claim =
-            move |key| Claim { key, statement, rows_per_commit: rows, in_key_space: false, lockable: true };
+        let claim = move |key| Claim {
+            key,
+            statement,
+            rows_per_commit: rows,
+            in_key_space: false,
+            lockable: true,
+            takes_any,
+        };
         keys.into_iter().map(claim)
     };
     let claims: Vec<Claim> = statements.iter().enumerate().flat_map(claim).collect();
@@ -333,6 +344,7 @@ fn unit(text: &str, first: bool) -> Unit<String> {
         merge,
         may_wait: name.contains('?'),
         lockable: merge.is_none(),
+        takes_any,
         statements: statements.len() as u16,
         claims: if statements.len() > 1 || claims.len() > 1 { claims.into() } else { Box::default() },
         bytes,

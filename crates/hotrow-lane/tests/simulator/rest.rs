@@ -22,7 +22,9 @@ pub fn only_locks_are_waited_for(world: &mut World) {
                 let keyless = claims.is_empty().then_some(0);
                 let tables = claims.iter().map(|claim| claim.key.table).chain(keyless);
                 let wholes = tables.map(|table| Key { table, hash: WHOLE_TABLE });
-                let keys: Vec<_> = claims.iter().map(|claim| claim.key).chain(wholes).collect();
+                // Of rows of which it takes any, others can take the rest.
+                let rows = claims.iter().filter(|claim| !claim.takes_any).map(|claim| claim.key);
+                let keys: Vec<_> = rows.chain(wholes).collect();
                 blocked.iter().any(|one| one.0 == *lane && keys.contains(&one.1))
             }
             Some((unit, _, _)) => {

@@ -25,6 +25,7 @@ pub fn plain(session: usize, statement: Statement) -> Work {
         rows_per_commit: 128,
         merge: None,
         bytes: 100,
+        takes_any: false,
         then: None,
     }
 }
@@ -142,6 +143,11 @@ impl Random {
             // The same row by another unique index. Two keys for one row must do no harm.
             2 if self.failures > 0 => {
                 work.key = Some(Key { hash: row.hash + 100, ..row });
+            }
+            3 if self.failures > 0 => {
+                work.key = Some(Key { hash: 200, ..row });
+                work.takes_any = true;
+                work.rows_per_commit = 128;
             }
             _ if matches!(statement, Statement::Poison | Statement::Kill) => work.key = Some(row),
             _ => {}

@@ -344,13 +344,14 @@ impl World {
         let lane = self.route(session, unit, only);
         self.sessions[session].send(lane.unwrap_or(0));
         self.history.submitted.push(unit);
-        let Work { rows_per_commit, merge, bytes, then, .. } = self.history.units[unit];
+        let Work { rows_per_commit, merge, bytes, takes_any, then, .. } = self.history.units[unit];
         let claimed = Claimed {
             key: self.history.least_key(unit),
             rows_per_commit,
             merge,
             may_wait: false,
             lockable: self.history.units[unit].is_lockable(),
+            takes_any,
             statements: self.history.parts(unit).count() as u16,
             claims: then.map(|_| self.history.claims(unit).into()).unwrap_or_default(),
             bytes,

@@ -14,12 +14,15 @@ use crate::classify::facts::{Facts, MergeRule, TableFacts};
 use crate::classify::judge::lock_statement::LockStatement;
 use crate::classify::judge::merging::{Matched, Merging};
 use crate::classify::judge::namesakes::Judge;
-use crate::classify::judge::row::{MOST_ROWS_PER_COMMIT, insert_key, is_exact, point_key, rows_per_commit};
+use crate::classify::judge::row::{
+    MOST_ROWS_PER_COMMIT, head_key, insert_key, is_exact, point_key, rows_per_commit,
+};
 use crate::classify::judge::table;
 use crate::classify::judge::view::{SeenThrough, check_views};
 use crate::classify::judge::watch::Watch;
 use crate::classify::known::builtin_types;
 use crate::classify::read::candidate::{Candidate, Output, Verb};
+use crate::classify::read::head::UNNEST;
 use crate::classify::reason::Reason;
 
 /// The decision about a candidate.
@@ -59,6 +62,8 @@ pub struct Packing {
     pub lock_statement: Option<LockStatement>,
     /// It calls a function with a merge rule. Its key belongs to a key space and not to a table.
     pub in_key_space: bool,
+    /// Which rows it takes, if a query with LIMIT finds them.
+    pub takes: Option<Takes>,
     /// The table that it relies on.
     pub watch: Option<Box<Watch>>,
     /// How the table is distributed over several servers, if it is.
@@ -67,6 +72,15 @@ pub struct Packing {
     pub with: Box<[Packing]>,
     /// Why it can be packed, in plain English.
     pub why: String,
+}
+
+/// Which of the first rows of a table a statement takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Takes {
+    /// The first ones. It waits for a transaction that has locked them.
+    First,
+    /// The first ones that nobody has locked. It waits for no row.
+    Unlocked,
 }
 
 impl Packing {
@@ -80,7 +94,7 @@ impl Packing {
     /// Whether its key names one row. Transactions that begin with the same row wait for each other in the gateway.
     pub fn is_of_one_row(&self) -> bool {
         let names_one = self.key.as_ref().is_some_and(KeySpec::is_single);
-        names_one && !self.in_key_space && self.with.is_empty()
+        names_one && self.takes.is_none() && !self.in_key_space && self.with.is_empty()
     }
 
     /// All statements that it consists of: itself, and those in its WITH.
@@ -105,6 +119,7 @@ impl Packing {
             merging: None,
             lock_statement: None,
             in_key_space: false,
+            takes: None,
             watch: None,
             distribution: None,
             with: Box::default(),
@@ -122,6 +137,7 @@ pub(crate) fn names_to_look_up(candidate: &Candidate, table: Option<&TableFacts>
         .chain(candidate.operators.iter().cloned())
         .chain(candidate.casts.iter().cloned())
         .chain(candidate.objects.iter().cloned())
+        .chain(candidate.unnests.then(|| UNNEST.to_owned()))
         .collect();
     if let Some(table) = table {
         names.extend(table::names_in(table.views.iter().map(|view| &*view.definition)));
@@ -174,9 +190,16 @@ pub(crate) fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Re
     if candidate.verb.writes() {
         table::check_writing(candidate, table, &judge)?;
     }
-    let (key, why) = match candidate.verb {
-        Verb::Insert => insert_key(candidate, table)?,
-        Verb::Select | Verb::Update | Verb::Delete => {
+    let (key, why) = match (candidate.verb, &candidate.head) {
+        (_, Some(head)) => {
+            check_head(table)?;
+            (
+                Some(head_key(candidate, head, table)?),
+                "a query with LIMIT finds its rows in the same table".to_owned(),
+            )
+        }
+        (Verb::Insert, None) => insert_key(candidate, table)?,
+        (Verb::Select | Verb::Update | Verb::Delete, None) => {
             let (index, key) = point_key(candidate, table)?;
             let to = if key.is_single() { "by equality" } else { "to a list of values" };
             (Some(key), format!("all columns of {} are bound {to}", index.name))
@@ -192,13 +215,14 @@ pub(crate) fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Re
     // A role that can delete a row may lack the privilege to lock it. A plain INSERT has no row to lock.
     let lock_statement = key
         .as_ref()
-        .filter(|_| candidate.updates())
+        .filter(|_| candidate.updates() && candidate.head.is_none())
         .and_then(|key| LockStatement::new(table, through.as_ref(), key, types));
     let kind = if writes { LaneKind::Write } else { LaneKind::Read };
     Ok(Packing {
         table: format!("{}.{}", table.schema, table.name),
         key,
-        rows_per_commit: rows_per_commit(table),
+        rows_per_commit: if candidate.head.is_some() { MOST_ROWS_PER_COMMIT } else { rows_per_commit(table) },
+        takes: candidate.head.as_ref().map(|head| if head.waits { Takes::First } else { Takes::Unlocked }),
         touches_sequence,
         returns_rows: candidate.returns_rows,
         lock_statement,
@@ -206,6 +230,19 @@ pub(crate) fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Re
         distribution: table.distribution.clone(),
         ..Packing::without_table(kind, why)
     })
+}
+
+/// Checks that a query for the first rows reads the table itself, and all of it.
+fn check_head(table: &TableFacts) -> Result<(), Reason> {
+    if let Some(view) = table.views.first() {
+        let why = "whose first rows the statement takes".to_owned();
+        return Err(Reason::View { view: view.name.clone(), why });
+    }
+    if table.distribution.is_some() {
+        let why = "is distributed, and its first rows can be on any node";
+        return Err(Reason::Distributed { table: table.name.clone(), why });
+    }
+    Ok(())
 }
 
 /// Checks that the value that decides on the node is the one that the row has.

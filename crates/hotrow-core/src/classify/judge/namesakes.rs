@@ -4,6 +4,7 @@
 use crate::classify::facts::FunctionFact;
 use crate::classify::known::functions::{Behaviour, behaviour, is_known_extension_function};
 use crate::classify::read::candidate::{Call, Candidate, Verb};
+use crate::classify::read::head::UNNEST;
 use crate::classify::reason::Reason;
 use crate::classify::text::names::FunctionName;
 use crate::classify::text::source::Source;
@@ -20,6 +21,10 @@ impl Judge<'_> {
         // A row that is updated or deleted is locked in any case. A read would hold the lock longer than it needs.
         let may_lock = matches!(candidate.verb, Verb::Update | Verb::Delete);
         candidate.functions.iter().try_for_each(|name| self.function(name, may_lock))?;
+        if candidate.unnests && self.namesakes(UNNEST, "function").any(|fact| fact.visible) {
+            let why = "is user-defined and not proven to use its arguments only";
+            return Err(Reason::Function { name: UNNEST.to_owned(), why });
+        }
         self.operators_and_casts(candidate)
     }
 

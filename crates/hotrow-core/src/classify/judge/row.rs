@@ -5,7 +5,8 @@ use crate::key::{KeyColumn, KeySource, KeySpec, ValueForm};
 
 use crate::classify::facts::{Column, Index, TableFacts};
 use crate::classify::known::builtin_types;
-use crate::classify::read::candidate::{Candidate, Operand, Verb};
+use crate::classify::read::candidate::{Candidate, Head, Operand, Verb};
+use crate::classify::read::head::ADDRESS;
 use crate::classify::reason::Reason;
 use crate::limits;
 
@@ -60,6 +61,25 @@ pub(crate) fn insert_key(
     }
 }
 
+/// The key of the rows that a query with LIMIT finds: the table, and the constants that select a part of it. No row has this
+/// key. It gathers statements that meet at the first rows.
+pub(crate) fn head_key(candidate: &Candidate, head: &Head, table: &TableFacts) -> Result<KeySpec, Reason> {
+    let is_bound = |name: &String| {
+        head.ties.contains(name) || candidate.equalities.iter().any(|equality| equality.column == *name)
+    };
+    let by_address = head.ties.iter().any(|column| column == ADDRESS);
+    if !by_address && !table.unique_indexes.iter().any(|index| index.columns.iter().all(is_bound)) {
+        return Err(Reason::NoUniqueIndex(table.name.clone()));
+    }
+    let columns = table.columns.iter().filter_map(|column| {
+        let bound = head.equalities.iter().find(|equality| equality.column == column.name)?;
+        let source = source(bound.operand.clone())?;
+        let is_single = matches!(source, KeySource::Param(_) | KeySource::Const(_));
+        is_single.then(|| key_column(column, source))
+    });
+    Ok(KeySpec { table: table.oid, columns: columns.collect() })
+}
+
 /// Whether the value that the statement gives this column is the one that the row has: nothing converts it to another type
 /// on the way. `types` are the declared types of the parameters.
 pub(crate) fn is_exact(candidate: &Candidate, table: &TableFacts, column: &Column, types: &[u32]) -> bool {
@@ -112,14 +132,14 @@ fn key_over(
     let columns = columns.iter().map(|name| {
         let column = table.column(name)?;
         let source = source(value(name)?)?;
-        Some(KeyColumn {
-            name: name.clone(),
-            attnum: column.attnum,
-            form: ValueForm::of_type(column.type_oid),
-            source,
-        })
+        Some(key_column(column, source))
     });
     Some(KeySpec { table: table.oid, columns: columns.collect::<Option<_>>()? })
+}
+
+fn key_column(column: &Column, source: KeySource) -> KeyColumn {
+    let form = ValueForm::of_type(column.type_oid);
+    KeyColumn { name: column.name.clone(), attnum: column.attnum, form, source }
 }
 
 fn source(operand: Operand) -> Option<KeySource> {

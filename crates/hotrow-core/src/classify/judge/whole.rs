@@ -6,7 +6,7 @@ use hotrow_lane::lane::LaneKind;
 use crate::classify::facts::Facts;
 use crate::classify::judge::decision::{Decision, Packing, packing};
 use crate::classify::read::candidate::{Candidate, Operand, ResultColumn, Verb};
-use crate::classify::read::point::ROW_LOCK;
+use crate::classify::read::query::ROW_LOCK;
 use crate::classify::reason::{Reason, StatementKind};
 
 /// The names of a statement's columns, in order. None if PostgreSQL chooses the name.

@@ -10,6 +10,7 @@ use crate::classify::effects::effect::Effect;
 use crate::classify::effects::side_effects::{side_effects, starts_query, updates_settings};
 use crate::classify::read::analysis::{Alters, Analysis, Pass, Step, Transaction};
 use crate::classify::read::candidate::Candidate;
+use crate::classify::read::head::Finders;
 use crate::classify::read::{commands, common, insert, kind, point};
 use crate::classify::reason::Reason;
 use crate::classify::text::screen;
@@ -181,8 +182,8 @@ fn candidate(tokens: &[Token]) -> Result<Candidate, Reason> {
             Some(with) => common::statement(&with, &query),
             None => point::select(&query, &[]),
         },
-        Statement::Update(update) => point::update(&update),
-        Statement::Delete(delete) => point::delete(&delete),
+        Statement::Update(update) => point::update(&update, &mut Finders::default()),
+        Statement::Delete(delete) => point::delete(&delete, &mut Finders::default()),
         Statement::Insert(insert) => insert::insert(&insert, &[]),
         _ => Err(Reason::NotUnderstood("the parser takes it for another command".to_owned())),
     }

@@ -32,6 +32,7 @@ impl CandidateBuilder {
         self.candidate.operators = self.references.operators.into_iter().collect();
         self.candidate.casts = self.references.casts.into_iter().collect();
         self.candidate.objects = self.references.objects.into_iter().collect();
+        self.candidate.unnests = self.references.unnests;
         let columns = self.references.columns.into_iter().collect();
         match &mut self.candidate.reads {
             Some(reading) if self.candidate.verb == Verb::Select => reading.columns = columns,
@@ -125,9 +126,23 @@ impl CandidateBuilder {
     /// WHERE. Records the equalities among its conjuncts.
     pub(crate) fn selection(&mut self, selection: Option<&Expr>) -> Result<(), Reason> {
         let selection = selection.ok_or(Reason::NoEquality)?;
-        self.references.expression(selection)?;
-        self.conjuncts(selection);
+        self.condition(selection)?;
         if self.candidate.equalities.is_empty() { Err(Reason::NoEquality) } else { Ok(()) }
+    }
+
+    /// A condition that holds for all rows.
+    pub(crate) fn condition(&mut self, condition: &Expr) -> Result<(), Reason> {
+        self.references.expression(condition)?;
+        self.conjuncts(condition);
+        Ok(())
+    }
+
+    /// A column that equals an element of what `unnest` returns.
+    pub(crate) fn unnested(&mut self, column: String, array: &Expr) -> Result<(), Reason> {
+        self.references.expression(array)?;
+        self.references.unnests = true;
+        self.equality(Some(column).zip(element_of(array)));
+        Ok(())
     }
 
     fn conjuncts(&mut self, expr: &Expr) {
@@ -166,6 +181,9 @@ impl CandidateBuilder {
                     return Err(Reason::Unsupported("an unusual item in the select list"));
                 }
                 SelectItem::ExprWithAlias { expr, alias: _ } => self.references.expression(expr)?,
+                SelectItem::Wildcard(_) if self.references.found.is_some() => {
+                    return Err(Reason::Unsupported("an unusual item in the select list"));
+                }
                 SelectItem::Wildcard(options) => plain_wildcard(options)?,
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
                     plain_wildcard(options)?;

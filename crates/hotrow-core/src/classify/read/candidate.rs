@@ -53,6 +53,17 @@ pub struct Equality {
     pub operand: Operand,
 }
 
+/// A query that finds the first rows of the statement's own table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Head {
+    /// The columns that are compared with what it returns. `ctid` can be among them.
+    pub ties: Vec<String>,
+    /// Equalities that hold for every row that it finds.
+    pub equalities: Vec<Equality>,
+    /// The statement waits for a row that another transaction has locked. Otherwise it takes another row, or fails.
+    pub waits: bool,
+}
+
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct InsertParts {
     /// The column list; empty when not written.
@@ -83,6 +94,8 @@ pub struct Candidate {
     pub equalities: Vec<Equality>,
     /// It has LIMIT, OFFSET or FETCH.
     pub limited: bool,
+    /// The query that finds the rows of an UPDATE or DELETE.
+    pub head: Option<Head>,
     /// INSERT's parts.
     pub insert: Option<InsertParts>,
     /// Columns that get new values by UPDATE or ON CONFLICT DO UPDATE.
@@ -99,6 +112,8 @@ pub struct Candidate {
     pub objects: Vec<String>,
     /// All columns it mentions.
     pub columns: Vec<String>,
+    /// A column is compared with what `unnest` returns.
+    pub unnests: bool,
     /// It consists of a function call, which may have a merge rule.
     pub call: Option<Call>,
     /// It returns rows: SELECT, or RETURNING.

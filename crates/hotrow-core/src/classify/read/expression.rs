@@ -29,6 +29,30 @@ pub(crate) struct References {
     pub objects: BTreeSet<String>,
     /// All columns mentioned.
     pub columns: BTreeSet<String>,
+    /// The query in FROM or USING that finds the statement's rows.
+    pub found: Option<Found>,
+    /// `unnest` is called with an array whose elements a column is compared with.
+    pub unnests: bool,
+}
+
+/// A query in FROM or USING.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub name: String,
+    /// The columns that it returns. None if all of the table's are among them.
+    pub columns: Option<Vec<String>>,
+}
+
+impl Found {
+    /// Checks that it returns this column: `a.f` can be a call of a function with the whole row. Returns the name that the
+    /// table must then have.
+    pub(crate) fn column(&self, name: &str) -> Result<Option<String>, Reason> {
+        match &self.columns {
+            None => Ok(Some(name.to_owned())),
+            Some(columns) if columns.iter().any(|column| column == name) => Ok(None),
+            Some(_) => Err(Reason::NotReturned(name.to_owned())),
+        }
+    }
 }
 
 const SYSTEM_COLUMNS: &[&str] = &["xmin", "xmax", "cmin", "cmax", "ctid", "tableoid"];
@@ -110,6 +134,15 @@ impl References {
         all.into_iter().try_for_each(|expr| self.expression(expr))
     }
 
+    /// Adds the names that a query within the statement uses.
+    pub(crate) fn extend(&mut self, other: References) {
+        self.functions.extend(other.functions);
+        self.operators.extend(other.operators);
+        self.casts.extend(other.casts);
+        self.objects.extend(other.objects);
+        self.columns.extend(other.columns);
+    }
+
     /// An unquoted word can be a function without parentheses, such as `current_user`.
     fn word(&mut self, ident: &Ident) -> Result<(), Reason> {
         let name = column_name(ident)?;
@@ -127,7 +160,13 @@ impl References {
         let Some((ident, qualifier)) = idents.split_last() else {
             return Err(Reason::Unsupported("a column without a name"));
         };
-        self.qualifier(&qualifier.iter().map(folded).collect::<Vec<_>>())?;
+        let qualifier: Vec<String> = qualifier.iter().map(folded).collect();
+        let is_of_found = |found: &&Found| qualifier == [found.name.as_str()];
+        if let Some(found) = self.found.as_ref().filter(is_of_found) {
+            self.columns.extend(found.column(&column_name(ident)?)?);
+            return Ok(());
+        }
+        self.qualifier(&qualifier)?;
         self.columns.insert(column_name(ident)?);
         Ok(())
     }

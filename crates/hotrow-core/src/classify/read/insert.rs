@@ -9,7 +9,7 @@ use sqlparser::ast::{
 use crate::classify::read::builder::{CandidateBuilder, is_default, value_of};
 use crate::classify::read::candidate::{Candidate, Common, Conflict, InsertParts, Operand, Verb};
 use crate::classify::read::expression::column_name;
-use crate::classify::read::point;
+use crate::classify::read::{point, query};
 use crate::classify::reason::Reason;
 use crate::classify::text::names::{TableName, folded, parts};
 
@@ -84,7 +84,7 @@ pub(crate) fn insert(insert: &Insert, earlier: &[Common]) -> Result<Candidate, R
 fn rows(source: &Query, builder: &mut CandidateBuilder) -> Result<Vec<Vec<Operand>>, Reason> {
     let refused = Reason::Unsupported("INSERT from a query");
     let SetExpr::Values(values) = &*source.body else { return Err(refused) };
-    point::check_bare(source).map_err(|_| refused)?;
+    query::check_bare(source).map_err(|_| refused)?;
     if values.explicit_row || values.value_keyword {
         return Err(Reason::Unsupported("a clause that PostgreSQL does not have"));
     }

@@ -6,7 +6,7 @@ use sqlparser::ast::{Query, SelectItem, Statement};
 use crate::classify::read::analyse::parse;
 use crate::classify::read::builder::{CandidateBuilder, column_of};
 use crate::classify::read::candidate::Verb;
-use crate::classify::read::point::plain_query;
+use crate::classify::read::query::plain_query;
 use crate::classify::reason::Reason;
 use crate::classify::text::{screen, tokens};
 

@@ -3,6 +3,7 @@
 mod catalogue;
 mod common;
 mod distributed;
+mod heads;
 mod linear;
 mod merged;
 mod namesakes;

@@ -5,7 +5,7 @@ use super::catalogue::{INSERT, SELECT, UPDATE, trigger};
 use super::*;
 use crate::classify::judge::decision::names_to_look_up;
 
-fn function(schema: &str, name: &str, volatility: char) -> FunctionFact {
+pub(super) fn function(schema: &str, name: &str, volatility: char) -> FunctionFact {
     FunctionFact {
         schema: schema.to_owned(),
         name: name.to_owned(),

@@ -393,7 +393,7 @@ fn there_is_nothing_to_do_about_statements_that_read_many_rows_and_about_casts_o
 
 #[test]
 fn a_statement_with_skip_locked_is_never_told_to_read_first() {
-    let claim = "select id from inv where stock > 0 order by id for update skip locked limit 1";
+    let claim = "select inv.id from inv join users on users.id = inv.id order by 1 limit 1 for update of inv skip locked";
     for sql in [
         claim.to_owned(),
         format!("update inv set stock = 0 where id = ({claim}) returning *"),

@@ -13,7 +13,7 @@ const DEFINITION: &str = " SELECT inv.sku AS article,
 
 type Change = fn(&mut View);
 
-fn view(oid: u32, name: &str, columns: &[&str], definition: &str) -> View {
+pub(super) fn view(oid: u32, name: &str, columns: &[&str], definition: &str) -> View {
     View {
         oid,
         schema: "shop".to_owned(),

@@ -59,8 +59,12 @@ fn check_with(tokens: &[Token]) -> Result<(), Reason> {
     if writes { Ok(()) } else { Err(Reason::Unsupported(ONLY_READS)) }
 }
 
-/// A second SELECT is never packed, whatever its position.
+/// A second SELECT is packed only if it finds the rows of an UPDATE or DELETE: by LIMIT, or in an array.
 fn check_subqueries(tokens: &[Token]) -> Result<(), Reason> {
+    let finds = |token: &Token| is_word(Some(token), &["limit", "fetch", "unnest"]);
+    if is_word(tokens.first(), &["update", "delete"]) && tokens.iter().any(finds) {
+        return Ok(());
+    }
     let Some(second) = tokens.iter().skip(1).position(|token| is_word(Some(token), &["select"])) else {
         return Ok(());
     };

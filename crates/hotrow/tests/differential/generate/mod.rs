@@ -9,6 +9,7 @@ mod constants;
 mod copies;
 mod cursors;
 mod functions;
+mod heads;
 mod late;
 mod leaks;
 mod lists;
@@ -56,6 +57,7 @@ pub const CLASSES: &[Class] = &[
     class("partitions", 40, partitions::write),
     class("views", 40, views::write),
     class("with", 40, with::write),
+    class("heads", 40, heads::write),
     class("calls", 40, calls::write),
     class("spellings", 40, spellings::write),
     class("statements", 40, statements::write),
