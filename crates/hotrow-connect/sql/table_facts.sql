@@ -104,6 +104,19 @@ column_fact as (
                       and not l.in_array
                       and t.typtype operator(pg_catalog.<>) 'd'::pg_catalog."char"
                ),
+               -- A statement can cast to the column's own type, if that is an enumeration or a domain.
+               'own_type', (
+                   select pg_catalog.json_build_object(
+                              'schema', s.nspname,
+                              'name', t.typname,
+                              'is_domain', t.typtype operator(pg_catalog.=) 'd'::pg_catalog."char"
+                          )
+                     from pg_catalog.pg_type t
+                     join pg_catalog.pg_namespace s on s.oid operator(pg_catalog.=) t.typnamespace
+                    where t.oid operator(pg_catalog.=) a.atttypid
+                      and t.oid operator(pg_catalog.>=) 16384::pg_catalog.oid
+                      and t.typtype operator(pg_catalog.=) any ('{d,e}'::pg_catalog."char"[])
+               ),
                'type_kind', case when k.builtin and k.harmless then 'builtin'
                                  when k.harmless then 'harmless'
                                  else 'other' end,
@@ -290,7 +303,13 @@ select pg_catalog.json_build_object(
            'relkind', c.relkind::pg_catalog.text,
            'persistence', c.relpersistence::pg_catalog.text,
            'has_rules', exists (select from pg_catalog.pg_rewrite r where r.ev_class operator(pg_catalog.=) c.oid),
-           'row_security', c.relrowsecurity,
+           -- It does not apply to the owner. Below a view, it applies to the view's owner.
+           'row_security', c.relrowsecurity
+               and (c.relforcerowsecurity
+                    or $1::pg_catalog.text operator(pg_catalog.~) '^[0-9]+$'
+                    or c.relowner operator(pg_catalog.<>) (
+                           select r.oid from pg_catalog.pg_roles r where r.rolname operator(pg_catalog.=) current_user
+                       )),
            'has_citus', pg_catalog.to_regclass('pg_catalog.pg_dist_partition') is not null,
            'has_children', exists (select from pg_catalog.pg_inherits h where h.inhparent operator(pg_catalog.=) c.oid),
            'is_partition', c.relispartition,

@@ -33,6 +33,8 @@ tree (oid) as (
 -- The planner expects few rows of an array, and uses the indexes of the catalogue.
 relation as (
     select c.oid, c.relnamespace, c.relname, c.relkind, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity,
+           -- Row security does not apply to the owner.
+           case when c.relrowsecurity then c.relowner end as exempt,
            -- Options decide what a view does, but not what a table does.
            case when c.relkind operator(pg_catalog.=) 'v'::pg_catalog."char" then c.reloptions end as options
       from pg_catalog.unnest(array(select t.oid from tree t)) as member (oid)
@@ -81,7 +83,7 @@ trigger_function as (
 -- it.
 part (version) as (
     select pg_catalog.concat('table ', c.oid, ' ', c.relnamespace, ' ', c.relname, ' ', c.relkind, c.relpersistence,
-                             c.relrowsecurity, c.relforcerowsecurity, c.options)
+                             c.relrowsecurity, c.relforcerowsecurity, c.exempt, c.options)
       from relation c
     union all
     select pg_catalog.concat('column ', a.attrelid, ' ', a.attnum, ' ', a.xmin) from attribute a

@@ -196,6 +196,9 @@ pub struct Column {
     /// Its type's OID. For a domain, the underlying type.
     pub type_oid: u32,
     pub type_kind: TypeKind,
+    /// Its type, if that is an enumeration or a domain.
+    #[serde(default)]
+    pub own_type: Option<OwnType>,
     /// Its average width in bytes.
     pub avg_width: u32,
     /// The text of the default. For a generated column, the text of the expression.
@@ -211,6 +214,14 @@ pub struct Column {
     /// Its default uses a sequence with a cache. Each connection caches its own range of values.
     #[serde(default)]
     pub cached_sequence: bool,
+}
+
+/// An enumeration or a domain.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub struct OwnType {
+    pub schema: String,
+    pub name: String,
+    pub is_domain: bool,
 }
 
 /// The code that can run when a value of a type is read, written or stored.

@@ -37,8 +37,8 @@ pub use catalogue::{Answers, Asked, Catalogue, Dated, Lack, Questions};
 pub use effects::effect::Effect;
 pub use explain::explain;
 pub use facts::{
-    Column, Facts, FunctionFact, Index, MergeRule, Parameter, Referrer, Refusal, ResultKind, TableFacts,
-    Trigger, TypeKind, View,
+    Column, Facts, FunctionFact, Index, MergeRule, OwnType, Parameter, Referrer, Refusal, ResultKind,
+    TableFacts, Trigger, TypeKind, View,
 };
 pub use judge::code::Names;
 pub use judge::decision::{Decision, Packing, Takes};

@@ -82,6 +82,48 @@ async fn row_security_shows_each_role_its_rows() {
     assert_eq!(value(&stage.direct, "select sum(n) from own").await, "6");
 }
 
+/// Row security does not apply to the owner, whose statements are packed until that changes.
+#[tokio::test]
+async fn row_security_applies_to_an_owner_as_soon_as_it_is_forced_or_the_owner_is_another() {
+    let stage = Stage::new(&[]).await;
+    let (ann, anns) = role(&stage, "ann", "").await;
+    let sql = format!(
+        "create table own (id int primary key, owner text, n int);
+         insert into own values (1, '{ann}', 0), (2, 'somebody', 0);
+         grant all on own to {ann};
+         alter table own owner to {ann};
+         alter table own enable row level security;
+         create policy own on own using (owner = current_user)"
+    );
+    stage.direct.batch_execute(&sql).await.unwrap();
+    let update = "update own set n = n + 1 where id = 2";
+    let before = stage.gateway.metric("packed_units_total");
+    until("the owner's statement is packed", async || {
+        assert_eq!(anns.execute(update, &[]).await.unwrap(), 1);
+        stage.gateway.metric("packed_units_total") > before
+    })
+    .await;
+    for (change, undo) in [
+        (
+            "alter table own force row level security".to_owned(),
+            "alter table own no force row level security".to_owned(),
+        ),
+        (
+            format!("alter table own owner to current_user; grant all on own to {ann}"),
+            format!("alter table own owner to {ann}"),
+        ),
+    ] {
+        let packed = stage.gateway.metric("packed_units_total");
+        stage.direct.batch_execute(&change).await.unwrap();
+        for _ in 0..3 {
+            assert_eq!(anns.execute(update, &[]).await.unwrap(), 0, "{change}");
+        }
+        assert_eq!(stage.gateway.metric("packed_units_total"), packed, "{change}");
+        stage.direct.batch_execute(&undo).await.unwrap();
+        assert_eq!(anns.execute(update, &[]).await.unwrap(), 1, "{undo}");
+    }
+}
+
 #[tokio::test]
 async fn operators_of_a_database_owner_are_not_run_by_the_gateways_queries() {
     let stage = Stage::alone(&[]).await;

@@ -22,7 +22,6 @@ use crate::classify::judge::view::{SeenThrough, check_views};
 use crate::classify::judge::watch::Watch;
 use crate::classify::known::builtin_types;
 use crate::classify::read::candidate::{Candidate, Output, Verb};
-use crate::classify::read::head::UNNEST;
 use crate::classify::reason::Reason;
 
 /// The decision about a candidate.
@@ -137,7 +136,8 @@ pub(crate) fn names_to_look_up(candidate: &Candidate, table: Option<&TableFacts>
         .chain(candidate.operators.iter().cloned())
         .chain(candidate.casts.iter().cloned())
         .chain(candidate.objects.iter().cloned())
-        .chain(candidate.unnests.then(|| UNNEST.to_owned()))
+        .chain(candidate.own_casts.iter().map(|cast| cast.name.clone()))
+        .chain(candidate.of_rows.iter().map(|name| (*name).to_owned()))
         .collect();
     if let Some(table) = table {
         names.extend(table::names_in(table.views.iter().map(|view| &*view.definition)));
@@ -156,6 +156,7 @@ pub(crate) fn names_to_look_up(candidate: &Candidate, table: Option<&TableFacts>
 /// How one part of a statement is packed: the whole, if it has no WITH.
 pub(crate) fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packing, Reason> {
     let judge = Judge { facts: &facts.functions };
+    judge.own_casts(candidate, facts.table.as_ref())?;
     if let Some(call) = &candidate.call {
         if let Some(matched) = Matched::find(call, facts) {
             judge.operators_and_casts(candidate)?;

@@ -1,12 +1,11 @@
 //! Judges functions, operators and types by the lists of built-in names and by other objects with the same
 //! names. Tables are judged elsewhere.
 
-use crate::classify::facts::FunctionFact;
+use crate::classify::facts::{FunctionFact, OwnType, TableFacts};
 use crate::classify::known::functions::{Behaviour, behaviour, is_known_extension_function};
 use crate::classify::read::candidate::{Call, Candidate, Verb};
-use crate::classify::read::head::UNNEST;
 use crate::classify::reason::Reason;
-use crate::classify::text::names::FunctionName;
+use crate::classify::text::names::{FunctionName, TypeName};
 use crate::classify::text::source::Source;
 
 /// Judges functions, operators and types by the lists of built-in names and by other objects with the same
@@ -21,9 +20,10 @@ impl Judge<'_> {
         // A row that is updated or deleted is locked in any case. A read would hold the lock longer than it needs.
         let may_lock = matches!(candidate.verb, Verb::Update | Verb::Delete);
         candidate.functions.iter().try_for_each(|name| self.function(name, may_lock))?;
-        if candidate.unnests && self.namesakes(UNNEST, "function").any(|fact| fact.visible) {
+        let is_own = |name: &&&str| self.namesakes(name, "function").any(|fact| fact.visible);
+        if let Some(name) = candidate.of_rows.iter().find(is_own) {
             let why = "is user-defined and not proven to use its arguments only";
-            return Err(Reason::Function { name: UNNEST.to_owned(), why });
+            return Err(Reason::Function { name: (*name).to_owned(), why });
         }
         self.operators_and_casts(candidate)
     }
@@ -52,6 +52,27 @@ impl Judge<'_> {
         }
         match candidate.casts.iter().find(|cast| self.namesakes(cast, "type").any(|fact| fact.visible)) {
             Some(cast) => Err(Reason::Cast(cast.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether each user's type that it casts to is the type of a column of its table. The check at the batch's end then covers
+    /// the type. A domain's checks are among the expressions of the table, which are judged for a write.
+    pub(crate) fn own_casts(&self, candidate: &Candidate, table: Option<&TableFacts>) -> Result<(), Reason> {
+        let is_of_column = |cast: &TypeName| {
+            let means = |fact: &FunctionFact, own: &OwnType| {
+                let named = cast.schema.as_ref().map_or(fact.visible, |schema| *schema == fact.schema);
+                named && fact.schema == own.schema && (candidate.verb.writes() || !own.is_domain)
+            };
+            let owns = table
+                .into_iter()
+                .flat_map(|table| &table.columns)
+                .filter_map(|column| column.own_type.as_ref());
+            owns.filter(|own| own.name == cast.name)
+                .any(|own| self.namesakes(&cast.name, "type").any(|fact| means(fact, own)))
+        };
+        match candidate.own_casts.iter().find(|cast| !is_of_column(cast)) {
+            Some(cast) => Err(Reason::Cast(cast.to_string())),
             None => Ok(()),
         }
     }

@@ -1,8 +1,9 @@
 //! The types to which a packed statement can cast. Types of columns are judged elsewhere.
 
-use sqlparser::ast::DataType;
+use sqlparser::ast::{ArrayElemTypeDef, DataType};
 
 use crate::classify::reason::Reason;
+use crate::classify::text::names::TypeName;
 
 /// Built-in types whose input function runs no user-defined code and depends on nothing but the value.
 const PLAIN_TYPES: &str = "
@@ -32,8 +33,25 @@ pub(crate) fn plain_name(data_type: &DataType) -> String {
     name.strip_prefix("pg_catalog.").map(str::to_owned).unwrap_or(name)
 }
 
-/// The plain name of a type to which a packed statement can cast.
-pub(crate) fn allowed(data_type: &DataType) -> Result<String, Reason> {
+/// A type to which a packed statement can cast.
+pub(crate) enum Target {
+    /// The plain name of a built-in type.
+    Builtin(String),
+    /// A user's type, or an array of it. It has to be the type of a column of the statement's table.
+    Own(TypeName),
+}
+
+pub(crate) fn target(data_type: &DataType) -> Result<Target, Reason> {
     let name = plain_name(data_type);
-    if PLAIN_TYPES.split(',').any(|plain| plain.trim() == name) { Ok(name) } else { Err(Reason::Cast(name)) }
+    if PLAIN_TYPES.split(',').any(|plain| plain.trim() == name) {
+        return Ok(Target::Builtin(name));
+    }
+    let element = match data_type {
+        DataType::Array(ArrayElemTypeDef::SquareBracket(element, None)) => element,
+        other => other,
+    };
+    match element {
+        DataType::Custom(name, modifiers) if modifiers.is_empty() => Ok(Target::Own(TypeName::new(name)?)),
+        _ => Err(Reason::Cast(name)),
+    }
 }

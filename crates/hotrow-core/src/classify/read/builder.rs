@@ -11,6 +11,7 @@ use crate::classify::read::candidate::{
     Call, Candidate, Common, Equality, Operand, Reading, ResultColumn, Verb,
 };
 use crate::classify::read::expression::{References, column_name};
+use crate::classify::read::head::UNNEST;
 use crate::classify::reason::Reason;
 use crate::classify::text::names::{TableName, folded, parts};
 use crate::key::{Format, ParamValue, elements};
@@ -31,8 +32,9 @@ impl CandidateBuilder {
         self.candidate.functions = self.references.functions.into_iter().collect();
         self.candidate.operators = self.references.operators.into_iter().collect();
         self.candidate.casts = self.references.casts.into_iter().collect();
+        self.candidate.own_casts = self.references.own_casts.into_iter().collect();
         self.candidate.objects = self.references.objects.into_iter().collect();
-        self.candidate.unnests = self.references.unnests;
+        self.candidate.of_rows = self.references.of_rows.into_iter().collect();
         let columns = self.references.columns.into_iter().collect();
         match &mut self.candidate.reads {
             Some(reading) if self.candidate.verb == Verb::Select => reading.columns = columns,
@@ -62,6 +64,7 @@ impl CandidateBuilder {
         self.references.functions.extend(select.functions);
         self.references.operators.extend(select.operators);
         self.references.casts.extend(select.casts);
+        self.references.own_casts.extend(select.own_casts);
         self.references.objects.extend(select.objects);
         self.candidate.reads = select.reads;
     }
@@ -140,7 +143,7 @@ impl CandidateBuilder {
     /// A column that equals an element of what `unnest` returns.
     pub(crate) fn unnested(&mut self, column: String, array: &Expr) -> Result<(), Reason> {
         self.references.expression(array)?;
-        self.references.unnests = true;
+        self.references.of_rows.insert(UNNEST);
         self.equality(Some(column).zip(element_of(array)));
         Ok(())
     }

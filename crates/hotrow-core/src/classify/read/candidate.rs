@@ -4,7 +4,7 @@
 use crate::classify::effects::effect::Effect;
 use crate::classify::facts::{Column, Facts, TableFacts};
 use crate::classify::known::functions;
-use crate::classify::text::names::{FunctionName, TableName};
+use crate::classify::text::names::{FunctionName, TableName, TypeName};
 
 /// The kind of statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -108,12 +108,15 @@ pub struct Candidate {
     pub operators: Vec<String>,
     /// All types it casts to.
     pub casts: Vec<String>,
+    /// All types it casts to that are not built in.
+    pub own_casts: Vec<TypeName>,
     /// Names of collations, and words of string constants that a function can read as a catalogue name.
     pub objects: Vec<String>,
     /// All columns it mentions.
     pub columns: Vec<String>,
-    /// A column is compared with what `unnest` returns.
-    pub unnests: bool,
+    /// PostgreSQL's own functions of several rows, where they are harmless: `unnest` of a list of keys, `count` of the rows of a
+    /// statement in WITH.
+    pub of_rows: Vec<&'static str>,
     /// It consists of a function call, which may have a merge rule.
     pub call: Option<Call>,
     /// It returns rows: SELECT, or RETURNING.
@@ -204,7 +207,7 @@ impl Candidate {
             let is_plain = |table: &TableFacts| {
                 table.views.is_empty() && table.triggers.is_empty() && table.expressions.is_empty()
             };
-            let names_no_type = part.casts.is_empty() && part.objects.is_empty();
+            let names_no_type = part.casts.is_empty() && part.own_casts.is_empty() && part.objects.is_empty();
             names_no_type && part.call.is_none() && facts.table.as_ref().is_some_and(is_plain)
         })
     }

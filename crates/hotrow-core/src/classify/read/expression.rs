@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, Expr, Ident, Subscript, UnaryOperator, Value, ValueWithSpan,
+    AccessExpr, BinaryOperator, DataType, Expr, Ident, Subscript, UnaryOperator, Value, ValueWithSpan,
 };
 
-use crate::classify::known::casts;
+use crate::classify::known::casts::{self, Target};
 use crate::classify::known::functions::is_keyword_function;
 use crate::classify::reason::Reason;
-use crate::classify::text::names::{FunctionName, TableName, folded, parts, words_of_constant};
+use crate::classify::text::names::{FunctionName, TableName, TypeName, folded, parts, words_of_constant};
 
 /// The names that the expressions of one statement use.
 #[derive(Debug, Default)]
@@ -25,14 +25,16 @@ pub(crate) struct References {
     pub operators: BTreeSet<String>,
     /// All types cast to.
     pub casts: BTreeSet<String>,
+    /// All types cast to that are not built in.
+    pub own_casts: BTreeSet<TypeName>,
     /// Names of collations, and words of string constants that a function can read as a catalogue name.
     pub objects: BTreeSet<String>,
     /// All columns mentioned.
     pub columns: BTreeSet<String>,
     /// The query in FROM or USING that finds the statement's rows.
     pub found: Option<Found>,
-    /// `unnest` is called with an array whose elements a column is compared with.
-    pub unnests: bool,
+    /// Functions of several rows, where they are harmless.
+    pub of_rows: BTreeSet<&'static str>,
 }
 
 /// A query in FROM or USING.
@@ -77,7 +79,7 @@ impl References {
             Expr::CompoundIdentifier(idents) => self.column(idents),
             Expr::Value(value) => plain_value(value),
             Expr::TypedString(typed) => {
-                self.casts.insert(casts::allowed(&typed.data_type)?);
+                self.cast(&typed.data_type)?;
                 plain_value(&typed.value)
             }
             Expr::Interval(interval) => self.expression(&interval.value),
@@ -129,6 +131,15 @@ impl References {
         }
     }
 
+    /// A cast to this type.
+    pub(crate) fn cast(&mut self, data_type: &DataType) -> Result<(), Reason> {
+        match casts::target(data_type)? {
+            Target::Builtin(name) => self.casts.insert(name),
+            Target::Own(name) => self.own_casts.insert(name),
+        };
+        Ok(())
+    }
+
     /// Walks several expressions.
     pub(crate) fn expressions<'e>(&mut self, all: impl IntoIterator<Item = &'e Expr>) -> Result<(), Reason> {
         all.into_iter().try_for_each(|expr| self.expression(expr))
@@ -139,8 +150,10 @@ impl References {
         self.functions.extend(other.functions);
         self.operators.extend(other.operators);
         self.casts.extend(other.casts);
+        self.own_casts.extend(other.own_casts);
         self.objects.extend(other.objects);
         self.columns.extend(other.columns);
+        self.of_rows.extend(other.of_rows);
     }
 
     /// An unquoted word can be a function without parentheses, such as `current_user`.

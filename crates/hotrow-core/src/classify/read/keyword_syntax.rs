@@ -3,7 +3,6 @@
 
 use sqlparser::ast::{CastKind, CeilFloorKind, DateTimeField, Expr};
 
-use crate::classify::known::casts;
 use crate::classify::read::expression::References;
 use crate::classify::reason::Reason;
 
@@ -31,7 +30,7 @@ impl References {
                 self.expressions(else_result.as_deref())
             }
             Expr::Cast { expr, data_type, format: None, kind: CastKind::Cast | CastKind::DoubleColon } => {
-                self.casts.insert(casts::allowed(data_type)?);
+                self.cast(data_type)?;
                 self.expression(expr)
             }
             Expr::AtTimeZone { timestamp, time_zone } => {

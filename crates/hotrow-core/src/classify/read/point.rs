@@ -1,11 +1,13 @@
 //! Reads a SELECT, UPDATE or DELETE of one row into a candidate. INSERT is read in `insert`, and `decision`
 //! judges the candidate.
 
-use sqlparser::ast::{Delete, FromTable, Query, TableWithJoins, Update, UpdateTableFromKind};
+use sqlparser::ast::{
+    Delete, Expr, FromTable, Query, SelectItem, TableWithJoins, Update, UpdateTableFromKind,
+};
 
 use crate::classify::read::builder::CandidateBuilder;
 use crate::classify::read::call;
-use crate::classify::read::candidate::{Candidate, Common, Output, Verb};
+use crate::classify::read::candidate::{Candidate, Common, Output, ResultColumn, Verb};
 use crate::classify::read::head::{Finders, Taker};
 use crate::classify::read::query::{locks_row, ordered_by, plain_query};
 use crate::classify::reason::Reason;
@@ -108,9 +110,25 @@ pub(crate) fn select(query: &Query, earlier: &[Common]) -> Result<Candidate, Rea
         }
         _ => return Err(Reason::Unsupported("a join")),
     }
-    builder.projection(&select.projection)?;
+    match builder.candidate.reads.is_some() && is_count(&select.projection) {
+        true => {
+            builder.references.of_rows.insert(COUNT);
+            builder.candidate.results.push(ResultColumn::Unnamed);
+        }
+        false => builder.projection(&select.projection)?,
+    }
     for by in query.order_by.iter().flat_map(ordered_by) {
         builder.references.expression(&by.expr)?;
     }
     Ok(builder.finish())
+}
+
+/// PostgreSQL's own function that counts rows.
+const COUNT: &str = "count";
+
+/// Whether a list consists of `count(*)`.
+fn is_count(projection: &[SelectItem]) -> bool {
+    let [SelectItem::UnnamedExpr(Expr::Function(function))] = projection else { return false };
+    let text = function.to_string().to_ascii_lowercase();
+    text == "count(*)" || text == "pg_catalog.count(*)"
 }

@@ -190,7 +190,11 @@ fn every_part_is_judged_like_a_statement_of_its_own() {
 fn other_forms_than_single_reads_of_a_part_are_passed_through() {
     check_passed(&[
         (
-            "with a as (update inv set sold = 0 where id = 1 returning id) select count(*) from a",
+            "with a as (update inv set sold = 0 where id = 1 returning id) select sum(id) from a",
+            "more than one row",
+        ),
+        (
+            "with a as (update inv set sold = 0 where id = 1 returning id) select count(*) filter (where true) from a",
             "an aggregate",
         ),
         (

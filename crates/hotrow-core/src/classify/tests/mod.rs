@@ -9,6 +9,7 @@ mod merged;
 mod namesakes;
 mod packed;
 mod passed;
+mod queues;
 mod reached;
 mod robust;
 mod session;
@@ -37,6 +38,7 @@ fn column(name: &str, attnum: i16, type_name: &str) -> Column {
         type_oid,
         type_kind: TypeKind::Builtin,
         avg_width,
+        own_type: None,
         interval_fields: false,
         default: None,
         generated: false,

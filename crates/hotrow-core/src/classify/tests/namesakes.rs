@@ -38,6 +38,44 @@ fn namesakes_of_known_functions() {
     );
 }
 
+/// Some drivers cast each parameter to the type of its column.
+#[test]
+fn casts_to_the_type_of_a_column() {
+    let with = |sql: &str, own: (&str, bool), fact: FunctionFact| {
+        verdict_with(sql, |facts| {
+            let own = OwnType { schema: own.0.to_owned(), name: "mood".to_owned(), is_domain: own.1 };
+            let table = facts.table.as_mut().unwrap();
+            table.columns[4].type_kind = TypeKind::Harmless;
+            table.columns[4].own_type = Some(own);
+            facts.functions.push(fact);
+        })
+    };
+    let mood = || FunctionFact { kind: "type".to_owned(), ..function("public", "mood", 'i') };
+    let update = "update inv set note = $2::mood where id = $1::int";
+    assert_eq!(with(update, ("public", false), mood()), "write id=$1");
+    assert_eq!(with(update, ("public", true), mood()), "write id=$1");
+    assert_eq!(
+        with(
+            "select note from inv where id = $1 and note = any($2::public.mood[])",
+            ("public", false),
+            mood()
+        ),
+        "read id=$1, rows"
+    );
+    // Another type with its name comes first in search_path, or the domain's checks are not judged.
+    for (sql, own, fact) in [
+        (update, ("hidden", false), mood()),
+        (update, ("public", false), FunctionFact { visible: false, ..mood() }),
+        (update, ("public", false), function("public", "mood", 'i')),
+        ("update inv set note = $2::other.mood where id = $1", ("public", false), mood()),
+        ("update inv set note = $2::mood(3) where id = $1", ("public", false), mood()),
+        ("select note from inv where id = $1 and note = $2::mood", ("public", true), mood()),
+    ] {
+        assert!(with(sql, own, fact).contains("cast to"), "{sql}");
+    }
+    assert!(verdict("select $1::mood").contains("cast to mood"));
+}
+
 #[test]
 fn user_defined_functions() {
     let sql = "insert into inv (id, note) values ($1, slug($2))";

@@ -61,7 +61,7 @@ fn quoted_names(text: &str) -> Vec<String> {
 }
 
 /// A table as the statement names it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct TableName {
     /// The schema, if written.
     pub schema: Option<String>,
@@ -96,6 +96,9 @@ impl fmt::Display for TableName {
         out.write_str(&self.name)
     }
 }
+
+/// A type as the statement names it.
+pub type TypeName = TableName;
 
 /// A function as the statement names it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -21,6 +21,8 @@ const STATEMENTS: &[&str] = &[
     "with next as (select id from q_N where queue = $1 order by id limit 1 for update skip locked) delete from q_N where id in (select id from next) returning id",
     "with tmp as (delete from q_N where ctid = (select ctid from q_N where pg_try_advisory_xact_lock(id) order by id limit 1) returning id, queue) insert into done_N (id, note) select tmp.id, queue from tmp",
     "with next as (select id from q_N order by id limit 1 for update), taken as (update q_N set n = n + 1 from next where next.id = q_N.id returning q_N.id, q_N.n) insert into done_N (id, n) select id, n from taken returning *",
+    "with gone as (delete from q_N where id in (select unnest(array[$2, 9]::int[])) returning *) select count(*) from gone",
+    "with taken as (update q_N set n = n + 1 where id = (select id from q_N order by id limit 1) returning id) select count(*) from taken",
     // Lists in arrays.
     "delete from q_N where id in (select unnest(array[1, $2]))",
     "update q_N set n = n + 1 where id in (select unnest(array[$2, 3]::int[]))",
@@ -70,6 +72,15 @@ const CHANGES: &[(&str, &str)] = &[
     ("alter table q_N alter n type bigint", "alter table q_N alter n type int"),
     ("alter table q_N drop constraint q_N_pkey", "alter table q_N add primary key (id)"),
     ("alter table q_N enable row level security", "alter table q_N disable row level security"),
+    (
+        "alter table q_N enable row level security, force row level security",
+        "alter table q_N disable row level security, no force row level security",
+    ),
+    (
+        "alter table q_N enable row level security; alter table q_N owner to other",
+        "alter table q_N owner to postgres; alter table q_N disable row level security",
+    ),
+    ("create policy p_N on q_N using (queue <> 'a')", "drop policy p_N on q_N"),
     ("create rule r_N as on delete to q_N do instead nothing", "drop rule r_N on q_N"),
     ("revoke select on q_N from other", "grant select on q_N to other"),
     ("create index on q_N (queue, id)", "drop index q_N_queue_id_idx"),
