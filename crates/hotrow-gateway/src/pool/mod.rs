@@ -23,9 +23,8 @@ use hotrow_auth::Credential;
 use hotrow_connect::lock::Lock;
 use hotrow_connect::login::Login;
 use hotrow_core::admission::{ServerSettings, ToldSettings};
-use hotrow_core::classify::{Alters, Analysis, Packing};
+use hotrow_core::classify::{Alters, Packing};
 use hotrow_core::limits;
-use hotrow_core::session::{Statement as _, Verdict};
 use hotrow_lane::affinity::LaneId;
 use hotrow_lane::lane::Unit;
 use tokio::sync::{Notify, Semaphore, oneshot};
@@ -37,7 +36,7 @@ use crate::metrics::METRICS;
 use crate::server::database::DatabaseState;
 use crate::server::held::{self, Beginning, HeldConnection, HeldConnections};
 use crate::server::permits::Permit;
-use crate::statements::{CachedVerdict, Statement};
+use crate::statements::{Statement};
 use identity::Identity;
 use judge::Judge;
 use lanes::Lanes;
@@ -407,19 +406,7 @@ impl Pool {
 
     /// Whether every unit with this statement is known to be passed through.
     pub fn passes(&self, statement: &Statement, now: Instant) -> bool {
-        match &statement.analysis {
-            Analysis::Candidate(_) if !statement.has_credit() => true,
-            Analysis::Candidate(_) => {
-                let known = statement.known_at(
-                    now,
-                    self.database_state().catalogue_epoch(),
-                    self.config().catalogue_age,
-                );
-                matches!(known, CachedVerdict::Fresh(Verdict::Pass | Verdict::Locks(_)))
-            }
-            Analysis::Pass(pass) => pass.boundary.is_none(),
-            _ => false,
-        }
+        statement.passes(now, self.database_state().catalogue_epoch(), self.config().catalogue_age)
     }
 
     /// Asks about a statement, although no client waits for the answer: one question at a time, so that sessions which

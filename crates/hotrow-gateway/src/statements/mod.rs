@@ -180,6 +180,20 @@ impl Statement {
         described.unwrap_or_else(|| self.types.clone()).chunks_exact(4).map(oid).collect()
     }
 
+    /// Whether every unit with it is known to be passed through. A superseded one may be another statement now, which is packed.
+    pub fn passes(&self, now: Instant, epoch: u64, age_max: Duration) -> bool {
+        match &self.analysis {
+            Analysis::Candidate(_) if self.is_superseded() => false,
+            Analysis::Candidate(_) if !self.has_credit() => true,
+            Analysis::Candidate(_) => {
+                let known = self.known_at(now, epoch, age_max);
+                matches!(known, CachedVerdict::Fresh(Verdict::Pass | Verdict::Locks(_)))
+            }
+            Analysis::Pass(pass) => pass.boundary.is_none(),
+            _ => false,
+        }
+    }
+
     /// The verdict, if it belongs to this epoch of the catalogue.
     pub fn known(&self, epoch: u64, age_max: Duration) -> CachedVerdict {
         self.known_at(Instant::now(), epoch, age_max)

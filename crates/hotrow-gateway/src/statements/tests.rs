@@ -68,6 +68,18 @@ fn a_change_of_the_catalogue_renews_the_credit() {
 }
 
 #[test]
+fn a_superseded_statement_is_not_known_to_be_passed_through() {
+    let statements = Statements::default();
+    let statement = statements.extended(b"update t set a = 1 where id = $1", b"");
+    let now = Instant::now();
+    statement.decide(VerdictRecord::new(Verdict::Pass, None, 0, (1, now)));
+    let passes = || statement.passes(now, 1, Duration::from_secs(9));
+    assert!(passes());
+    statements.supersede(&statement);
+    assert!(!passes(), "its successor may be packed");
+}
+
+#[test]
 fn records_of_forgotten_statements_are_forgotten() {
     let records = Records::default();
     let kept = records.of(b"select a from t where id = 0", b"");
