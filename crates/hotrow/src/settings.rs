@@ -13,7 +13,7 @@ use std::time::Duration;
 use hotrow_connect::config::{UpstreamConfig, UpstreamError};
 use hotrow_core::limits;
 use hotrow_gateway::config::routes::{DatabaseTable, RouteError, Routes, ServerTable};
-use hotrow_gateway::config::{Config, Listen, ListenAddressError, PoolTable, Shown};
+use hotrow_gateway::config::{Config, Listen, ListenAddressError, PoolTable, Shown, TableList};
 use hotrow_gateway::console;
 use hotrow_gateway::tls;
 use hotrow_http::TokenError;
@@ -234,6 +234,7 @@ settings! {
     workers "HOTROW_WORKERS": u64 = 1, "THREADS", "Threads for network traffic; one thread serves over 100,000 statements per second";
     citus_lanes "HOTROW_CITUS_LANES": bool = false, "BOOL", "Whether statements on tables distributed by Citus run in lanes to the node that has the row; read docs/citus.md before you switch it on";
     pack "HOTROW_PACK": bool = true, "BOOL", "Whether statements are packed; if false, the gateway only pools connections";
+    unpacked_tables "HOTROW_UNPACKED_TABLES": String = "(none)", "TABLES", "Tables whose statements are passed through all the same, and functions whose calls are, separated by commas: schema.table, or table in any schema";
     lanes "HOTROW_LANES": u64 = limits::LANES, "CONNECTIONS", "Lanes for writes of one user and database, and the same number for point reads; opened when needed";
     lane_lock_timeout_ms "HOTROW_LANE_LOCK_TIMEOUT_MS": u64 = limits::LANE_LOCK_TIMEOUT_MS, "MS", "Longest wait in a lane for the lock of another transaction; after it, the statement leaves the lane. Keep it below the server's deadlock_timeout";
     clients_max "HOTROW_CLIENTS_MAX": u64 = limits::CLIENTS_MAX, "CLIENTS", "Most clients connected at once; further clients are rejected with 53300";
@@ -379,6 +380,7 @@ impl Settings {
         let tls = tls::Files::new(certificate, key, settings.tls_client_ca_file)?;
         config.tls = tls.map(|files| tls::Server::load(&files).map(Arc::new)).transpose()?;
         config.pack = settings.pack.unwrap_or(config.pack);
+        config.unpacked_tables = settings.unpacked_tables.as_deref().map(TableList::read).unwrap_or_default();
         config.citus_lanes = settings.citus_lanes.unwrap_or(config.citus_lanes);
         config.lanes = number("lanes", settings.lanes, config.lanes, 1..=64, "1 to 64")?;
         config.clients_max =
@@ -527,9 +529,9 @@ mod tests {
     }
 
     #[test]
-    fn there_are_at_most_36_settings_and_each_has_a_unit() {
+    fn there_are_at_most_37_settings_and_each_has_a_unit() {
         let table = Settings::table();
-        assert!(table.len() <= 36);
+        assert!(table.len() <= 37);
         assert!(table.iter().all(|setting| !setting.unit.is_empty() && !setting.meaning.is_empty()));
         for (setting, variable) in table.iter().zip(Settings::variables()) {
             assert_eq!(variable, format!("HOTROW_{}", setting.name.to_uppercase()));

@@ -3,6 +3,7 @@
 mod handed_over;
 mod pool_table;
 pub mod routes;
+mod table_list;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use hotrow_connect::net::Address;
 use hotrow_core::limits;
 pub use pool_table::PoolTable;
 use routes::{Route, Routes};
+pub use table_list::TableList;
 
 use crate::console;
 use crate::net::tls;
@@ -79,6 +81,8 @@ pub struct Config {
     pub tls: Option<Arc<tls::Server>>,
     /// Whether units are packed.
     pub pack: bool,
+    /// Tables whose statements are passed through all the same.
+    pub unpacked_tables: TableList,
     /// Whether statements on tables that Citus distributes run in lanes to nodes.
     pub citus_lanes: bool,
     /// Number of lanes for writes of one pool, and of lanes for reads.
@@ -169,6 +173,7 @@ impl Config {
             listen,
             tls: None,
             pack: true,
+            unpacked_tables: TableList::default(),
             citus_lanes: false,
             lanes: limits::LANES,
             clients_max: limits::CLIENTS_MAX,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
-use super::Config;
+use super::{Config, TableList};
 
 /// One table. Only the first matching table is in force for a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -19,6 +19,8 @@ pub struct PoolTable {
     pub user: Option<String>,
     /// Whether units are packed.
     pub pack: Option<bool>,
+    /// Tables whose statements are passed through all the same.
+    pub unpacked_tables: Option<String>,
     /// Number of lanes for writes, and of lanes for reads.
     pub lanes: Option<Bounded<1, 64>>,
     /// Largest number of clients at once, over all pools of the table.
@@ -130,6 +132,9 @@ impl PoolTable {
     /// Applies the table to the configuration.
     pub fn apply(&self, config: &mut Config) {
         config.pack = self.pack.unwrap_or(config.pack);
+        if let Some(tables) = &self.unpacked_tables {
+            config.unpacked_tables = TableList::read(tables);
+        }
         config.lanes = self.lanes.map_or(config.lanes, Bounded::get);
         for (value, target) in [
             (self.held_wait_ms, &mut config.held_wait),

@@ -10,7 +10,7 @@ use hotrow_connect::asker::Asker;
 use hotrow_connect::lock::Lock;
 use hotrow_connect::upstream::Error;
 use hotrow_core::classify::{
-    self, Analysis, Answers, Asked, Candidate, Catalogue, Decision, Facts, Lack, Questions,
+    self, Analysis, Answers, Asked, Candidate, Catalogue, Decision, Facts, Lack, Packing, Questions,
 };
 use hotrow_core::limits;
 use hotrow_core::session::{Statement as _, Verdict};
@@ -282,13 +282,25 @@ impl Pool {
                 *why_not = Some(WhyNot { reason, remedy: None });
                 Ok(Verdict::Pass)
             }
+            Decision::Packed(packing) if self.is_unpacked(&packing) => {
+                let reason = "the setting unpacked_tables names its table".to_owned();
+                *why_not = Some(WhyNot { reason, remedy: None });
+                Ok(Verdict::Pass)
+            }
             Decision::Packed(packing) => Ok(Verdict::Packed(Arc::new(packing))),
             Decision::Pass { reason, locks, .. } => {
+                let locks = locks.filter(|packing| !self.is_unpacked(packing));
                 tracing::debug!(statement = statement.id, ?reason, "decided: passed through");
                 *why_not = Some(WhyNot::from(&reason));
                 Ok(locks.map_or(Verdict::Pass, |packing| Verdict::Locks(packing.into())))
             }
         }
+    }
+
+    /// Whether the settings name one of its tables.
+    fn is_unpacked(&self, packing: &Packing) -> bool {
+        let config = self.config();
+        packing.parts().any(|part| config.unpacked_tables.has(&part.table))
     }
 
     /// Finds out what is wanted, if the server answers. Otherwise returns the reason.

@@ -36,7 +36,7 @@ use crate::metrics::METRICS;
 use crate::server::database::DatabaseState;
 use crate::server::held::{self, Beginning, HeldConnection, HeldConnections};
 use crate::server::permits::Permit;
-use crate::statements::{Statement};
+use crate::statements::Statement;
 use identity::Identity;
 use judge::Judge;
 use lanes::Lanes;

@@ -18,6 +18,24 @@ async fn reloaded_settings_apply_to_connected_clients() {
     assert!(!client.is_closed());
 }
 
+/// The switch for one table.
+#[tokio::test]
+async fn statements_of_a_table_are_passed_through_from_a_reload_to_another() {
+    let stage = Stage::new("", &[]).await;
+    let client = stage.client().await;
+    assert!(stage.packs(&client).await);
+    stage.reload("unpacked_tables = \"other, t\"\n").await;
+    assert!(!stage.packs(&client).await);
+    let console = stage.console().await;
+    let statements = hotrow_testkit::rows(&console, "show statements").await.unwrap();
+    assert!(
+        statements.iter().any(|row| format!("{row:?}").contains("unpacked_tables names its table")),
+        "{statements:?}"
+    );
+    stage.reload("[[pool]]\nunpacked_tables = \"nowhere.t\"\n").await;
+    assert!(stage.packs(&client).await, "a table of another schema");
+}
+
 #[tokio::test]
 async fn lanes_that_run_keep_their_connections_for_the_reloaded_time() {
     let stage = Stage::new("lanes = 1\n", &[]).await;
