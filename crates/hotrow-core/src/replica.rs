@@ -208,7 +208,7 @@ pub struct Floor {
     pub replica: usize,
     /// The replica must have replayed the log up to here.
     pub position: Position,
-    /// Connections to replicas are numbered. Those up to this number were open before the session's first read from this
+    /// Connections of lanes are numbered. Those up to this number were open before the session's first read from this
     /// replica after `position` was found. Later ones may belong to a later life of the replica.
     pub connections: u64,
     /// When the replica was started.

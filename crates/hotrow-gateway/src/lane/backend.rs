@@ -11,6 +11,7 @@ use hotrow_lane::lane::{Batch, Changes, Doubt, Failure, Outcome, Refusal, Unit};
 
 use super::message::Unblock;
 use super::shared::LaneShared;
+use super::snapshot::Place;
 
 /// An event on a lane's connection.
 #[derive(Debug)]
@@ -66,17 +67,6 @@ pub struct Patience {
     pub queue: Duration,
     /// Longest wait of a unit for the server, or for the end of a pause.
     pub server: Duration,
-}
-
-/// Where a lane leads, for people.
-#[derive(Debug)]
-pub struct Place {
-    /// The node of a distributed database, if it is not the pool's server.
-    pub node: Option<i32>,
-    /// The replica, if it is not the primary.
-    pub replica: Option<String>,
-    /// The process ID of its backend while the connection is up.
-    pub backend: Option<u32>,
 }
 
 /// A database's side of one lane.

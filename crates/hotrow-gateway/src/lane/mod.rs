@@ -26,7 +26,8 @@ use hotrow_lane::lane::{Action, Batch, Event, Lane, LaneKind, Refusal, Times, Un
 pub use backend::Work;
 pub use inbox::Reader;
 pub use postgres::{
-    CallWait, Envelope, Inbox, LaneContext, Mailbox, Packed, Postgres, Returned, ToLane, Unblock, paused,
+    CallWait, Envelope, Inbox, LaneContext, Mailbox, NodeTarget, OwnServer, Packed, Postgres, ReplicaTarget,
+    Returned, ToLane, Unblock, newest_connection, paused,
 };
 pub use snapshot::{Detail, LaneSnapshot};
 

@@ -4,7 +4,7 @@ use hotrow_core::limits;
 use hotrow_lane::lane::UnitState;
 
 use super::Task;
-use super::backend::{Backend, Place, Work};
+use super::backend::{Backend, Work};
 use super::snapshot::{Detail, LaneSnapshot, UnitSnapshot};
 
 impl<B: Backend> Task<B> {
@@ -14,12 +14,10 @@ impl<B: Backend> Task<B> {
         let parked = self.core.units().filter(|(place, _)| matches!(place, UnitState::Parked(_)));
         let parked_sessions =
             if self.core.parked() > 0 { parked.map(|(_, unit)| unit.session).collect() } else { Vec::new() };
-        let Place { node, replica, backend } = self.backend.place();
         let under_way = self.core.under_way();
         LaneSnapshot {
             kind: self.kind,
-            node,
-            replica,
+            place: self.backend.place(),
             index: self.index,
             connection: self.core.connection(),
             queued: self.core.queued(),
@@ -34,7 +32,6 @@ impl<B: Backend> Task<B> {
             parked_sessions,
             units,
             keys,
-            backend,
         }
     }
 

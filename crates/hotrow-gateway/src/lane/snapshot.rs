@@ -17,21 +17,28 @@ pub enum Detail {
     Keys,
 }
 
+/// Where a lane leads, for people.
+#[derive(Debug, Default)]
+pub struct Place {
+    /// The node of a distributed database, if it is not the pool's server.
+    pub node: Option<i32>,
+    /// The replica, if it is not the primary.
+    pub replica: Option<String>,
+    /// The process ID of its backend while the connection is up.
+    pub backend: Option<u32>,
+}
+
 /// A lane's state at one moment.
 #[derive(Debug)]
 pub struct LaneSnapshot {
     /// Whether it is for writes or for reads.
     pub kind: LaneKind,
-    /// The node of a distributed database to which it connects, if it is not the pool's server.
-    pub node: Option<i32>,
-    /// The replica to which it connects, if it does not connect to the primary.
-    pub replica: Option<String>,
+    /// Where it leads.
+    pub place: Place,
     /// Its index among the lanes of its kind there.
     pub index: usize,
     /// The state of its connection.
     pub connection: &'static str,
-    /// Its backend's process ID.
-    pub backend: Option<u32>,
     /// Waiting units.
     pub queued: usize,
     /// Units parked behind one that waits for an outsider's lock.

@@ -10,11 +10,12 @@ use hotrow_lane::key::Key;
 use hotrow_lane::lane::{Batch, Changes, Claimed, Doubt, Failure, LaneKind, Outcome, Refusal, Unit};
 use tokio::sync::oneshot;
 
-use super::backend::{Backend, BatchEvent, Patience, Place, Progress, Work};
+use super::backend::{Backend, BatchEvent, Patience, Progress, Work};
 use super::inbox::{Inbox, Reader};
 use super::message::{ToLane, Unblock};
 use super::run;
 use super::shared::LaneShared;
+use super::snapshot::Place;
 
 /// Adds a number to the counter. A negative one is an error, which undoes the whole transaction.
 #[derive(Debug)]
@@ -246,7 +247,7 @@ impl Backend for Toy {
     }
 
     fn place(&mut self) -> Place {
-        Place { node: None, replica: None, backend: None }
+        Place::default()
     }
 }
 

@@ -23,8 +23,7 @@ impl Lanes {
     pub fn start(context: Arc<LaneContext>) -> Self {
         let lanes = context.config().lanes;
         let inboxes = || (0..lanes).map(|_| Arc::default()).collect();
-        // Nothing is written on a replica.
-        let writes = if context.replica.is_some() { Vec::new() } else { inboxes() };
+        let writes = if context.target.has_substitute() { Vec::new() } else { inboxes() };
         let mut all = Lanes { context, writes, reads: inboxes(), tasks: Vec::new() };
         for kind in [LaneKind::Write, LaneKind::Read] {
             for (index, inbox) in all.of(kind).to_vec().into_iter().enumerate() {

@@ -31,7 +31,7 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::config::Config;
-use crate::lane::{Detail, Envelope, LaneContext, LaneSnapshot, ToLane, Work as _};
+use crate::lane::{Detail, Envelope, LaneContext, LaneSnapshot, OwnServer, ToLane, Work as _};
 use crate::metrics::METRICS;
 use crate::server::database::DatabaseState;
 use crate::server::held::{self, Beginning, HeldConnection, HeldConnections};
@@ -123,7 +123,8 @@ impl Pool {
         let logged_in = Lock::new((Instant::now(), database.catalogue_epoch()));
         let beginning = (identity.parameters(), identity.settings());
         let traffic = METRICS.traffic.of(identity.database(), identity.user());
-        let context = LaneContext::new(config, beginning, Arc::new(login), database, server, traffic);
+        let (login, target) = (Arc::new(login), Box::new(OwnServer));
+        let context = LaneContext::new(config, beginning, login, database, server, traffic, target);
         tracing::info!(
             pool = id,
             clients = identity.describe(),

@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use super::Pool;
 use super::lanes::Lanes;
 use crate::config::Config;
-use crate::lane::{LaneContext, Packed, ToLane};
+use crate::lane::{NodeTarget, Packed, ToLane};
 use crate::statements::{NodeRecord, Statement};
 
 /// The nodes with lanes.
@@ -307,12 +307,7 @@ impl Pool {
             );
             return Ok(());
         }
-        let beginning = (self.identity.parameters(), self.identity.settings());
-        let (login, database) = (self.context.login.clone(), self.database_state().clone());
-        let traffic = self.context.shared.traffic.clone();
-        let context =
-            LaneContext::new(config.into(), beginning, login, database, server, traffic).of_node(node.id);
-        let lanes = Lanes::start(Arc::new(context));
+        let lanes = Lanes::start(Arc::new(self.context.to(NodeTarget(node.id), config, server)));
         let mut open = self.nodes.open.lock();
         if open.contains_key(&node.id) {
             lanes.end(); // another statement has opened the node meanwhile

@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 use super::Pool;
 use super::lanes::Lanes;
 use crate::config::Config;
-use crate::lane::{LaneContext, Packed, ToLane};
+use crate::lane::{Packed, ReplicaTarget, ToLane};
 use crate::metrics::METRICS;
 use crate::server::replica::{Replica, Replicas, Report};
 
@@ -181,7 +181,7 @@ impl Pool {
             self.connect_as_own(&config, false).await.map_err(|error| unreachable(index, &error))?;
         let settings = self.compare_settings(&mut there).await?;
         known.begins(index);
-        let is_same_server = known.has_settings(index, &settings);
+        let is_same_server = known.all()[index].settings().as_ref() == Some(&settings);
         known.set_settings(index, settings.clone(), changes);
         if let Some(lanes) = self.replicas.lanes(index).filter(|_| !is_same_server) {
             lanes.send_all(&|| ToLane::Abandon);
@@ -263,12 +263,9 @@ impl Pool {
             lanes.context.decide_packing();
             return Ok(());
         }
-        let beginning = (self.identity.parameters(), self.identity.settings());
-        let (login, database) = (self.context.login.clone(), self.database_state().clone());
-        let traffic = self.context.shared.traffic.clone();
-        let context = LaneContext::new(config.into(), beginning, login, database, server, traffic)
-            .of_replica(self.replicas.known.clone(), index);
-        let lanes = self.replicas.lanes[index].get_or_init(|| Lanes::start(Arc::new(context)));
+        let target = ReplicaTarget { replicas: self.replicas.known.clone(), index };
+        let lanes = self.replicas.lanes[index]
+            .get_or_init(|| Lanes::start(Arc::new(self.context.to(target, config, server))));
         if self.database_state().is_paused() {
             // The pause may have begun before it could find these lanes.
             drop(lanes.ask(&ToLane::Pause));

@@ -1,5 +1,5 @@
-//! The replicas of the server, as far as a pool knows them: which of them serve reads, how far they have replayed the log, and
-//! the numbers of the connections to them. `pool/replicas.rs` asks them.
+//! The replicas of the server, as far as a pool knows them: which of them serve reads, and how far they have replayed the log.
+//! `pool/replicas.rs` asks them.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
@@ -14,19 +14,6 @@ use hotrow_core::replica::{
 use tokio::sync::Notify;
 
 use crate::metrics::{Counter, Lag, METRICS, milliseconds_since_start};
-
-/// Connections of lanes to replicas are numbered in the order in which they were made.
-static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
-
-/// The number of a connection that is there now.
-pub fn number_connection() -> u64 {
-    CONNECTIONS.fetch_add(1, SeqCst) + 1
-}
-
-/// The number of the newest connection.
-pub fn newest_connection() -> u64 {
-    CONNECTIONS.load(SeqCst)
-}
 
 /// The replicas of a pool's server.
 #[derive(Debug, Default)]
@@ -99,6 +86,11 @@ impl Replica {
         }
     }
 
+    /// A connection with these settings can serve reads. None while that is not known.
+    pub fn settings(&self) -> Option<Rows> {
+        self.settings.lock().clone()
+    }
+
     /// Its lag is not known, or not measured any longer.
     pub fn forget_lag(&self) {
         METRICS.replica_lags.forget(&self.hosts.to_string());
@@ -168,11 +160,6 @@ impl Replicas {
         if self.settings_changes() == changes {
             *known = Some(settings);
         }
-    }
-
-    /// Whether a connection with these settings can serve reads.
-    pub fn has_settings(&self, index: usize, settings: &Rows) -> bool {
-        self.all[index].settings.lock().as_ref() == Some(settings)
     }
 
     /// A replica has failed a read or has lost a connection: it is asked at once.

@@ -19,13 +19,12 @@ use hotrow_lane::answers::Answers;
 use hotrow_lane::key::Key;
 use hotrow_wire::backend::Problem;
 
-use crate::lane::{Envelope, Mailbox, Packed, Returned};
+use crate::lane::{Envelope, Mailbox, Packed, Returned, newest_connection};
 use crate::metrics::{METRICS, microseconds};
 use crate::pool::Pool;
 use crate::pool::directory::Directory;
 use crate::pool::listener::{self, NotificationInbox, Subscriber, Subscription};
 use crate::server::held::{HeldConnection, OpenConnection};
-use crate::server::replica::newest_connection;
 use crate::server::rows::RowPlace;
 use crate::session::control::Control;
 use crate::statements::Statement;

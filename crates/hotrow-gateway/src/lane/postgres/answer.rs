@@ -14,11 +14,7 @@ impl Postgres {
     pub(super) fn answer_batch(&mut self, batch: Batch<Envelope>) {
         let index = self.answers.iter().position(|answers| answers.number == batch.number);
         let Some(answers) = index.and_then(|index| self.answers.remove(index)) else { return };
-        if let Some(replica) = &self.context.replica {
-            let answered = (batch.units.len() - batch.waits.len()) as u64;
-            METRICS.replica_reads.add(answered);
-            replica.replicas.all()[replica.index].reads.add(answered);
-        }
+        self.context.target.answered((batch.units.len() - batch.waits.len()) as u64);
         let calls: Vec<_> =
             batch.calls().map(|call| (batch.answers_owed(&call), batch.is_merged(&call), call)).collect();
         let waits = batch.waits;
@@ -55,22 +51,17 @@ impl Postgres {
 
     fn record_success(&self, packed: &Envelope, is_too_slow: bool) {
         for run in packed.unit.runs() {
-            if is_too_slow && self.context.replica.is_some() {
-                run.statement.record.keep_off_replicas();
-            } else if is_too_slow {
-                run.statement.record.failed()
-            } else {
-                run.statement.record.succeeded()
+            match is_too_slow {
+                true => self.context.target.avoid(&run.statement.record),
+                false => run.statement.record.succeeded(),
             }
             run.statement.record.count(RunOutcome::Packed);
         }
     }
 
-    /// A unit that has failed. Those that have failed on a replica are run on the primary, which shows whether the fault is
-    /// the unit's.
     pub(super) fn run_alone(&mut self, unit: Unit<Envelope>, unblock: Option<Unblock>) {
-        if self.context.replica.is_some() {
-            unit.payload.unit.runs().for_each(|run| run.statement.record.keep_off_replicas());
+        if self.context.target.has_substitute() {
+            unit.payload.unit.runs().for_each(|run| self.context.target.avoid(&run.statement.record));
             return self.return_unit(unit, Returned::Resubmit);
         }
         METRICS.rolled_back.inc();
@@ -91,10 +82,10 @@ impl Postgres {
         self.return_unit(unit, |packed| Returned::RunAlone(packed, unblock));
     }
 
-    /// Units that a replica or a full server cannot run are not refused: others run them.
+    /// Units that others can run are not refused.
     pub(super) fn refuse_units(&mut self, units: Vec<Unit<Envelope>>, refusal: Refusal) {
         let is_full = || self.connection.failure().is_some_and(Error::is_full);
-        if self.context.replica.is_some() && refusal != Refusal::Cancelled {
+        if self.context.target.has_substitute() && refusal != Refusal::Cancelled {
             units.into_iter().for_each(|unit| self.return_unit(unit, Returned::Resubmit));
         } else if refusal == Refusal::NotSent && is_full() {
             let alone = |packed| Returned::RunAlone(packed, None);

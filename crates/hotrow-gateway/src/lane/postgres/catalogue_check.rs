@@ -2,8 +2,6 @@
 //! catalogue rolls the batch back. The lane decides what happens to its units.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::ops::Deref;
-use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use hotrow_connect::asker::TABLE_FINGERPRINT;
@@ -79,32 +77,6 @@ pub enum OwnStatement {
     End(usize),
 }
 
-/// A table as a run relies on it: on the pool's server, or on a node of a distributed database.
-enum Relied<'r> {
-    Own(&'r Watch),
-    Node(Arc<Watch>),
-}
-
-impl Deref for Relied<'_> {
-    type Target = Watch;
-
-    fn deref(&self) -> &Watch {
-        match self {
-            Relied::Own(watch) => watch,
-            Relied::Node(watch) => watch,
-        }
-    }
-}
-
-impl<'r> Relied<'r> {
-    /// The tables of a run. Those of statements with WITH are on the pool's server.
-    fn of(run: &'r Run, node: Option<i32>) -> impl Iterator<Item = Self> {
-        let there = node.and_then(|node| run.statement.watch_at(node)).map(Relied::Node);
-        let parts = run.packing.parts().filter(move |_| node.is_none());
-        parts.filter_map(|part| part.watch.as_deref().map(Relied::Own)).chain(there)
-    }
-}
-
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchEnd {
     /// Number of tables whose fingerprints are compared before the last statements.
@@ -113,8 +85,8 @@ pub struct BatchEnd {
     pub tables: usize,
     /// Whether the batch has a BEGIN and a COMMIT of its own.
     pub in_block: bool,
-    /// Whether it begins with a check of what the replica shows.
-    pub on_replica: bool,
+    /// Number of statements of the gateway before the batch's own.
+    pub openings: usize,
 }
 
 /// The meaning of an error at the end of a batch.
@@ -149,7 +121,7 @@ impl CatalogueCheck {
         out: &mut BytesMut,
     ) -> (BatchEnd, Vec<OwnStatement>) {
         self.keep_up_with(context.database.catalogue_epoch());
-        let mut end = BatchEnd { on_replica: context.replica.is_some(), ..BatchEnd::default() };
+        let mut end = BatchEnd::default();
         let mut tables = self.admit(batch, kind, context, shards.is_some());
         if tables.is_empty() && kind == LaneKind::Read {
             return (end, Vec::new());
@@ -227,21 +199,27 @@ impl CatalogueCheck {
             self.is_distributed = true;
             self.forget();
         }
-        // Parameter types that the client has declared cannot change. A replica may show an earlier state of the catalogue
-        // than the one for which the statement was judged.
-        let always = kind == LaneKind::Write || context.replica.is_some();
+        // Parameter types that the client has declared cannot change. A server with a substitute may show an earlier state of
+        // the catalogue than the one for which the statement was judged.
+        let always = kind == LaneKind::Write || context.target.has_substitute();
         let counts = |run: &&Run| always || !run.statement.is_typed;
-        let runs = || batch.units.iter().flat_map(|unit| unit.payload.unit.runs());
-        let watches = || runs().filter(counts).flat_map(|run| Relied::of(run, context.node));
-        let new = watches().filter(|watch| !self.numbers.contains_key(&watch.name));
-        let added: BTreeSet<String> = new.map(|watch| watch.name.clone()).collect();
+        let runs = || batch.units.iter().flat_map(|unit| unit.payload.unit.runs()).filter(counts);
+        let mut added = BTreeSet::new();
+        runs().for_each(|run| {
+            context.target.watches(run, &mut |watch| {
+                if !self.numbers.contains_key(&watch.name) {
+                    added.insert(watch.name.clone());
+                }
+            });
+        });
         if self.tables.len() + added.len() > limits::LANE_TABLES_MAX {
             self.forget(); // this batch's own tables are added next, even if they exceed the limit
         }
         if self.tables.is_empty() {
             self.tables.push(Table::default());
         }
-        let mut numbers: Vec<usize> = watches().map(|watch| self.number(&watch)).collect();
+        let mut numbers = Vec::new();
+        runs().for_each(|run| context.target.watches(run, &mut |watch| numbers.push(self.number(watch))));
         numbers.sort_unstable();
         numbers.dedup();
         numbers
@@ -352,14 +330,4 @@ const NO_TABLE: usize = 0;
 /// The name of the last statement of each batch of writes that relies on this table, and of each batch of reads that does.
 fn name_of_end(table: usize) -> Vec<u8> {
     format!("hotrow_end_of_batch_{table}").into_bytes()
-}
-
-/// The shards that a batch changes, each once, as an array in text format. None if it changes none.
-pub fn shards(batch: &Batch<Envelope>) -> Option<String> {
-    let mut shards: Vec<i64> =
-        batch.units.iter().flat_map(|unit| unit.payload.unit.shards.iter().copied()).collect();
-    shards.sort_unstable();
-    shards.dedup();
-    let numbers: Vec<String> = shards.iter().map(ToString::to_string).collect();
-    (!numbers.is_empty()).then(|| format!("{{{}}}", numbers.join(",")))
 }

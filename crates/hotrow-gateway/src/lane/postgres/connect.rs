@@ -5,6 +5,7 @@ use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use hotrow_connect::upstream::{Error, Rows, Upstream};
@@ -12,12 +13,19 @@ use hotrow_core::limits;
 use hotrow_core::witness::{self, Continuity, Log, Mark, Question, Server, XactStatus};
 use hotrow_lane::lane::{Doubt, LaneKind, Outcome};
 
-use super::context::{LaneContext, LaneReplica, OWN};
+use super::context::{LaneContext, OWN};
 use super::marks;
 use super::writer::Writer;
 use crate::lane::backend::Progress;
 use crate::metrics::{GaugeGuard, METRICS};
-use crate::server::replica;
+
+/// Connections of lanes are numbered in the order in which they were made.
+static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
+
+/// The number of the newest connection of a lane.
+pub fn newest_connection() -> u64 {
+    CONNECTIONS.load(SeqCst)
+}
 
 /// A lane's connection and its state.
 pub struct LaneConnection {
@@ -30,7 +38,7 @@ pub struct LaneConnection {
     /// Since when a connection is missing.
     without_since: Option<Instant>,
     pause: Duration,
-    /// The number of the connection, if it is one to a replica.
+    /// The number of the connection.
     number: u64,
     /// Why there is no connection, and when that was found.
     failure: Option<(Error, Instant)>,
@@ -85,7 +93,7 @@ impl LaneConnection {
         self.failure.as_ref().is_some_and(|(error, at)| error.is_full() && at.elapsed() < recent)
     }
 
-    /// The number of the connection, if it is one to a replica.
+    /// The number of the connection.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -188,14 +196,13 @@ impl LaneConnection {
                         self.context.config().server_wait
                     };
                     let waited = self.without_since.map_or(Duration::ZERO, |since| since.elapsed());
-                    // Sessions wait for connections that are there, and the primary can run what waits for a replica.
-                    let others_run_it = error.is_full() && !*in_doubt || self.context.replica.is_some();
+                    let has_substitute = self.context.target.has_substitute();
+                    // Sessions wait for connections that are there.
+                    let others_run_it = error.is_full() && !*in_doubt || has_substitute;
                     let give_up = waited > patience || others_run_it;
+                    self.context.target.lost();
                     // The loss of the server is reported once for all lanes.
-                    if let Some(LaneReplica { replicas, index }) = &self.context.replica {
-                        tracing::debug!(%error, lane = self.index, replica = index, "no connection for a lane to a replica");
-                        replicas.ask_soon(*index, true);
-                    } else if give_up && !error.is_full() {
+                    if give_up && !error.is_full() && !has_substitute {
                         tracing::warn!(%error, lane = self.index, "no connection for a lane: its clients get an error");
                     } else {
                         tracing::debug!(%error, lane = self.index, "no connection for a lane: retrying");
@@ -237,9 +244,7 @@ impl LaneConnection {
         self.without_since = None;
         self.pause = Duration::ZERO;
         self.failure = None;
-        if self.context.replica.is_some() {
-            self.number = replica::number_connection();
-        }
+        self.number = CONNECTIONS.fetch_add(1, SeqCst) + 1;
         self.state = State::Up { upstream: Box::new(upstream), server, _gauge: METRICS.lanes.enter() };
     }
 
@@ -285,13 +290,12 @@ async fn make(
     if !context.settings.is_empty() {
         upstream.set_settings(&context.settings, &name).await?;
     }
-    if let Some(LaneReplica { replicas, index }) = &context.replica {
-        let present =
-            upstream.query_catalogue(include_str!("../../../sql/replica_settings.sql"), &[]).await?;
-        if !replicas.has_settings(*index, &present) {
-            let why = "its settings are not known to be those of the primary, or its address leads to several servers";
-            return Err(Error::Protocol(why.to_owned()));
-        }
+    if let Some((question, expected)) = context.target.expected()
+        && Some(upstream.query_catalogue(question, &[]).await?) != expected
+    {
+        let why =
+            "its settings are not known to be those of the primary, or its address leads to several servers";
+        return Err(Error::Protocol(why.to_owned()));
     }
     let mut server = match kind {
         LaneKind::Write => identify(&mut upstream).await?,
@@ -304,7 +308,7 @@ async fn make(
     let rows = upstream.query(include_str!("../../../sql/lane_settings.sql"), &[&timeout]).await?;
     if let Some(server) = &mut server {
         let has_citus = rows.first().and_then(|row| row.last()?.as_deref()) != Some("f");
-        server.has_parts = has_citus && context.node.is_none();
+        server.has_parts = has_citus && context.target.has_parts();
     }
     Ok((upstream, server))
 }

@@ -12,26 +12,17 @@ use hotrow_core::settings::Settings;
 use tokio::sync::Notify;
 
 use super::envelope::Packed;
+use super::target::Target;
 use crate::config::Config;
 use crate::lane::shared::LaneShared;
 use crate::metrics::Traffic;
 use crate::server::database::DatabaseState;
-use crate::server::replica::Replicas;
 use crate::statements::Statements;
 
 /// Settings that a lane sets itself.
 pub(super) const OWN: [&str; 2] = ["idle_session_timeout", "lock_timeout"];
 
-/// A replica to which lanes connect.
-#[derive(Debug)]
-pub struct LaneReplica {
-    /// All replicas of the pool's server.
-    pub replicas: Arc<Replicas>,
-    /// Its index among them.
-    pub index: usize,
-}
-
-/// What the lanes of one pool share.
+/// What the lanes of one pool to one server share.
 #[derive(Debug)]
 pub struct LaneContext {
     /// The start-up parameters of the lanes' connections.
@@ -43,10 +34,8 @@ pub struct LaneContext {
     /// The pool's statements.
     pub statements: Statements,
     pub database: Arc<DatabaseState>,
-    /// The node of a distributed database to which the lanes connect, if it is another server than the pool's.
-    pub node: Option<i32>,
-    /// The replica to which the lanes connect, if they do not connect to the primary.
-    pub replica: Option<LaneReplica>,
+    /// The server that the lanes lead to.
+    pub target: Box<dyn Target>,
     /// What does not depend on the kind of database.
     pub shared: LaneShared,
     /// Notified when the server's settings differ from the known ones.
@@ -68,6 +57,7 @@ impl LaneContext {
         database: Arc<DatabaseState>,
         server: ServerSettings,
         traffic: Arc<Traffic>,
+        target: Box<dyn Target>,
     ) -> Self {
         let context = LaneContext {
             parameters: parameters.to_vec(),
@@ -75,8 +65,7 @@ impl LaneContext {
             login,
             statements: Statements::default(),
             database,
-            node: None,
-            replica: None,
+            target,
             shared: LaneShared::new(config.lanes, traffic),
             settings_changed: Notify::new(),
             config: ArcSwap::new(config),
@@ -88,14 +77,11 @@ impl LaneContext {
         context
     }
 
-    /// For lanes to this node of a distributed database.
-    pub fn of_node(self, node: i32) -> Self {
-        LaneContext { node: Some(node), ..self }
-    }
-
-    /// For lanes to this replica.
-    pub fn of_replica(self, replicas: Arc<Replicas>, index: usize) -> Self {
-        LaneContext { replica: Some(LaneReplica { replicas, index }), ..self }
+    /// For lanes of the same clients to another server.
+    pub fn to(&self, target: impl Target + 'static, config: Config, server: ServerSettings) -> Self {
+        let (login, database) = (self.login.clone(), self.database.clone());
+        let (clients, traffic) = ((&self.parameters[..], &self.settings), self.shared.traffic.clone());
+        LaneContext::new(config.into(), clients, login, database, server, traffic, Box::new(target))
     }
 
     /// The configuration in force. It may change while the caller waits.

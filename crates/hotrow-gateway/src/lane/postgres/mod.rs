@@ -2,6 +2,7 @@
 
 mod answer;
 mod catalogue_check;
+mod citus;
 mod connect;
 mod context;
 mod envelope;
@@ -10,7 +11,9 @@ mod left_locks;
 mod marks;
 mod merged;
 mod refusals;
+mod replica;
 mod replies;
+mod target;
 mod unread;
 mod writer;
 
@@ -22,19 +25,24 @@ use hotrow_core::classify::Alters;
 use hotrow_core::session::Statement as _;
 use hotrow_lane::lane::{Batch, Doubt, Failure, LaneKind, Refusal, Unit};
 
+pub use citus::NodeTarget;
+pub use connect::newest_connection;
 pub use context::LaneContext;
 pub use envelope::{CallWait, Envelope, Inbox, Mailbox, Packed, Returned, ToLane, Unblock};
 pub use refusals::paused;
+pub use replica::ReplicaTarget;
+pub use target::OwnServer;
 
 use self::catalogue_check::CheckFailure;
 use self::connect::LaneConnection;
 use self::left_locks::Answer;
 use self::replies::{BatchReplies, Replies, ReplyEvent};
 use self::writer::Writer;
-use super::backend::{Backend, BatchEvent, Patience, Place, Progress};
+use super::backend::{Backend, BatchEvent, Patience, Progress};
 use super::shared::LaneShared;
+use super::snapshot::Place;
 
-/// The backend of a lane to a PostgreSQL server: a primary, a replica, or a node of a distributed database.
+/// The backend of a lane to a PostgreSQL server. The context's target says what is special about the server.
 pub struct Postgres {
     context: Arc<LaneContext>,
     kind: LaneKind,
@@ -97,12 +105,10 @@ impl Postgres {
             ReplyEvent::CheckFailed { code, is_comparison } => {
                 return self.check_failed(batch.number, is_comparison, &code);
             }
-            ReplyEvent::Failed(Failure::Behind) => {
-                self.writer.replica_check_failed();
-                self.ask_replica_soon(false);
-                BatchEvent::Failed(Failure::Behind)
+            ReplyEvent::Failed(failure) => {
+                self.writer.has_opening &= failure != Failure::Behind; // it may not be prepared
+                BatchEvent::Failed(failure)
             }
-            ReplyEvent::Failed(failure) => BatchEvent::Failed(failure),
             ReplyEvent::Missing => {
                 // A function has deallocated it. A new connection prepares all statements again.
                 self.events.push_back(BatchEvent::Renew);
@@ -135,8 +141,7 @@ impl Postgres {
         }
         let failure = match broken {
             CheckFailure::Recheck => Failure::Stale,
-            // The replica shows another state of the catalogue than the primary.
-            CheckFailure::Changed if self.context.replica.is_some() => Failure::Behind,
+            CheckFailure::Changed if self.context.target.is_behind(None) => Failure::Behind,
             CheckFailure::Changed => {
                 tracing::info!(lane = self.index, "a table has changed: its statements are judged again");
                 self.context.database.catalogue_changed(Alters::Anything);
@@ -153,13 +158,6 @@ impl Postgres {
     fn invalid(&self, error: &hotrow_wire::Error) -> BatchEvent {
         tracing::error!(%error, lane = self.index, "the server sent an invalid answer: connection dropped");
         BatchEvent::Invalid
-    }
-
-    /// The replica is asked at once how far it is, and left out before if its connection is lost.
-    fn ask_replica_soon(&self, is_lost: bool) {
-        if let Some(replica) = &self.context.replica {
-            replica.replicas.ask_soon(replica.index, is_lost);
-        }
     }
 }
 
@@ -214,7 +212,7 @@ impl Backend for Postgres {
         self.answers.extend(self.replies.cut_off(batch));
         self.events.clear();
         self.writer.reset(None, false);
-        self.ask_replica_soon(true);
+        self.context.target.lost();
     }
 
     fn put(&mut self, batch: &Batch<Envelope>) {
@@ -251,7 +249,8 @@ impl Backend for Postgres {
                 return None;
             };
             let end = self.writer.end(batch.number);
-            let event = match self.replies.next(&mut upstream.input, batch, end, self.kind) {
+            let target = &*self.context.target;
+            let event = match self.replies.next(&mut upstream.input, batch, end, self.kind, target) {
                 Ok(reply) => self.handle(reply?, batch),
                 Err(error) => Some(self.invalid(&error)),
             };
@@ -291,11 +290,7 @@ impl Backend for Postgres {
     }
 
     fn place(&mut self) -> Place {
-        let name = |replica: &context::LaneReplica| replica.replicas.all()[replica.index].hosts.to_string();
-        Place {
-            node: self.context.node,
-            replica: self.context.replica.as_ref().map(name),
-            backend: self.connection.upstream().map(|upstream| upstream.process_id),
-        }
+        let backend = self.connection.upstream().map(|upstream| upstream.process_id);
+        Place { backend, ..self.context.target.place() }
     }
 }

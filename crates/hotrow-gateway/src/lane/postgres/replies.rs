@@ -9,7 +9,9 @@ use hotrow_wire::backend::{self, Report, tag};
 use hotrow_wire::{Error, HEADER_BYTES, split};
 
 use super::catalogue_check::{BatchEnd, NO_STATEMENT};
+use super::citus;
 use super::envelope::Envelope;
+use super::target::Target;
 
 /// The command tag of a COMMIT that has committed. The tag of one that has rolled back is ROLLBACK.
 const COMMIT: &[u8] = b"COMMIT\0";
@@ -93,8 +95,9 @@ pub struct Replies {
     oversized: bool,
     /// Bytes of that row still to come.
     skip: usize,
-    /// The server has answered the batch's own BEGIN or the check of a replica, and what came before its own COMMIT.
-    has_begun: bool,
+    /// Number of answered statements before the batch's own.
+    opened: usize,
+    /// The server has answered what came before the batch's own COMMIT.
     is_at_commit: bool,
     /// Number of answered statements at the batch's end.
     ended: usize,
@@ -163,6 +166,7 @@ impl Replies {
         batch: &Batch<Envelope>,
         end: BatchEnd,
         kind: LaneKind,
+        target: &dyn Target,
     ) -> Result<Option<ReplyEvent>, Error> {
         loop {
             if self.skip > 0 {
@@ -179,7 +183,7 @@ impl Replies {
             }
             let Some(frame) = split(input, |_| usize::MAX)? else { return Ok(None) };
             let length = frame.bytes.len();
-            let event = self.take(frame.tag, frame.body(), frame.bytes, batch, end)?;
+            let event = self.take((frame.tag, frame.body(), frame.bytes), batch, end, target)?;
             input.advance(length);
             if let Some(mut event) = event {
                 if let ReplyEvent::Ready(answers) = &mut event {
@@ -206,18 +210,17 @@ impl Replies {
 
     fn take(
         &mut self,
-        kind: u8,
-        body: &[u8],
-        bytes: &[u8],
+        (kind, body, bytes): (u8, &[u8], &[u8]),
         batch: &Batch<Envelope>,
         end: BatchEnd,
+        target: &dyn Target,
     ) -> Result<Option<ReplyEvent>, Error> {
         let of_units = self.current.ends.len() < batch.call_count;
         let is_ahead = batch.locked < batch.ahead.len();
-        let is_at_begin = (end.in_block || end.on_replica) && !self.has_begun;
+        let is_opening = self.opened < end.openings;
         match kind {
-            tag::COMMAND_COMPLETE if is_at_begin => self.has_begun = true,
-            tag::BIND_COMPLETE | tag::DATA_ROW if is_at_begin => {}
+            tag::COMMAND_COMPLETE if is_opening => self.opened += 1,
+            tag::BIND_COMPLETE | tag::DATA_ROW if is_opening => {}
             // The server can end a transaction without an error to report.
             tag::COMMAND_COMPLETE if self.is_at_commit => {
                 let is_undone = body != COMMIT && batch.failure.is_none();
@@ -232,8 +235,8 @@ impl Replies {
             tag::COMMAND_COMPLETE | tag::EMPTY_QUERY if of_units => {
                 self.current.bytes.extend_from_slice(bytes);
                 self.current.ends.push((self.current.bytes.len(), !std::mem::take(&mut self.oversized)));
-                // Only a batch in a block has distributed tables, whose rows could be on another server.
-                let changes = if end.in_block { changes_of_distributed(body) } else { Changes::None };
+                // Only a batch in a block has tables whose rows could be on another server.
+                let changes = if end.in_block { citus::changes(body) } else { Changes::None };
                 return Ok(Some(ReplyEvent::Answered(changes)));
             }
             tag::COMMAND_COMPLETE => {
@@ -246,20 +249,16 @@ impl Replies {
                 });
             }
             tag::DATA_ROW if !of_units => self.row = Bytes::copy_from_slice(body),
-            tag::ERROR if end.on_replica && (is_at_begin || is_of_the_moment(body)?) => {
-                let failed = self.failed(body, None)?;
-                return Ok(failed.map(|_| ReplyEvent::Failed(Failure::Behind)));
-            }
             tag::ERROR => {
                 let is_end = !of_units && self.ended < end.checks + end.tables;
-                return self.failed(body, is_end.then_some(end));
+                return self.failed(body, is_end.then_some(end), is_opening, target);
             }
             tag::READY if end.in_block && !self.is_at_commit => {
                 self.is_at_commit = true;
             }
             tag::READY => {
                 backend::status(body)?;
-                (self.has_begun, self.is_at_commit) = (false, false);
+                (self.opened, self.is_at_commit) = (0, false);
                 let mut answers = std::mem::take(&mut self.current);
                 answers.commit = self.commit.split().freeze();
                 self.ended = 0;
@@ -274,7 +273,13 @@ impl Replies {
     }
 
     /// `end` is the batch's end, if a statement there has failed.
-    fn failed(&mut self, body: &[u8], end: Option<BatchEnd>) -> Result<Option<ReplyEvent>, Error> {
+    fn failed(
+        &mut self,
+        body: &[u8],
+        end: Option<BatchEnd>,
+        is_opening: bool,
+        target: &dyn Target,
+    ) -> Result<Option<ReplyEvent>, Error> {
         let report = Report::read(body)?;
         if !report.is_error() {
             // FATAL and PANIC do not show the outcome of the commit. The connection will be lost, and the next one asks
@@ -283,6 +288,9 @@ impl Replies {
             return Ok(None);
         }
         tracing::trace!(message = %String::from_utf8_lossy(report.message), "a batch has failed");
+        if target.is_behind((!is_opening).then_some(report.code)) {
+            return Ok(Some(ReplyEvent::Failed(Failure::Behind)));
+        }
         if let Some(end) = end
             && let Ok(code) = report.code.try_into()
         {
@@ -292,33 +300,12 @@ impl Replies {
             return Ok(Some(ReplyEvent::Missing));
         }
         Ok(Some(ReplyEvent::Failed(match report.code {
-            code if self.is_at_commit && can_be_of_other_server(code) => Failure::Uncertain,
+            code if self.is_at_commit && citus::can_be_of_other_server(code) => Failure::Uncertain,
             b"55P03" | b"40P01" => Failure::Blocked,
             b"57014" => Failure::TooSlow,
             _ => Failure::Error,
         })))
     }
-}
-
-/// The changes of a statement on a distributed table, or of a call of a distributed function, by its command tag.
-fn changes_of_distributed(tag: &[u8]) -> Changes {
-    let mut words = tag.split(|byte| matches!(byte, b' ' | 0)).filter(|word| !word.is_empty());
-    match (words.next(), words.next_back()) {
-        (Some(b"INSERT" | b"UPDATE" | b"DELETE"), Some(b"0")) => Changes::None,
-        (Some(b"INSERT" | b"UPDATE" | b"DELETE"), _) => Changes::Rows,
-        _ => Changes::Hidden,
-    }
-}
-
-/// Whether an error at a COMMIT can be that of a part of the transaction on another server. Citus commits a part on one other
-/// node before its own transaction, and fails with XX000 if it does not get the answer, whether or not the part is committed.
-fn can_be_of_other_server(code: &[u8]) -> bool {
-    matches!(code, [b'0', b'8', ..] | [b'5', b'3' | b'7' | b'8', ..] | [b'X', b'X', ..])
-}
-
-/// Whether an error of a replica says nothing about the statement: it waited for the replay of the log, or was ended for it.
-fn is_of_the_moment(body: &[u8]) -> Result<bool, Error> {
-    Ok(matches!(Report::read(body)?.code, b"40001" | b"40P01" | b"55P03" | b"57014"))
 }
 
 #[cfg(test)]
@@ -327,6 +314,7 @@ mod tests {
     use hotrow_wire::backend::{Status, put_command_complete};
     use hotrow_wire::put_frame;
 
+    use super::super::target::OwnServer;
     use super::*;
 
     /// The events in the replies to a batch of one call, with a BEGIN and a COMMIT of its own.
@@ -334,7 +322,7 @@ mod tests {
         let mut batch = Batch::new(1, Vec::new(), false);
         (batch.call_count, batch.failure, batch.written) = (1, failure, true);
         let mut end = BatchEnd::default();
-        (end.tables, end.in_block) = (1, true);
+        (end.tables, end.openings, end.in_block) = (1, 1, true);
         let mut input = BytesMut::new();
         for (place, command) in tags.into_iter().enumerate() {
             put_frame(&mut input, tag::BIND_COMPLETE, |_| {});
@@ -344,29 +332,11 @@ mod tests {
             }
         }
         let (mut replies, mut events) = (Replies::default(), Vec::new());
-        while let Some(event) = replies.next(&mut input, &batch, end, LaneKind::Write).unwrap() {
+        while let Some(event) = replies.next(&mut input, &batch, end, LaneKind::Write, &OwnServer).unwrap() {
             let event = format!("{event:?}");
             events.push(event.split(['(', ' ']).next().unwrap_or_default().to_owned());
         }
         events
-    }
-
-    #[test]
-    fn the_command_tag_shows_the_changes_of_a_statement_on_a_distributed_table() {
-        for (tag, changes) in [
-            ("UPDATE 1", Changes::Rows),
-            ("UPDATE 0", Changes::None),
-            ("INSERT 0 2", Changes::Rows),
-            ("INSERT 0 0", Changes::None),
-            ("DELETE 10", Changes::Rows),
-            ("DELETE 0", Changes::None),
-            ("SELECT 1", Changes::Hidden),
-            ("SELECT 0", Changes::Hidden),
-            ("MERGE 1", Changes::Hidden),
-            ("", Changes::Hidden),
-        ] {
-            assert_eq!(changes_of_distributed(format!("{tag}\0").as_bytes()), changes, "{tag}");
-        }
     }
 
     #[test]

@@ -7,14 +7,14 @@ use std::io;
 use bytes::BytesMut;
 use hotrow_connect::upstream::Upstream;
 use hotrow_core::key::{Format, Row};
-use hotrow_core::replica::{Floor, Position};
 use hotrow_core::session::statement_name;
 use hotrow_core::unit::merged;
 use hotrow_core::witness::Mark;
 use hotrow_lane::lane::{Batch, LaneKind, Unit};
 use hotrow_wire::frontend::{self, ObjectName, Parse, Value, tag};
 
-use super::catalogue_check::{BatchEnd, CatalogueCheck, OwnStatement, shards};
+use super::catalogue_check::{BatchEnd, CatalogueCheck, OwnStatement};
+use super::citus;
 use super::context::LaneContext;
 use super::envelope::Envelope;
 use super::left_locks::LeftLocks;
@@ -31,11 +31,6 @@ enum Prepared {
     Other,
 }
 
-/// The name of the first statement of every batch on a replica.
-const REPLICA_CHECK: &[u8] = b"hotrow_replica_check";
-/// The type of its parameter: `pg_lsn`.
-const PG_LSN_AND_INT8: [u8; 8] = [0, 0, 0x0c, 0x94, 0, 0, 0, 20];
-
 /// Bytes and statements that were put on the connection and are not done.
 #[derive(Debug, Default)]
 pub struct Writer {
@@ -47,8 +42,8 @@ pub struct Writer {
     /// The tables that batches rely on, and the ends of the batches under way.
     pub catalogue_check: CatalogueCheck,
     batch_ends: VecDeque<(u64, BatchEnd)>,
-    /// The check at the beginning of a batch on a replica is prepared.
-    checks_replica: bool,
+    /// The target's own statement before those of a batch is prepared.
+    pub has_opening: bool,
     pub left_locks: LeftLocks,
     /// Batches that write have a BEGIN and a COMMIT, also if no shard is known in them.
     needs_block: bool,
@@ -97,13 +92,15 @@ impl Writer {
         for statement in self.closes.drain(..) {
             put_close(statement_name(statement).as_bytes(), &mut upstream.output);
         }
-        let shards = shards(batch);
+        let shards = citus::shards(batch);
         let in_block = shards.is_some() || self.needs_block && kind == LaneKind::Write;
         if in_block {
             self.put_command("begin", batch.number, &mut upstream.output);
         }
-        if context.replica.is_some() {
-            self.put_replica_check(batch, connection, &mut upstream.output);
+        let has_opening =
+            context.target.put_opening(batch, connection, self.has_opening, &mut upstream.output);
+        if has_opening && !std::mem::replace(&mut self.has_opening, true) {
+            self.parses.push_back((batch.number, Prepared::Other));
         }
         for (key, unit, statement) in &batch.ahead {
             if let Some((ahead, row)) = batch.units[*unit].payload.unit.lock(*statement, *key) {
@@ -125,7 +122,7 @@ impl Writer {
         }
         let (mut end, parses) =
             self.catalogue_check.put(batch, kind, context, shards.as_deref(), &mut upstream.output);
-        end.in_block = in_block;
+        (end.in_block, end.openings) = (in_block, usize::from(in_block) + usize::from(has_opening));
         self.parses.extend(parses.into_iter().map(|statement| (batch.number, Prepared::End(statement))));
         self.batch_ends.push_back((batch.number, end));
         if kind == LaneKind::Write {
@@ -151,40 +148,12 @@ impl Writer {
         self.sent.put += (upstream.output.len() - before) as u64;
     }
 
-    /// BEGIN or COMMIT. Citus takes the messages up to a Sync for one transaction only if there is a BEGIN. Without it, a
-    /// statement whose shard has moved to another node, or whose table has become distributed, would be committed there at once.
+    /// BEGIN or COMMIT.
     fn put_command(&mut self, text: &str, batch: u64, out: &mut BytesMut) {
         Parse { name: b"", text: text.as_bytes(), types: &[] }.put(out);
         self.parses.push_back((batch, Prepared::Other));
         frontend::put_bind_text(out, b"", std::iter::empty());
         out.extend_from_slice(frontend::EXECUTE);
-    }
-
-    /// The check that the replica shows what the units have to see. It fails for certain if this connection may be one to a
-    /// later life of the replica than the one that a session has read from, and the server lets it fail if the replica's address
-    /// led to another server.
-    fn put_replica_check(&mut self, batch: &Batch<Envelope>, connection: u64, out: &mut BytesMut) {
-        if !self.checks_replica {
-            self.checks_replica = true;
-            ObjectName { statement: true, name: REPLICA_CHECK }.put(tag::CLOSE, out);
-            let text = include_str!("../../../sql/replica_check.sql");
-            Parse { name: REPLICA_CHECK, text: text.as_bytes(), types: &PG_LSN_AND_INT8 }.put(out);
-            self.parses.push_back((batch.number, Prepared::Other));
-        }
-        let floors = || batch.units.iter().map(|unit| unit.payload.floor);
-        let started = floors().flatten().map(|floor| floor.started).next().unwrap_or_default();
-        let allows = |floor: Floor| floor.allows(connection) && floor.started == started;
-        let is_allowed = floors().all(|floor| floor.is_some_and(allows));
-        let position = floors().flatten().map(|floor| floor.position).max();
-        let position = position.filter(|_| is_allowed).unwrap_or(Position(u64::MAX));
-        let values = [position.to_string(), started.to_string()];
-        frontend::put_bind_text(out, REPLICA_CHECK, values.iter().map(String::as_bytes));
-        out.extend_from_slice(frontend::EXECUTE);
-    }
-
-    /// A check of what the replica shows has failed, perhaps because it is not prepared.
-    pub fn replica_check_failed(&mut self) {
-        self.checks_replica = false;
     }
 
     fn prepare(&mut self, statement: &Statement, batch: u64, upstream: &mut Upstream) {

@@ -52,7 +52,7 @@ impl ServerState {
 pub async fn servers(shared: &Shared) -> Vec<Server> {
     let mut servers = Vec::new();
     for (pool, lane) in snapshots(shared, Detail::None).await {
-        let state = match (lane.backend, lane.units_under_way) {
+        let state = match (lane.place.backend, lane.units_under_way) {
             (None, _) if lane.connection.starts_with("connecting") => ServerState::Login,
             (None, _) => continue,
             (Some(_), 0) => ServerState::Idle,
@@ -63,12 +63,12 @@ pub async fn servers(shared: &Shared) -> Vec<Server> {
             user: pool.identity.user().to_owned(),
             database: pool.identity.database().to_owned(),
             state,
-            used_by: match (lane.node, lane.replica) {
+            used_by: match (lane.place.node, lane.place.replica) {
                 (Some(node), _) => format!("{} lane {} of node {node}", kind(lane.kind), lane.index),
                 (_, Some(replica)) => format!("{} lane {} of replica {replica}", kind(lane.kind), lane.index),
                 (None, None) => format!("{} lane {}", kind(lane.kind), lane.index),
             },
-            backend_pid: lane.backend,
+            backend_pid: lane.place.backend,
             client: None,
         });
     }
