@@ -51,16 +51,16 @@ impl<E: Environment> Session<E> {
     /// Waits until it is known whether a transaction under way stays open. Called before the gateway gives an
     /// answer of its own that depends on it.
     pub(super) fn wait_for_blocks(&mut self) -> Result<(), Stop<E>> {
-        if self.has_block_under_way {
+        if self.in_lanes.has_block {
             self.lanes_done()?;
-            self.has_block_under_way = false;
+            self.in_lanes.has_block = false;
         }
         Ok(())
     }
 
     /// The earliest unfinished unit, which a lane has given back, gets these replies of the gateway.
     pub(super) fn answer_returned(&mut self, replies: &[u8]) {
-        self.has_returned_units = true;
+        self.in_lanes.has_returned = true;
         self.append(|out| out.extend_from_slice(replies));
         self.env.answers(|answers| answers.finish_front());
     }

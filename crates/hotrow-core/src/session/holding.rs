@@ -8,9 +8,10 @@ use hotrow_wire::backend::Status;
 use super::begun::Begun;
 use super::handover::Handover;
 use super::marks::{Mark, Marks};
+use super::reports::Reports;
 use super::stateless::LearnedReply;
 use super::{Connection, Environment, Named, Session, StatementOf};
-use crate::classify::Effect;
+use crate::classify::{Alters, Effect};
 use crate::expect::Expected;
 use crate::limits;
 use crate::settings::{Reading, Settings};
@@ -42,6 +43,10 @@ pub(super) struct Holding<E: Environment> {
     pub(super) name_reset: bool,
     /// A ReadyForQuery that the client gets after its name is restored.
     pub(super) delayed_ready: Option<Status>,
+    /// What it has reported to a session that listens.
+    pub(super) reports: Reports,
+    /// What the statements of its transaction, whose end is not known yet, can change in the catalogue.
+    pub(super) alters: Alters,
     /// The state that the server has found there, until it is handed over.
     pub(super) handover: Option<Handover>,
     /// The client has begun a transaction that the server does not know: its statements are described first, or one was
@@ -68,6 +73,8 @@ impl<E: Environment> Holding<E> {
             learns: None,
             name_reset: false,
             delayed_ready: None,
+            reports: Reports::default(),
+            alters: Alters::Nothing,
             handover: None,
             begun,
             unit_ended: false,

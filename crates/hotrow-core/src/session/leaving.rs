@@ -127,7 +127,7 @@ impl<E: Environment> Session<E> {
     /// The session leaves the lanes of its pool. Returns whether they may remember it, because one has given back a unit, or
     /// may do so.
     pub fn leaves_lanes(&mut self) -> bool {
-        std::mem::take(&mut self.has_returned_units) || self.env.answers(|answers| answers.pending()) > 0
+        std::mem::take(&mut self.in_lanes.has_returned) || self.env.answers(|answers| answers.pending()) > 0
     }
 
     /// The session has ended: its connection is closed, and the unit that runs there is lost.

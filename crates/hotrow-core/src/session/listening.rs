@@ -8,7 +8,7 @@
 //! A unit that may change the channels runs by itself: it begins when earlier units are answered, and the next one begins
 //! when the server has been asked for the channels. A marker then shows what both connections have reported.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use hotrow_wire::SqlState;
@@ -18,7 +18,7 @@ use super::environment::Stop;
 use super::holding::Holding;
 use super::replies::put_ready;
 use super::reports::Reports;
-use super::takeover::{Due, Share, TakesOver, in_order};
+use super::takeover::{Share, TakesOver, in_order};
 use super::{Connection, Environment, Need, Session, SessionEnd};
 use crate::limits;
 use crate::notifications::{MARKER_CHANNEL, Marker};
@@ -28,10 +28,6 @@ use crate::notifications::{MARKER_CHANNEL, Marker};
 pub(super) struct Listening {
     /// The channels that the shared connection reports.
     channels: BTreeSet<String>,
-    /// What the held connection has reported, and the client may not have got.
-    reports: Reports,
-    /// The last ReadyForQuery of the held connection was within a transaction.
-    in_transaction: bool,
     /// The channels that the session no longer listens to, but that the shared connection still reports.
     ended: BTreeSet<String>,
     /// A ReadyForQuery that the client gets after the notifications before it.
@@ -40,11 +36,6 @@ pub(super) struct Listening {
     is_current: bool,
     /// More waits until the client has read what it got.
     is_held_up: bool,
-    /// The marker that the held connection will report.
-    marker: Option<(Marker, TakesOver)>,
-    /// What the held connection has reported before the marker that it has just reported, and the channels that the shared
-    /// one reported until then.
-    passed: Option<(VecDeque<Due>, BTreeSet<String>)>,
 }
 
 impl Listening {
@@ -54,11 +45,17 @@ impl Listening {
     }
 
     /// The held connection has reported a notification. Returns whether the client does not get it now.
-    fn keeps(&mut self, notification: &Notification<'_>, body: &[u8], collects: bool) -> bool {
+    fn keeps(
+        &mut self,
+        reports: &mut Reports,
+        notification: &Notification<'_>,
+        body: &[u8],
+        collects: bool,
+    ) -> bool {
         if notification.channel == MARKER_CHANNEL.as_bytes() {
             let is_it = |(marker, _): &mut (Marker, _)| marker.as_bytes() == notification.payload;
-            if let Some((_, takes_over)) = self.marker.take_if(is_it) {
-                self.passed = Some((self.reports.take_all(), self.channels.clone()));
+            if let Some((_, takes_over)) = reports.marker.take_if(is_it) {
+                reports.passed = Some((reports.take_all(), self.channels.clone()));
                 match takes_over {
                     TakesOver::Shared(channels) => self.channels.extend(channels),
                     TakesOver::Held => self.channels.clear(),
@@ -66,12 +63,12 @@ impl Listening {
             }
             return true;
         }
-        if self.channels.is_empty() && self.passed.is_none() {
+        if self.channels.is_empty() && reports.passed.is_none() {
             return false;
         }
         let is_shared =
             str::from_utf8(notification.channel).is_ok_and(|channel| self.channels.contains(channel));
-        self.reports.add(body, is_shared, collects);
+        reports.add(body, is_shared, collects);
         true
     }
 
@@ -80,12 +77,6 @@ impl Listening {
         let ended = std::mem::take(&mut self.ended);
         self.channels.retain(|channel| !ended.contains(channel));
         ended.into_iter().collect()
-    }
-
-    /// Another connection is held, or none: nothing of the earlier one's reports is of use.
-    pub(super) fn forget_held(&mut self) {
-        self.reports.take_all();
-        (self.marker, self.passed, self.in_transaction) = (None, None, false);
     }
 }
 
@@ -107,25 +98,26 @@ impl<E: Environment> Session<E> {
 
     /// Whether the held connection is not read, because notifications of the shared one come before the next message.
     pub(super) fn stops_reading(&self) -> bool {
-        self.listening.ready.is_some() && self.listening.marker.is_none() || self.has_due()
+        self.listening.ready.is_some() && !self.expects_marker() || self.has_due()
     }
 
     /// Whether the last notification of the held connection is one that the shared one does not report, and the client
     /// gets it before a marker arrives.
     fn has_due(&self) -> bool {
-        !self.collects() && self.listening.reports.ends_unshared()
+        !self.collects() && self.phase.held().is_some_and(|holding| holding.reports.ends_unshared())
     }
 
     /// Whether a marker will show the order of everything that the held connection reports.
     fn collects(&self) -> bool {
-        self.listening.marker.is_some() || self.channels_in_doubt() && self.listening.listens()
+        self.expects_marker() || self.channels_in_doubt() && self.listening.listens()
     }
 
     /// The held connection has reported a notification. Returns whether the client does not get it now.
     pub(super) fn keeps(&mut self, notification: &Notification<'_>, body: &[u8]) -> Result<bool, SessionEnd> {
         let collects = self.collects();
-        let keeps = self.listening.keeps(notification, body, collects);
-        if self.listening.reports.bytes() > limits::WAITING_NOTIFICATIONS_BYTES_MAX {
+        let reports = &mut self.phase.held_mut().expect("called only while a connection is held").reports;
+        let keeps = self.listening.keeps(reports, notification, body, collects);
+        if reports.bytes() > limits::WAITING_NOTIFICATIONS_BYTES_MAX {
             return Err(too_many());
         }
         Ok(keeps)
@@ -137,10 +129,10 @@ impl<E: Environment> Session<E> {
         let holding = self.held();
         let (status, channels_in_doubt) = (holding.status, holding.marks.channels_in_doubt());
         let is_idle = status == Status::Idle;
-        let was_idle = !std::mem::replace(&mut self.listening.in_transaction, !is_idle);
+        let was_idle = !std::mem::replace(&mut holding.reports.in_transaction, !is_idle);
         let delays = match channels_in_doubt {
             true => is_idle,
-            false => self.listening.reports.precede_ready(was_idle || is_idle), // also that of a BEGIN
+            false => holding.reports.precede_ready(was_idle || is_idle), // also that of a BEGIN
         };
         if delays {
             self.listening.ready = Some(status);
@@ -160,19 +152,20 @@ impl<E: Environment> Session<E> {
     /// Hands over what the held connection has reported, in its order. The shared one has caught up. More may have
     /// arrived there, which comes after the next ReadyForQuery: notifications of the client's next units.
     fn deliver_due(&mut self) {
-        for (body, is_shared) in self.listening.reports.take() {
+        let Some(holding) = self.phase.held_mut() else { return };
+        for (body, is_shared) in holding.reports.take() {
             if !is_shared {
                 self.put_body(&body);
                 continue;
             }
-            if self.listening.reports.has_passed(&body) {
+            if self.held().reports.has_passed(&body) {
                 continue;
             }
             match self.env.notifications_up_to(&body) {
                 // The server has not signalled the shared connection yet.
-                0 => self.listening.reports.is_late(body),
+                0 => self.held().reports.is_late(body),
                 count => {
-                    self.listening.reports.forget_late();
+                    self.held().reports.forget_late();
                     (0..count).for_each(|_| drop(self.deliver_next()));
                 }
             }
@@ -186,7 +179,8 @@ impl<E: Environment> Session<E> {
 
     /// The other connection has taken over at this marker, which both have reported. The client gets what was sent before.
     pub fn taken_over(&mut self, marker: &str) {
-        let Some((held, before)) = self.listening.passed.take() else { return };
+        let passed = self.phase.held_mut().and_then(|holding| holding.reports.passed.take());
+        let Some((held, before)) = passed else { return };
         let mut shared = Vec::new();
         while let Some(body) = self.env.next_notification().filter(|body| !is_marker(body, marker)) {
             shared.push(body);
@@ -211,12 +205,14 @@ impl<E: Environment> Session<E> {
 
     /// The held connection will report this marker, if there is one.
     pub fn expect_marker(&mut self, marker: Option<(Marker, TakesOver)>) {
-        self.listening.marker = marker;
+        if let Some(holding) = self.phase.held_mut() {
+            holding.reports.marker = marker;
+        }
     }
 
     /// Whether the held connection has not reported the marker yet.
     pub fn expects_marker(&self) -> bool {
-        self.listening.marker.is_some()
+        self.phase.held().is_some_and(|holding| holding.reports.marker.is_some())
     }
 
     /// Called before a unit goes to a lane. Directly, the client would get earlier notifications before its answer.
@@ -260,8 +256,8 @@ impl<E: Environment> Session<E> {
                 break;
             }
             let Some(body) = self.deliver_next() else { break };
-            if self.phase.is_held() {
-                self.listening.reports.delivered(&body);
+            if let Some(holding) = self.phase.held_mut() {
+                holding.reports.delivered(&body);
             }
         }
         // A client that does not read ends too: what waits for it is dropped.

@@ -50,9 +50,7 @@ mod unjudged;
 mod waiting_call;
 
 use bytes::BytesMut;
-use hotrow_lane::affinity::LaneId;
 use hotrow_lane::answers::Next;
-use hotrow_lane::lane::LaneKind;
 use hotrow_lane::row_queue::QueueId;
 use hotrow_wire::backend::Problem;
 use hotrow_wire::frontend::{self, tag};
@@ -75,6 +73,7 @@ pub use statement::{
     Named, OWN_NAMES, OWN_STATEMENT, OutcomeOfSets, Pieces, Proof, Resolved, RunOutcome, Statement,
     StatementInfo, Verdict, statement_name,
 };
+use submit::InLanes;
 pub use switches::SwitchValues;
 use switches::Switches;
 pub use takeover::TakesOver;
@@ -82,7 +81,6 @@ use texts::Texts;
 use turns::Places;
 pub use waiting_call::{CallEnd, CallEvent, CallTimer, cancelled};
 
-use crate::classify::Alters;
 use crate::limits;
 use crate::replica::Floor;
 use crate::unit::gather::Gather;
@@ -120,20 +118,13 @@ pub struct Session<E: Environment> {
     listening: Listening,
     /// The unit that runs on a connection of its own, before all later ones.
     alone: Option<Alone<E::Envelope>>,
-    /// What the statements of a transaction whose end is not known yet can change in the catalogue.
-    alters: Alters,
     /// The client's own settings `hotrow.pack` and `hotrow.reads`.
     switches: Switches,
     reads: Reads,
-    /// The lane that has units of this session.
-    lane: Option<(LaneKind, LaneId)>,
-    /// A transaction with BEGIN and COMMIT was sent to a lane, and its end may be unknown.
-    has_block_under_way: bool,
+    in_lanes: InLanes,
     /// After an error of the gateway in an extended query: messages up to the next Sync are ignored.
     skipping: bool,
     leaving: Leaving,
-    /// A lane has given a unit back.
-    has_returned_units: bool,
     /// What was provided for the message that is being handled.
     provided: Provided<E>,
 }
@@ -187,14 +178,11 @@ impl<E: Environment> Session<E> {
             sequences: Sequences::Untouched,
             listening: Listening::default(),
             alone: None,
-            alters: Alters::Nothing,
             switches: Switches::new(at_start),
             reads: Reads::default(),
-            lane: None,
-            has_block_under_way: false,
+            in_lanes: InLanes::default(),
             skipping: false,
             leaving: Leaving::default(),
-            has_returned_units: false,
             provided: Provided::default(),
         }
     }

@@ -73,7 +73,7 @@ impl<E: Environment> Session<E> {
             if pass.alters > Alters::Nothing && !statement.is_judged {
                 holding.marks.note(Mark::Redefinition);
             }
-            self.alters = self.alters.max(pass.alters);
+            holding.alters = holding.alters.max(pass.alters);
             if pass.of_database {
                 self.env.leave_unused_databases();
             }

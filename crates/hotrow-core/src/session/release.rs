@@ -14,7 +14,6 @@ impl<E: Environment> Session<E> {
     pub fn connected(&mut self, held: E::Connection) {
         self.reads.set_floor_aside();
         self.deliver_all();
-        self.listening.forget_held();
         debug_assert!(self.alone.is_some() || self.has_no_units(), "later messages overtake units in lanes");
         self.phase.connect(held);
     }

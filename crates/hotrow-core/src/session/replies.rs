@@ -197,11 +197,11 @@ impl<E: Environment> Session<E> {
             return Ok(Passing::Swallowed);
         }
         // Earlier facts of the catalogue are dropped before the client learns that its change is complete.
-        if self.alters > Alters::Nothing && matches!(frame.tag, tag::COMMAND_COMPLETE | tag::READY) {
-            self.env.catalogue_changed(self.alters);
-            if frame.tag == tag::READY && self.held().status == Status::Idle {
-                self.alters = Alters::Nothing;
-            }
+        let holding = self.held();
+        if holding.alters > Alters::Nothing && matches!(frame.tag, tag::COMMAND_COMPLETE | tag::READY) {
+            let is_over = frame.tag == tag::READY && holding.status == Status::Idle;
+            let alters = if is_over { std::mem::take(&mut holding.alters) } else { holding.alters };
+            self.env.catalogue_changed(alters);
         }
         if frame.tag == tag::READY
             && let Some(passing) = self.end_unit(lost_name)

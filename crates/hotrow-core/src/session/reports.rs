@@ -2,12 +2,13 @@
 //! report the notifications of the shared channels in the same order, but the server signals them one after the other:
 //! each can be the first to report a notification.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 
-use super::takeover::Due;
+use super::takeover::{Due, TakesOver};
 use crate::limits;
+use crate::notifications::Marker;
 
 /// The reports of the held connection that its client may not have got.
 #[derive(Debug, Default)]
@@ -20,6 +21,13 @@ pub(super) struct Reports {
     ahead: VecDeque<Bytes>,
     /// The bytes of `due` and `late`.
     bytes: usize,
+    /// The last ReadyForQuery was within a transaction.
+    pub in_transaction: bool,
+    /// The marker that the connection will report.
+    pub marker: Option<(Marker, TakesOver)>,
+    /// What it has reported before the marker that it has just reported, and the channels that the shared one reported until
+    /// then.
+    pub passed: Option<(VecDeque<Due>, BTreeSet<String>)>,
 }
 
 impl Reports {

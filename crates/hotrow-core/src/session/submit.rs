@@ -3,12 +3,24 @@
 
 use hotrow_lane::affinity::LaneId;
 use hotrow_lane::answers::Next;
+use hotrow_lane::lane::LaneKind;
 
 use super::alone::Alone;
 use super::environment::Stop;
 use super::names::Change;
 use super::{Envelope, Environment, Sequences, Session, StatementOf, cancelled};
 use crate::unit::Packed;
+
+/// What a session knows of its units in lanes.
+#[derive(Debug, Default)]
+pub(super) struct InLanes {
+    /// The lane that has them.
+    lane: Option<(LaneKind, LaneId)>,
+    /// A transaction with BEGIN and COMMIT was sent to a lane, and its end may be unknown.
+    pub(super) has_block: bool,
+    /// A lane has given a unit back.
+    pub(super) has_returned: bool,
+}
 
 impl<E: Environment> Session<E> {
     /// Sends a unit to a lane. It must not overtake the session's earlier units: if they are in another lane,
@@ -29,7 +41,7 @@ impl<E: Environment> Session<E> {
         let (lane, is_first) = match next {
             Next::First if on_replica.is_some() => (on_replica.map(|(lane, _)| lane), true),
             Next::First => (if unit.must_run_alone() { None } else { self.any_lane(&unit) }, true),
-            Next::Follow => match self.lane {
+            Next::Follow => match self.in_lanes.lane {
                 Some((under_way, lane))
                     if under_way == kind && lane.replica.is_none() && !unit.must_run_alone() =>
                 {
@@ -56,8 +68,8 @@ impl<E: Environment> Session<E> {
             return Ok(());
         };
         debug_assert!(self.phase.is_free(), "a unit leaves its transaction or its connection");
-        self.lane = Some((kind, lane));
-        self.has_block_under_way |= may_stay_open;
+        self.in_lanes.lane = Some((kind, lane));
+        self.in_lanes.has_block |= may_stay_open;
         self.env.unit_packed();
         envelope.address(slot, !changes.is_empty());
         if let Some((_, floor)) = on_replica {
@@ -88,10 +100,10 @@ impl<E: Environment> Session<E> {
     /// Gives the earliest unfinished unit to a lane again.
     pub(super) fn submit_again(&mut self, envelope: E::Envelope) {
         self.reads.leave_replica();
-        self.has_returned_units = true;
+        self.in_lanes.has_returned = true;
         let Some(lane) = self.any_lane(envelope.unit()) else { return self.begin_alone(envelope) };
         debug_assert!(self.phase.is_free(), "a unit leaves its transaction or its connection");
-        self.lane = Some((envelope.unit().kind(), lane));
+        self.in_lanes.lane = Some((envelope.unit().kind(), lane));
         self.env.submit(lane, true, envelope);
     }
 
@@ -99,7 +111,7 @@ impl<E: Environment> Session<E> {
     /// in that transaction.
     pub fn begin_alone(&mut self, envelope: E::Envelope) {
         self.reads.leave_replica();
-        self.has_returned_units = true;
+        self.in_lanes.has_returned = true;
         let owed = envelope.unit().readies();
         self.alone = Some(Alone::new(envelope, owed));
     }
