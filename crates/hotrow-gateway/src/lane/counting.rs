@@ -38,8 +38,8 @@ impl<B: Backend> Task<B> {
     /// Counts a batch that is done. Units that found nothing and wait are not done.
     pub(super) fn count(&mut self, batch: &Batch<B::Work>, now: Instant) {
         let answered = (batch.units.len() - batch.waits.len()) as u64;
-        self.totals.batches += 1;
-        self.totals.units += answered;
+        self.totals.batches_done += 1;
+        self.totals.units_done += answered;
         METRICS.batches.inc();
         if self.kind == LaneKind::Read {
             METRICS.read_batches.inc();

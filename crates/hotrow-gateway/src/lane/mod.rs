@@ -29,7 +29,7 @@ pub use postgres::{
     CallWait, Envelope, Inbox, LaneContext, Mailbox, NodeTarget, OwnServer, Packed, Postgres, ReplicaTarget,
     Returned, ToLane, Unblock, newest_connection, paused,
 };
-pub use snapshot::{Detail, LaneSnapshot};
+pub use snapshot::{Detail, LaneSnapshot, LaneState, LaneTotals};
 
 use crate::lane::backend::{Backend, BatchEvent, Progress};
 use crate::lane::counting::WaitingUnits;
@@ -38,7 +38,6 @@ use crate::lane::hot_keys::LaneKeys;
 use crate::lane::lazy_timer::LazyTimer;
 use crate::lane::pausing::Pausing;
 use crate::lane::slow::SlowTimer;
-use crate::lane::snapshot::LaneTotals;
 use crate::metrics::{METRICS, microseconds};
 
 /// Runs a lane until its task is aborted.
@@ -220,7 +219,7 @@ impl<B: Backend> Task<B> {
 
     fn lost(&mut self) {
         METRICS.lost.inc();
-        self.totals.losses += 1;
+        self.totals.connections_lost += 1;
         self.report_written();
         let under_way: usize = self.core.under_way().iter().map(|batch| batch.units.len()).sum();
         tracing::warn!(

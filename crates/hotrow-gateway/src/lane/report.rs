@@ -1,11 +1,11 @@
 //! A lane's task makes its snapshot.
 
 use hotrow_core::limits;
-use hotrow_lane::lane::UnitState;
+use hotrow_lane::lane::{LaneKind, UnitState};
 
 use super::Task;
 use super::backend::{Backend, Work};
-use super::snapshot::{Detail, LaneSnapshot, UnitSnapshot};
+use super::snapshot::{Detail, LaneSnapshot, LaneState, UnitSnapshot};
 
 impl<B: Backend> Task<B> {
     pub(super) fn snapshot(&mut self, detail: Detail) -> LaneSnapshot {
@@ -15,24 +15,22 @@ impl<B: Backend> Task<B> {
         let parked_sessions =
             if self.core.parked() > 0 { parked.map(|(_, unit)| unit.session).collect() } else { Vec::new() };
         let under_way = self.core.under_way();
-        LaneSnapshot {
-            kind: self.kind,
+        let state = LaneState {
+            kind: kind(self.kind),
             place: self.backend.place(),
-            index: self.index,
+            lane: self.index,
             connection: self.core.connection(),
-            queued: self.core.queued(),
-            parked: self.core.parked(),
+            queued_units: self.core.queued(),
+            parked_units: self.core.parked(),
             batches_under_way: under_way.len(),
             units_under_way: under_way.iter().map(|batch| batch.units.len()).sum(),
             units_committing: (under_way.iter().filter(|batch| batch.is_committing()))
                 .map(|batch| batch.units.len())
                 .sum(),
-            pace: self.core.time_per_unit(),
-            done: self.totals,
-            parked_sessions,
-            units,
-            keys,
-        }
+            microseconds_per_unit: self.core.time_per_unit().as_micros(),
+            totals: self.totals,
+        };
+        LaneSnapshot { state, parked_sessions, units, keys }
     }
 
     fn units(&self) -> Vec<UnitSnapshot> {
@@ -45,5 +43,13 @@ impl<B: Backend> Task<B> {
             shapes: unit.payload.shapes(),
         });
         snapshots.collect()
+    }
+}
+
+/// The kind of a lane as people see it.
+fn kind(kind: LaneKind) -> &'static str {
+    match kind {
+        LaneKind::Write => "write",
+        LaneKind::Read => "read",
     }
 }

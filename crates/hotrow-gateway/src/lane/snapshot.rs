@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use hotrow_lane::lane::{LaneKind, UnitState};
+use hotrow_lane::lane::UnitState;
+use serde::Serialize;
 
 use crate::hot_keys::KeySnapshot;
 
@@ -17,58 +18,64 @@ pub enum Detail {
     Keys,
 }
 
-/// Where a lane leads, for people.
-#[derive(Debug, Default)]
+/// Where a lane leads.
+#[derive(Debug, Default, Serialize)]
 pub struct Place {
     /// The node of a distributed database, if it is not the pool's server.
     pub node: Option<i32>,
     /// The replica, if it is not the primary.
     pub replica: Option<String>,
     /// The process ID of its backend while the connection is up.
-    pub backend: Option<u32>,
+    pub backend_pid: Option<u32>,
 }
 
-/// A lane's state at one moment.
-#[derive(Debug)]
-pub struct LaneSnapshot {
-    /// Whether it is for writes or for reads.
-    pub kind: LaneKind,
-    /// Where it leads.
+/// A lane's state at one moment, as people see it.
+#[derive(Debug, Serialize)]
+pub struct LaneState {
+    /// `write` or `read`.
+    pub kind: &'static str,
+    #[serde(flatten)]
     pub place: Place,
     /// Its index among the lanes of its kind there.
-    pub index: usize,
+    pub lane: usize,
     /// The state of its connection.
     pub connection: &'static str,
     /// Waiting units.
-    pub queued: usize,
+    pub queued_units: usize,
     /// Units parked behind one that waits for an outsider's lock.
-    pub parked: usize,
+    pub parked_units: usize,
     /// Batches at the server.
     pub batches_under_way: usize,
     pub units_under_way: usize,
     /// Units in batches whose statements are all answered, so that only the commit is missing.
     pub units_committing: usize,
-    /// The time that one unit takes.
-    pub pace: Duration,
-    /// Its totals so far.
-    pub done: LaneTotals,
+    /// The time that one unit takes while more units wait than fit into one batch.
+    pub microseconds_per_unit: u128,
+    #[serde(flatten)]
+    pub totals: LaneTotals,
+}
+
+/// A lane's totals so far.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct LaneTotals {
+    /// Units answered.
+    pub units_done: u64,
+    /// Batches committed.
+    pub batches_done: u64,
+    /// Connections lost.
+    pub connections_lost: u64,
+}
+
+/// A lane's report.
+#[derive(Debug)]
+pub struct LaneSnapshot {
+    pub state: LaneState,
     /// The sessions with parked units.
     pub parked_sessions: Vec<u64>,
     /// The earliest units, if they were asked for.
     pub units: Vec<UnitSnapshot>,
     /// The hottest and the blocked keys, if they were asked for.
     pub keys: Vec<KeySnapshot>,
-}
-
-/// A lane's totals so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LaneTotals {
-    /// Units answered.
-    pub units: u64,
-    /// Batches committed.
-    pub batches: u64,
-    /// Connections lost.
-    pub losses: u64,
 }
 
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use hotrow_gateway::view::View;
 use hotrow_gateway::view::clients::{Client, ClientClass};
+use hotrow_gateway::view::lanes::LaneState;
 use hotrow_http::limits::LIVE_ROWS_MAX;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -30,7 +31,11 @@ pub fn fields(mut view: View) -> Map<String, Value> {
     view.clients.sort_by_key(|client| (client.class, Reverse(client.units_packed + client.units_passed)));
     view.clients.truncate(LIVE_ROWS_MAX);
     view.lanes.sort_by_key(|lane| {
-        (Reverse(lane.parked_units + lane.queued_units + lane.units_under_way), Reverse(lane.units_done))
+        let lane = &lane.state;
+        (
+            Reverse(lane.parked_units + lane.queued_units + lane.units_under_way),
+            Reverse(lane.totals.units_done),
+        )
     });
     view.lanes.truncate(LIVE_ROWS_MAX);
     view.statements.truncate(LIVE_ROWS_MAX);
@@ -54,9 +59,8 @@ pub fn fields(mut view: View) -> Map<String, Value> {
 
 /// Units in all lanes by what happens to them. The bound of the list of lanes does not apply.
 fn lane_sums(view: &View) -> Value {
-    let sum = |units: fn(&hotrow_gateway::view::lanes::LaneState) -> usize| -> usize {
-        view.lanes.iter().map(units).sum()
-    };
+    let sum =
+        |units: fn(&LaneState) -> usize| -> usize { view.lanes.iter().map(|lane| units(&lane.state)).sum() };
     json!({
         "gathering": sum(|lane| lane.queued_units),
         "executing": sum(|lane| lane.units_under_way - lane.units_committing),

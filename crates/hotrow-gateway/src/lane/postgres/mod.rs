@@ -290,7 +290,7 @@ impl Backend for Postgres {
     }
 
     fn place(&mut self) -> Place {
-        let backend = self.connection.upstream().map(|upstream| upstream.process_id);
-        Place { backend, ..self.context.target.place() }
+        let backend_pid = self.connection.upstream().map(|upstream| upstream.process_id);
+        Place { backend_pid, ..self.context.target.place() }
     }
 }

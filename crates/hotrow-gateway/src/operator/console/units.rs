@@ -1,12 +1,11 @@
 //! SHOW UNITS: the units that wait or run in lanes. Shows shapes without values, because values belong to the clients.
 
 use hotrow_lane::cancel::WaitsFor;
-use hotrow_lane::lane::{LaneKind, UnitState};
+use hotrow_lane::lane::UnitState;
 
 use super::answer::{Row, row};
 use crate::lane::Detail;
 use crate::operator::view::labels;
-use crate::operator::view::lanes::kind;
 use crate::session::state::ClientState;
 use crate::shared::Shared;
 
@@ -21,7 +20,7 @@ pub async fn rows(shared: &Shared) -> Vec<Row> {
         rows.extend(pool.waiting.snapshots().into_iter().map(|call| {
             let mut row = row![
                 pool.id,
-                kind(LaneKind::Write),
+                "write",
                 "",
                 call.session,
                 call.function,
@@ -47,8 +46,8 @@ pub async fn rows(shared: &Shared) -> Vec<Row> {
                 tables.dedup();
                 row![
                     pool.id,
-                    kind(lane.kind),
-                    lane.index,
+                    lane.state.kind,
+                    lane.state.lane,
                     unit.session,
                     tables.join(", "),
                     state,

@@ -13,7 +13,6 @@ use serde::Serialize;
 
 use super::blockers::{self, Blocker};
 use super::labels;
-use super::lanes::kind;
 use super::{Values, snapshots};
 use crate::hot_keys::KeySnapshot;
 use crate::lane::Detail;
@@ -83,7 +82,7 @@ pub async fn keys(shared: &Shared, values: Values) -> Vec<HotKey> {
     let mut sums = HashMap::<CountedKey, Sum>::new();
     for (pool, lane) in snapshots(shared, Detail::Keys).await {
         for key in lane.keys {
-            let place = (pool.identity.database().to_owned(), kind(lane.kind), key.key);
+            let place = (pool.identity.database().to_owned(), lane.state.kind, key.key);
             sums.entry(place).or_default().add(&pool, &key);
         }
     }

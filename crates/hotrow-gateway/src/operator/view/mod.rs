@@ -45,7 +45,7 @@ pub struct View {
     pub statement_totals: statements::StatementTotals,
     /// The connected clients.
     pub clients: Vec<clients::Client>,
-    pub lanes: Vec<lanes::LaneState>,
+    pub lanes: Vec<lanes::LaneOfPool>,
     /// The work by database.
     pub databases: Vec<traffic::DatabaseTraffic>,
 }

@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 use super::snapshots;
-use crate::lane::Detail;
-use crate::operator::view::lanes::kind;
+use crate::lane::{Detail, LaneState};
 use crate::shared::Shared;
 
 /// A connection.
@@ -51,9 +50,10 @@ impl ServerState {
 /// All connections, by pool.
 pub async fn servers(shared: &Shared) -> Vec<Server> {
     let mut servers = Vec::new();
-    for (pool, lane) in snapshots(shared, Detail::None).await {
-        let state = match (lane.place.backend, lane.units_under_way) {
-            (None, _) if lane.connection.starts_with("connecting") => ServerState::Login,
+    for (pool, snapshot) in snapshots(shared, Detail::None).await {
+        let LaneState { kind, place, lane, connection, units_under_way, .. } = snapshot.state;
+        let state = match (place.backend_pid, units_under_way) {
+            (None, _) if connection.starts_with("connecting") => ServerState::Login,
             (None, _) => continue,
             (Some(_), 0) => ServerState::Idle,
             (Some(_), _) => ServerState::Active,
@@ -63,12 +63,12 @@ pub async fn servers(shared: &Shared) -> Vec<Server> {
             user: pool.identity.user().to_owned(),
             database: pool.identity.database().to_owned(),
             state,
-            used_by: match (lane.place.node, lane.place.replica) {
-                (Some(node), _) => format!("{} lane {} of node {node}", kind(lane.kind), lane.index),
-                (_, Some(replica)) => format!("{} lane {} of replica {replica}", kind(lane.kind), lane.index),
-                (None, None) => format!("{} lane {}", kind(lane.kind), lane.index),
+            used_by: match (place.node, place.replica) {
+                (Some(node), _) => format!("{kind} lane {lane} of node {node}"),
+                (_, Some(replica)) => format!("{kind} lane {lane} of replica {replica}"),
+                (None, None) => format!("{kind} lane {lane}"),
             },
-            backend_pid: lane.place.backend,
+            backend_pid: place.backend_pid,
             client: None,
         });
     }
