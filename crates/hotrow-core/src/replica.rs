@@ -62,7 +62,7 @@ pub struct Primary {
 
 /// What a replica has said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct ReplicaAnswer {
     /// It replays a log. False after its promotion.
     pub is_in_recovery: bool,
     /// How far it has replayed the log.
@@ -75,7 +75,7 @@ pub struct Seen {
 
 /// Whether a replica serves reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Standing {
+pub enum ReplicaStatus {
     /// It has not been asked yet.
     #[default]
     Unknown,
@@ -93,38 +93,38 @@ pub enum Standing {
     Lags,
 }
 
-impl Standing {
+impl ReplicaStatus {
     /// For operators.
     pub fn word(self) -> &'static str {
         match self {
-            Standing::Unknown => "not asked yet",
-            Standing::Serves => "serves",
-            Standing::Unreachable => "unreachable",
-            Standing::NoPrimary => "primary unreachable",
-            Standing::Promoted => "promoted",
-            Standing::OtherHistory => "not known to follow the primary",
-            Standing::OtherSettings => "other settings than the primary",
-            Standing::Lags => "lags",
+            ReplicaStatus::Unknown => "not asked yet",
+            ReplicaStatus::Serves => "serves",
+            ReplicaStatus::Unreachable => "unreachable",
+            ReplicaStatus::NoPrimary => "primary unreachable",
+            ReplicaStatus::Promoted => "promoted",
+            ReplicaStatus::OtherHistory => "not known to follow the primary",
+            ReplicaStatus::OtherSettings => "other settings than the primary",
+            ReplicaStatus::Lags => "lags",
         }
     }
 
-    /// The standing of a replica that has the primary's settings. It had replayed the log up to `earlier` before the primary
+    /// The status of a replica that has the primary's settings. It had replayed the log up to `earlier` before the primary
     /// was asked. If that is more than the primary has, it replays a timeline that it has not written down yet.
     pub fn of(
-        seen: &Seen,
+        seen: &ReplicaAnswer,
         earlier: Position,
         primary: &Primary,
         lag_ms: Option<u64>,
         lag_max_ms: u64,
-    ) -> Standing {
+    ) -> ReplicaStatus {
         match seen.replayed {
-            _ if !seen.is_in_recovery => Standing::Promoted,
-            None => Standing::OtherHistory,
+            _ if !seen.is_in_recovery => ReplicaStatus::Promoted,
+            None => ReplicaStatus::OtherHistory,
             Some(_) if seen.history != primary.history || earlier > primary.position => {
-                Standing::OtherHistory
+                ReplicaStatus::OtherHistory
             }
-            Some(_) if lag_ms.is_none_or(|lag_ms| lag_ms > lag_max_ms) => Standing::Lags,
-            Some(_) => Standing::Serves,
+            Some(_) if lag_ms.is_none_or(|lag_ms| lag_ms > lag_max_ms) => ReplicaStatus::Lags,
+            Some(_) => ReplicaStatus::Serves,
         }
     }
 }
@@ -203,7 +203,7 @@ pub fn choose(candidates: &[KnownReplica], target: Position, turn: usize) -> Cho
 
 /// The oldest state that a session may see, and the replica that it reads from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Floor {
+pub struct LsnBound {
     /// The index of the replica.
     pub replica: usize,
     /// The replica must have replayed the log up to here.
@@ -217,16 +217,16 @@ pub struct Floor {
     pub epoch: u64,
 }
 
-impl Floor {
+impl LsnBound {
     /// For the first read after the session has worked elsewhere: the position alone is enough.
     pub fn at(replica: usize, started: i64, position: Position, epoch: u64) -> Self {
-        Floor { replica, position, connections: u64::MAX, started, epoch }
+        LsnBound { replica, position, connections: u64::MAX, started, epoch }
     }
 
     /// For reads after one that is submitted now, when the newest connection has this number.
     #[must_use]
     pub fn after(self, newest: u64) -> Self {
-        Floor { connections: self.connections.min(newest), ..self }
+        LsnBound { connections: self.connections.min(newest), ..self }
     }
 
     /// Whether a connection with this number shows no older state than the session has seen, if the replica has replayed
@@ -246,11 +246,11 @@ pub enum ReadSource {
     AnyReplica,
 }
 
-/// The decision about a session whose earlier reads had this floor, with the present epoch, or none if no replica serves.
-pub fn source(floor: Option<&Floor>, epoch: Option<u64>) -> ReadSource {
-    match (epoch, floor) {
+/// The decision about a session whose earlier reads had this bound, with the present epoch, or none if no replica serves.
+pub fn source(bound: Option<&LsnBound>, epoch: Option<u64>) -> ReadSource {
+    match (epoch, bound) {
         (None, _) => ReadSource::Primary,
-        (Some(epoch), Some(floor)) if floor.epoch == epoch => ReadSource::SameReplica,
+        (Some(epoch), Some(bound)) if bound.epoch == epoch => ReadSource::SameReplica,
         (Some(_), _) => ReadSource::AnyReplica,
     }
 }
@@ -277,20 +277,31 @@ mod tests {
     #[test]
     fn a_replica_serves_only_if_it_is_known_to_follow_the_primary_closely() {
         let primary = Primary { position: Position(100), history: history(1) };
-        let seen =
-            Seen { is_in_recovery: true, replayed: Some(Position(90)), history: history(1), started: 5 };
-        let after = |earlier| Standing::of(&seen, Position(earlier), &primary, Some(0), 1000);
-        assert_eq!([after(90), after(100)], [Standing::Serves; 2]);
-        assert_eq!(after(101), Standing::OtherHistory, "the primary had not written that");
-        let standing = |seen: &Seen, lag| Standing::of(seen, Position(80), &primary, Some(lag), 1000);
-        assert_eq!(Standing::of(&seen, Position(80), &primary, None, 1000), Standing::Lags);
-        assert_eq!(standing(&seen, 1000), Standing::Serves);
-        assert_eq!(standing(&seen, 1001), Standing::Lags);
-        assert_eq!(standing(&Seen { is_in_recovery: false, ..seen.clone() }, 0), Standing::Promoted);
-        assert_eq!(standing(&Seen { replayed: None, ..seen.clone() }, 0), Standing::OtherHistory);
-        assert_eq!(standing(&Seen { history: history(2), ..seen.clone() }, 0), Standing::OtherHistory);
+        let seen = ReplicaAnswer {
+            is_in_recovery: true,
+            replayed: Some(Position(90)),
+            history: history(1),
+            started: 5,
+        };
+        let after = |earlier| ReplicaStatus::of(&seen, Position(earlier), &primary, Some(0), 1000);
+        assert_eq!([after(90), after(100)], [ReplicaStatus::Serves; 2]);
+        assert_eq!(after(101), ReplicaStatus::OtherHistory, "the primary had not written that");
+        let status =
+            |seen: &ReplicaAnswer, lag| ReplicaStatus::of(seen, Position(80), &primary, Some(lag), 1000);
+        assert_eq!(ReplicaStatus::of(&seen, Position(80), &primary, None, 1000), ReplicaStatus::Lags);
+        assert_eq!(status(&seen, 1000), ReplicaStatus::Serves);
+        assert_eq!(status(&seen, 1001), ReplicaStatus::Lags);
+        assert_eq!(
+            status(&ReplicaAnswer { is_in_recovery: false, ..seen.clone() }, 0),
+            ReplicaStatus::Promoted
+        );
+        assert_eq!(status(&ReplicaAnswer { replayed: None, ..seen.clone() }, 0), ReplicaStatus::OtherHistory);
+        assert_eq!(
+            status(&ReplicaAnswer { history: history(2), ..seen.clone() }, 0),
+            ReplicaStatus::OtherHistory
+        );
         let other = History { cluster: "8".to_owned(), timeline: 1 };
-        assert_eq!(standing(&Seen { history: other, ..seen }, 0), Standing::OtherHistory);
+        assert_eq!(status(&ReplicaAnswer { history: other, ..seen }, 0), ReplicaStatus::OtherHistory);
     }
 
     #[test]
@@ -339,7 +350,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_is_newer_than_an_earlier_read_may_show_an_older_state() {
-        let first = Floor::at(0, 5, Position(10), 1);
+        let first = LsnBound::at(0, 5, Position(10), 1);
         assert!(first.allows(7), "the position is checked on it");
         let later = first.after(7);
         assert!(later.allows(7));
@@ -349,10 +360,10 @@ mod tests {
 
     #[test]
     fn a_session_keeps_its_replica_until_the_set_changes() {
-        let floor = Floor::at(0, 5, Position(10), 3);
-        assert_eq!(source(Some(&floor), Some(3)), ReadSource::SameReplica);
-        assert_eq!(source(Some(&floor), Some(4)), ReadSource::AnyReplica);
+        let bound = LsnBound::at(0, 5, Position(10), 3);
+        assert_eq!(source(Some(&bound), Some(3)), ReadSource::SameReplica);
+        assert_eq!(source(Some(&bound), Some(4)), ReadSource::AnyReplica);
         assert_eq!(source(None, Some(3)), ReadSource::AnyReplica);
-        assert_eq!(source(Some(&floor), None), ReadSource::Primary);
+        assert_eq!(source(Some(&bound), None), ReadSource::Primary);
     }
 }

@@ -15,7 +15,7 @@ use crate::classify::{Alters, Packing};
 use crate::expect::PreparedStatements;
 use crate::key::KeyName;
 use crate::normalise::Shape;
-use crate::replica::{Floor, ReadSource};
+use crate::replica::{LsnBound, ReadSource};
 use crate::settings::Settings;
 use crate::unit::Packed;
 
@@ -89,8 +89,8 @@ pub trait Environment: Sized {
     fn envelope(&self, unit: Packed<StatementOf<Self>>) -> Self::Envelope;
     /// The lane for a unit. If `only` is set, no other lane will do.
     fn assign(&self, unit: &Packed<StatementOf<Self>>, only: Option<LaneId>) -> Option<LaneId>;
-    /// Where a read runs in a session whose reads run on replicas, and whose earlier reads had this floor.
-    fn source(&self, floor: Option<&Floor>, unit: &Packed<StatementOf<Self>>) -> ReadSource;
+    /// Where a read runs in a session whose reads run on replicas, and whose earlier reads had this bound.
+    fn source(&self, bound: Option<&LsnBound>, unit: &Packed<StatementOf<Self>>) -> ReadSource;
     /// The number of the newest connection to a replica.
     fn newest_connection(&self) -> u64;
     fn assign_replica(&self, replica: usize, unit: &Packed<StatementOf<Self>>) -> Option<LaneId>;
@@ -169,7 +169,7 @@ pub trait Envelope<S> {
     /// Sets the slot of its answer, and whether its success changes names of statements.
     fn address(&mut self, slot: u64, changes_names: bool);
     /// Sets what a replica must show before the unit runs there.
-    fn set_floor(&mut self, floor: Floor);
+    fn set_lsn_bound(&mut self, bound: LsnBound);
 
     /// Whether one of its statements has lost its credit.
     fn has_lost_credit(&self) -> bool

@@ -82,7 +82,7 @@ use turns::Places;
 pub use waiting_call::{CallEnd, CallEvent, CallTimer, cancelled};
 
 use crate::limits;
-use crate::replica::Floor;
+use crate::replica::LsnBound;
 use crate::unit::gather::Gather;
 
 /// Where the session's last sequence values are.
@@ -324,8 +324,8 @@ impl<E: Environment> Session<E> {
     }
 
     /// A replica has all that the session has done or seen. None if the session has to read from the primary.
-    pub fn replica_found(&mut self, floor: Option<Floor>) {
-        self.reads.found(floor);
+    pub fn replica_found(&mut self, bound: Option<LsnBound>) {
+        self.reads.found(bound);
     }
 
     /// The verdict about a statement.

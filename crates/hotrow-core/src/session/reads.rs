@@ -7,19 +7,19 @@ use hotrow_lane::answers::Next;
 
 use super::environment::Stop;
 use super::{Environment, Need, StatementOf};
-use crate::replica::{Floor, ReadSource};
+use crate::replica::{LsnBound, ReadSource};
 use crate::unit::Packed;
 
 /// The states that the session may read on a replica.
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     /// The oldest state that the session may see on the replica that it reads from. None after it has worked on the primary.
-    floor: Option<Floor>,
+    bound: Option<LsnBound>,
     /// The same when the session took the connection that it holds. It counts again if the session has only prepared and
     /// described statements there: their replies show no rows.
-    set_aside: Option<Floor>,
+    suspended: Option<LsnBound>,
     /// The replica that was found for the read of the message that is being handled, or none.
-    found: Option<Option<Floor>>,
+    found: Option<Option<LsnBound>>,
 }
 
 impl Reads {
@@ -30,28 +30,28 @@ impl Reads {
         env: &E,
         unit: &Packed<StatementOf<E>>,
         next: Next,
-    ) -> Result<Option<(LaneId, Floor)>, Stop<E>> {
+    ) -> Result<Option<(LaneId, LsnBound)>, Stop<E>> {
         // Nothing of the session is under way, so its earlier work is done before the primary is asked for its position.
         if next != Next::First || !unit.is_plain_read() {
             return Ok(None);
         }
-        let floor = match (self.found, env.source(self.floor.as_ref(), unit)) {
+        let bound = match (self.found, env.source(self.bound.as_ref(), unit)) {
             (Some(found), _) => found,
             (None, ReadSource::Primary) => None,
-            (None, ReadSource::SameReplica) => self.floor,
+            (None, ReadSource::SameReplica) => self.bound,
             (None, ReadSource::AnyReplica) => return Err(Stop::Need(Need::Replica)),
         };
-        let Some(floor) = floor else { return Ok(None) };
+        let Some(bound) = bound else { return Ok(None) };
         // The number comes before the read: connections up to it are older than the read.
         let newest = env.newest_connection();
-        let Some(lane) = env.assign_replica(floor.replica, unit) else { return Ok(None) };
-        self.floor = Some(floor.after(newest));
-        Ok(Some((lane, floor)))
+        let Some(lane) = env.assign_replica(bound.replica, unit) else { return Ok(None) };
+        self.bound = Some(bound.after(newest));
+        Ok(Some((lane, bound)))
     }
 
     /// A replica has all that the session has done or seen. None if the session has to read from the primary.
-    pub(super) fn found(&mut self, floor: Option<Floor>) {
-        self.found = Some(floor);
+    pub(super) fn found(&mut self, bound: Option<LsnBound>) {
+        self.found = Some(bound);
     }
 
     /// The message is handled: the next read needs a replica of its own.
@@ -59,24 +59,24 @@ impl Reads {
         self.found = None;
     }
 
-    /// The session has a connection to the primary. The floor is forgotten for now.
-    pub(super) fn set_floor_aside(&mut self) {
-        let floor = self.floor;
+    /// The session has a connection to the primary. The bound is forgotten for now.
+    pub(super) fn suspend_bound(&mut self) {
+        let bound = self.bound;
         self.leave_replica();
-        self.set_aside = floor;
+        self.suspended = bound;
     }
 
-    /// The session gives its connection back. The floor from before counts again if no reply there could show rows.
-    pub(super) fn take_floor_up(&mut self, has_shown_rows: bool) {
-        let floor = self.set_aside.take();
+    /// The session gives its connection back. The bound from before counts again if no reply there could show rows.
+    pub(super) fn resume_bound(&mut self, has_shown_rows: bool) {
+        let bound = self.suspended.take();
         if !has_shown_rows {
-            self.floor = floor;
+            self.bound = bound;
         }
     }
 
     /// The session works on the primary, or hears of work there. It may have seen newer states than its replica has.
     pub(super) fn leave_replica(&mut self) {
-        (self.floor, self.set_aside) = (None, None);
+        (self.bound, self.suspended) = (None, None);
         if self.found.is_some() {
             self.found = Some(None);
         }

@@ -12,7 +12,7 @@ use crate::classify::Effect;
 impl<E: Environment> Session<E> {
     /// The session has acquired a connection.
     pub fn connected(&mut self, held: E::Connection) {
-        self.reads.set_floor_aside();
+        self.reads.suspend_bound();
         self.deliver_all();
         debug_assert!(self.alone.is_some() || self.has_no_units(), "later messages overtake units in lanes");
         self.phase.connect(held);
@@ -106,7 +106,7 @@ impl<E: Environment> Session<E> {
             self.sequences = Sequences::Elsewhere;
         }
         let has_shown_rows = self.expected().has_shown_rows();
-        self.reads.take_floor_up(has_shown_rows);
+        self.reads.resume_bound(has_shown_rows);
         let Some(mut holding) = self.drop_connection() else { return Ok(()) };
         holding.marks.outdate(holding.held.prepared_mut());
         Err(Stop::Need(Need::Release { connection: holding.held, reusable }))

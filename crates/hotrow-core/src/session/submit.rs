@@ -72,8 +72,8 @@ impl<E: Environment> Session<E> {
         self.in_lanes.has_block |= may_stay_open;
         self.env.unit_packed();
         envelope.address(slot, !changes.is_empty());
-        if let Some((_, floor)) = on_replica {
-            envelope.set_floor(floor);
+        if let Some((_, bound)) = on_replica {
+            envelope.set_lsn_bound(bound);
         }
         self.renaming.record(slot, changes);
         self.env.submit(lane, is_first, envelope);

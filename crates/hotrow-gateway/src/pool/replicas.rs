@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use hotrow_connect::upstream::{Error, Rows, Upstream};
 use hotrow_core::limits;
-use hotrow_core::replica::{self, Floor, History, Position, Primary, ReadSource, Seen, Standing};
+use hotrow_core::replica::{
+    self, History, LsnBound, Position, Primary, ReadSource, ReplicaAnswer, ReplicaStatus,
+};
 use hotrow_lane::affinity::LaneId;
 use tokio::task::AbortHandle;
 
@@ -90,8 +92,8 @@ impl PoolReplicas {
 }
 
 impl Pool {
-    /// Where a read runs in a session whose earlier reads from a replica had this floor.
-    pub fn read_source(self: &Arc<Self>, floor: Option<&Floor>, unit: &Packed) -> ReadSource {
+    /// Where a read runs in a session whose earlier reads from a replica had this bound.
+    pub fn read_source(self: &Arc<Self>, bound: Option<&LsnBound>, unit: &Packed) -> ReadSource {
         if self.replicas.known.all().is_empty()
             || !unit.runs().all(|run| run.statement.record.may_use_replicas())
         {
@@ -102,7 +104,7 @@ impl Pool {
             (0..self.replicas.known.all().len()).map(follow).collect()
         });
         let serves = self.replicas.known.want();
-        let source = replica::source(floor, serves.then(|| self.replica_epoch()));
+        let source = replica::source(bound, serves.then(|| self.replica_epoch()));
         if source == ReadSource::Primary {
             METRICS.replica_fallbacks.inc();
         }
@@ -122,7 +124,7 @@ impl Pool {
     }
 
     /// A replica that has all that is committed by now. None if none gets there in time.
-    pub async fn find_replica(&self) -> Option<Floor> {
+    pub async fn find_replica(&self) -> Option<LsnBound> {
         METRICS.replica_searches.inc();
         let find = async {
             let epoch = self.replica_epoch();
@@ -170,10 +172,10 @@ impl Pool {
     }
 
     /// Asks a replica for as long as sessions want to read from replicas.
-    async fn follow_once(&self, index: usize) -> Result<(), Standing> {
+    async fn follow_once(&self, index: usize) -> Result<(), ReplicaStatus> {
         let known = &self.replicas.known;
         if self.database_state().is_paused() {
-            return Err(Standing::NoPrimary);
+            return Err(ReplicaStatus::NoPrimary);
         }
         let changes = known.settings_changes();
         let config = Config::clone(&self.config()).of_replica(index);
@@ -191,31 +193,31 @@ impl Pool {
             if known.unwanted_ms().is_none_or(|since| u128::from(since) > self.config().held_idle.as_millis())
             {
                 known.rest();
-                return Err(Standing::Unknown);
+                return Err(ReplicaStatus::Unknown);
             }
             if known.settings_changes() != changes {
                 return Ok(());
             }
             let has_left = self.replicas.lanes(index).is_some_and(|lanes| !lanes.context.packs());
             if has_left && self.packs() {
-                return Err(Standing::OtherSettings); // a lane was told of another value
+                return Err(ReplicaStatus::OtherSettings); // a lane was told of another value
             }
             self.look(index, &mut there, &settings).await?;
         }
     }
 
     /// Asks the primary and a replica once, and then the replica alone as long as sessions wait for it.
-    async fn look(&self, index: usize, there: &mut Upstream, settings: &Rows) -> Result<(), Standing> {
+    async fn look(&self, index: usize, there: &mut Upstream, settings: &Rows) -> Result<(), ReplicaStatus> {
         let known = &self.replicas.known;
         let limit = Duration::from_millis(limits::REPLICA_ANSWER_MS);
         let lag_max = self.config().replica_lag_max;
         let earlier = known.report(index).replayed;
         let Some(primary) = tokio::time::timeout(limit, self.ask_primary()).await.ok().flatten() else {
-            return Err(Standing::NoPrimary);
+            return Err(ReplicaStatus::NoPrimary);
         };
         let present = in_time(limit, there.query_catalogue(SETTINGS, &[])).await;
         if present.map_err(|error| unreachable(index, &error))? != *settings {
-            return Err(Standing::OtherSettings);
+            return Err(ReplicaStatus::OtherSettings);
         }
         let seen = in_time(limit, state(there)).await.map_err(|error| unreachable(index, &error))?;
         known.note(index, earlier, &seen, &primary, u64::try_from(lag_max.as_millis()).unwrap_or(u64::MAX));
@@ -238,21 +240,21 @@ impl Pool {
     }
 
     /// The settings of the replica, if the primary has the same.
-    async fn compare_settings(&self, there: &mut Upstream) -> Result<Rows, Standing> {
+    async fn compare_settings(&self, there: &mut Upstream) -> Result<Rows, ReplicaStatus> {
         let config = self.config().clone();
         // A pause waits for the answer.
-        let _database_use = self.database_state().try_enter().ok_or(Standing::NoPrimary)?;
+        let _database_use = self.database_state().try_enter().ok_or(ReplicaStatus::NoPrimary)?;
         let ask = async {
             let mut here = self.connect_as_own(&config, true).await?;
             here.query_catalogue(SETTINGS, &[]).await
         };
-        let here = ask.await.map_err(|_| Standing::NoPrimary)?;
-        let present = there.query_catalogue(SETTINGS, &[]).await.map_err(|_| Standing::Unreachable)?;
+        let here = ask.await.map_err(|_| ReplicaStatus::NoPrimary)?;
+        let present = there.query_catalogue(SETTINGS, &[]).await.map_err(|_| ReplicaStatus::Unreachable)?;
         // The last column tells the two servers apart.
         let settings = |rows: &Rows| rows.first().map(|row| row[..row.len() - 1].to_vec());
         let differs =
             settings(&here) != settings(&present) || self.context.server().contradicts(&there.parameters);
-        if differs { Err(Standing::OtherSettings) } else { Ok(present) }
+        if differs { Err(ReplicaStatus::OtherSettings) } else { Ok(present) }
     }
 
     /// Makes sure that the replica has lanes.
@@ -283,14 +285,14 @@ async fn follow(pool: Arc<Pool>, index: usize) {
         while known.unwanted_ms().is_none() {
             known.woken(index).await;
         }
-        if let Err(standing) = pool.follow_once(index).await {
-            known.set_standing(index, standing);
-            if standing == Standing::Unreachable
+        if let Err(status) = pool.follow_once(index).await {
+            known.set_status(index, status);
+            if status == ReplicaStatus::Unreachable
                 && let Some(lanes) = pool.replicas.lanes(index)
             {
                 lanes.send_all(&|| ToLane::Abandon);
             }
-            let pause = if standing == Standing::Unknown { 0 } else { limits::REPLICA_PROBE_MS };
+            let pause = if status == ReplicaStatus::Unknown { 0 } else { limits::REPLICA_PROBE_MS };
             tokio::time::sleep(Duration::from_millis(pause)).await;
         }
     }
@@ -303,9 +305,9 @@ async fn in_time<T>(limit: Duration, ask: impl Future<Output = Result<T, Error>>
     }
 }
 
-fn unreachable(index: usize, error: &Error) -> Standing {
+fn unreachable(index: usize, error: &Error) -> ReplicaStatus {
     tracing::debug!(replica = index, %error, "a replica could not be asked");
-    Standing::Unreachable
+    ReplicaStatus::Unreachable
 }
 
 async fn position(upstream: &mut Upstream) -> Result<Option<Primary>, Error> {
@@ -317,11 +319,11 @@ async fn position(upstream: &mut Upstream) -> Result<Option<Primary>, Error> {
     })())
 }
 
-async fn state(upstream: &mut Upstream) -> Result<Seen, Error> {
+async fn state(upstream: &mut Upstream) -> Result<ReplicaAnswer, Error> {
     let rows = upstream.query(include_str!("../../sql/replica_state.sql"), &[]).await?;
     let [in_recovery, replayed, timeline, cluster, started] = values(rows).unwrap_or_default();
     let timeline = timeline.and_then(|timeline| timeline.parse().ok()).unwrap_or_default();
-    Ok(Seen {
+    Ok(ReplicaAnswer {
         is_in_recovery: in_recovery.as_deref() == Some("t"),
         replayed: replayed.and_then(|position| position.parse::<Position>().ok()),
         history: History { cluster: cluster.unwrap_or_default(), timeline },

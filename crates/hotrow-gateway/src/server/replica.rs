@@ -9,7 +9,7 @@ use hotrow_connect::config::{Hosts, UpstreamConfig};
 use hotrow_connect::lock::Lock;
 use hotrow_connect::upstream::Rows;
 use hotrow_core::replica::{
-    self, Choice, Floor, History, KnownReplica, LagMeter, Position, Primary, Seen, Standing,
+    self, Choice, History, KnownReplica, LagMeter, LsnBound, Position, Primary, ReplicaAnswer, ReplicaStatus,
 };
 use tokio::sync::Notify;
 
@@ -27,7 +27,7 @@ pub struct Replicas {
     wanted: AtomicU64,
     /// Sessions that wait for a replica to replay more.
     waiting: AtomicUsize,
-    /// A replica has replayed more, or its standing has changed.
+    /// A replica has replayed more, or its status has changed.
     progress: Notify,
     /// How often the settings of the primary may have changed.
     settings_changes: AtomicU64,
@@ -58,7 +58,7 @@ struct State {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Report {
     /// Whether it serves.
-    pub standing: Standing,
+    pub status: ReplicaStatus,
     /// How far it has replayed the log.
     pub replayed: Position,
     /// How far it was behind the primary when it was last asked, if that is known.
@@ -79,7 +79,7 @@ impl Drop for Waits<'_> {
 impl Replica {
     /// The metrics show its lag, as long as it is known.
     fn show_lag(&self, report: &Report) {
-        let is_known = matches!(report.standing, Standing::Serves | Standing::Lags);
+        let is_known = matches!(report.status, ReplicaStatus::Serves | ReplicaStatus::Lags);
         if let Some(milliseconds) = report.lag_ms.filter(|_| is_known) {
             let lag = Lag { milliseconds, bytes: report.lag_bytes };
             METRICS.replica_lags.set(self.hosts.to_string(), lag);
@@ -144,7 +144,7 @@ impl Replicas {
         self.settings_changes.fetch_add(1, SeqCst);
         for index in 0..self.all.len() {
             *self.all[index].settings.lock() = None;
-            self.set_standing(index, Standing::Unknown);
+            self.set_status(index, ReplicaStatus::Unknown);
             self.all[index].wake.notify_one();
         }
     }
@@ -165,7 +165,7 @@ impl Replicas {
     /// A replica has failed a read or has lost a connection: it is asked at once.
     pub fn ask_soon(&self, index: usize, is_lost: bool) {
         if is_lost {
-            self.set_standing(index, Standing::Unreachable);
+            self.set_status(index, ReplicaStatus::Unreachable);
         }
         self.all[index].wake.notify_one();
     }
@@ -181,32 +181,32 @@ impl Replicas {
     }
 
     /// The replica cannot serve.
-    pub fn set_standing(&self, index: usize, standing: Standing) {
+    pub fn set_status(&self, index: usize, status: ReplicaStatus) {
         let mut state = self.all[index].state.lock();
-        self.change(index, &mut state, standing);
+        self.change(index, &mut state, status);
     }
 
-    fn change(&self, index: usize, state: &mut State, standing: Standing) {
-        let before = std::mem::replace(&mut state.report.standing, standing);
-        if before == standing {
+    fn change(&self, index: usize, state: &mut State, status: ReplicaStatus) {
+        let before = std::mem::replace(&mut state.report.status, status);
+        if before == status {
             return;
         }
         let server = &self.all[index].hosts;
-        match standing {
-            Standing::Serves => {
+        match status {
+            ReplicaStatus::Serves => {
                 self.serving.fetch_add(1, SeqCst);
                 tracing::info!(%server, "a replica serves reads");
             }
-            Standing::Unknown => tracing::debug!(%server, "a replica is not used for now"),
+            ReplicaStatus::Unknown => tracing::debug!(%server, "a replica is not used for now"),
             _ => {
                 let lag_ms = state.report.lag_ms;
-                tracing::warn!(%server, why = standing.word(), lag_ms, "a replica serves no reads");
+                tracing::warn!(%server, why = status.word(), lag_ms, "a replica serves no reads");
             }
         }
-        if before == Standing::Serves {
+        if before == ReplicaStatus::Serves {
             self.serving.fetch_sub(1, SeqCst);
         }
-        if !matches!(standing, Standing::Serves | Standing::Lags) {
+        if !matches!(status, ReplicaStatus::Serves | ReplicaStatus::Lags) {
             self.all[index].forget_lag();
         }
         self.epoch.fetch_add(1, SeqCst);
@@ -219,7 +219,14 @@ impl Replicas {
     }
 
     /// A replica was asked after the primary, and had replayed the log up to `earlier` before.
-    pub fn note(&self, index: usize, earlier: Position, seen: &Seen, primary: &Primary, lag_max_ms: u64) {
+    pub fn note(
+        &self,
+        index: usize,
+        earlier: Position,
+        seen: &ReplicaAnswer,
+        primary: &Primary,
+        lag_max_ms: u64,
+    ) {
         let mut state = self.all[index].state.lock();
         let now = milliseconds_since_start(Instant::now());
         let replayed = seen.replayed.unwrap_or_default();
@@ -229,17 +236,17 @@ impl Replicas {
         state.report.replayed = replayed;
         state.history = seen.history.clone();
         state.started = seen.started;
-        let standing = match self.all[index].settings.lock().is_some() {
-            true => Standing::of(seen, earlier, primary, state.report.lag_ms, lag_max_ms),
-            false => Standing::OtherSettings,
+        let status = match self.all[index].settings.lock().is_some() {
+            true => ReplicaStatus::of(seen, earlier, primary, state.report.lag_ms, lag_max_ms),
+            false => ReplicaStatus::OtherSettings,
         };
-        self.change(index, &mut state, standing);
+        self.change(index, &mut state, status);
         self.all[index].show_lag(&state.report);
         self.progress.notify_waiters();
     }
 
     /// A replica was asked alone, because sessions wait for it.
-    pub fn note_progress(&self, index: usize, seen: &Seen) {
+    pub fn note_progress(&self, index: usize, seen: &ReplicaAnswer) {
         self.all[index].state.lock().report.replayed = seen.replayed.unwrap_or_default();
         self.progress.notify_waiters();
     }
@@ -251,13 +258,13 @@ impl Replicas {
 
     fn candidate(&self, replica: &Replica, history: &History) -> KnownReplica {
         let state = replica.state.lock();
-        let serves = state.report.standing == Standing::Serves && state.history == *history;
+        let serves = state.report.status == ReplicaStatus::Serves && state.history == *history;
         KnownReplica { serves, replayed: state.report.replayed }
     }
 
     /// Waits for a replica that has replayed the log up to the primary's position. None if no replica serves.
     /// `epoch` is that of the time before the primary was asked.
-    pub async fn caught_up(&self, primary: &Primary, epoch: u64) -> Option<Floor> {
+    pub async fn caught_up(&self, primary: &Primary, epoch: u64) -> Option<LsnBound> {
         let turn = self.turn.fetch_add(1, Relaxed);
         self.waiting.fetch_add(1, Relaxed);
         let _waits = Waits(self);
@@ -269,7 +276,7 @@ impl Replicas {
             match replica::choose(&candidates, primary.position, turn) {
                 Choice::Replica(index) => {
                     let started = self.all[index].state.lock().started;
-                    return Some(Floor::at(index, started, primary.position, epoch));
+                    return Some(LsnBound::at(index, started, primary.position, epoch));
                 }
                 Choice::Primary => return None,
                 Choice::Wait => {

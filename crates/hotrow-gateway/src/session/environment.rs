@@ -11,7 +11,7 @@ use hotrow_core::expect::PreparedStatements;
 use hotrow_core::key::KeyName;
 use hotrow_core::limits;
 use hotrow_core::normalise::Shape;
-use hotrow_core::replica::{Floor, ReadSource};
+use hotrow_core::replica::{LsnBound, ReadSource};
 use hotrow_core::session::{self, Proof, Verdict};
 use hotrow_core::settings::Settings;
 use hotrow_lane::affinity::LaneId;
@@ -174,8 +174,8 @@ impl session::Environment for Environment {
         self.pool.assign(unit, only)
     }
 
-    fn source(&self, floor: Option<&Floor>, unit: &Packed) -> ReadSource {
-        self.pool.read_source(floor, unit)
+    fn source(&self, bound: Option<&LsnBound>, unit: &Packed) -> ReadSource {
+        self.pool.read_source(bound, unit)
     }
 
     fn newest_connection(&self) -> u64 {
@@ -330,7 +330,7 @@ impl session::Envelope<Statement> for Envelope {
         self.changes_names = changes_names;
     }
 
-    fn set_floor(&mut self, floor: Floor) {
-        self.floor = Some(floor);
+    fn set_lsn_bound(&mut self, bound: LsnBound) {
+        self.lsn_bound = Some(bound);
     }
 }

@@ -11,7 +11,7 @@ use hotrow_wire::backend::Problem;
 
 use super::environment::{SimStatement, is_take};
 use crate::key::KeySpec;
-use crate::replica::Floor;
+use crate::replica::LsnBound;
 use crate::session;
 use crate::unit::Packed;
 
@@ -24,7 +24,7 @@ pub struct SimEnvelope {
     pub mark: Option<NotificationCount>,
     pub changes_names: bool,
     /// What a replica must show.
-    pub floor: Option<Floor>,
+    pub lsn_bound: Option<LsnBound>,
     pub answers: SimAnswers,
 }
 
@@ -37,8 +37,8 @@ impl session::Envelope<SimStatement> for SimEnvelope {
         (self.slot, self.changes_names) = (slot, changes_names);
     }
 
-    fn set_floor(&mut self, floor: Floor) {
-        self.floor = Some(floor);
+    fn set_lsn_bound(&mut self, bound: LsnBound) {
+        self.lsn_bound = Some(bound);
     }
 }
 

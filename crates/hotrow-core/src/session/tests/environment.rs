@@ -27,7 +27,7 @@ use super::replicas::{FIRST_LANE, REPLICAS, SimReplicas};
 use crate::classify::{self, Analysis, Packing, Pass, Reason, Watch};
 use crate::key::{KeyColumn, KeyName, KeySource, KeySpec, ValueForm, key_space};
 use crate::normalise::Shape;
-use crate::replica::{Floor, ReadSource};
+use crate::replica::{LsnBound, ReadSource};
 use crate::session::{
     self, Environment, OutcomeOfSets, Pieces, Place, Proof, RunOutcome, Statement, StatementInfo, Verdict,
 };
@@ -452,7 +452,7 @@ impl Environment for SimEnvironment {
 
     fn envelope(&self, unit: Packed<Arc<SimStatement>>) -> SimEnvelope {
         let answers = self.answers.clone();
-        SimEnvelope { unit, slot: 0, mark: None, changes_names: false, floor: None, answers }
+        SimEnvelope { unit, slot: 0, mark: None, changes_names: false, lsn_bound: None, answers }
     }
 
     fn assign(&self, unit: &Packed<Arc<SimStatement>>, only: Option<LaneId>) -> Option<LaneId> {
@@ -461,8 +461,8 @@ impl Environment for SimEnvironment {
         Some(LaneId { node: None, replica: None, index })
     }
 
-    fn source(&self, floor: Option<&Floor>, _: &Packed<Arc<SimStatement>>) -> ReadSource {
-        self.shared.replicas.borrow().source(floor)
+    fn source(&self, bound: Option<&LsnBound>, _: &Packed<Arc<SimStatement>>) -> ReadSource {
+        self.shared.replicas.borrow().source(bound)
     }
 
     fn newest_connection(&self) -> u64 {

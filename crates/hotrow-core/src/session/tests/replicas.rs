@@ -10,7 +10,7 @@ use super::environment::LANES;
 use super::postgres::Database;
 use super::waits::Wait;
 use super::world::World;
-use crate::replica::{self, Choice, Floor, KnownReplica, Position, ReadSource};
+use crate::replica::{self, Choice, KnownReplica, LsnBound, Position, ReadSource};
 
 /// Number of standbys.
 pub const REPLICAS: usize = 2;
@@ -73,10 +73,10 @@ impl Default for SimReplicas {
 }
 
 impl SimReplicas {
-    /// Where a read runs in a session whose earlier reads had this floor.
-    pub fn source(&self, floor: Option<&Floor>) -> ReadSource {
+    /// Where a read runs in a session whose earlier reads had this bound.
+    pub fn source(&self, bound: Option<&LsnBound>) -> ReadSource {
         let serves = self.all.iter().any(|replica| replica.serves);
-        replica::source(floor, serves.then_some(self.epoch))
+        replica::source(bound, serves.then_some(self.epoch))
     }
 
     /// A standby replays some of the primary's changes. False if it has all of them.
@@ -122,7 +122,7 @@ impl SimReplicas {
         primary: &Database,
         turn: usize,
         patience: bool,
-    ) -> Result<Search, Option<Floor>> {
+    ) -> Result<Search, Option<LsnBound>> {
         let (epoch, target) = match search {
             Search::Asks { epoch } => {
                 self.questions += 1;
@@ -137,7 +137,7 @@ impl SimReplicas {
         };
         let candidates: Vec<_> = self.all.iter().map(candidate).collect();
         match replica::choose(&candidates, target, turn) {
-            Choice::Replica(index) => Err(Some(Floor::at(index, STARTED, target, epoch))),
+            Choice::Replica(index) => Err(Some(LsnBound::at(index, STARTED, target, epoch))),
             Choice::Wait if patience => Ok(search),
             Choice::Wait | Choice::Primary => Err(None),
         }
@@ -219,7 +219,11 @@ pub fn position<'e>(
     envelopes: impl Iterator<Item = &'e SimEnvelope> + Clone,
     connection: u64,
 ) -> Option<Position> {
-    let mut floors = envelopes.clone().map(|envelope| envelope.floor);
-    let is_allowed = floors.all(|floor| floor.is_some_and(|floor| floor.allows(connection)));
-    envelopes.filter_map(|envelope| envelope.floor).map(|floor| floor.position).max().filter(|_| is_allowed)
+    let mut bounds = envelopes.clone().map(|envelope| envelope.lsn_bound);
+    let is_allowed = bounds.all(|bound| bound.is_some_and(|bound| bound.allows(connection)));
+    envelopes
+        .filter_map(|envelope| envelope.lsn_bound)
+        .map(|bound| bound.position)
+        .max()
+        .filter(|_| is_allowed)
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::BytesMut;
 use hotrow_core::key::KeyName;
 use hotrow_core::limits;
-use hotrow_core::replica::Floor;
+use hotrow_core::replica::LsnBound;
 use hotrow_core::session::{self, RunOutcome};
 use hotrow_core::unit;
 use hotrow_lane::key::Key;
@@ -56,7 +56,7 @@ pub struct Envelope {
     /// Whether its success adds or removes names of statements.
     pub changes_names: bool,
     /// What a replica must show before it runs there.
-    pub floor: Option<Floor>,
+    pub lsn_bound: Option<LsnBound>,
     /// While it runs alone: keeps its key blocked in its lane until it is dropped.
     pub blocks: Option<oneshot::Sender<()>>,
 }
@@ -73,7 +73,7 @@ impl Envelope {
             deadline: None,
             mark: None,
             changes_names: false,
-            floor: None,
+            lsn_bound: None,
             blocks: None,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use hotrow_connect::upstream::Rows;
-use hotrow_core::replica::{Floor, Position};
+use hotrow_core::replica::{LsnBound, Position};
 use hotrow_lane::lane::Batch;
 use hotrow_wire::frontend::{self, ObjectName, Parse, tag};
 
@@ -63,11 +63,11 @@ impl Target for ReplicaTarget {
             let text = include_str!("../../../sql/replica_check.sql");
             Parse { name: CHECK, text: text.as_bytes(), types: &PG_LSN_AND_INT8 }.put(out);
         }
-        let floors = || batch.units.iter().map(|unit| unit.payload.floor);
-        let started = floors().flatten().map(|floor| floor.started).next().unwrap_or_default();
-        let allows = |floor: Floor| floor.allows(connection) && floor.started == started;
-        let is_allowed = floors().all(|floor| floor.is_some_and(allows));
-        let position = floors().flatten().map(|floor| floor.position).max();
+        let bounds = || batch.units.iter().map(|unit| unit.payload.lsn_bound);
+        let started = bounds().flatten().map(|bound| bound.started).next().unwrap_or_default();
+        let allows = |bound: LsnBound| bound.allows(connection) && bound.started == started;
+        let is_allowed = bounds().all(|bound| bound.is_some_and(allows));
+        let position = bounds().flatten().map(|bound| bound.position).max();
         let position = position.filter(|_| is_allowed).unwrap_or(Position(u64::MAX));
         let values = [position.to_string(), started.to_string()];
         frontend::put_bind_text(out, CHECK, values.iter().map(String::as_bytes));

@@ -36,7 +36,7 @@ pub fn replicas(shared: &Shared) -> Vec<ReplicaState> {
                 user: pool.identity.user().to_owned(),
                 database: pool.identity.database().to_owned(),
                 replica: replica.hosts.to_string(),
-                state: report.standing.word(),
+                state: report.status.word(),
                 position: Some(report.replayed)
                     .filter(|position| *position > Position::default())
                     .map(|position| position.to_string()),
