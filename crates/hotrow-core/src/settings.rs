@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// The settings that decide how the server reads a statement's text. A prepared statement keeps the meaning that its text
 /// had when it was prepared.
-const READING: [&str; 13] = [
+const PARSING: [&str; 13] = [
     "array_nulls",
     "backslash_quote",
     "client_encoding",
@@ -75,7 +75,7 @@ pub struct PlainSet {
 
 /// How the server reads texts on a connection that a session holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Reading {
+pub(crate) enum Parsing {
     /// As on the other connections of the pool.
     AsPool,
     /// By settings that end with the transaction.
@@ -85,14 +85,14 @@ pub(crate) enum Reading {
 }
 
 /// Whether a text mentions one of these settings, or the beginning of a command that changes one under another name.
-pub fn mentions_reading(text: &[u8]) -> bool {
+pub fn mentions_parsing(text: &[u8]) -> bool {
     const OTHERS: [&str; 4] = ["zone", "names", "option", "u&"];
-    let all = || READING.iter().chain(&OTHERS).map(|name| name.as_bytes());
+    let all = || PARSING.iter().chain(&OTHERS).map(|name| name.as_bytes());
     all().any(|name| text.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name)))
 }
 
 /// Whether a text means the same under all these settings: it has no constant in quotes, no NULL and only ASCII characters.
-pub fn is_read_alike(text: &[u8]) -> bool {
+pub fn parses_alike(text: &[u8]) -> bool {
     let is_null = |word: &[u8]| word.eq_ignore_ascii_case(b"null");
     let quotes = |pair: &[u8]| pair[0] == b'$' && !pair[1].is_ascii_digit();
     text.is_ascii() && !text.contains(&b'\'') && !text.windows(2).any(quotes) && !text.windows(4).any(is_null)
@@ -156,9 +156,9 @@ impl Settings {
     }
 
     /// Whether the server reads texts under these settings as under the others.
-    pub fn read_as(&self, others: &Settings) -> bool {
+    pub fn parses_as(&self, others: &Settings) -> bool {
         let reads = |settings: &Settings| -> Vec<(String, String)> {
-            let is_one = |name: &str| READING.iter().any(|one| one.eq_ignore_ascii_case(name));
+            let is_one = |name: &str| PARSING.iter().any(|one| one.eq_ignore_ascii_case(name));
             settings.0.iter().filter(|(name, _)| is_one(name)).cloned().collect()
         };
         reads(self) == reads(others)
@@ -221,25 +221,25 @@ mod tests {
     #[test]
     fn texts_with_constants_are_read_differently() {
         for text in ["select $1", "update t set n = n + 12 where id = $2", "select 1, $12"] {
-            assert!(is_read_alike(text.as_bytes()), "{text}");
+            assert!(parses_alike(text.as_bytes()), "{text}");
         }
         for text in ["select 'a'", "select $$a$$", "select $q$a$q$", "select a = NULL", "select \"é\""] {
-            assert!(!is_read_alike(text.as_bytes()), "{text}");
+            assert!(!parses_alike(text.as_bytes()), "{text}");
         }
         let settings = |pairs| Settings(owned(pairs));
         let berlin = settings(&[("TimeZone", "Europe/Berlin"), ("work_mem", "64")]);
-        assert!(berlin.read_as(&settings(&[("TimeZone", "Europe/Berlin")])));
-        assert!(!berlin.read_as(&settings(&[("TimeZone", "UTC")])));
-        assert!(!berlin.read_as(&settings(&[])));
+        assert!(berlin.parses_as(&settings(&[("TimeZone", "Europe/Berlin")])));
+        assert!(!berlin.parses_as(&settings(&[("TimeZone", "UTC")])));
+        assert!(!berlin.parses_as(&settings(&[])));
     }
 
     #[test]
     fn the_settings_that_decide_how_texts_are_read_are_found_in_a_text() {
         for text in ["set local TIMEZONE to 'x'", "set time zone 3", "set names 'x'", "reset datestyle"] {
-            assert!(mentions_reading(text.as_bytes()), "{text}");
+            assert!(mentions_parsing(text.as_bytes()), "{text}");
         }
         for text in ["set local work_mem = 64", "set statement_timeout to 0", "set search_path = a, b"] {
-            assert!(!mentions_reading(text.as_bytes()), "{text}");
+            assert!(!mentions_parsing(text.as_bytes()), "{text}");
         }
     }
 

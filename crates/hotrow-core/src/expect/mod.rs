@@ -41,7 +41,7 @@ pub enum Message<S> {
     OwnParse(Option<Preparation>),
     /// A Parse of the gateway with an empty text under one of the client's names. The next message finds the
     /// name in use, or removes it.
-    Show(Bytes),
+    Placeholder(Bytes),
     /// A Bind of the client's statement with this name, and the record of its portal if it succeeds. No change of
     /// records if none is needed.
     Bind(Bytes, Option<(Bytes, Option<S>)>),
@@ -104,9 +104,9 @@ pub type Names<S> = BTreeMap<Bytes, S>;
 #[derive(Debug)]
 pub struct Expected<S> {
     /// The client's names that the gateway has created on the connection, until they are closed there.
-    shown: Vec<Bytes>,
+    placeholders: Vec<Bytes>,
     /// The gateway has created a name, and the message that needs it is unanswered.
-    is_showing: bool,
+    is_placing: bool,
     owed: VecDeque<Message<S>>,
     /// The number of Syncs, Queries and FunctionCalls among them.
     whole_units: usize,
@@ -137,8 +137,8 @@ pub struct Expected<S> {
 impl<S> Default for Expected<S> {
     fn default() -> Self {
         Expected {
-            shown: Vec::new(),
-            is_showing: false,
+            placeholders: Vec::new(),
+            is_placing: false,
             owed: VecDeque::new(),
             whole_units: 0,
             taking_all: 0,
@@ -204,8 +204,8 @@ impl<S: Clone> Expected<S> {
 
     /// The names that the gateway has created on the connection. They are to be closed with the next message
     /// that is not skipped.
-    pub fn take_shown(&mut self) -> Vec<Bytes> {
-        std::mem::take(&mut self.shown)
+    pub fn take_placeholders(&mut self) -> Vec<Bytes> {
+        std::mem::take(&mut self.placeholders)
     }
 
     /// Whether the server reads COPY data. It then ignores all other messages of a client.
@@ -215,7 +215,7 @@ impl<S: Clone> Expected<S> {
 
     /// Whether the next message has to wait, whatever it is, because the server's behaviour is not known yet.
     pub fn must_wait(&self) -> bool {
-        self.is_showing || !matches!(self.copy, Copy::No | Copy::Reading { .. })
+        self.is_placing || !matches!(self.copy, Copy::No | Copy::Reading { .. })
     }
 
     /// Whether the meaning of this name is unknown when the next message runs.
@@ -307,7 +307,7 @@ impl<S: Clone> Expected<S> {
                 self.is_open = false;
                 self.whole_units += 1;
             }
-            Message::Show(_) => self.is_showing = true,
+            Message::Placeholder(_) => self.is_placing = true,
             Message::OwnParse(_)
             | Message::OwnClose(_)
             | Message::OwnDescribe(_)
@@ -358,10 +358,10 @@ impl<S: Clone> Expected<S> {
     ) -> Reply {
         use Message::{
             Bind, Close, Describe, Execute, FunctionCall, OwnBegin, OwnClose, OwnDescribe, OwnFailure,
-            OwnParse, Parse, Query, Show, Sync,
+            OwnParse, Parse, Placeholder, Query, Sync,
         };
         match (reply, self.owed.front()) {
-            (tag::PARSE_COMPLETE, Some(Parse(..) | OwnParse(_) | Show(_)))
+            (tag::PARSE_COMPLETE, Some(Parse(..) | OwnParse(_) | Placeholder(_)))
             | (tag::BIND_COMPLETE, Some(Bind(..)))
             | (tag::CLOSE_COMPLETE, Some(Close(_) | OwnClose(_)))
             | (tag::COMMAND_COMPLETE, Some(OwnBegin))
@@ -417,12 +417,12 @@ impl<S: Clone> Expected<S> {
             Message::OwnParse(_)
                 | Message::OwnClose(_)
                 | Message::OwnDescribe(_)
-                | Message::Show(_)
+                | Message::Placeholder(_)
                 | Message::OwnBegin
                 | Message::OwnFailure
         );
-        if let Message::Show(name) = &message {
-            self.shown.push(name.clone());
+        if let Message::Placeholder(name) = &message {
+            self.placeholders.push(name.clone());
         }
         let (name, place) = message.changes();
         match name {
@@ -453,7 +453,7 @@ impl<S: Clone> Expected<S> {
             }
             (b"DEALLOCATE\0", Some(Message::Execute(runs) | Message::Query(runs))) => {
                 if let Some(name) = &runs.deallocates {
-                    self.shown.retain(|shown| shown != name);
+                    self.placeholders.retain(|placeholder| placeholder != name);
                     names.remove(name);
                 }
             }
@@ -510,7 +510,7 @@ impl<S: Clone> Expected<S> {
     /// Removes the earliest message.
     fn take(&mut self) -> Option<Message<S>> {
         let message = self.owed.pop_front()?;
-        self.is_showing &= !self.owed.is_empty();
+        self.is_placing &= !self.owed.is_empty();
         let (name, place) = message.changes();
         if let Some((name, _)) = name {
             self.naming.remove(name);
@@ -544,7 +544,7 @@ impl<S> Message<S> {
             self,
             Message::Parse(..)
                 | Message::OwnParse(_)
-                | Message::Show(_)
+                | Message::Placeholder(_)
                 | Message::Describe
                 | Message::OwnDescribe(_)
                 | Message::Close(_)

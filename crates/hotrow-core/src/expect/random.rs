@@ -249,8 +249,8 @@ impl Session {
         waits
     }
 
-    fn close_shown(&mut self) {
-        for name in self.expected.take_shown() {
+    fn close_placeholders(&mut self) {
+        for name in self.expected.take_placeholders() {
             let name = String::from_utf8(name.to_vec()).unwrap();
             self.put(Asked::Close(name), Message::OwnClose(None));
         }
@@ -259,9 +259,9 @@ impl Session {
         }
     }
 
-    fn show(&mut self, name: &str) {
+    fn put_placeholder(&mut self, name: &str) {
         self.put(Asked::Close(name.to_owned()), Message::OwnClose(None));
-        self.put(Asked::Parse(name.to_owned(), Text::Empty), Message::Show(bytes(name)));
+        self.put(Asked::Parse(name.to_owned(), Text::Empty), Message::Placeholder(bytes(name)));
     }
 
     fn runs(&mut self, text: &Text) -> RunEffects {
@@ -271,7 +271,7 @@ impl Session {
         };
         match text {
             Text::Deallocate(name) if self.expected.meaning(&self.names, name.as_bytes()).is_some() => {
-                self.show(name);
+                self.put_placeholder(name);
                 runs.deallocates = Some(bytes(name));
             }
             Text::DeallocateAll => runs.deallocates_all = true,
@@ -315,7 +315,7 @@ impl Session {
             return;
         }
         if !is_sync && !self.expected.is_reading_copy() {
-            self.close_shown();
+            self.close_placeholders();
         }
         match asked.clone() {
             Asked::Parse(name, text) => {
@@ -324,7 +324,7 @@ impl Session {
                     let preparation = Preparation::unnamed(number, 1);
                     self.put(asked, Message::Parse(Bytes::new(), text, Some(preparation)));
                 } else if self.expected.meaning(&self.names, name.as_bytes()).is_some() {
-                    self.show(&name);
+                    self.put_placeholder(&name);
                     self.put(asked, Message::Parse(bytes(&name), text, None));
                 } else {
                     let own = format!("hotrow_{number}");
@@ -357,7 +357,7 @@ impl Session {
             Asked::Sync => {
                 self.put(asked, Message::Sync);
                 if !self.expected.is_reading_copy() {
-                    self.close_shown();
+                    self.close_placeholders();
                 }
             }
             Asked::Query(text) => {

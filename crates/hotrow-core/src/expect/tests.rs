@@ -168,12 +168,12 @@ fn deallocate_removes_a_name_only_if_the_server_confirms_it() {
     assert!(c.expected.is_in_doubt(b"a"), "messages after a Query run even if the Query fails");
     c.forward(b"EZ");
     assert_eq!(c.meaning(b"a"), Some(&1));
-    c.send([Show(bytes("a")), Execute(takes())]);
+    c.send([Placeholder(bytes("a")), Execute(takes())]);
     assert!(c.expected.must_wait() && c.expected.needs_flush());
     assert_eq!(c.reply(b'1', b""), Reply::Swallow);
     assert_eq!(c.reply(b'C', b"DEALLOCATE\0"), Reply::Forward);
     assert!(!c.expected.must_wait() && c.meaning(b"a").is_none());
-    assert!(c.expected.take_shown().is_empty(), "it has removed the created name");
+    assert!(c.expected.take_placeholders().is_empty(), "it has removed the created name");
 }
 
 #[test]
@@ -189,18 +189,18 @@ fn deallocate_all_keeps_the_unnamed_statement_and_removes_all_prepared_ones() {
 
 #[test]
 fn a_created_name_is_closed_where_the_server_does_not_skip_the_close() {
-    let mut c = Connection::with([names("a", 1), Show(bytes("a")), Parse(bytes("a"), 2, None)]);
+    let mut c = Connection::with([names("a", 1), Placeholder(bytes("a")), Parse(bytes("a"), 2, None)]);
     assert!(c.expected.must_wait());
     assert_eq!([c.reply(b'1', b""), c.reply(b'1', b"")], [Reply::Forward, Reply::Swallow]);
     c.forward(b"E");
     assert!(c.expected.skips() && !c.expected.must_wait());
     c.send([Sync]);
-    assert_eq!(c.expected.take_shown(), ["a"]);
+    assert_eq!(c.expected.take_placeholders(), ["a"]);
     assert_eq!(c.meaning(b"a"), Some(&1));
     // A created name whose Parse was skipped does not exist.
-    let mut c = Connection::with([bind(), Show(bytes("a")), Parse(bytes("a"), 2, None)]);
+    let mut c = Connection::with([bind(), Placeholder(bytes("a")), Parse(bytes("a"), 2, None)]);
     c.forward(b"E");
-    assert!(c.expected.take_shown().is_empty());
+    assert!(c.expected.take_placeholders().is_empty());
 }
 
 #[test]

@@ -139,10 +139,10 @@ impl<E: Environment> Session<E> {
         if is_usual(single, &statement.types)
             && let Some(answer) = self.change_of(&statement, true)?
         {
-            let reading = self.reading();
+            let parsing = self.parsing();
             let names = &mut self.names;
             let statements = [(single, &statement)].into_iter();
-            let changes = self.renaming.changes(&self.env, names, reading, statements)?;
+            let changes = self.renaming.changes(&self.env, names, parsing, statements)?;
             changes.into_iter().for_each(|change| names::apply(names, change));
             self.append_in_turn(|out| {
                 put_command_answer(single, &answer.frames, out);

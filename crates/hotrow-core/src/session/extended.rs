@@ -89,7 +89,7 @@ impl<E: Environment> Session<E> {
             };
         };
         let run = statements.iter().zip(plans.iter().map(Plan::statement));
-        let changes = self.renaming.changes(&self.env, &self.names, self.reading(), run)?;
+        let changes = self.renaming.changes(&self.env, &self.names, self.parsing(), run)?;
         let raw = [gather.raw(), sync.bytes];
         let packed = Packed::extended(raw, statements.iter().zip(plans), &mut self.scratch);
         self.submit(packed, changes)?;

@@ -11,7 +11,7 @@ use super::environment::Stop;
 use super::marks::Mark;
 use super::names::{newly_named, too_many_statements};
 use super::prepare::Preparer;
-use super::statement::{OWN_STATEMENT, number_apart, own_statement};
+use super::statement::{OWN_STATEMENT, alias_number, own_statement};
 use super::{Connection, Environment, Named, Need, Session, Statement, StatementOf};
 use crate::classify::{Analysis, Effect};
 use crate::expect::{InDoubt, Message, Preparation, RunEffects};
@@ -32,7 +32,7 @@ impl<E: Environment> Session<E> {
             self.begin_here();
         }
         if frame.tag != tag::SYNC {
-            self.preparer().close_shown();
+            self.preparer().close_placeholders();
         }
         let body = frame.body();
         match frame.tag {
@@ -49,7 +49,7 @@ impl<E: Environment> Session<E> {
                 self.env.unit_passed();
                 self.output().extend_from_slice(frame.bytes);
                 self.held().expected.sent(Message::Sync);
-                self.preparer().close_shown();
+                self.preparer().close_placeholders();
                 self.described();
             }
             tag::FUNCTION_CALL => {
@@ -80,7 +80,7 @@ impl<E: Environment> Session<E> {
             }
             None => {
                 if described.statement {
-                    self.preparer().hide_own(described.name);
+                    self.preparer().close_own(described.name);
                     self.preparer().close_unnamed(described.name);
                 }
                 self.output().extend_from_slice(frame.bytes);
@@ -91,14 +91,14 @@ impl<E: Environment> Session<E> {
 
     fn forward_close(&mut self, frame: Frame<'_>, close: &frontend::ObjectName<'_>) {
         if close.statement {
-            self.preparer().hide_own(close.name);
+            self.preparer().close_own(close.name);
         }
         let named = if close.statement { self.named(close.name) } else { None };
         self.output().extend_from_slice(frame.bytes);
         let name = close.statement.then(|| Bytes::copy_from_slice(close.name));
         self.held().expected.sent(Message::Close(name));
         if let Some(named) = named {
-            self.preparer().close_apart(number_apart(named.parsed));
+            self.preparer().close_alias(alias_number(named.parsed));
         }
     }
 
@@ -156,16 +156,16 @@ impl<E: Environment> Session<E> {
         let statement = self.texts.parsed(&self.env, &parse);
         self.before_settings(&statement)?;
         self.begin_here();
-        let named = newly_named(&self.env, self.reading(), &statement, parse.text, None);
+        let named = newly_named(&self.env, self.parsing(), &statement, parse.text, None);
         let (number, parsed) = (self.preparer().number(&named, &statement), named.parsed);
         let holding = self.held();
-        if named.only_here {
+        if named.is_pinned {
             holding.marks.note(Mark::Left(Effect { read_here: true, ..Effect::NONE }));
         }
         holding.prepared_anew.remove(&statement.id);
         if !parse.name.is_empty() && self.named(parse.name).is_some() {
             // The server reports this error, after errors in the text.
-            self.preparer().show(parse.name);
+            self.preparer().put_placeholder(parse.name);
             self.put_as_it_is(frame, parse.name, named, None);
             return Ok(());
         }
@@ -177,7 +177,7 @@ impl<E: Environment> Session<E> {
             self.preparer().learn_types(parse.name, &statement, b"");
         } else if self.left().prepared || self.held().marks.is_unproven() {
             // PREPARE may have taken the name, also in a function. If so, the server reports it.
-            self.preparer().hide_own(parse.name);
+            self.preparer().close_own(parse.name);
             self.put_as_it_is(frame, parse.name, named.clone(), None);
             self.preparer().close(parse.name, None);
             let own_name = self.preparer().prepare(&named, false);
@@ -324,7 +324,7 @@ impl<E: Environment> Session<E> {
             }
             None => {
                 self.begin_here();
-                self.preparer().hide_own(bind.statement);
+                self.preparer().close_own(bind.statement);
                 self.preparer().close_unnamed(bind.statement);
                 self.output().extend_from_slice(frame.bytes);
             }

@@ -208,11 +208,11 @@ impl<E: Environment> Session<E> {
     }
 
     fn state_is(&mut self, found: &StateLeft) {
-        let reads_otherwise = found.effect.settings
-            && !found.settings.as_ref().is_some_and(|set| set.read_as(&self.env.settings()));
+        let parses_otherwise = found.effect.settings
+            && !found.settings.as_ref().is_some_and(|set| set.parses_as(&self.env.settings()));
         let holding = self.held();
         let is_complete = found.prepared == Some(holding.held.prepared().count());
-        holding.marks.found(found.effect, reads_otherwise, is_complete);
+        holding.marks.found(found.effect, parses_otherwise, is_complete);
     }
 
     /// The statements that are to be judged before the server is asked which state is left.
@@ -257,7 +257,7 @@ impl<E: Environment> Session<E> {
             let statement = self.env.with_types(&named.statement, &named.statement.types);
             let resolved = named.resolved.as_ref().map(|resolved| Resolved::new(resolved.types.clone()));
             let text = std::mem::take(&mut named.text);
-            *named = Named { statement, text, parsed: self.env.next_parse(), resolved, only_here: false };
+            *named = Named { statement, text, parsed: self.env.next_parse(), resolved, is_pinned: false };
         }
     }
 

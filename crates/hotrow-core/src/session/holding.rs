@@ -14,7 +14,7 @@ use super::{Connection, Environment, Named, Session, StatementOf};
 use crate::classify::{Alters, Effect};
 use crate::expect::Expected;
 use crate::limits;
-use crate::settings::{Reading, Settings};
+use crate::settings::{Parsing, Settings};
 
 /// A connection that the session holds, with the state of its work.
 pub(super) struct Holding<E: Environment> {
@@ -116,8 +116,8 @@ impl<E: Environment> Session<E> {
     }
 
     /// How the server reads texts on the connection that the session holds, as far as the texts of statements show.
-    pub(super) fn reading(&self) -> Reading {
-        self.phase.held().map_or(Reading::AsPool, |holding| holding.marks.reading())
+    pub(super) fn parsing(&self) -> Parsing {
+        self.phase.held().map_or(Parsing::AsPool, |holding| holding.marks.parsing())
     }
 
     /// Whether the names in the next statement mean what they mean in the pool.

@@ -12,7 +12,7 @@ use super::{Proof, StatementInfo};
 use crate::classify::Effect;
 use crate::expect::PreparedStatements;
 use crate::limits;
-use crate::settings::Reading;
+use crate::settings::Parsing;
 
 /// Something that was seen on a connection.
 pub(super) enum Mark<S> {
@@ -29,9 +29,9 @@ pub(super) enum Mark<S> {
     /// The transaction under way may have changed what the names of functions mean.
     Redefinition,
     /// The server reads texts like this, compared with the session's other connections.
-    Reads(Reading),
+    Parses(Parsing),
     /// Names mean this, compared with the pool's other connections: `search_path` and the role decide it.
-    Names(Reading),
+    Names(Parsing),
     /// This statement of the pool was used. If the server reads texts otherwise, it may have analysed the statement again.
     Used(u64),
     /// One more statement is sent, with this number of SETs and RESETs if there is nothing else in it. `is_clean` is whether it
@@ -67,10 +67,10 @@ pub(super) struct Marks<S> {
     must_close: bool,
     is_closing: bool,
     unjudged: Unjudged<Arc<S>>,
-    reading: Reading,
-    naming: Reading,
+    parsing: Parsing,
+    naming: Parsing,
     /// The pool's statements that were used while the server read texts otherwise. The server may have read them again.
-    read_again: BTreeSet<u64>,
+    parsed_again: BTreeSet<u64>,
     /// The settings, after all units that are answered.
     settings: HeldSettings,
     ran: Ran<Arc<S>>,
@@ -86,9 +86,9 @@ impl<S> Default for Marks<S> {
             must_close: false,
             is_closing: false,
             unjudged: Unjudged::default(),
-            reading: Reading::AsPool,
-            naming: Reading::AsPool,
-            read_again: BTreeSet::new(),
+            parsing: Parsing::AsPool,
+            naming: Parsing::AsPool,
+            parsed_again: BTreeSet::new(),
             settings: HeldSettings::AsPool,
             ran: Ran::Nothing,
         }
@@ -108,18 +108,18 @@ impl<S> Marks<S> {
                 self.doubt();
             }
             Mark::Redefinition => self.unjudged.redefines = true,
-            Mark::Reads(reading) => self.reading = self.reading.max(reading),
+            Mark::Parses(parsing) => self.parsing = self.parsing.max(parsing),
             Mark::Names(naming) => self.naming = self.naming.max(naming),
             Mark::Used(statement) => {
-                if self.reading != Reading::AsPool {
-                    self.read_again.insert(statement);
+                if self.parsing != Parsing::AsPool {
+                    self.parsed_again.insert(statement);
                 }
             }
             Mark::Ran { statement, sets, is_clean } => self.ran.add(statement, sets, is_clean),
             Mark::Failure => self.ran = Ran::Other,
             Mark::FunctionCall => {
                 self.doubt();
-                (self.naming, self.ran) = (Reading::Otherwise, Ran::Other);
+                (self.naming, self.ran) = (Parsing::Otherwise, Ran::Other);
             }
             Mark::Missing => self.must_close = true,
             Mark::Closing => self.is_closing = true,
@@ -173,7 +173,7 @@ impl<S> Marks<S> {
 
     /// The connection is given back: other sessions prepare these statements again before they use them.
     pub(super) fn outdate(&mut self, prepared: &mut PreparedStatements) {
-        for statement in std::mem::take(&mut self.read_again) {
+        for statement in std::mem::take(&mut self.parsed_again) {
             prepared.outdate(statement);
             prepared.forget_unnamed();
         }
@@ -181,8 +181,8 @@ impl<S> Marks<S> {
 
     /// Forgets statements that the connection does not have any more, if too many are recorded.
     pub(super) fn forget_closed(&mut self, prepared: &PreparedStatements) {
-        if self.read_again.len() > limits::CLIENT_STATEMENTS_MAX {
-            self.read_again.retain(|statement| prepared.has(*statement));
+        if self.parsed_again.len() > limits::CLIENT_STATEMENTS_MAX {
+            self.parsed_again.retain(|statement| prepared.has(*statement));
         }
     }
 
@@ -198,7 +198,7 @@ impl<S> Marks<S> {
         // Without the other state, the session may be able to move to the pool with its settings.
         self.is_unproven |= self.left.settings && self.left != before;
         if clears.settings && is_of_log_in {
-            self.reading = Reading::AsPool;
+            self.parsing = Parsing::AsPool;
         }
     }
 
@@ -211,9 +211,9 @@ impl<S> Marks<S> {
 
     /// The settings of the transaction have ended.
     pub(super) fn end_of_local_settings(&mut self) {
-        for meaning in [&mut self.reading, &mut self.naming] {
-            if *meaning == Reading::Locally {
-                *meaning = Reading::AsPool;
+        for meaning in [&mut self.parsing, &mut self.naming] {
+            if *meaning == Parsing::Locally {
+                *meaning = Parsing::AsPool;
             }
         }
     }
@@ -230,15 +230,15 @@ impl<S> Marks<S> {
         self.left = self.left.union(hidden.hidden());
     }
 
-    /// The server has said that this state is left, besides the state that it does not show. `reads_otherwise` is whether it
+    /// The server has said that this state is left, besides the state that it does not show. `parses_otherwise` is whether it
     /// reads texts otherwise than on the pool's other connections, `is_complete` whether all statements are there that the
     /// gateway has prepared.
-    pub(super) fn found(&mut self, effect: Effect, reads_otherwise: bool, is_complete: bool) {
-        let meaning = |is_other| if is_other { Reading::Otherwise } else { Reading::AsPool };
+    pub(super) fn found(&mut self, effect: Effect, parses_otherwise: bool, is_complete: bool) {
+        let meaning = |is_other| if is_other { Parsing::Otherwise } else { Parsing::AsPool };
         self.left = effect.union(self.hidden());
         self.left.unknown |= !self.unjudged.is_empty();
         (self.is_unproven, self.channels_in_doubt) = (false, false);
-        self.reading = meaning(reads_otherwise);
+        self.parsing = meaning(parses_otherwise);
         self.naming = meaning(effect.settings || effect.role);
         // A function may have deallocated statements of other sessions.
         self.must_close |= !is_complete;
@@ -278,12 +278,12 @@ impl<S> Marks<S> {
         self.is_closing
     }
 
-    pub(super) fn reading(&self) -> Reading {
-        self.reading
+    pub(super) fn parsing(&self) -> Parsing {
+        self.parsing
     }
 
     pub(super) fn names_as_pool(&self) -> bool {
-        self.naming == Reading::AsPool
+        self.naming == Parsing::AsPool
     }
 
     pub(super) fn settings(&self) -> &HeldSettings {

@@ -14,7 +14,7 @@ use super::texts::Texts;
 use super::{Environment, Named, Resolved, SessionEnd, Statement, StatementOf};
 use crate::expect;
 use crate::limits;
-use crate::settings::Reading;
+use crate::settings::Parsing;
 use crate::unit::Plan;
 use crate::unit::gather::{Gather, Single};
 
@@ -140,12 +140,12 @@ impl<S: Statement> Renaming<S> {
         })
     }
 
-    /// The changes by a unit that runs in a lane. `reading` is how its texts are read.
+    /// The changes by a unit that runs in a lane. `parsing` is how its texts are read.
     pub(super) fn changes<'s, E: Environment<Statement = S>>(
         &self,
         env: &E,
         names: &Names<S>,
-        reading: Reading,
+        parsing: Parsing,
         statements: impl Iterator<Item = (&'s Single<'s>, &'s StatementOf<E>)>,
     ) -> Result<Vec<Change<S>>, Stop<E>>
     where
@@ -157,7 +157,7 @@ impl<S: Statement> Renaming<S> {
         for (single, statement) in statements {
             changes.extend(single.closes.0.iter().filter_map(closed));
             if let Some(parse) = &single.parse {
-                let named = newly_named(env, reading, statement, parse.text, statement.parameter_types());
+                let named = newly_named(env, parsing, statement, parse.text, statement.parameter_types());
                 changes.push((Bytes::copy_from_slice(parse.name), Some(named)));
                 if names.len() + self.changes.len() >= limits::CLIENT_STATEMENTS_MAX {
                     return Err(too_many_statements().into());
@@ -178,10 +178,10 @@ pub(super) fn apply<S>(names: &mut Names<S>, (name, meaning): Change<S>) {
 }
 
 /// The meaning of a name that the client gives to this statement now, with this text, if its parameters have these types.
-/// `reading` is how the server reads the text.
+/// `parsing` is how the server reads the text.
 pub(super) fn newly_named<E: Environment>(
     env: &E,
-    reading: Reading,
+    parsing: Parsing,
     statement: &StatementOf<E>,
     text: &[u8],
     types: Option<Bytes>,
@@ -191,7 +191,7 @@ pub(super) fn newly_named<E: Environment>(
         text: statement.text_of(text),
         parsed: env.next_parse(),
         resolved: types.map(Resolved::new),
-        only_here: reading != Reading::AsPool && !statement.is_read_alike,
+        is_pinned: parsing != Parsing::AsPool && !statement.parses_alike,
     }
 }
 

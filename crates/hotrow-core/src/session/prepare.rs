@@ -8,11 +8,11 @@ use hotrow_wire::frontend::{self, Parse, tag};
 
 use super::holding::Holding;
 use super::names::Names;
-use super::statement::{number_apart, own_statement};
+use super::statement::{alias_number, own_statement};
 use super::{Connection, Environment, Named, Session, StatementOf, statement_name};
 use crate::classify::Analysis;
 use crate::expect::{Message, Preparation, RunEffects, StatementName};
-use crate::settings::Reading;
+use crate::settings::Parsing;
 
 /// Statements that are closed for a new one. More than one, because there can be more than usual for a while.
 const CLOSED_FOR_ONE: usize = 2;
@@ -39,8 +39,8 @@ impl<E: Environment> Preparer<'_, E> {
             .mentions_name()
             .filter(|name| self.holding.expected.meaning(self.names, name).is_some());
         match (name, statement.mentions_name()) {
-            (Some(name), _) => self.show(name),
-            (None, Some(name)) => self.hide_own(name),
+            (Some(name), _) => self.put_placeholder(name),
+            (None, Some(name)) => self.close_own(name),
             (None, None) => {}
         }
         let is_taken = matches!(&statement.analysis, Analysis::Deallocate(_));
@@ -54,14 +54,14 @@ impl<E: Environment> Preparer<'_, E> {
 
     /// Creates a statement with the client's name at the server, for a message that fails if the name exists, or
     /// removes it.
-    pub(super) fn show(&mut self, name: &[u8]) {
+    pub(super) fn put_placeholder(&mut self, name: &[u8]) {
         self.close(name, own_statement(name));
         Parse { name, text: b"", types: &[] }.put(self.holding.held.output());
-        self.holding.expected.sent(Message::Show(Bytes::copy_from_slice(name)));
+        self.holding.expected.sent(Message::Placeholder(Bytes::copy_from_slice(name)));
     }
 
     /// Closes the gateway's statement whose name the client uses. If the client's PREPARE has the name, it keeps it.
-    pub(super) fn hide_own(&mut self, name: &[u8]) {
+    pub(super) fn close_own(&mut self, name: &[u8]) {
         if let Some(own) = own_statement(name)
             && (self.preparation(own).is_some() || !self.holding.marks.left().prepared)
         {
@@ -70,15 +70,15 @@ impl<E: Environment> Preparer<'_, E> {
     }
 
     /// Closes the statements that were created for such messages, unless the server skips the Close.
-    pub(super) fn close_shown(&mut self) {
+    pub(super) fn close_placeholders(&mut self) {
         if self.holding.expected.is_reading_copy() {
             return;
         }
-        let shown = self.holding.expected.take_shown();
-        if shown.is_empty() {
+        let placeholders = self.holding.expected.take_placeholders();
+        if placeholders.is_empty() {
             return;
         }
-        shown.iter().for_each(|name| self.close(name, own_statement(name)));
+        placeholders.iter().for_each(|name| self.close(name, own_statement(name)));
         if self.holding.expected.needs_flush() {
             self.holding.held.output().extend_from_slice(frontend::FLUSH);
         }
@@ -101,7 +101,7 @@ impl<E: Environment> Preparer<'_, E> {
     /// Makes sure that the statement is prepared as the client's Parse prepared it. Returns its name on the connection.
     pub(super) fn prepare(&mut self, named: &Named<E::Statement>, unnamed: bool) -> Bytes {
         if let Some((place, name)) = self.prepared_as(named, unnamed) {
-            if !named.statement.is_read_alike {
+            if !named.statement.parses_alike {
                 self.holding.used(match place {
                     StatementName::Named(number) => number,
                     StatementName::Unnamed => named.statement.id,
@@ -122,7 +122,7 @@ impl<E: Environment> Preparer<'_, E> {
         Parse { name: &name, text: &named.text, types: &statement.types }.put(self.holding.held.output());
         self.holding.expected.sent(Message::OwnParse(Some(preparation)));
         self.holding.prepared_anew.insert(statement.id);
-        if !statement.is_read_alike {
+        if !statement.parses_alike {
             self.holding.used(number);
         }
         name
@@ -134,20 +134,20 @@ impl<E: Environment> Preparer<'_, E> {
         named: &Named<E::Statement>,
         unnamed: bool,
     ) -> Option<(StatementName, Bytes)> {
-        let is_apart = self.is_apart(named);
+        let has_alias = self.has_alias(named);
         let there = |number, name: &dyn Fn() -> Bytes, fits: &dyn Fn(u64) -> bool| {
             let unnamed = unnamed.then_some((StatementName::Unnamed, true));
             // Before settings changed, it was prepared with a name.
-            let named = (unnamed.is_none() || is_apart).then_some((StatementName::Named(number), false));
+            let named = (unnamed.is_none() || has_alias).then_some((StatementName::Named(number), false));
             let place = [unnamed, named].into_iter().flatten().find(|(place, _)| {
                 self.preparation(*place).is_some_and(|there| there.statement == number && fits(there.parsed))
             });
             place.map(|(place, is_unnamed)| (place, if is_unnamed { Bytes::new() } else { name() }))
         };
-        let apart = number_apart(named.parsed);
+        let alias = alias_number(named.parsed);
         // On an earlier hold of the connection, it may have been read under settings that have ended.
         let is_sound = |parsed| parsed > 0;
-        if is_apart && let Some(found) = there(apart, &|| statement_name(apart).into(), &is_sound) {
+        if has_alias && let Some(found) = there(alias, &|| statement_name(alias).into(), &is_sound) {
             return Some(found);
         }
         let statement = &named.statement;
@@ -163,7 +163,7 @@ impl<E: Environment> Preparer<'_, E> {
     /// something else afterwards.
     pub(super) fn missing_before_settings(&self) -> Vec<StatementOf<E>> {
         let changes_meaning =
-            |named: &&Named<E::Statement>| !named.only_here && !named.statement.is_read_alike;
+            |named: &&Named<E::Statement>| !named.is_pinned && !named.statement.parses_alike;
         let named = self.names.values().filter(changes_meaning);
         let missing = named.filter(|named| self.prepared_as(named, false).is_none());
         missing.map(|named| self.with_known_types(named)).collect()
@@ -171,19 +171,19 @@ impl<E: Environment> Preparer<'_, E> {
 
     /// Whether no other session may use the statement that the server has for this name: the server may read its text, or
     /// its names, otherwise than on the pool's other connections.
-    fn is_apart(&self, named: &Named<E::Statement>) -> bool {
-        !named.statement.is_read_alike && (named.only_here || self.may_read_otherwise())
+    fn has_alias(&self, named: &Named<E::Statement>) -> bool {
+        !named.statement.parses_alike && (named.is_pinned || self.may_parse_otherwise())
     }
 
     /// Whether the server may read texts otherwise than on the pool's other connections. A function can have changed the
     /// settings.
-    fn may_read_otherwise(&self) -> bool {
-        self.holding.marks.is_unproven() || self.holding.marks.reading() != Reading::AsPool
+    fn may_parse_otherwise(&self) -> bool {
+        self.holding.marks.is_unproven() || self.holding.marks.parsing() != Parsing::AsPool
     }
 
     /// The number under which the statement of a name is prepared now.
     pub(super) fn number(&self, named: &Named<E::Statement>, statement: &E::Statement) -> u64 {
-        if self.is_apart(named) { number_apart(named.parsed) } else { statement.id }
+        if self.has_alias(named) { alias_number(named.parsed) } else { statement.id }
     }
 
     /// The statement's name on the connection under this number.
@@ -192,7 +192,7 @@ impl<E: Environment> Preparer<'_, E> {
     }
 
     /// Closes a statement that was prepared for one name only, if the connection has it.
-    pub(super) fn close_apart(&mut self, number: u64) {
+    pub(super) fn close_alias(&mut self, number: u64) {
         let place = StatementName::Named(number);
         if self.preparation(place).is_some() {
             self.close(statement_name(number).as_bytes(), Some(place));
@@ -235,7 +235,7 @@ impl<E: Environment> Preparer<'_, E> {
         if oldest.peek().is_none() {
             return;
         }
-        let needed = if self.holding.marks.left().read_here || self.may_read_otherwise() {
+        let needed = if self.holding.marks.left().read_here || self.may_parse_otherwise() {
             self.needed()
         } else {
             BTreeSet::new()
@@ -249,11 +249,11 @@ impl<E: Environment> Preparer<'_, E> {
 
     /// The statements that cannot be prepared again with the meaning that they have for the client.
     fn needed(&self) -> BTreeSet<u64> {
-        let is_needed = |named: &&Named<E::Statement>| self.is_apart(named);
+        let is_needed = |named: &&Named<E::Statement>| self.has_alias(named);
         let named = self.names.values().filter(is_needed);
         named
             .flat_map(|named| {
-                [number_apart(named.parsed), named.statement.id, self.with_known_types(named).id]
+                [alias_number(named.parsed), named.statement.id, self.with_known_types(named).id]
             })
             .collect()
     }

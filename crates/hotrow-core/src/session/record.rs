@@ -6,7 +6,7 @@ use super::environment::Stop;
 use super::marks::Mark;
 use super::{Connection, Environment, Need, RunOutcome, Sequences, Session, Statement, StatementOf};
 use crate::classify::{Alters, Analysis, Effect, Switch};
-use crate::settings::Reading;
+use crate::settings::Parsing;
 
 impl<E: Environment> Session<E> {
     /// Records the state that a statement may leave behind. If it must not run, returns the text of an error in its place.
@@ -37,10 +37,11 @@ impl<E: Environment> Session<E> {
         let is_certain = becomes.is_some();
         self.add_run(statement, proof.is_clean);
         let changes_channels = self.changes_channels(statement);
-        let reading = self.changes_reading(statement).then_some(match changes_settings || !proof.is_clean {
-            true => Reading::Otherwise,
-            false => Reading::Locally,
-        });
+        let parsing =
+            self.may_change_parsing(statement).then_some(match changes_settings || !proof.is_clean {
+                true => Parsing::Otherwise,
+                false => Parsing::Locally,
+            });
         let removes = statement.may_remove && self.left().pins() && !is_certain;
         let moves_sequence = if proof.is_clean { proof.moves_sequence } else { effect.touches_sequence };
         if moves_sequence {
@@ -57,13 +58,13 @@ impl<E: Environment> Session<E> {
         if !proof.is_clean || changes_settings && !is_certain || removes {
             marks.note(Mark::Doubt);
         }
-        if let Some(reading) = reading {
-            marks.note(Mark::Reads(reading));
+        if let Some(parsing) = parsing {
+            marks.note(Mark::Parses(parsing));
         }
         if changes_settings || !proof.is_clean {
-            marks.note(Mark::Names(Reading::Otherwise));
+            marks.note(Mark::Names(Parsing::Otherwise));
         } else if proof.changes_meaning || effect.changes_meaning() {
-            marks.note(Mark::Names(Reading::Locally));
+            marks.note(Mark::Names(Parsing::Locally));
         }
         holding.becomes = becomes.or(holding.becomes.take());
         if proof.moves_sequence {
@@ -147,7 +148,7 @@ impl<E: Environment> Session<E> {
     /// A statement that changes how texts are read comes next. The statements whose texts may mean something else afterwards
     /// are prepared first, if nothing else is under way.
     pub(super) fn before_settings(&mut self, statement: &StatementOf<E>) -> Result<(), Stop<E>> {
-        let changes = self.changes_reading(statement);
+        let changes = self.may_change_parsing(statement);
         if !self.phase.is_held() || !changes || self.provided.prepared || !self.runs_outside() {
             return Ok(());
         }
@@ -161,12 +162,12 @@ impl<E: Environment> Session<E> {
     }
 
     /// Whether a statement may change how texts are read.
-    pub(super) fn changes_reading(&self, statement: &StatementOf<E>) -> bool {
+    pub(super) fn may_change_parsing(&self, statement: &StatementOf<E>) -> bool {
         !self.keeps_settings(statement) && self.may_change_reading(statement)
     }
 
     pub(super) fn may_change_reading(&self, statement: &StatementOf<E>) -> bool {
-        statement.rereads || statement.clears().settings && self.env.has_settings()
+        statement.changes_parsing || statement.clears().settings && self.env.has_settings()
     }
 
     /// Whether a read of currval or lastval has a right answer here. It has none if the session's values are on

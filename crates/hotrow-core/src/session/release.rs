@@ -60,15 +60,15 @@ impl<E: Environment> Session<E> {
             return Ok(());
         }
         if self.is_settled() {
-            self.preparer().close_shown();
+            self.preparer().close_placeholders();
         }
         let is_settled = self.is_settled();
         let keeps_off = self.keeps_off();
         // A statement of a transaction that the server does not know yet could not be described.
         let has_failed = self.begun_status() == Status::Failed;
         let is_shared = !self.shared_channels().is_empty();
-        let reads_here = || self.names.values().any(|named| named.only_here);
-        if is_settled && self.left().read_here && !reads_here() {
+        let has_pinned = || self.names.values().any(|named| named.is_pinned);
+        if is_settled && self.left().read_here && !has_pinned() {
             self.held().marks.none_read_here();
         }
         let holding = self.held();

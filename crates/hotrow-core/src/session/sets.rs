@@ -116,8 +116,8 @@ impl<E: Environment> Session<E> {
     /// prepared would be read differently there.
     pub(super) fn may_move(&self, from: &Settings, to: &Settings) -> bool {
         let mut named = self.names.values();
-        let is_alike = from.read_as(to);
-        named.all(|named| !named.only_here && (is_alike || named.statement.is_read_alike))
+        let is_alike = from.parses_as(to);
+        named.all(|named| !named.is_pinned && (is_alike || named.statement.parses_alike))
     }
 }
 

@@ -29,9 +29,9 @@ pub(super) fn own_statement(name: &[u8]) -> Option<StatementName> {
 }
 
 /// The number of a statement that is prepared for one name of one client only: for the client's Parse with this number.
-pub(super) fn number_apart(parsed: u64) -> u64 {
-    const APART: u64 = 1 << 63;
-    APART | parsed
+pub(super) fn alias_number(parsed: u64) -> u64 {
+    const ALIAS: u64 = 1 << 63;
+    ALIAS | parsed
 }
 
 /// The name under which a statement is prepared on every upstream connection.
@@ -63,9 +63,9 @@ pub struct StatementInfo<S> {
     /// Whether it may remove prepared statements that it does not name: by one of several statements, or in a DO block.
     pub may_deallocate: bool,
     /// Whether its text means the same under all settings.
-    pub is_read_alike: bool,
+    pub parses_alike: bool,
     /// Whether it may change the settings that decide what later texts mean, as far as its own text shows.
-    pub rereads: bool,
+    pub changes_parsing: bool,
     /// The analysis of its text.
     pub analysis: Analysis,
     /// The state that a candidate may leave behind if it is passed through.
@@ -142,7 +142,7 @@ pub struct Named<S> {
     pub resolved: Option<Arc<Resolved<S>>>,
     /// The session had other settings than its pool at that Parse, and they may decide what the text means: only the
     /// connection of that time has the statement, under a name that no other session uses.
-    pub only_here: bool,
+    pub is_pinned: bool,
 }
 
 /// The types of a statement's parameters, four bytes each.
@@ -258,8 +258,8 @@ impl<S> StatementInfo<S> {
             may_unlisten: mentions(&text, b"unlisten"),
             may_copy: mentions(&text, b"copy"),
             may_deallocate: !matches!(analysis, Analysis::Deallocate(_)) && mentions(&text, b"deallocate"),
-            is_read_alike: is_read_alike(&text, &analysis),
-            rereads: rereads(&text, &analysis),
+            parses_alike: parses_alike(&text, &analysis),
+            changes_parsing: changes_parsing(&text, &analysis),
             text,
             types,
             effect,
@@ -388,19 +388,19 @@ impl<S> StatementInfo<S> {
     /// Whether it runs only after all earlier statements are answered.
     pub(super) fn waits_for_all(&self) -> bool {
         match &self.analysis {
-            Analysis::Pass(pass) => pass.clears != Effect::NONE || self.rereads,
-            _ => self.rereads || self.is_answered_here(),
+            Analysis::Pass(pass) => pass.clears != Effect::NONE || self.changes_parsing,
+            _ => self.changes_parsing || self.is_answered_here(),
         }
     }
 }
 
 /// Whether a text means the same under all settings. Commands like SET are read when they run.
-fn is_read_alike(text: &[u8], analysis: &Analysis) -> bool {
+fn parses_alike(text: &[u8], analysis: &Analysis) -> bool {
     let is_command = match analysis {
         Analysis::Pass(pass) => is_command(pass),
         _ => false,
     };
-    is_command || settings::is_read_alike(text)
+    is_command || settings::parses_alike(text)
 }
 
 /// Whether it is a command about the session or its transaction.
@@ -409,14 +409,14 @@ fn is_command(pass: &Pass) -> bool {
 }
 
 /// Whether a statement may change the settings that decide what later texts mean, as far as its text shows.
-fn rereads(text: &[u8], analysis: &Analysis) -> bool {
+fn changes_parsing(text: &[u8], analysis: &Analysis) -> bool {
     let effect = match analysis {
-        Analysis::Pass(pass) if is_command(pass) => return settings::mentions_reading(text),
+        Analysis::Pass(pass) if is_command(pass) => return settings::mentions_parsing(text),
         // One of several statements may be such a command, or reset all settings.
         Analysis::Pass(Pass { reason: Reason::SeveralStatements | Reason::ManyStatements, .. }) => {
             let resets_all =
                 mentions(text, b"all") && (mentions(text, b"reset") || mentions(text, b"discard"));
-            return resets_all || mentions(text, b"set") && settings::mentions_reading(text);
+            return resets_all || mentions(text, b"set") && settings::mentions_parsing(text);
         }
         Analysis::Pass(pass) => pass.effect,
         Analysis::Candidate(candidate) => candidate.effect(),
@@ -424,7 +424,7 @@ fn rereads(text: &[u8], analysis: &Analysis) -> bool {
     };
     // The name of the setting can be a parameter. Then the role is in doubt too.
     let sets = mentions(text, b"set_config") || effect.unknown && mentions(text, b"set");
-    sets && (effect.role || settings::mentions_reading(text))
+    sets && (effect.role || settings::mentions_parsing(text))
 }
 
 /// Whether a text contains this word.

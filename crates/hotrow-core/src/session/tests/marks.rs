@@ -12,7 +12,7 @@ use crate::classify::Effect;
 use crate::expect::{Expected, Message, RunEffects, StatementName};
 use crate::session::marks::Mark;
 use crate::session::{Environment, Need, StateLeft, StatementOf};
-use crate::settings::{Reading, Settings};
+use crate::settings::{Parsing, Settings};
 
 type SimMark = Mark<SimStatement>;
 
@@ -87,8 +87,8 @@ fn each_mark() -> Vec<Line> {
         Mark::Channels = Mark::Channels => "asked, reused",
         Mark::Unjudged(_) = Mark::Unjudged(call()) => "asked, kept",
         Mark::Redefinition = Mark::Redefinition => "reused",
-        Mark::Reads(_) = Mark::Reads(Reading::Otherwise) => "reused",
-        Mark::Names(_) = Mark::Names(Reading::Otherwise) => "reused",
+        Mark::Parses(_) = Mark::Parses(Parsing::Otherwise) => "reused",
+        Mark::Names(_) = Mark::Names(Parsing::Otherwise) => "reused",
         Mark::Used(_) = Mark::Used(1) => "reused",
         Mark::Ran { .. } = Mark::Ran { statement: call(), sets: 0, is_clean: true } => "reused",
         Mark::Failure = Mark::Failure => "reused",
@@ -247,8 +247,8 @@ fn discard_all_removes_state_but_not_the_variables_of_functions() {
 #[test]
 fn statements_that_were_read_otherwise_are_prepared_again_by_other_sessions() {
     for (marks, is_outdated) in [
-        (vec![Mark::Reads(Reading::Otherwise), Mark::Used(1)], true),
-        (vec![Mark::Used(1), Mark::Reads(Reading::Otherwise)], false),
+        (vec![Mark::Parses(Parsing::Otherwise), Mark::Used(1)], true),
+        (vec![Mark::Used(1), Mark::Parses(Parsing::Otherwise)], false),
     ] {
         let mut client = holder();
         client.session.held().held.prepared.parsed(1, 5);
