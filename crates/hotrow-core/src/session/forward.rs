@@ -55,7 +55,7 @@ impl<E: Environment> Session<E> {
             tag::FUNCTION_CALL => {
                 let holding = self.held();
                 holding.marks.note(Mark::FunctionCall);
-                holding.held.set_moved_sequence();
+                holding.connection.set_moved_sequence();
                 self.output().extend_from_slice(frame.bytes);
                 self.held().expected.sent(Message::FunctionCall);
             }

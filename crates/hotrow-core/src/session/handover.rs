@@ -3,8 +3,8 @@
 //! session on its connection.
 
 use super::environment::Stop;
+use super::executed::Executed;
 use super::marks::Mark;
-use super::ran::Ran;
 use super::sets::HeldSettings;
 use super::state_left::StateLeft;
 use super::takeover::TakesOver;
@@ -115,7 +115,7 @@ impl<E: Environment> Session<E> {
         let of_pool = self.env.settings();
         let may_move = self.may_move(&of_pool, &settings);
         let holding = self.held();
-        if holding.marks.is_unproven() || !matches!(holding.marks.ran(), Ran::SetsOnly(_)) {
+        if holding.marks.is_unproven() || !matches!(holding.marks.executed(), Executed::SetsOnly(_)) {
             return holding.marks.note(Mark::Doubt);
         }
         let is_exact = match holding.marks.settings() {
@@ -157,7 +157,7 @@ impl<E: Environment> Session<E> {
 
     /// The state of a connection on which nothing is left but these settings.
     fn left_are(&mut self, settings: Settings) -> StateLeft {
-        let prepared = Some(self.held().held.prepared().count());
+        let prepared = Some(self.held().connection.prepared().count());
         let (effect, channels, speaks_utf8) = (Effect::NONE, None, false);
         StateLeft { effect, channels, speaks_utf8, prepared, settings: Some(settings) }
     }
@@ -211,7 +211,7 @@ impl<E: Environment> Session<E> {
         let parses_otherwise = found.effect.settings
             && !found.settings.as_ref().is_some_and(|set| set.parses_as(&self.env.settings()));
         let holding = self.held();
-        let is_complete = found.prepared == Some(holding.held.prepared().count());
+        let is_complete = found.prepared == Some(holding.connection.prepared().count());
         holding.marks.found(found.effect, parses_otherwise, is_complete);
     }
 

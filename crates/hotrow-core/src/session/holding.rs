@@ -18,7 +18,7 @@ use crate::settings::{Parsing, Settings};
 
 /// A connection that the session holds, with the state of its work.
 pub(super) struct Holding<E: Environment> {
-    pub(super) held: E::Connection,
+    pub(super) connection: E::Connection,
     /// The replies that it owes.
     pub(super) expected: Expected<Named<E::Statement>>,
     /// The state that the unit under way clears if it succeeds.
@@ -58,9 +58,9 @@ pub(super) struct Holding<E: Environment> {
 
 impl<E: Environment> Holding<E> {
     /// A connection on which nothing has run. `begun` is the transaction that the server has not begun.
-    pub(super) fn new(held: E::Connection, begun: Option<Begun>) -> Self {
+    pub(super) fn new(connection: E::Connection, begun: Option<Begun>) -> Self {
         Holding {
-            held,
+            connection,
             expected: Expected::default(),
             clears: Effect::NONE,
             failed: false,
@@ -83,19 +83,19 @@ impl<E: Environment> Holding<E> {
 
     /// Whether so much output waits for the server that the client has to wait too.
     pub(super) fn is_full(&mut self) -> bool {
-        self.held.output().len() > limits::UNREAD_BYTES_MAX
+        self.connection.output().len() > limits::UNREAD_BYTES_MAX
     }
 
     /// A statement of the pool is used.
     pub(super) fn used(&mut self, statement: u64) {
         self.marks.note(Mark::Used(statement));
-        self.marks.forget_closed(self.held.prepared());
+        self.marks.forget_closed(self.connection.prepared());
     }
 
     /// Whether the server has reset the client's name, and the present name differs from the name at log-in.
     pub(super) fn has_lost_name(&self, first_name: &str) -> bool {
-        let held = &self.held;
-        self.name_reset && held.name() == held.default_name() && held.name() != first_name
+        let connection = &self.connection;
+        self.name_reset && connection.name() == connection.default_name() && connection.name() != first_name
     }
 }
 
@@ -127,6 +127,6 @@ impl<E: Environment> Session<E> {
 
     /// The messages to the server that are not sent yet.
     pub(super) fn output(&mut self) -> &mut BytesMut {
-        self.held().held.output()
+        self.held().connection.output()
     }
 }

@@ -290,7 +290,7 @@ impl<E: Environment> Session<E> {
 
     /// Clients recognise their own notifications by the process ID that they were told.
     fn put_notification(&self, mut notification: Notification<'_>) {
-        let is_own = |holding: &Holding<E>| holding.held.process_id() == notification.process_id;
+        let is_own = |holding: &Holding<E>| holding.connection.process_id() == notification.process_id;
         if self.phase.held().is_some_and(is_own) {
             notification.process_id = self.env.process_id();
         }

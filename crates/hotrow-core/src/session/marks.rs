@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::ran::Ran;
+use super::executed::Executed;
 use super::sets::HeldSettings;
 use super::unjudged::Unjudged;
 use super::{Proof, StatementInfo};
@@ -36,7 +36,7 @@ pub(super) enum Mark<S> {
     Used(u64),
     /// One more statement is sent, with this number of SETs and RESETs if there is nothing else in it. `is_clean` is whether it
     /// is known to leave nothing.
-    Ran { statement: Arc<S>, sets: usize, is_clean: bool },
+    Executed { statement: Arc<S>, sets: usize, is_clean: bool },
     /// The server has sent an error or a warning. An error also undoes what has succeeded before in the unit.
     Failure,
     /// A function was called by its OID, so its effects are not known.
@@ -73,7 +73,7 @@ pub(super) struct Marks<S> {
     parsed_again: BTreeSet<u64>,
     /// The settings, after all units that are answered.
     settings: HeldSettings,
-    ran: Ran<Arc<S>>,
+    executed: Executed<Arc<S>>,
 }
 
 impl<S> Default for Marks<S> {
@@ -90,7 +90,7 @@ impl<S> Default for Marks<S> {
             naming: Parsing::AsPool,
             parsed_again: BTreeSet::new(),
             settings: HeldSettings::AsPool,
-            ran: Ran::Nothing,
+            executed: Executed::Nothing,
         }
     }
 }
@@ -115,11 +115,11 @@ impl<S> Marks<S> {
                     self.parsed_again.insert(statement);
                 }
             }
-            Mark::Ran { statement, sets, is_clean } => self.ran.add(statement, sets, is_clean),
-            Mark::Failure => self.ran = Ran::Other,
+            Mark::Executed { statement, sets, is_clean } => self.executed.add(statement, sets, is_clean),
+            Mark::Failure => self.executed = Executed::Other,
             Mark::FunctionCall => {
                 self.doubt();
-                (self.naming, self.ran) = (Parsing::Otherwise, Ran::Other);
+                (self.naming, self.executed) = (Parsing::Otherwise, Executed::Other);
             }
             Mark::Missing => self.must_close = true,
             Mark::Closing => self.is_closing = true,
@@ -242,7 +242,7 @@ impl<S> Marks<S> {
         self.naming = meaning(effect.settings || effect.role);
         // A function may have deallocated statements of other sessions.
         self.must_close |= !is_complete;
-        (self.unjudged, self.ran) = (Unjudged::default(), Ran::Nothing);
+        (self.unjudged, self.executed) = (Unjudged::default(), Executed::Nothing);
     }
 
     /// The settings are known to be these.
@@ -252,7 +252,7 @@ impl<S> Marks<S> {
 
     /// The server has reported the success of a command with this tag.
     pub(super) fn completed(&mut self, tag: &[u8]) {
-        self.ran.completed(tag);
+        self.executed.completed(tag);
     }
 
     /// The state that is left.
@@ -290,8 +290,8 @@ impl<S> Marks<S> {
         &self.settings
     }
 
-    pub(super) fn ran(&self) -> &Ran<Arc<S>> {
-        &self.ran
+    pub(super) fn executed(&self) -> &Executed<Arc<S>> {
+        &self.executed
     }
 
     /// The statements whose functions are not judged.

@@ -15,6 +15,7 @@ mod answers;
 mod begun;
 mod block;
 mod environment;
+mod executed;
 mod extended;
 mod forward;
 mod handover;
@@ -26,7 +27,6 @@ mod names;
 mod phase;
 mod plan;
 mod prepare;
-mod ran;
 mod reads;
 mod record;
 mod refuse;
@@ -335,12 +335,12 @@ impl<E: Environment> Session<E> {
 
     /// The connection that the session holds.
     pub fn connection(&mut self) -> Option<&mut E::Connection> {
-        self.phase.held_mut().map(|holding| &mut holding.held)
+        self.phase.held_mut().map(|holding| &mut holding.connection)
     }
 
     /// The same, with the session's environment.
     pub fn connection_and_environment(&mut self) -> Option<(&E::Connection, &mut E)> {
-        self.phase.held().map(|holding| (&holding.held, &mut self.env))
+        self.phase.held().map(|holding| (&holding.connection, &mut self.env))
     }
 
     /// The client's name.

@@ -56,7 +56,7 @@ impl<E: Environment> Preparer<'_, E> {
     /// removes it.
     pub(super) fn put_placeholder(&mut self, name: &[u8]) {
         self.close(name, own_statement(name));
-        Parse { name, text: b"", types: &[] }.put(self.holding.held.output());
+        Parse { name, text: b"", types: &[] }.put(self.holding.connection.output());
         self.holding.expected.sent(Message::Placeholder(Bytes::copy_from_slice(name)));
     }
 
@@ -80,7 +80,7 @@ impl<E: Environment> Preparer<'_, E> {
         }
         placeholders.iter().for_each(|name| self.close(name, own_statement(name)));
         if self.holding.expected.needs_flush() {
-            self.holding.held.output().extend_from_slice(frontend::FLUSH);
+            self.holding.connection.output().extend_from_slice(frontend::FLUSH);
         }
     }
 
@@ -94,7 +94,7 @@ impl<E: Environment> Preparer<'_, E> {
 
     /// Closes a statement on the connection. The client does not get the reply.
     pub(super) fn close(&mut self, name: &[u8], place: Option<StatementName>) {
-        frontend::ObjectName { statement: true, name }.put(tag::CLOSE, self.holding.held.output());
+        frontend::ObjectName { statement: true, name }.put(tag::CLOSE, self.holding.connection.output());
         self.holding.expected.sent(Message::OwnClose(place));
     }
 
@@ -119,7 +119,8 @@ impl<E: Environment> Preparer<'_, E> {
         if !unnamed {
             self.make_room(number, &name);
         }
-        Parse { name: &name, text: &named.text, types: &statement.types }.put(self.holding.held.output());
+        Parse { name: &name, text: &named.text, types: &statement.types }
+            .put(self.holding.connection.output());
         self.holding.expected.sent(Message::OwnParse(Some(preparation)));
         self.holding.prepared_anew.insert(statement.id);
         if !statement.parses_alike {
@@ -214,7 +215,7 @@ impl<E: Environment> Preparer<'_, E> {
 
     /// The statement that is certain to be prepared under this name when the next message runs.
     fn preparation(&self, name: StatementName) -> Option<Preparation> {
-        self.holding.expected.preparation(self.holding.held.prepared(), name)
+        self.holding.expected.preparation(self.holding.connection.prepared(), name)
     }
 
     /// Asks the server for the types of the parameters that the client has not declared. `own_name` is the name of the
@@ -222,7 +223,7 @@ impl<E: Environment> Preparer<'_, E> {
     pub(super) fn learn_types(&mut self, name: &[u8], statement: &E::Statement, own_name: &[u8]) {
         if !statement.is_typed {
             frontend::ObjectName { statement: true, name: own_name }
-                .put(tag::DESCRIBE, self.holding.held.output());
+                .put(tag::DESCRIBE, self.holding.connection.output());
             self.holding.expected.sent(Message::OwnDescribe(Bytes::copy_from_slice(name)));
         }
     }
@@ -231,7 +232,7 @@ impl<E: Environment> Preparer<'_, E> {
     /// others if there are too many.
     pub(super) fn make_room(&mut self, number: u64, name: &[u8]) {
         self.close(name, Some(StatementName::Named(number)));
-        let mut oldest = self.holding.expected.oldest(self.holding.held.prepared()).peekable();
+        let mut oldest = self.holding.expected.oldest(self.holding.connection.prepared()).peekable();
         if oldest.peek().is_none() {
             return;
         }

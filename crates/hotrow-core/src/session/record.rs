@@ -68,7 +68,7 @@ impl<E: Environment> Session<E> {
         }
         holding.becomes = becomes.or(holding.becomes.take());
         if proof.moves_sequence {
-            holding.held.set_moved_sequence();
+            holding.connection.set_moved_sequence();
         }
         if let Analysis::Pass(pass) = &statement.analysis {
             if pass.alters > Alters::Nothing && !statement.is_judged {
@@ -156,7 +156,7 @@ impl<E: Environment> Session<E> {
         if missing.is_empty() {
             return Ok(());
         }
-        let prepared = self.held().held.prepared_mut();
+        let prepared = self.held().connection.prepared_mut();
         missing.iter().for_each(|missing| prepared.forget(missing.id));
         Err(Stop::Need(Need::Prepared(missing)))
     }
@@ -173,7 +173,7 @@ impl<E: Environment> Session<E> {
     /// Whether a read of currval or lastval has a right answer here. It has none if the session's values are on
     /// another connection and no sequence has moved on this one since.
     pub(super) fn can_read_sequences(&self) -> bool {
-        let moved = self.phase.held().is_some_and(|holding| holding.held.moved_sequence());
+        let moved = self.phase.held().is_some_and(|holding| holding.connection.moved_sequence());
         moved || self.sequences != Sequences::Elsewhere
     }
 
@@ -181,6 +181,6 @@ impl<E: Environment> Session<E> {
     pub(super) fn add_run(&mut self, statement: &StatementOf<E>, is_clean: bool) {
         self.learn_from(statement);
         let sets = statement.sets().len();
-        self.held().marks.note(Mark::Ran { statement: statement.clone(), sets, is_clean });
+        self.held().marks.note(Mark::Executed { statement: statement.clone(), sets, is_clean });
     }
 }

@@ -97,7 +97,7 @@ impl<E: Environment> Session<E> {
                 fate == Fate::Reused
             }
             _ => {
-                holding.held.kept_for_long();
+                holding.connection.kept_for_long();
                 holding.unit_ended = has_failed; // it is given back when nothing is under way
                 return Ok(());
             }
@@ -108,8 +108,8 @@ impl<E: Environment> Session<E> {
         let has_shown_rows = self.expected().has_shown_rows();
         self.reads.resume_bound(has_shown_rows);
         let Some(mut holding) = self.drop_connection() else { return Ok(()) };
-        holding.marks.outdate(holding.held.prepared_mut());
-        Err(Stop::Need(Need::Release { connection: holding.held, reusable }))
+        holding.marks.outdate(holding.connection.prepared_mut());
+        Err(Stop::Need(Need::Release { connection: holding.connection, reusable }))
     }
 
     /// The client's name at log-in, which the server is told again.
@@ -139,7 +139,7 @@ impl<E: Environment> Session<E> {
     /// The statements that could be are prepared.
     pub fn prepared(&mut self, statements: &[StatementOf<E>]) {
         let parsed = self.env.last_parse();
-        let prepared = self.held().held.prepared_mut();
+        let prepared = self.held().connection.prepared_mut();
         statements.iter().for_each(|statement| prepared.parsed(statement.id, parsed));
         self.provided.prepared = true;
     }

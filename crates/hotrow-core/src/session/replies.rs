@@ -58,7 +58,7 @@ impl<E: Environment> Session<E> {
         let holding = self.phase.held_mut().filter(|holding| !holding.expected.is_settled());
         let Some(holding) = holding else { return false };
         holding.marks.note(Mark::Closing);
-        holding.held.output().extend_from_slice(frontend::TERMINATE);
+        holding.connection.output().extend_from_slice(frontend::TERMINATE);
         true
     }
 
@@ -162,18 +162,22 @@ impl<E: Environment> Session<E> {
             _ => None,
         };
         let holding = self.phase.held_mut().expect("called only while a connection is held");
-        match holding.expected.received(&mut self.names, holding.held.prepared_mut(), frame.tag, frame.body())
-        {
+        match holding.expected.received(
+            &mut self.names,
+            holding.connection.prepared_mut(),
+            frame.tag,
+            frame.body(),
+        ) {
             Reply::Forward => {}
             Reply::Swallow => return Ok(Passing::Swallowed),
-            Reply::ForwardAndAsk => put_question(holding.held.output()),
+            Reply::ForwardAndAsk => put_question(holding.connection.output()),
             Reply::NotBegun => return Err(not_begun(Report::read(frame.body())?.message)),
             Reply::Unexpected => return Err(unexpected(frame.tag)),
         }
         if matches!(frame.tag, tag::ERROR | tag::NOTICE) {
             holding.marks.note(Mark::Failure); // an error also undoes what has succeeded before in the unit
         }
-        learn_reply(&self.env, &holding.held, &mut holding.learns, frame);
+        learn_reply(&self.env, &holding.connection, &mut holding.learns, frame);
         let is_own = match frame.tag {
             tag::ERROR => self.handle_error(frame.body(), bound.as_ref())?,
             tag::PARAMETER_STATUS => self.handle_setting(frame.body())?,
@@ -235,7 +239,7 @@ impl<E: Environment> Session<E> {
 
     fn take_notification(&mut self, body: &[u8]) -> Result<Passing, SessionEnd> {
         let notification = Notification::read(body)?;
-        let is_own = notification.process_id == self.held().held.process_id();
+        let is_own = notification.process_id == self.held().connection.process_id();
         Ok(match self.keeps(&notification, body)? {
             true => Passing::Swallowed,
             false if is_own => Passing::OwnNotification,
@@ -283,7 +287,7 @@ impl<E: Environment> Session<E> {
     fn handle_setting(&mut self, body: &[u8]) -> Result<bool, SessionEnd> {
         let (name, value) = backend::parameter_status(body)?;
         let holding = self.phase.held_mut().expect("called only while a connection is held");
-        holding.held.setting_changed(name, value);
+        holding.connection.setting_changed(name, value);
         if name == "client_encoding" && self.listening.listens() {
             holding.marks.note(Mark::Channels); // the shared connection has one encoding
         }

@@ -4,7 +4,7 @@
 
 use hotrow_wire::backend::Status;
 
-use super::ran::Ran;
+use super::executed::Executed;
 use super::{Environment, OutcomeOfSets, Session, Statement, StatementInfo};
 use crate::classify::Effect;
 use crate::settings::{self, PlainSet, Settings};
@@ -25,8 +25,10 @@ impl<E: Environment> Session<E> {
     /// The session had the settings of its pool and nothing has run on its connection but a text of SETs: this has led to
     /// other settings, or to the same.
     pub(super) fn learn_sets(&self, before: &Settings, after: &Settings, speaks_utf8: bool) {
-        let ran = self.phase.held().map(|holding| holding.marks.ran());
-        let Some(Ran::SetsOnly(statement)) = ran.filter(|_| self.has_settings_of_pool()) else { return };
+        let executed = self.phase.held().map(|holding| holding.marks.executed());
+        let Some(Executed::SetsOnly(statement)) = executed.filter(|_| self.has_settings_of_pool()) else {
+            return;
+        };
         // A server refuses a conversion that is missing. UTF-8 in a session that has it needs none.
         let is_encoded = !sets_encoding(statement) || speaks_utf8 && self.env.speaks_utf8();
         let others = statement.sets().iter().filter(|set| !is_encoding(set));
@@ -39,7 +41,8 @@ impl<E: Environment> Session<E> {
     /// A text of RESETs alone has succeeded on the session's connection, whatever settings that has: it leads from the settings of
     /// the pool to those without the ones that it resets.
     pub(super) fn learn_resets(&self) {
-        let Some(Ran::SetsOnly(statement)) = self.phase.held().map(|holding| holding.marks.ran()) else {
+        let Some(Executed::SetsOnly(statement)) = self.phase.held().map(|holding| holding.marks.executed())
+        else {
             return;
         };
         if statement.sets().iter().all(|set| set.resets) && statement.outcome_of_sets().is_none() {
@@ -54,7 +57,7 @@ impl<E: Environment> Session<E> {
     pub(super) fn outcome_here(&self, statement: &E::Statement) -> Option<Settings> {
         let holding = self.phase.held()?;
         let outcome = statement.outcome_of_sets()?;
-        let is_alone = matches!(holding.marks.ran(), Ran::Nothing)
+        let is_alone = matches!(holding.marks.executed(), Executed::Nothing)
             && holding.status == Status::Idle
             && !self.has_more_than_settings();
         if !is_alone || !self.shared_channels().is_empty() {

@@ -10,7 +10,7 @@ use hotrow_wire::backend::{self, Report, Status, tag};
 use hotrow_wire::{Frame, split};
 
 use super::environment::Stop;
-use super::ran::Ran;
+use super::executed::Executed;
 use super::{Environment, Sequences, Session, StatementOf};
 use crate::classify::{Effect, Step};
 
@@ -75,8 +75,9 @@ impl<E: Environment> Session<E> {
         let is_alone = self.expected().owes_nothing();
         let is_in_first_unit = !self.expected().has_unit_under_way();
         let holding = self.held();
-        let is_first =
-            is_in_first_unit && matches!(holding.marks.ran(), Ran::Nothing) && holding.status == Status::Idle;
+        let is_first = is_in_first_unit
+            && matches!(holding.marks.executed(), Executed::Nothing)
+            && holding.status == Status::Idle;
         holding.learns = (is_first && learns).then(|| LearnedReply {
             statement: statement.clone(),
             is_alone,

@@ -90,7 +90,7 @@ fn each_mark() -> Vec<Line> {
         Mark::Parses(_) = Mark::Parses(Parsing::Otherwise) => "reused",
         Mark::Names(_) = Mark::Names(Parsing::Otherwise) => "reused",
         Mark::Used(_) = Mark::Used(1) => "reused",
-        Mark::Ran { .. } = Mark::Ran { statement: call(), sets: 0, is_clean: true } => "reused",
+        Mark::Executed { .. } = Mark::Executed { statement: call(), sets: 0, is_clean: true } => "reused",
         Mark::Failure = Mark::Failure => "reused",
         Mark::FunctionCall = Mark::FunctionCall => "asked, reused",
         Mark::Missing = Mark::Missing => "closed",
@@ -251,7 +251,7 @@ fn statements_that_were_read_otherwise_are_prepared_again_by_other_sessions() {
         (vec![Mark::Used(1), Mark::Parses(Parsing::Otherwise)], false),
     ] {
         let mut client = holder();
-        client.session.held().held.prepared.parsed(1, 5);
+        client.session.held().connection.prepared.parsed(1, 5);
         marks.into_iter().for_each(|mark| client.session.held().marks.note(mark));
         client.session.held().unit_ended = true;
         let Ok(Some(Need::Release { connection, reusable: true })) = client.step() else {

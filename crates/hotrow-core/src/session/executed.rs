@@ -2,7 +2,7 @@
 
 /// The statements that have run on a connection since the session got it, or since the server last said which state is left.
 #[derive(Debug, Default)]
-pub(super) enum Ran<S> {
+pub(super) enum Executed<S> {
     /// None, or such as are known to leave nothing.
     #[default]
     Nothing,
@@ -13,14 +13,14 @@ pub(super) enum Ran<S> {
     Other,
 }
 
-impl<S> Ran<S> {
+impl<S> Executed<S> {
     /// One more text is sent, with this number of such SETs and RESETs if there is nothing else in it. `is_clean` is whether it is
     /// known to leave nothing.
     pub(super) fn add(&mut self, statement: S, sets: usize, is_clean: bool) {
         *self = match (std::mem::take(self), sets) {
-            (Ran::Nothing, 1..) => Ran::Sets(statement, sets),
-            (Ran::Nothing, 0) if is_clean => Ran::Nothing,
-            _ => Ran::Other,
+            (Executed::Nothing, 1..) => Executed::Sets(statement, sets),
+            (Executed::Nothing, 0) if is_clean => Executed::Nothing,
+            _ => Executed::Other,
         };
     }
 
@@ -28,10 +28,10 @@ impl<S> Ran<S> {
     pub(super) fn completed(&mut self, tag: &[u8]) {
         let is_set = matches!(tag, b"SET\0" | b"RESET\0");
         *self = match std::mem::take(self) {
-            Ran::Nothing => Ran::Nothing,
-            Ran::Sets(statement, 1) if is_set => Ran::SetsOnly(statement),
-            Ran::Sets(statement, sets) if is_set => Ran::Sets(statement, sets - 1),
-            _ => Ran::Other,
+            Executed::Nothing => Executed::Nothing,
+            Executed::Sets(statement, 1) if is_set => Executed::SetsOnly(statement),
+            Executed::Sets(statement, sets) if is_set => Executed::Sets(statement, sets - 1),
+            _ => Executed::Other,
         };
     }
 }
