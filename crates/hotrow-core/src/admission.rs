@@ -153,7 +153,7 @@ impl ServerSettings {
 /// The values of the server's settings that a client was told: at its log-in, by the gateway, or by a connection that its
 /// session held.
 #[derive(Debug)]
-pub struct ToldSettings {
+pub struct ReportedSettings {
     values: Arc<ServerSettings>,
     /// The pool's settings that they were last compared with. A connection may know of a change before its pool does, and the
     /// client must not be told the earlier value again.
@@ -162,14 +162,14 @@ pub struct ToldSettings {
     pool: u64,
 }
 
-impl ToldSettings {
+impl ReportedSettings {
     /// For a client that was told these, of the pool with this number, at its log-in.
     pub fn new(pool: u64, values: Arc<ServerSettings>) -> Self {
-        ToldSettings { compared: values.clone(), values, pool }
+        ReportedSettings { compared: values.clone(), values, pool }
     }
 
     /// A connection has told the client this value.
-    pub fn tell(&mut self, name: &str, value: &str) {
+    pub fn report(&mut self, name: &str, value: &str) {
         if self.values.value(name).is_some_and(|known| known != value) {
             let values = &mut Arc::make_mut(&mut self.values).parameters;
             let known = values.iter_mut().find(|(known, _)| known == name);
@@ -206,7 +206,7 @@ impl ToldSettings {
         if kept.is_empty() {
             self.values = pool.clone(); // all clients that were told the same share it
         } else {
-            changed.iter().for_each(|(name, value)| self.tell(name, value));
+            changed.iter().for_each(|(name, value)| self.report(name, value));
         }
         (self.compared, self.pool) = (pool, number);
         changed
@@ -225,12 +225,12 @@ impl ToldSettings {
             // A server reports its settings in one order.
             self.values.parameters.get(*place) != Some(*setting)
                 && !OF_ONE_CONNECTION.contains(&&**name)
-                && self.values.value(name).is_some_and(|told| told != value)
+                && self.values.value(name).is_some_and(|reported| reported != value)
                 && (is_certain(name) || !self.is_newer(name))
         };
         let changed: Vec<_> =
             connection.iter().enumerate().filter(differs).map(|(_, setting)| setting.clone()).collect();
-        changed.iter().for_each(|(name, value)| self.tell(name, value));
+        changed.iter().for_each(|(name, value)| self.report(name, value));
         changed
     }
 }
@@ -248,9 +248,9 @@ mod tests {
     }
 
     /// What a client is told of the pool's settings.
-    fn compared(told: &mut ToldSettings, pool: &Arc<ServerSettings>) -> Vec<String> {
-        let told = told.compare(1, pool.clone());
-        told.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
+    fn compared(reported: &mut ReportedSettings, pool: &Arc<ServerSettings>) -> Vec<String> {
+        let reported = reported.compare(1, pool.clone());
+        reported.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
     }
 
     #[test]
@@ -276,39 +276,39 @@ mod tests {
             settings(&[("TimeZone", "UTC"), ("DateStyle", "ISO, MDY"), ("application_name", "a")], "");
         let now =
             settings(&[("TimeZone", "Asia/Tokyo"), ("DateStyle", "ISO, MDY"), ("application_name", "b")], "");
-        let mut told = ToldSettings::new(1, Arc::new(before));
+        let mut reported = ReportedSettings::new(1, Arc::new(before));
         let now = Arc::new(now);
-        assert!(told.are_outdated_by(&now));
-        assert_eq!(compared(&mut told, &now), ["TimeZone=Asia/Tokyo"]);
-        assert!(!told.are_outdated_by(&now));
-        assert_eq!(compared(&mut told, &now), [""; 0]);
+        assert!(reported.are_outdated_by(&now));
+        assert_eq!(compared(&mut reported, &now), ["TimeZone=Asia/Tokyo"]);
+        assert!(!reported.are_outdated_by(&now));
+        assert_eq!(compared(&mut reported, &now), [""; 0]);
     }
 
     #[test]
     fn a_change_that_a_connection_has_told_is_not_told_again() {
         let [first, second] = ["UTC", "Asia/Tokyo"].map(|zone| Arc::new(settings(&[("TimeZone", zone)], "")));
-        let mut told = ToldSettings::new(1, first.clone());
-        told.tell("TimeZone", "Asia/Tokyo");
-        told.tell("search_path", "unknown at the log-in");
-        assert!(told.has_news());
-        assert!(!told.are_outdated_by(&first), "the pool does not know of the change");
-        assert_eq!(compared(&mut told, &second), [""; 0]);
-        assert!(!told.has_news());
+        let mut reported = ReportedSettings::new(1, first.clone());
+        reported.report("TimeZone", "Asia/Tokyo");
+        reported.report("search_path", "unknown at the log-in");
+        assert!(reported.has_news());
+        assert!(!reported.are_outdated_by(&first), "the pool does not know of the change");
+        assert_eq!(compared(&mut reported, &second), [""; 0]);
+        assert!(!reported.has_news());
         assert_eq!(first.value("TimeZone"), Some("UTC"), "other clients are told");
         // The value has changed back before the pool was asked.
-        told.tell("TimeZone", "UTC");
-        assert_eq!(compared(&mut told, &Arc::new((*second).clone())), ["TimeZone=Asia/Tokyo"]);
+        reported.report("TimeZone", "UTC");
+        assert_eq!(compared(&mut reported, &Arc::new((*second).clone())), ["TimeZone=Asia/Tokyo"]);
     }
 
     #[test]
     fn a_pool_that_is_entered_may_not_know_what_a_connection_has_told() {
         let of_server = |zone, style| Arc::new(settings(&[("TimeZone", zone), ("DateStyle", style)], ""));
-        let mut told = ToldSettings::new(1, of_server("UTC", "ISO"));
-        told.tell("DateStyle", "SQL");
-        let entered = told.compare(2, of_server("CET", "ISO"));
+        let mut reported = ReportedSettings::new(1, of_server("UTC", "ISO"));
+        reported.report("DateStyle", "SQL");
+        let entered = reported.compare(2, of_server("CET", "ISO"));
         assert_eq!(entered, [("TimeZone".to_owned(), "CET".to_owned())]);
-        assert_eq!(told.compare(2, of_server("CET", "SQL")), []);
-        assert_eq!(told.compare(2, of_server("CET", "ISO")).len(), 1, "it was asked again");
+        assert_eq!(reported.compare(2, of_server("CET", "SQL")), []);
+        assert_eq!(reported.compare(2, of_server("CET", "ISO")).len(), 1, "it was asked again");
     }
 
     #[test]
@@ -316,16 +316,19 @@ mod tests {
         let of_server = |zone| Arc::new(settings(&[("TimeZone", zone), ("in_hot_standby", "off")], ""));
         let connection =
             |zone| settings(&[("TimeZone", zone), ("in_hot_standby", "on"), ("x", "y")], "").parameters;
-        let mut told = ToldSettings::new(1, of_server("UTC"));
-        assert_eq!(told.takes(&connection("CET"), |_| false), [("TimeZone".to_owned(), "CET".to_owned())]);
-        assert_eq!(told.takes(&connection("CET"), |_| false), []);
+        let mut reported = ReportedSettings::new(1, of_server("UTC"));
         assert_eq!(
-            told.takes(&connection("UTC"), |_| false),
+            reported.takes(&connection("CET"), |_| false),
+            [("TimeZone".to_owned(), "CET".to_owned())]
+        );
+        assert_eq!(reported.takes(&connection("CET"), |_| false), []);
+        assert_eq!(
+            reported.takes(&connection("UTC"), |_| false),
             [],
             "a connection that has not noticed the change yet"
         );
         // Of its own settings, the session's connection has the values that apply.
-        assert_eq!(told.takes(&connection("UTC"), |name| name == "TimeZone").len(), 1);
+        assert_eq!(reported.takes(&connection("UTC"), |name| name == "TimeZone").len(), 1);
     }
 
     #[test]

@@ -108,7 +108,7 @@ pub trait Environment: Sized {
     /// The client has another name.
     fn client_renamed(&self, name: &str);
     /// The connection that the session holds tells the client this value of a setting of the server.
-    fn client_told(&mut self, setting: &str, value: &str);
+    fn setting_reported(&mut self, setting: &str, value: &str);
     /// A unit was passed through.
     fn unit_passed(&self);
     /// A unit that was passed through is answered. Its transaction has ended, or continues.

@@ -292,7 +292,7 @@ impl<E: Environment> Session<E> {
             holding.marks.note(Mark::Channels); // the shared connection has one encoding
         }
         if name != "application_name" {
-            self.env.client_told(name, value);
+            self.env.setting_reported(name, value);
             return Ok(false);
         }
         if holding.has_lost_name(&self.first_name) {

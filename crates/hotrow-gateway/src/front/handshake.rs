@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use hotrow_auth::Credential;
 use hotrow_connect::net::{ReadHalf, WriteHalf};
 use hotrow_connect::upstream;
-use hotrow_core::admission::ToldSettings;
+use hotrow_core::admission::ReportedSettings;
 use hotrow_core::limits;
 use hotrow_core::session::SwitchValues;
 use hotrow_wire::SqlState;
@@ -255,7 +255,7 @@ async fn begin(
         input,
         application_name,
         switches,
-        told: ToldSettings::new(pool.id, server_settings),
+        reported: ReportedSettings::new(pool.id, server_settings),
         stop: shared.stopping(),
     };
     if shared.is_stopping() {

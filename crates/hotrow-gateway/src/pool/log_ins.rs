@@ -73,7 +73,7 @@ impl Pool {
     /// Makes a connection, and compares the server's settings there with the known ones.
     async fn look_again(&self) -> Result<(), held::Error> {
         let config = self.config().clone();
-        let mut probe = self.held.probe(&config, self.database_state(), self.beginning()).await?;
+        let mut probe = self.held.probe(&config, self.database_state(), self.start_up()).await?;
         let now = probe.upstream().server_settings().await?;
         drop(probe);
         let is_outdated = self.context.server().are_outdated_by(&now);

@@ -22,7 +22,7 @@ use std::time::Instant;
 use hotrow_auth::Credential;
 use hotrow_connect::lock::Lock;
 use hotrow_connect::login::Login;
-use hotrow_core::admission::{ServerSettings, ToldSettings};
+use hotrow_core::admission::{ReportedSettings, ServerSettings};
 use hotrow_core::classify::{Alters, Packing};
 use hotrow_core::limits;
 use hotrow_lane::affinity::LaneId;
@@ -34,7 +34,7 @@ use crate::config::Config;
 use crate::lane::{Detail, Envelope, LaneContext, LaneSnapshot, OwnServer, ToLane, Work as _};
 use crate::metrics::METRICS;
 use crate::server::database::DatabaseState;
-use crate::server::held::{self, Beginning, HeldConnection, HeldConnections};
+use crate::server::held::{self, HeldConnection, HeldConnections, StartUp};
 use crate::server::permits::Permit;
 use crate::statements::Statement;
 use identity::Identity;
@@ -99,9 +99,9 @@ impl Pool {
         listeners: Arc<Listeners>,
     ) -> Result<Arc<Self>, held::Error> {
         let login = Login::new(identity.user(), credential);
-        let beginning =
-            Beginning { parameters: identity.parameters(), settings: identity.settings(), login: &login };
-        let mut connection = held.take(&config, &database, NO_POOL, beginning, "hotrow").await?;
+        let start_up =
+            StartUp { parameters: identity.parameters(), settings: identity.settings(), login: &login };
+        let mut connection = held.take(&config, &database, NO_POOL, start_up, "hotrow").await?;
         let server = connection.upstream.server_settings().await?;
         let pool = Pool::start(config, held, database, identity, login, server, listeners);
         connection.moved(pool.id, &pool.context.login);
@@ -121,10 +121,10 @@ impl Pool {
     ) -> Arc<Self> {
         let id = IDS.fetch_add(1, Relaxed);
         let logged_in = Lock::new((Instant::now(), database.catalogue_epoch()));
-        let beginning = (identity.parameters(), identity.settings());
+        let start_up = (identity.parameters(), identity.settings());
         let traffic = METRICS.traffic.of(identity.database(), identity.user());
         let (login, target) = (Arc::new(login), Box::new(OwnServer));
-        let context = LaneContext::new(config, beginning, login, database, server, traffic, target);
+        let context = LaneContext::new(config, start_up, login, database, server, traffic, target);
         tracing::info!(
             pool = id,
             clients = identity.describe(),
@@ -214,9 +214,9 @@ impl Pool {
     }
 
     /// The settings if they are newer than those that the client was told.
-    pub fn newer_settings(&self, told: &ToldSettings) -> Option<Arc<ServerSettings>> {
+    pub fn newer_settings(&self, reported: &ReportedSettings) -> Option<Arc<ServerSettings>> {
         let server = self.context.server();
-        told.are_outdated_by(&server).then(|| arc_swap::Guard::into_inner(server))
+        reported.are_outdated_by(&server).then(|| arc_swap::Guard::into_inner(server))
     }
 
     /// The role that its connections begin with.
@@ -303,7 +303,7 @@ impl Pool {
     /// Gives a unit to its lane.
     pub fn submit(&self, lane: LaneId, session: u64, first: bool, mut sent: Envelope) {
         if sent.unit.claimed.may_wait {
-            sent.mark = self.waiting.sends(&sent.unit);
+            sent.notified = self.waiting.sends(&sent.unit);
         }
         let kind = sent.unit.kind();
         let claimed = std::mem::take(&mut sent.unit.claimed);
@@ -340,9 +340,9 @@ impl Pool {
         self.held.try_take(&config, self.database_state(), self.id, application_name, turn)
     }
 
-    /// Waits for a moment for a turn on the server's processors.
-    pub async fn turn(&self) -> Option<Permit> {
-        self.held.turn(&self.context.config()).await
+    /// Waits for a moment for a permit to use the server's processors.
+    pub async fn processor_permit(&self) -> Option<Permit> {
+        self.held.processor_permit(&self.context.config()).await
     }
 
     /// The name of a client with this start-up packet, as the server stores it.
@@ -373,17 +373,15 @@ impl Pool {
         config: &Config,
         application_name: &str,
     ) -> Result<HeldConnection, held::Error> {
-        let held = self
-            .held
-            .take(config, self.database_state(), self.id, self.beginning(), application_name)
-            .await?;
+        let held =
+            self.held.take(config, self.database_state(), self.id, self.start_up(), application_name).await?;
         self.context.note_settings(&held.upstream.parameters);
         Ok(held)
     }
 
     /// What its new connections begin with.
-    fn beginning(&self) -> Beginning<'_> {
-        Beginning {
+    fn start_up(&self) -> StartUp<'_> {
+        StartUp {
             parameters: self.identity.parameters(),
             settings: self.identity.settings(),
             login: &self.context.login,

@@ -173,7 +173,7 @@ impl Pool {
         // A pause waits for the answer, and closes the connection.
         let Some(_database_use) = self.database_state().try_enter() else { return };
         let age_max = self.config().catalogue_age;
-        let (watch, again) = match self.watch_in_time(id, statement, candidate).await {
+        let (watch, ask_again_in) = match self.watch_in_time(id, statement, candidate).await {
             Ok(watch) => (Some(watch.map(Arc::new)), age_max / 2),
             Err(Refusal::Server(error)) => {
                 tracing::debug!(node = id, statement = statement.id, %error, "a node could not be asked");
@@ -199,7 +199,7 @@ impl Pool {
             runs_there: watch.is_some(),
             watch: watch.flatten(),
             epoch,
-            again: now + again,
+            ask_again_at: now + ask_again_in,
             valid: now + age_max,
         });
     }

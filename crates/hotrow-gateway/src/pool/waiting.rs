@@ -76,7 +76,8 @@ impl WaitingCalls {
 
     /// A slot for a call that found nothing. None if the call has to be repeated at once.
     pub fn enter(&self, sent: &Envelope, session: u64) -> Result<Option<WaitingSlot<'_>>, Problem> {
-        let (Some(key), Some(mark), Some(run)) = (sent.unit.claimed.key, sent.mark, sent.unit.runs().next())
+        let (Some(key), Some(mark), Some(run)) =
+            (sent.unit.claimed.key, sent.notified, sent.unit.runs().next())
         else {
             return Ok(None);
         };

@@ -29,7 +29,7 @@ pub struct HeldConnections {
     /// Permits for the clients of `[[pool]]` tables that set a limit.
     table_permits: Lock<Vec<(Arc<PoolTable>, Arc<Permits>)>>,
     /// Permits for short work if the server runs on this machine.
-    turns: Permits,
+    processors: Permits,
     idle: Lock<Idle>,
     /// Each open connection that sessions can use has a clone.
     open: Arc<()>,
@@ -97,13 +97,13 @@ impl DerefMut for HeldConnection {
 struct UsePermits {
     database_use: DatabaseUse,
     _permit: Permit,
-    /// Its turn on the server's processors, if the gateway shares them.
-    turn: Option<Permit>,
+    /// Its permit to use the server's processors, if the gateway shares them.
+    processor: Option<Permit>,
 }
 
 /// What new connections of a pool begin with.
 #[derive(Clone, Copy, Debug)]
-pub struct Beginning<'a> {
+pub struct StartUp<'a> {
     /// The start-up parameters.
     pub parameters: &'a [(String, String)],
     /// The settings that they get after the log-in.
@@ -148,7 +148,7 @@ impl HeldConnections {
         HeldConnections {
             in_use: Permits::new(config.held_connections_max),
             table_permits: Lock::default(),
-            turns: Permits::new((limits::HELD_TURNS_PER_CORE * cores()).min(limits::HELD_TURNS_MAX)),
+            processors: Permits::new((limits::HELD_TURNS_PER_CORE * cores()).min(limits::HELD_TURNS_MAX)),
             idle: Lock::default(),
             open: Arc::default(),
             given_back: Notify::new(),
@@ -168,7 +168,7 @@ impl HeldConnections {
         config: &Config,
         database: &Arc<DatabaseState>,
         pool: u64,
-        beginning: Beginning<'_>,
+        start_up: StartUp<'_>,
         application_name: &str,
     ) -> Result<HeldConnection, Error> {
         let permits = self.acquire_permits(config, database).await?;
@@ -181,7 +181,7 @@ impl HeldConnections {
                 }
             }
             self.make_room();
-            match OpenConnection::connect(config, beginning, permits.database_use.generation()).await {
+            match OpenConnection::connect(config, start_up, permits.database_use.generation()).await {
                 Ok(mut open) => {
                     open.rename(application_name).await?;
                     open.is_one_of = Some(self.open.clone());
@@ -218,7 +218,7 @@ impl HeldConnections {
         }
     }
 
-    /// The same if it needs no waiting, or only a turn that the caller has waited for.
+    /// The same if it needs no waiting, or only a processor permit that the caller has waited for.
     pub fn try_take(
         &self,
         config: &Config,
@@ -227,12 +227,15 @@ impl HeldConnections {
         application_name: &str,
         waited: Option<Permit>,
     ) -> Option<HeldConnection> {
-        let turn = match waited {
-            None if config.upstream.hosts.are_local => Some(self.turns.try_acquire()?),
+        let processor = match waited {
+            None if config.upstream.hosts.are_local => Some(self.processors.try_acquire()?),
             waited => waited,
         };
-        let permits =
-            UsePermits { database_use: database.try_enter()?, _permit: self.in_use.try_acquire()?, turn };
+        let permits = UsePermits {
+            database_use: database.try_enter()?,
+            _permit: self.in_use.try_acquire()?,
+            processor,
+        };
         let open = self.take_idle(pool, application_name, &permits)?;
         if open.application_name.as_deref() == Some(application_name) && !open.is_discarding {
             return Some(open.into_held(pool, permits));
@@ -247,10 +250,10 @@ impl HeldConnections {
         &self,
         config: &Config,
         database: &Arc<DatabaseState>,
-        beginning: Beginning<'_>,
+        start_up: StartUp<'_>,
     ) -> Result<ProbeConnection, Error> {
         let database_use = database.enter(config.server_wait).await.ok_or(Error::Paused)?;
-        let open = OpenConnection::connect(config, beginning, database_use.generation()).await?;
+        let open = OpenConnection::connect(config, start_up, database_use.generation()).await?;
         Ok(ProbeConnection { open, _database_use: database_use })
     }
 
@@ -266,21 +269,21 @@ impl HeldConnections {
                 .await
                 .map_err(|_| Error::AllInUse(config.held_wait))?,
         };
-        Ok(UsePermits { database_use, _permit: permit, turn: self.turn(config).await })
+        Ok(UsePermits { database_use, _permit: permit, processor: self.processor_permit(config).await })
     }
 
     /// Many backends at once evict each other from the caches of the cores that they share with the gateway. Short work
     /// is done sooner one after the other. A session that has waited for a moment waits for work that is not short, and
-    /// continues without a turn.
-    pub async fn turn(&self, config: &Config) -> Option<Permit> {
+    /// continues without a permit.
+    pub async fn processor_permit(&self, config: &Config) -> Option<Permit> {
         if !config.upstream.hosts.are_local {
             return None;
         }
-        match self.turns.try_acquire() {
-            Some(turn) => Some(turn),
+        match self.processors.try_acquire() {
+            Some(permit) => Some(permit),
             None => {
                 let moment = Duration::from_millis(limits::HELD_TURN_WAIT_MS);
-                tokio::time::timeout(moment, self.turns.acquire()).await.ok()
+                tokio::time::timeout(moment, self.processors.acquire()).await.ok()
             }
         }
     }
@@ -432,7 +435,7 @@ impl OpenConnection {
     /// The log-in has no client's name: RESET restores the name of the log-in, which another client must not see.
     async fn connect(
         config: &Config,
-        Beginning { parameters, settings, login }: Beginning<'_>,
+        StartUp { parameters, settings, login }: StartUp<'_>,
         generation: u64,
     ) -> Result<Box<Self>, upstream::Error> {
         let mut upstream =
@@ -511,10 +514,10 @@ async fn set_name(upstream: &mut Upstream, name: &str) -> Result<Option<String>,
 }
 
 impl OpenConnection {
-    /// Gives its turn back, because the session may keep the connection for long.
-    pub fn release_turn(&mut self) {
+    /// Gives its processor permit back, because the session may keep the connection for long.
+    pub fn release_processor(&mut self) {
         if let Some(permits) = &mut self.permits {
-            permits.turn = None;
+            permits.processor = None;
         }
     }
 

@@ -42,10 +42,10 @@ impl SessionTask {
         if self.session.connection().is_some() {
             return;
         }
-        if let Some(newer) = self.pool.newer_settings(&self.session.env.told) {
-            let changed = self.session.env.told.compare(self.pool.id, newer);
+        if let Some(newer) = self.pool.newer_settings(&self.session.env.reported) {
+            let changed = self.session.env.reported.compare(self.pool.id, newer);
             self.put_settings(&changed);
-        } else if self.session.env.told.has_news() {
+        } else if self.session.env.reported.has_news() {
             self.pool.context.doubt_settings();
         }
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use hotrow_connect::lock::Lock;
-use hotrow_core::admission::ToldSettings;
+use hotrow_core::admission::ReportedSettings;
 use hotrow_core::classify::{Alters, Packing};
 use hotrow_core::expect::PreparedStatements;
 use hotrow_core::key::KeyName;
@@ -46,7 +46,7 @@ pub struct Environment {
     /// Its share of the connection that listens for the clients of its role.
     pub subscription: Option<Arc<Subscription<NotificationInbox>>>,
     /// The server's settings that the client was told.
-    pub told: ToldSettings,
+    pub reported: ReportedSettings,
     /// A statement without a verdict, which is passed through for that reason.
     pub undecided: Lock<Option<Arc<Statement>>>,
 }
@@ -210,8 +210,8 @@ impl session::Environment for Environment {
         self.control.activity.rename(name);
     }
 
-    fn client_told(&mut self, setting: &str, value: &str) {
-        self.told.tell(setting, value);
+    fn setting_reported(&mut self, setting: &str, value: &str) {
+        self.reported.report(setting, value);
     }
 
     fn unit_passed(&self) {
@@ -316,7 +316,7 @@ impl session::Connection for HeldConnection {
     }
 
     fn kept_for_long(&mut self) {
-        self.release_turn();
+        self.release_processor();
     }
 }
 

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use bytes::{Buf, BytesMut};
 use hotrow_connect::lock::Lock;
 use hotrow_connect::net::ReadHalf;
-use hotrow_core::admission::ToldSettings;
+use hotrow_core::admission::ReportedSettings;
 use hotrow_core::limits;
 use hotrow_core::session::{self, Session, SessionEnd, Stage, SwitchValues, Wait};
 use hotrow_wire::SqlState;
@@ -86,7 +86,7 @@ pub struct Start {
     /// Its values of the gateway's settings.
     pub switches: SwitchValues,
     /// The server's settings that the client was told.
-    pub told: ToldSettings,
+    pub reported: ReportedSettings,
     /// Whether the gateway stops. The mailbox wakes the session when this changes.
     pub stop: Arc<Stop>,
 }
@@ -104,7 +104,7 @@ impl SessionTask {
             since: Instant::now(),
             looked_for_room: Instant::now(),
             subscription: None,
-            told: start.told,
+            reported: start.reported,
             undecided: Lock::default(),
         };
         SessionTask {

@@ -160,7 +160,7 @@ impl SessionTask {
         Ok(())
     }
 
-    /// Most sessions get a connection at once, or wait for nothing but a turn. Others wait in a boxed future.
+    /// Most sessions get a connection at once, or wait only for a processor permit. Others wait in a boxed future.
     async fn provide_connection(&mut self) {
         if let Some(held) = self.pool.try_take(self.session.application_name(), None) {
             return self.acquired(held).await;
@@ -190,7 +190,7 @@ impl SessionTask {
             std::future::pending().await
         };
         let take = async {
-            match pool.turn().await.and_then(|turn| pool.try_take(&name, Some(turn))) {
+            match pool.processor_permit().await.and_then(|permit| pool.try_take(&name, Some(permit))) {
                 Some(held) => Ok(held),
                 None => pool.take(&name).await,
             }
@@ -252,7 +252,7 @@ impl SessionTask {
         let result = query(self).await;
         // The server may have reported a change in its answer to the gateway.
         if let Some((held, env)) = self.session.connection_and_environment() {
-            let changed = env.told.takes(&held.upstream.parameters, |_| true);
+            let changed = env.reported.takes(&held.upstream.parameters, |_| true);
             self.put_settings(&changed);
         }
         result
@@ -267,7 +267,7 @@ impl SessionTask {
             return self.refuse_connection(problem).await;
         }
         if self.control.works(backend_key(&held)) {
-            let changed = self.session.env.told.takes(&held.upstream.parameters, |_| false);
+            let changed = self.session.env.reported.takes(&held.upstream.parameters, |_| false);
             self.put_settings(&changed);
             return self.session.connected(held);
         }

@@ -89,7 +89,7 @@ impl SessionTask {
         tokio::task::yield_now().await; // a client may send thousands of such SETs at once
         let parameters = found.map(|used| {
             self.enter(used);
-            self.session.env.told.compare(self.pool.id, self.pool.server_settings())
+            self.session.env.reported.compare(self.pool.id, self.pool.server_settings())
         });
         self.session.entered(parameters);
     }

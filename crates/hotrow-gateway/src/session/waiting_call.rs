@@ -38,7 +38,7 @@ impl SessionTask {
     }
 
     async fn wait_until(&mut self, woken: &mut oneshot::Receiver<()>, wait: &CallWait) -> CallEnd {
-        let mut call = CallTimer::new(wait.again, wait.deadline);
+        let mut call = CallTimer::new(wait.retry_at, wait.deadline);
         let timer = tokio::time::sleep_until(call.look_at().into());
         tokio::pin!(timer);
         loop {

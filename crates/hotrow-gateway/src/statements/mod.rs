@@ -284,7 +284,10 @@ impl Statement {
         let known = nodes.iter().find(|known| known.node == node && known.epoch == epoch);
         known.map_or(NodeState { runs_there: false, is_ageing: true }, |known| {
             let now = Instant::now();
-            NodeState { runs_there: known.runs_there && now < known.valid, is_ageing: now >= known.again }
+            NodeState {
+                runs_there: known.runs_there && now < known.valid,
+                is_ageing: now >= known.ask_again_at,
+            }
         })
     }
 

@@ -45,7 +45,7 @@ pub struct NodeRecord {
     /// The catalogue's epoch when the node was asked.
     pub epoch: u64,
     /// When the node should be asked again, and how long the answer is valid.
-    pub again: Instant,
+    pub ask_again_at: Instant,
     pub valid: Instant,
 }
 

@@ -21,7 +21,7 @@ pub struct SimEnvelope {
     pub unit: Packed<Arc<SimStatement>>,
     pub slot: u64,
     /// The notifications when a call that may wait was sent.
-    pub mark: Option<NotificationCount>,
+    pub notified: Option<NotificationCount>,
     pub changes_names: bool,
     /// What a replica must show.
     pub lsn_bound: Option<LsnBound>,

@@ -452,7 +452,7 @@ impl Environment for SimEnvironment {
 
     fn envelope(&self, unit: Packed<Arc<SimStatement>>) -> SimEnvelope {
         let answers = self.answers.clone();
-        SimEnvelope { unit, slot: 0, mark: None, changes_names: false, lsn_bound: None, answers }
+        SimEnvelope { unit, slot: 0, notified: None, changes_names: false, lsn_bound: None, answers }
     }
 
     fn assign(&self, unit: &Packed<Arc<SimStatement>>, only: Option<LaneId>) -> Option<LaneId> {
@@ -478,9 +478,10 @@ impl Environment for SimEnvironment {
     fn submit(&self, lane: LaneId, first: bool, mut envelope: SimEnvelope) {
         let kind = envelope.unit.kind();
         let sends = |key: &KeySpec| self.shared.waiting.borrow_mut().sends(key.table, key.columns[0].form);
-        envelope.mark = envelope.key_of_take().map(sends);
+        envelope.notified = envelope.key_of_take().map(sends);
         let packed = &mut envelope.unit;
-        let claimed = Claimed { may_wait: envelope.mark.is_some(), ..std::mem::take(&mut packed.claimed) };
+        let claimed =
+            Claimed { may_wait: envelope.notified.is_some(), ..std::mem::take(&mut packed.claimed) };
         let unit = Unit::new(self.client as u64, first, claimed, envelope);
         let first = lane.replica.map_or(kind as usize * LANES, |replica| FIRST_LANE + replica * LANES);
         self.shared.inboxes.borrow_mut()[first + lane.index].push_back(Event::Submit(unit));
@@ -510,7 +511,7 @@ impl Environment for SimEnvironment {
 
     fn leave_unused_databases(&self) {}
 
-    fn client_told(&mut self, _: &str, _: &str) {}
+    fn setting_reported(&mut self, _: &str, _: &str) {}
 
     fn unit_passed(&self) {
         self.shared.passed.set(self.shared.passed.get() + 1);

@@ -144,7 +144,8 @@ impl World {
 
     /// A lane has given back a call that found nothing.
     pub(super) fn wait_with_call(&mut self, number: usize, envelope: SimEnvelope, empty: BytesMut) {
-        let (key, mark) = (envelope.unit.claimed.key.expect("of a row"), envelope.mark.expect("it was sent"));
+        let (key, mark) =
+            (envelope.unit.claimed.key.expect("of a row"), envelope.notified.expect("it was sent"));
         let entered = self.shared.waiting.borrow_mut().enter(key, mark, number);
         match entered {
             Entered::Waits(ticket) => {

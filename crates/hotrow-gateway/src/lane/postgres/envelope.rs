@@ -52,7 +52,7 @@ pub struct Envelope {
     /// When a waiting call has to stop waiting.
     pub deadline: Option<Instant>,
     /// The count of notifications when a call that may wait was given to a lane.
-    pub mark: Option<NotificationCount>,
+    pub notified: Option<NotificationCount>,
     /// Whether its success adds or removes names of statements.
     pub changes_names: bool,
     /// What a replica must show before it runs there.
@@ -71,7 +71,7 @@ impl Envelope {
             came,
             since: came,
             deadline: None,
-            mark: None,
+            notified: None,
             changes_names: false,
             lsn_bound: None,
             blocks: None,
@@ -107,7 +107,7 @@ pub enum Returned {
 #[derive(Debug)]
 pub struct CallWait {
     /// The latest time of the next attempt.
-    pub again: Instant,
+    pub retry_at: Instant,
     /// The end of the wait.
     pub deadline: Instant,
     /// The whole answer, without rows.

@@ -58,7 +58,7 @@ impl Postgres {
                 let again = Duration::from_millis(wait.again_in.max(limits::WAITING_AGAIN_MS_MIN));
                 let mut empty = BytesMut::new();
                 packed.unit.put_merged_answer(&rows, place, &[], &mut empty);
-                let wait = CallWait { again: Instant::now() + again, deadline, empty };
+                let wait = CallWait { retry_at: Instant::now() + again, deadline, empty };
                 self.return_envelope(packed, |packed| Returned::Wait(packed, wait));
                 continue;
             }
