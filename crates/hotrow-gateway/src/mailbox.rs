@@ -94,7 +94,7 @@ impl<H> Mailbox<H> {
             drop(state); // dropping the unit may take other locks
             return false;
         }
-        if state.answers.hand(slot, returned) {
+        if state.answers.give_back(slot, returned) {
             self.task_notify.notify();
         }
         true
@@ -109,7 +109,7 @@ impl<H> Mailbox<H> {
         }
         let written = state.drain(&self.write);
         // The session's task finds a write error when it writes or reads.
-        if state.answers.is_front_handed() || state.watched || !matches!(written, Ok(true)) {
+        if state.answers.is_front_returned() || state.watched || !matches!(written, Ok(true)) {
             self.task_notify.notify();
         }
         state.shrink();

@@ -16,9 +16,9 @@ pub struct Answers<H> {
     first: u64,
     slots: VecDeque<Slot<H>>,
     /// Number of slots with a returned unit.
-    handed: usize,
+    returned: usize,
     /// The session has handled a returned unit, and others are still under way.
-    sorts_out: bool,
+    is_draining: bool,
     /// Bytes of replies that wait for an earlier reply.
     kept: usize,
     /// Slots of units that the gateway has refused, until the session takes them.
@@ -34,7 +34,7 @@ enum Slot<H> {
     /// Answered, and waiting for an earlier reply.
     Answered(BytesMut),
     /// Returned to the session.
-    Handed(Box<H>),
+    Returned(Box<H>),
 }
 
 /// The permission to send a session's next unit.
@@ -55,8 +55,8 @@ impl<H> Default for Answers<H> {
             out: BytesMut::new(),
             first: 0,
             slots: VecDeque::new(),
-            handed: 0,
-            sorts_out: false,
+            returned: 0,
+            is_draining: false,
             kept: 0,
             refused: Vec::new(),
             notified: 0,
@@ -69,7 +69,7 @@ impl<H> Answers<H> {
     pub fn next(&self) -> Next {
         match self.slots.is_empty() {
             true => Next::First,
-            false if self.sorts_out || self.handed > 0 => Next::Wait,
+            false if self.is_draining || self.returned > 0 => Next::Wait,
             false => Next::Follow,
         }
     }
@@ -126,22 +126,22 @@ impl<H> Answers<H> {
     }
 
     /// Returns a unit to the session. The result is whether the session can handle it now.
-    pub fn hand(&mut self, slot: u64, handed: H) -> bool {
+    pub fn give_back(&mut self, slot: u64, returned: H) -> bool {
         let index = self.index(slot);
         debug_assert!(matches!(self.slots[index], Slot::Waiting), "slot {slot} is returned after its answer");
-        self.slots[index] = Slot::Handed(Box::new(handed));
-        self.handed += 1;
+        self.slots[index] = Slot::Returned(Box::new(returned));
+        self.returned += 1;
         self.check();
         index == 0
     }
 
     /// Takes the earliest unit, if a lane returned it.
-    pub fn take_handed(&mut self) -> Option<(u64, H)> {
-        let front = self.slots.front_mut().filter(|slot| matches!(slot, Slot::Handed(_)))?;
-        let Slot::Handed(handed) = std::mem::replace(front, Slot::Waiting) else { return None };
-        self.handed -= 1;
-        self.sorts_out = true;
-        Some((self.first, *handed))
+    pub fn take_returned(&mut self) -> Option<(u64, H)> {
+        let front = self.slots.front_mut().filter(|slot| matches!(slot, Slot::Returned(_)))?;
+        let Slot::Returned(returned) = std::mem::replace(front, Slot::Waiting) else { return None };
+        self.returned -= 1;
+        self.is_draining = true;
+        Some((self.first, *returned))
     }
 
     /// The earliest unit is done, and with it the answered units directly after it.
@@ -158,7 +158,7 @@ impl<H> Answers<H> {
             self.slots.pop_front();
             self.first += 1;
         }
-        self.sorts_out &= !self.slots.is_empty();
+        self.is_draining &= !self.slots.is_empty();
         self.check();
     }
 
@@ -166,17 +166,20 @@ impl<H> Answers<H> {
     /// each answer would take as long as the queue.
     fn check(&self) {
         debug_assert!(!matches!(self.slots.front(), Some(Slot::Answered(_))));
-        debug_assert!(!self.sorts_out || !self.slots.is_empty());
+        debug_assert!(!self.is_draining || !self.slots.is_empty());
         if cfg!(debug_assertions) && self.slots.len() <= limits::CHECKED_MAX {
             let kept = |slot: &Slot<H>| if let Slot::Answered(bytes) = slot { bytes.len() } else { 0 };
             assert_eq!(self.kept, self.slots.iter().map(kept).sum());
-            assert_eq!(self.handed, self.slots.iter().filter(|slot| matches!(slot, Slot::Handed(_))).count());
+            assert_eq!(
+                self.returned,
+                self.slots.iter().filter(|slot| matches!(slot, Slot::Returned(_))).count()
+            );
         }
     }
 
     /// Whether the earliest unit was returned.
-    pub fn is_front_handed(&self) -> bool {
-        matches!(self.slots.front(), Some(Slot::Handed(_)))
+    pub fn is_front_returned(&self) -> bool {
+        matches!(self.slots.front(), Some(Slot::Returned(_)))
     }
 
     /// Number of units without a reply, or with a reply that waits for an earlier one.

@@ -49,7 +49,7 @@ pub enum QueueId {
     /// They work on this row.
     Row(Key),
     /// They begin with the statement that has this number.
-    Beginning(u64),
+    FirstStatement(u64),
 }
 
 /// What a transaction queues for.
@@ -92,7 +92,7 @@ struct Waiter {
 
 /// What a transaction has met until it is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meeting {
+pub enum Contention {
     /// It came to no row. It took so many microseconds.
     NoRow(u64),
     /// It came to rows. This is the largest number of other transactions that it met on one row.
@@ -135,7 +135,7 @@ impl RowQueues {
     }
 
     /// A transaction at the server comes to one more row. Returns how many others work on it.
-    pub fn come_to(&mut self, row: Key) -> usize {
+    pub fn enter_row(&mut self, row: Key) -> usize {
         let state = self.state(QueueId::Row(row));
         state.at_server += 1;
         state.overtaking += 1;
@@ -143,7 +143,7 @@ impl RowQueues {
     }
 
     /// A transaction at the server comes to its first row, so many microseconds after it began to work.
-    pub fn has_row(&mut self, queue: QueueId, microseconds: u64) {
+    pub fn reached_row(&mut self, queue: QueueId, microseconds: u64) {
         if let Some(state) = self.queues.get_mut(&queue) {
             state.at_rows += 1;
             state.took([microseconds, 0]);
@@ -151,16 +151,16 @@ impl RowQueues {
     }
 
     /// A transaction that has worked is over. Returns the tickets of those that work now.
-    pub fn leave(&mut self, queue: QueueId, meeting: Meeting) -> Vec<u64> {
+    pub fn leave(&mut self, queue: QueueId, contention: Contention) -> Vec<u64> {
         let Some(state) = self.queues.get_mut(&queue) else { return Vec::new() };
         state.at_server -= 1;
         state.ended += 1;
-        if let QueueId::Beginning(_) = queue {
-            match meeting {
-                Meeting::NoRow(microseconds) => state.took([0, microseconds]),
-                Meeting::Others(_) => state.at_rows -= 1,
+        if let QueueId::FirstStatement(_) = queue {
+            match contention {
+                Contention::NoRow(microseconds) => state.took([0, microseconds]),
+                Contention::Others(_) => state.at_rows -= 1,
             }
-            state.learn(meeting);
+            state.learn(contention);
         }
         let mut next = Vec::new();
         while let Some(&Waiter { ticket, alone }) = state.waiting.front()
@@ -210,7 +210,7 @@ impl RowQueues {
     pub fn waiting(&self) -> impl Iterator<Item = (Key, usize)> {
         let of_row = |(queue, state): (&QueueId, &State)| match queue {
             QueueId::Row(key) if !state.waiting.is_empty() => Some((*key, state.waiting.len())),
-            QueueId::Row(_) | QueueId::Beginning(_) => None,
+            QueueId::Row(_) | QueueId::FirstStatement(_) => None,
         };
         self.queues.iter().filter_map(of_row)
     }
@@ -233,7 +233,7 @@ impl QueueId {
     fn first_limit(self) -> Option<usize> {
         match self {
             QueueId::Row(_) => Some(AT_ROW_MAX * PARTS),
-            QueueId::Beginning(_) => None,
+            QueueId::FirstStatement(_) => None,
         }
     }
 }
@@ -261,8 +261,8 @@ impl State {
 
     /// Adapts the limit. It falls in proportion and rises by a quarter of a transaction, so that it settles where some
     /// transactions still find that the rows they need have one waiting transaction each.
-    fn learn(&mut self, meeting: Meeting) {
-        let has_met = matches!(meeting, Meeting::Others(others) if others >= AT_ROW_MAX);
+    fn learn(&mut self, contention: Contention) {
+        let has_met = matches!(contention, Contention::Others(others) if others >= AT_ROW_MAX);
         self.limit = match (self.limit, has_met) {
             (None, false) => None,
             (None, true) => Some((self.at_server * PARTS).clamp(AT_ROW_MAX * PARTS, LIMIT_MAX)),
@@ -279,8 +279,8 @@ mod tests {
     const KEY: Key = Key { table: 1, hash: 1 };
     const ROW: QueueId = QueueId::Row(KEY);
     const OTHER: QueueId = QueueId::Row(Key { table: 1, hash: 2 });
-    const BEGINNING: QueueId = QueueId::Beginning(7);
-    const DONE: Meeting = Meeting::NoRow(0);
+    const BEGINNING: QueueId = QueueId::FirstStatement(7);
+    const DONE: Contention = Contention::NoRow(0);
 
     fn join(queues: &mut RowQueues, queue: QueueId) -> Turn {
         queues.join(Request { queue, alone: false })
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn a_row_that_later_statements_come_to_counts_them() {
         let mut queues = RowQueues::default();
-        assert_eq!([queues.come_to(KEY), queues.come_to(KEY), queues.come_to(KEY)], [0, 1, 2]);
+        assert_eq!([queues.enter_row(KEY), queues.enter_row(KEY), queues.enter_row(KEY)], [0, 1, 2]);
         let first = ticket(join(&mut queues, ROW));
         assert!(queues.leave(ROW, DONE).is_empty(), "two others work on it");
         assert_eq!(queues.leave(ROW, DONE), [first]);
@@ -359,15 +359,15 @@ mod tests {
     fn transactions_that_come_to_a_row_later_overtake_only_for_a_while() {
         for alone in [false, true] {
             let mut queues = RowQueues::default();
-            let _ = [queues.come_to(KEY), queues.come_to(KEY), queues.come_to(KEY)];
+            let _ = [queues.enter_row(KEY), queues.enter_row(KEY), queues.enter_row(KEY)];
             let mut join = || ticket(queues.join(Request { queue: ROW, alone }));
             let tickets = [join(), join()];
             for ticket in tickets {
                 for _ in 0..OVERTAKING_MAX - 1 {
-                    queues.come_to(KEY);
+                    queues.enter_row(KEY);
                     assert!(queues.leave(ROW, DONE).is_empty());
                 }
-                queues.come_to(KEY);
+                queues.enter_row(KEY);
                 assert_eq!(queues.leave(ROW, DONE), [ticket], "the next one waits as long");
             }
         }
@@ -390,12 +390,12 @@ mod tests {
             for _ in 0..arrive {
                 number += 7;
                 let row = Key { table: 1, hash: number % rows };
-                at_rows.push_back((row, queues.come_to(row)));
-                queues.has_row(BEGINNING, 100);
+                at_rows.push_back((row, queues.enter_row(row)));
+                queues.reached_row(BEGINNING, 100);
             }
             let (row, others) = at_rows.pop_front().unwrap();
             queues.leave(QueueId::Row(row), DONE);
-            let next = queues.leave(BEGINNING, Meeting::Others(others)).len();
+            let next = queues.leave(BEGINNING, Contention::Others(others)).len();
             (begun, waiting) = (begun - arrive + next, waiting - next);
         }
         begun + at_rows.len() + 1
@@ -412,8 +412,8 @@ mod tests {
         let mut queues = RowQueues::default();
         for _ in 0..100 {
             assert_eq!(join(&mut queues, BEGINNING), Turn::Works);
-            queues.has_row(BEGINNING, 100);
-            queues.leave(BEGINNING, Meeting::Others(2));
+            queues.reached_row(BEGINNING, 100);
+            queues.leave(BEGINNING, Contention::Others(2));
         }
         let _ = [join(&mut queues, BEGINNING), join(&mut queues, BEGINNING)];
         let Turn::Waits { ticket, mut ended } = join(&mut queues, BEGINNING) else { panic!("works") };
@@ -433,10 +433,10 @@ mod tests {
         }
         for round in 0..1_000 {
             join(&mut queues, BEGINNING);
-            queues.has_row(BEGINNING, 1_000);
-            queues.leave(BEGINNING, Meeting::Others(2));
+            queues.reached_row(BEGINNING, 1_000);
+            queues.leave(BEGINNING, Contention::Others(2));
             if round % 10 == 0 {
-                queues.leave(BEGINNING, Meeting::NoRow(1_000_000));
+                queues.leave(BEGINNING, Contention::NoRow(1_000_000));
                 assert_eq!(join(&mut queues, BEGINNING), Turn::Works, "round {round}");
             }
         }
@@ -450,12 +450,12 @@ mod tests {
         let _ = [join(&mut queues, BEGINNING), join(&mut queues, BEGINNING)];
         for _ in 0..100 {
             join(&mut queues, BEGINNING);
-            queues.has_row(BEGINNING, 100);
-            queues.leave(BEGINNING, Meeting::Others(2));
+            queues.reached_row(BEGINNING, 100);
+            queues.leave(BEGINNING, Contention::Others(2));
         }
         assert!(matches!(join(&mut queues, BEGINNING), Turn::Waits { .. }));
         for _ in 0..128 * 4 + 2 {
-            queues.leave(BEGINNING, Meeting::NoRow(100));
+            queues.leave(BEGINNING, Contention::NoRow(100));
             join(&mut queues, BEGINNING);
         }
         let all = (0..1_000).filter(|_| join(&mut queues, BEGINNING) == Turn::Works).count();

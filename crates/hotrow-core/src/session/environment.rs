@@ -53,7 +53,7 @@ pub trait Environment: Sized {
     fn waits_for_verdicts(&self) -> bool;
     /// A transaction at the server comes to this row. Returns its place, and the number of other transactions that work
     /// on the row.
-    fn come_to(&self, row: Key, name: Box<KeyName>) -> (Self::Place, usize);
+    fn enter_row(&self, row: Key, name: Box<KeyName>) -> (Self::Place, usize);
     /// Whether every unit with this statement is known to be passed through.
     fn passes(&self, statement: &Self::Statement) -> bool;
     /// The state that a statement is known to leave behind. `as_pool` is whether its names mean what they mean in the pool.
@@ -160,7 +160,7 @@ pub trait Connection {
 /// A place among transactions that begin with the same statement, or work on the same row.
 pub trait Place {
     /// The transaction has met this many others on a row.
-    fn met(&mut self, others: usize);
+    fn found_others(&mut self, others: usize);
 }
 
 /// A unit on its way to a lane and back.

@@ -139,7 +139,7 @@ impl<E: Environment> Session<E> {
             && let Ok(text) = str::from_utf8(frontend::query(frame.body())?)
         {
             let shape = self.texts.shape(text);
-            self.places.come_to_row(&self.env, &statement, |index| shape.param(usize::from(index)));
+            self.places.enter_row(&self.env, &statement, |index| shape.param(usize::from(index)));
         }
         self.env.unit_passed();
         let runs = self.preparer().will_run(&statement);
@@ -310,7 +310,7 @@ impl<E: Environment> Session<E> {
                     return Ok(());
                 }
                 if self.places.counts(statement) {
-                    self.places.come_to_row(&self.env, statement, |index| param(bind, index));
+                    self.places.enter_row(&self.env, statement, |index| param(bind, index));
                 }
                 record = self.record_of_portal(bind.portal, &named)?;
                 let name = self.preparer().prepare(&named, bind.statement.is_empty());

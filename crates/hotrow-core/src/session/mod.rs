@@ -191,9 +191,9 @@ impl<E: Environment> Session<E> {
     /// handled bytes to `taken`.
     pub fn step(&mut self, input: &[u8], taken: &mut usize) -> Result<Need<E>, SessionEnd> {
         // A lane has given back a unit. No other unit may get between it and the later ones.
-        let sorts_out = self.env.answers(|answers| answers.next()) == Next::Wait;
+        let is_draining = self.env.answers(|answers| answers.next()) == Next::Wait;
         loop {
-            let stop = match self.handle_next(&input[*taken..], sorts_out) {
+            let stop = match self.handle_next(&input[*taken..], is_draining) {
                 Ok(bytes) => {
                     *taken += bytes;
                     continue;
@@ -208,7 +208,7 @@ impl<E: Environment> Session<E> {
     }
 
     /// Handles what comes next. Returns the number of bytes of the client that it has taken.
-    fn handle_next(&mut self, input: &[u8], sorts_out: bool) -> Result<usize, Stop<E>> {
+    fn handle_next(&mut self, input: &[u8], is_draining: bool) -> Result<usize, Stop<E>> {
         self.hand_over()?;
         self.wait_for_due()?;
         self.finish_unit()?;
@@ -217,7 +217,7 @@ impl<E: Environment> Session<E> {
             self.run_alone()?;
             return Ok(0);
         }
-        if sorts_out {
+        if is_draining {
             self.lanes_done()?;
         }
         let is_full = match self.phase.held_mut() {

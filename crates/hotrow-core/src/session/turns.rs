@@ -14,14 +14,14 @@ use crate::limits;
 /// The places of one transaction. They are given up when they are dropped.
 pub(super) struct Places<P> {
     /// Among those that begin with the same statement.
-    beginning: Option<P>,
+    first_statement: Option<P>,
     /// Among those that work on the same rows.
     rows: Vec<(Key, P)>,
 }
 
 impl<P> Default for Places<P> {
     fn default() -> Self {
-        Places { beginning: None, rows: Vec::new() }
+        Places { first_statement: None, rows: Vec::new() }
     }
 }
 
@@ -29,21 +29,21 @@ impl<P> Places<P> {
     /// The transaction is over.
     pub(super) fn clear(&mut self) {
         self.rows.clear();
-        self.beginning = None;
+        self.first_statement = None;
     }
 
     /// Whether the transaction has no place.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.beginning.is_none()
+        self.rows.is_empty() && self.first_statement.is_none()
     }
 
     /// Whether the first statement of the transaction has had its turn.
     pub(super) fn has_begun(&self) -> bool {
-        self.beginning.is_some()
+        self.first_statement.is_some()
     }
 
-    fn has_row(&self, key: Key) -> bool {
+    fn is_at(&self, key: Key) -> bool {
         self.rows.iter().any(|(row, _)| *row == key)
     }
 }
@@ -53,10 +53,10 @@ impl<P: Place> Places<P> {
     pub(super) fn placed(&mut self, queue: QueueId, place: P) {
         match queue {
             QueueId::Row(key) => self.rows.push((key, place)),
-            QueueId::Beginning(_) => {
-                let place = self.beginning.insert(place);
+            QueueId::FirstStatement(_) => {
+                let place = self.first_statement.insert(place);
                 if !self.rows.is_empty() {
-                    place.met(0); // its first statement works on a row
+                    place.found_others(0); // its first statement works on a row
                 }
             }
         }
@@ -72,10 +72,10 @@ impl<P: Place> Places<P> {
         param: impl Fn(u16) -> Option<ParamValue<'p>>,
     ) -> Stop<E> {
         Stop::Need(match row_of(verdict, param) {
-            Some((key, name)) if !self.has_row(key) => {
+            Some((key, name)) if !self.is_at(key) => {
                 Need::Turn(Request { queue: QueueId::Row(key), alone: is_alone }, Some(name()))
             }
-            _ => Need::Turn(Request { queue: QueueId::Beginning(statement), alone: false }, None),
+            _ => Need::Turn(Request { queue: QueueId::FirstStatement(statement), alone: false }, None),
         })
     }
 
@@ -87,19 +87,19 @@ impl<P: Place> Places<P> {
     }
 
     /// A statement of a transaction goes to the server. If it works on one row, this is recorded.
-    pub(super) fn come_to_row<'p, E: Environment<Place = P>>(
+    pub(super) fn enter_row<'p, E: Environment<Place = P>>(
         &mut self,
         env: &E,
         statement: &StatementOf<E>,
         param: impl Fn(u16) -> Option<ParamValue<'p>>,
     ) {
         let Some(verdict) = env.verdict(statement) else { return };
-        let Some((key, name)) = row_of(&verdict, param).filter(|(key, _)| !self.has_row(*key)) else {
+        let Some((key, name)) = row_of(&verdict, param).filter(|(key, _)| !self.is_at(*key)) else {
             return;
         };
-        let (place, others) = env.come_to(key, name());
-        if let Some(beginning) = &mut self.beginning {
-            beginning.met(others);
+        let (place, others) = env.enter_row(key, name());
+        if let Some(place) = &mut self.first_statement {
+            place.found_others(others);
         }
         self.rows.push((key, place));
     }

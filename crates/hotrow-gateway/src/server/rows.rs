@@ -9,7 +9,7 @@ use hotrow_core::admission::RowPatience;
 use hotrow_core::key::KeyName;
 use hotrow_core::session;
 use hotrow_lane::key::Key;
-use hotrow_lane::row_queue::{Meeting, QueueId, Request, RowQueues, Turn};
+use hotrow_lane::row_queue::{Contention, QueueId, Request, RowQueues, Turn};
 use tokio::sync::oneshot;
 
 use crate::hot_keys::{KeyCounts, KeySnapshot};
@@ -76,8 +76,8 @@ impl Rows {
     }
 
     /// A transaction at the server comes to this row. Returns its place, and the number of others that work on the row.
-    pub fn come_to(self: &Arc<Self>, row: Key, name: Box<KeyName>) -> (RowPlace, usize) {
-        let others = self.0.lock().queues.come_to(row);
+    pub fn enter_row(self: &Arc<Self>, row: Key, name: Box<KeyName>) -> (RowPlace, usize) {
+        let others = self.0.lock().queues.enter_row(row);
         let (queue, name) = (QueueId::Row(row), Some(name));
         let since = Instant::now();
         (RowPlace { rows: self.clone(), queue, name, since, works_since: since, others: None }, others)
@@ -115,8 +115,8 @@ impl Waiting {
     }
 
     /// A transaction has ended: it is the next one's turn.
-    fn leave(&mut self, queue: QueueId, meeting: Meeting) {
-        for ticket in self.queues.leave(queue, meeting) {
+    fn leave(&mut self, queue: QueueId, contention: Contention) {
+        for ticket in self.queues.leave(queue, contention) {
             self.wake(ticket);
         }
     }
@@ -167,7 +167,7 @@ impl Drop for RowWait {
         let mut rows = self.rows.0.lock();
         match rows.wakers.remove(&self.ticket) {
             Some(_) => rows.queues.give_up(self.queue, self.ticket),
-            None => rows.leave(self.queue, Meeting::NoRow(0)), // its turn has come, unnoticed
+            None => rows.leave(self.queue, Contention::NoRow(0)), // its turn has come, unnoticed
         }
     }
 }
@@ -177,18 +177,18 @@ impl Drop for RowPlace {
         let rows = self.rows.clone();
         let mut rows = rows.0.lock();
         rows.count(self);
-        let meeting = match self.others {
-            None => Meeting::NoRow(microseconds(self.works_since.elapsed())),
-            Some(others) => Meeting::Others(others),
+        let contention = match self.others {
+            None => Contention::NoRow(microseconds(self.works_since.elapsed())),
+            Some(others) => Contention::Others(others),
         };
-        rows.leave(self.queue, meeting);
+        rows.leave(self.queue, contention);
     }
 }
 
 impl session::Place for RowPlace {
-    fn met(&mut self, others: usize) {
+    fn found_others(&mut self, others: usize) {
         if self.others.is_none() {
-            self.rows.0.lock().queues.has_row(self.queue, microseconds(self.works_since.elapsed()));
+            self.rows.0.lock().queues.reached_row(self.queue, microseconds(self.works_since.elapsed()));
         }
         self.others = self.others.max(Some(others));
     }

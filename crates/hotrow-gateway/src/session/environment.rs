@@ -98,8 +98,8 @@ impl session::Environment for Environment {
         !self.pool.config().verdict_wait.is_zero()
     }
 
-    fn come_to(&self, row: Key, name: Box<KeyName>) -> (RowPlace, usize) {
-        self.pool.database_state().rows.come_to(row, name)
+    fn enter_row(&self, row: Key, name: Box<KeyName>) -> (RowPlace, usize) {
+        self.pool.database_state().rows.enter_row(row, name)
     }
 
     fn passes(&self, statement: &Statement) -> bool {

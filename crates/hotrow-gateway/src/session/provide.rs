@@ -285,7 +285,7 @@ impl SessionTask {
         self.control.at_events();
         let _ = self.try_write(); // the client gets its answers even if later units still wait
         self.mailbox.watch(true);
-        if let Some((slot, returned)) = self.mailbox.answers(|answers| answers.take_handed()) {
+        if let Some((slot, returned)) = self.mailbox.answers(|answers| answers.take_returned()) {
             self.handle_returned(slot, returned).await?;
         } else if self.mailbox.pending() > 0 {
             let ends_work = self.ends_work();

@@ -89,7 +89,7 @@ impl Session {
         if !matches!(front.state, State::Alone(..) | State::Returned(_)) {
             return None;
         }
-        self.answers.take_handed().expect("the earliest unit was returned");
+        self.answers.take_returned().expect("the earliest unit was returned");
         Some((front.lane, std::mem::replace(&mut front.state, State::InLane)))
     }
 
@@ -102,7 +102,7 @@ impl Session {
         match state {
             State::InLane => return false,
             _ if self.gone => {}
-            State::Alone(..) | State::Returned(_) => drop(self.answers.hand(sent.slot, ())),
+            State::Alone(..) | State::Returned(_) => drop(self.answers.give_back(sent.slot, ())),
             State::Done => drop(self.answers.answer(sent.slot, |out| out.extend_from_slice(&[unit as u8]))),
         }
         sent.state = state;

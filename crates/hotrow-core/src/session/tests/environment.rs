@@ -14,7 +14,7 @@ use hotrow_lane::answers::Answers;
 use hotrow_lane::cancel::CancelState;
 use hotrow_lane::key::Key;
 use hotrow_lane::lane::{Claimed, Event, LaneKind, Unit};
-use hotrow_lane::row_queue::{Meeting, QueueId, RowQueues};
+use hotrow_lane::row_queue::{Contention, QueueId, RowQueues};
 use hotrow_lane::waiting::Waiting;
 use hotrow_wire::SqlState;
 use hotrow_wire::backend::Problem;
@@ -245,7 +245,7 @@ impl Shared {
                 answers.refuses(slot);
                 answers.answer(slot, |out| out.extend_from_slice(&reply));
             }
-            Delivery::Returned(slot, returned) => drop(answers.hand(slot, *returned)),
+            Delivery::Returned(slot, returned) => drop(answers.give_back(slot, *returned)),
         }
         true
     }
@@ -313,9 +313,9 @@ pub struct SimPlace {
 }
 
 impl Place for SimPlace {
-    fn met(&mut self, others: usize) {
+    fn found_others(&mut self, others: usize) {
         if self.others.is_none() {
-            self.shared.rows.borrow_mut().has_row(self.queue, 1);
+            self.shared.rows.borrow_mut().reached_row(self.queue, 1);
         }
         self.others = self.others.max(Some(others));
     }
@@ -323,8 +323,8 @@ impl Place for SimPlace {
 
 impl Drop for SimPlace {
     fn drop(&mut self) {
-        let meeting = self.others.map_or(Meeting::NoRow(1), Meeting::Others);
-        self.shared.rows.borrow_mut().leave(self.queue, meeting);
+        let contention = self.others.map_or(Contention::NoRow(1), Contention::Others);
+        self.shared.rows.borrow_mut().leave(self.queue, contention);
     }
 }
 
@@ -383,8 +383,8 @@ impl Environment for SimEnvironment {
         false
     }
 
-    fn come_to(&self, row: Key, _: Box<KeyName>) -> (SimPlace, usize) {
-        let others = self.shared.rows.borrow_mut().come_to(row);
+    fn enter_row(&self, row: Key, _: Box<KeyName>) -> (SimPlace, usize) {
+        let others = self.shared.rows.borrow_mut().enter_row(row);
         let queue = QueueId::Row(row);
         (SimPlace { shared: self.shared.clone(), queue, others: None }, others)
     }

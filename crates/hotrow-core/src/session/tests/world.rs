@@ -483,7 +483,7 @@ impl World {
         if !matches!(client.need, Some(Need::Lanes)) {
             return false;
         }
-        let Some((slot, returned)) = client.answers.borrow_mut().take_handed() else { return false };
+        let Some((slot, returned)) = client.answers.borrow_mut().take_returned() else { return false };
         let is_meant = client.cancel.borrow().is_meant(Some(slot));
         match returned {
             SimReturned::Alone(envelope) => client.session.begin_alone(envelope),
