@@ -162,12 +162,8 @@ impl<E: Environment> Session<E> {
             _ => None,
         };
         let holding = self.phase.held_mut().expect("called only while a connection is held");
-        match holding.expected.received(
-            &mut self.names,
-            holding.connection.prepared_mut(),
-            frame.tag,
-            frame.body(),
-        ) {
+        let prepared = holding.connection.prepared_mut();
+        match holding.expected.received(&mut self.names, prepared, frame.tag, frame.body()) {
             Reply::Forward => {}
             Reply::Swallow => return Ok(Passing::Swallowed),
             Reply::ForwardAndAsk => put_question(holding.connection.output()),
