@@ -98,6 +98,10 @@ pub struct Report<'a> {
     /// The SQLSTATE.
     pub code: &'a [u8],
     pub message: &'a [u8],
+    /// Where it occurred, such as the row that was to be locked. Empty if the server does not say.
+    pub context: &'a [u8],
+    /// The server's function that reported it.
+    pub routine: &'a [u8],
 }
 
 impl<'a> Report<'a> {
@@ -112,6 +116,8 @@ impl<'a> Report<'a> {
                 b'S' if report.severity.is_empty() => report.severity = reader.cstr()?,
                 b'C' => report.code = reader.cstr()?,
                 b'M' => report.message = reader.cstr()?,
+                b'W' => report.context = reader.cstr()?,
+                b'R' => report.routine = reader.cstr()?,
                 _ => {
                     reader.cstr()?;
                 }

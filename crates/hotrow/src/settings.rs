@@ -366,8 +366,7 @@ impl Settings {
         let (routes, upstream_url) =
             routes(settings.upstream, settings.replicas.as_deref(), settings.server, settings.database)?;
         let listen = settings.listen.unwrap_or_else(|| "127.0.0.1:6432".to_owned());
-        let listen =
-            listen.split(',').map(|address| address.trim().parse()).collect::<Result<Vec<Listen>, _>>()?;
+        let listen = listen.split(',').map(|one| one.trim().parse()).collect::<Result<Vec<Listen>, _>>()?;
         let mut config = Config::with_routes(routes, listen);
         config.hba_file = settings.hba_file;
         config.users_file = settings.users_file;
@@ -380,7 +379,7 @@ impl Settings {
         let tls = tls::Files::new(certificate, key, settings.tls_client_ca_file)?;
         config.tls = tls.map(|files| tls::Server::load(&files).map(Arc::new)).transpose()?;
         config.pack = settings.pack.unwrap_or(config.pack);
-        config.unpacked_tables = settings.unpacked_tables.as_deref().map(TableList::read).unwrap_or_default();
+        config.unpacked_tables = TableList::read(&settings.unpacked_tables.unwrap_or_default());
         config.citus_lanes = settings.citus_lanes.unwrap_or(config.citus_lanes);
         config.lanes = number("lanes", settings.lanes, config.lanes, 1..=64, "1 to 64")?;
         config.clients_max =

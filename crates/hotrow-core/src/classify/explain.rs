@@ -8,7 +8,7 @@ use hotrow_lane::lane::LaneKind;
 use crate::distribution::Distribution;
 use crate::key::{Format, KeyColumn, KeySource, ParamValue};
 
-use crate::classify::judge::decision::{Decision, Packing, Takes};
+use crate::classify::judge::decision::{Decision, Packing};
 use crate::classify::judge::merging::Returns;
 use crate::classify::read::analysis::{Analysis, Pass, Switch, SwitchChange, Transaction};
 use crate::classify::read::query::ROW_LOCK;
@@ -159,10 +159,9 @@ fn contends_for(text: &mut String, packing: &Packing, literals: &[String]) {
     }
     let Some(key) = &packing.key else { return };
     let columns: Vec<String> = key.columns.iter().map(|key| column(key, literals)).collect();
-    if let Some(takes) = packing.takes {
+    if packing.takes.is_some() {
         let of = if columns.is_empty() { "of the table" } else { "of this key" };
-        let unlocked = if takes == Takes::Unlocked { " that no other transaction has locked" } else { "" };
-        line(text, "takes", &format!("the first rows {of}{unlocked}"));
+        line(text, "takes", &format!("the first rows {of} that no other transaction has locked"));
     }
     if !columns.is_empty() {
         line(text, "key", &columns.join(", "));
@@ -177,11 +176,10 @@ fn contends_for(text: &mut String, packing: &Packing, literals: &[String]) {
         line(
             text,
             "at most",
-            &format!(
-                "{} units of one {} per commit",
-                packing.rows_per_commit,
-                if packing.takes.is_some() { "key" } else { "row" }
-            ),
+            &match packing.takes {
+                Some(_) => format!("{} rows of one key per commit", packing.rows_per_commit),
+                None => format!("{} units of one row per commit", packing.rows_per_commit),
+            },
         );
     }
 }

@@ -41,7 +41,7 @@ pub use facts::{
     TableFacts, Trigger, TypeKind, View,
 };
 pub use judge::code::Names;
-pub use judge::decision::{Decision, Packing, Takes};
+pub use judge::decision::{Decision, Packing};
 pub use judge::lock_statement::LockStatement;
 pub use judge::merging::{Element, ElementSource, Merging, Returns};
 pub use judge::reach::{Found, FoundCode, Reach, reach};

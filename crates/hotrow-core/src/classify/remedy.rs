@@ -32,6 +32,7 @@ remedies! {
     NothingOrBuiltInCast = "nothing, if the driver writes the cast: the statement is passed through at full speed. Otherwise leave the cast out, or cast to a built-in type";
     NothingOrValues = "nothing, if the rows that it reads can change meanwhile: the statement is passed through at full speed. Otherwise read them first, and send them in VALUES";
     Queue = "take the rows in one statement: UPDATE ... WHERE key = (SELECT key FROM the same table WHERE state = 'new' ORDER BY key LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING ..., or use the schema pack's queues (docs/queues.md)";
+    SkipLocked = "write FOR UPDATE SKIP LOCKED into the query that finds the rows, if the statement may take other rows than those that another transaction has locked";
     CheckedChange = "read the values first, and repeat the subquery's conditions: UPDATE ... WHERE key = value AND condition: if no row is changed, another client was first";
     OneStatement = "if the transaction checks and changes this row only, do both in one statement: UPDATE ... WHERE key = value AND condition RETURNING ...";
     EachRow = "if the program knows the rows, send a statement for each of them, all in one message: they commit together if each of them can be packed";
@@ -167,6 +168,7 @@ fn unsupported(what: &str) -> Option<Remedy> {
             Remedy::EachRow
         }
         "a subquery" => Remedy::CheckedChange,
+        "a query for its rows that waits for locked ones" => Remedy::SkipLocked,
         "INSERT from a query" => Remedy::NothingOrValues,
         "a row lock such as FOR UPDATE, which outlives the statement" => Remedy::OneStatement,
         "a date or time by name, such as 'now'" => Remedy::CurrentTime,

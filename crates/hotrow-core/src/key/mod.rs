@@ -173,7 +173,10 @@ impl KeyColumn {
 
 impl KeySource {
     /// The only value. `None` for NULL, or if there can be several values.
-    fn value<'p>(&'p self, param: impl Fn(u16) -> Option<ParamValue<'p>>) -> Option<ParamValue<'p>> {
+    pub(crate) fn value<'p>(
+        &'p self,
+        param: impl Fn(u16) -> Option<ParamValue<'p>>,
+    ) -> Option<ParamValue<'p>> {
         match self {
             KeySource::Param(index) => param(*index),
             KeySource::Const(text) => Some(ParamValue { format: Format::Text, bytes: text.as_bytes() }),

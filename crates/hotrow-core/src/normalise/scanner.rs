@@ -54,12 +54,14 @@ pub(super) struct Scanner<'a> {
     /// The last word is the name of a type at the place of an operand: a string that follows is a constant of that type.
     pub(super) is_type: bool,
     pub(super) now: Nesting,
+    /// The last word is the DISTINCT of IS DISTINCT FROM.
+    compares: bool,
 }
 
 impl<'a> Scanner<'a> {
     pub(super) fn new(sql: &'a str, out: &'a mut Normaliser) -> Self {
         let (before, now) = (Before::Start, Nesting::default());
-        Self { sql, bytes: sql.as_bytes(), out, copied: 0, before, is_type: false, now }
+        Self { sql, bytes: sql.as_bytes(), out, copied: 0, before, is_type: false, now, compares: false }
     }
 
     /// Reads the whole text. `Some` if the shape is complete.
@@ -136,11 +138,22 @@ impl<'a> Scanner<'a> {
         if matches!(self.before, Before::Start) && !starts_query(word) {
             return None;
         }
-        if may_turn_clause(word) {
+        let compared = std::mem::take(&mut self.compares);
+        if may_turn_clause(word) && !compared && !self.is_label(at) {
+            let follows = |words: [&str; 2]| match self.before {
+                Before::Word(start, end) => {
+                    words.iter().any(|word| self.bytes[start..end].eq_ignore_ascii_case(word.as_bytes()))
+                }
+                _ => false,
+            };
             match role(word) {
+                Role::Positions if word.eq_ignore_ascii_case(b"distinct") && follows(["is", "not"]) => {
+                    self.compares = true;
+                }
                 Role::Positions => self.now.clause = Clause::Positions,
-                Role::Predicate => self.now.clause = Clause::Predicate,
-                Role::Ends => self.now.clause = Clause::Operands,
+                Role::Predicate if follows(["on", "on"]) => self.now.clause = Clause::Predicate,
+                // Columns can have these names.
+                Role::Ends if self.now.clause != Clause::Positions => self.now.clause = Clause::Operands,
                 Role::Frees if self.now.clause == Clause::Positions => self.now.clause = Clause::Operands,
                 _ => {}
             }
@@ -161,6 +174,15 @@ impl<'a> Scanner<'a> {
         };
         self.not_continued(close)?;
         Some(close)
+    }
+
+    /// Whether the word at this offset is a name, although it may be a keyword elsewhere: `t.limit`, `as limit`.
+    fn is_label(&self, at: usize) -> bool {
+        let is_alias = match self.before {
+            Before::Word(start, end) => self.bytes[start..end].eq_ignore_ascii_case(b"as"),
+            _ => false,
+        };
+        is_alias || self.bytes[..at].iter().rfind(|byte| !byte.is_ascii_whitespace()) == Some(&b'.')
     }
 
     /// Whether the word at this offset is qualified, as in `shop.sell`, and is not a type after `::`. Each of

@@ -11,9 +11,9 @@ use hotrow_wire::frontend::{self, Bind, ObjectName};
 use super::framing::ReplyFraming;
 use super::gather::{Describe, Single};
 use super::{Packed, Run, Step, bind_of, may_wait, merged};
-use crate::classify::{Boundary, Packing, Takes};
+use crate::classify::{Boundary, Packing};
 use crate::distribution::UnitNode;
-use crate::key::{Format, KeySpec, ParamValue};
+use crate::key::{Format, ParamValue};
 use crate::limits;
 use crate::normalise::Shape;
 
@@ -133,7 +133,7 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
         }
         self.out.extend_from_slice(frontend::EXECUTE);
         let param = |index| shape.param(literals.start + usize::from(index));
-        let rows = Rows::of(packing.key.as_ref(), param);
+        let rows = Rows::of(&packing, param);
         let with = rows_of_with(&packing, param);
         self.locate(&packing, packing.returns_rows, param);
         let bind = if packing.in_key_space { bind_of(&self.out[start..]) } else { None };
@@ -166,7 +166,7 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
             Describe::No | Describe::StatementFirst => {}
         }
         self.out.extend_from_slice(frontend::EXECUTE);
-        let rows = Rows::of(packing.key.as_ref(), |index| param(&single.bind, index));
+        let rows = Rows::of(&packing, |index| param(&single.bind, index));
         let with = rows_of_with(&packing, |index| param(&single.bind, index));
         let is_described = packing.returns_rows && describe == Describe::Portal;
         self.locate(&packing, is_described, |index| param(&single.bind, index));
@@ -193,11 +193,20 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
                 rows_per_commit: part.rows_per_commit,
                 in_key_space: part.in_key_space,
                 lockable: part.lock_statement.is_some(),
-                takes_any: part.takes == Some(Takes::Unlocked),
+                takes_any: false,
+            };
+            let claim_any = |key, rows: u16| Claim {
+                rows_per_commit: (part.rows_per_commit / rows.max(1)).max(1),
+                takes_any: true,
+                ..claim(key)
             };
             match rows {
                 Rows::One(key) if number == 0 && place == 0 => self.first = key.map(claim),
                 Rows::One(key) => self.others.extend(key.map(claim)),
+                Rows::Any(key, rows) if number == 0 && place == 0 => {
+                    self.first = key.map(|key| claim_any(key, rows));
+                }
+                Rows::Any(key, rows) => self.others.extend(key.map(|key| claim_any(key, rows))),
                 Rows::Several(keys) => self.others.extend(keys.into_iter().map(claim)),
                 Rows::Unreadable => self.is_unreadable = true,
             }
@@ -280,6 +289,8 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
 enum Rows {
     /// One, if it is known.
     One(Option<Key>),
+    /// At most this number of those that the key stands for.
+    Any(Option<Key>, u16),
     /// Those of a list of values.
     Several(Vec<Key>),
     /// The list is too long or cannot be read.
@@ -287,8 +298,16 @@ enum Rows {
 }
 
 impl Rows {
-    fn of<'p>(spec: Option<&'p KeySpec>, param: impl Fn(u16) -> Option<ParamValue<'p>>) -> Self {
-        match spec {
+    fn of<'p>(packing: &'p Packing, param: impl Fn(u16) -> Option<ParamValue<'p>>) -> Self {
+        if let Some(limit) = &packing.takes {
+            let limit =
+                limit.value(&param).and_then(ParamValue::integer).and_then(|limit| u16::try_from(limit).ok());
+            return match limit.filter(|limit| usize::from(*limit) <= limits::UNIT_ROWS_MAX) {
+                Some(limit) => Rows::Any(packing.key.as_ref().and_then(|key| key.key(param)), limit),
+                None => Rows::Unreadable,
+            };
+        }
+        match packing.key.as_ref() {
             None => Rows::One(None),
             Some(spec) if spec.is_single() => Rows::One(spec.key(param)),
             Some(spec) => match spec.rows(param) {
@@ -301,7 +320,7 @@ impl Rows {
 
 /// The rows of the other statements in its WITH.
 fn rows_of_with<'p>(packing: &'p Packing, param: impl Fn(u16) -> Option<ParamValue<'p>> + Copy) -> Vec<Rows> {
-    packing.with.iter().map(|part| Rows::of(part.key.as_ref(), param)).collect()
+    packing.with.iter().map(|part| Rows::of(part, param)).collect()
 }
 
 fn merge_of(packing: &Packing, rows: &Rows, bind: Option<Bind<'_>>) -> Option<Merge> {

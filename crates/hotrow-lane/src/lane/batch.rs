@@ -26,6 +26,8 @@ pub enum Failure {
     Uncertain,
     /// The unit waited for a lock that an outsider holds.
     Blocked,
+    /// The same, and it is not the lock of a row.
+    TableBlocked,
     /// No unit failed. The catalogue may have changed since the statements were prepared, and they have to be
     /// checked before the batch runs again.
     Stale,

@@ -7,9 +7,17 @@ use super::Unit;
 use crate::key::Key;
 use crate::limits;
 
-/// The parked units by key. A key with this hash stands for a whole table.
+/// A key with this hash stands for a whole table.
 const WHOLE_TABLE: u64 = u64::MAX;
 
+impl Key {
+    /// The key that stands for its whole table.
+    pub(super) fn of_table(self) -> Key {
+        Key { hash: WHOLE_TABLE, ..self }
+    }
+}
+
+/// The parked units by key.
 #[derive(Debug)]
 pub(super) struct Blocked<P> {
     keys: HashMap<Key, VecDeque<Unit<P>>>,

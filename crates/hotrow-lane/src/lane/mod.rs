@@ -343,7 +343,8 @@ impl<P> Lane<P> {
 
     /// The batch was rolled back. The unit that failed leaves the lane, and the others run again.
     fn rolled_back(&mut self, mut batch: Batch<P>, failure: Failure, actions: &mut Vec<Action<P>>) {
-        if failure == Failure::Blocked && batch.takes_locks_in_any_order() {
+        let is_blocked = matches!(failure, Failure::Blocked | Failure::TableBlocked);
+        if is_blocked && batch.takes_locks_in_any_order() {
             self.lock_ahead = limits::LOCK_AHEAD_BATCHES;
         }
         let (culprit, row) = match batch.failed_units() {
@@ -354,6 +355,7 @@ impl<P> Lane<P> {
                 }
                 unit.at_fault = statement;
                 unit.too_slow = failure == Failure::TooSlow;
+                unit.blocked = is_blocked;
                 (units.start, row)
             }
             None if failure == Failure::Stale => {
@@ -390,13 +392,21 @@ impl<P> Lane<P> {
         let later = self.queue.take_all_of(session);
         // Earlier waiting units of the session leave with a blocked unit. If they were parked, they would
         // wait for the session to release a key, and the session releases it only after they are done.
-        let leaves = |unit: &Unit<P>| failure == Failure::Blocked && unit.session == session;
+        let leaves = |unit: &Unit<P>| is_blocked && unit.session == session;
         let (before, rest): (Vec<_>, Vec<_>) = batch.units.into_iter().partition(leaves);
         let again = rest.into_iter().chain(others).map(Unit::rerun).collect();
         self.requeue(again, actions);
         self.returned.insert(session);
+        let at_fault = row.map(|row| (row, false)).or_else(|| culprit.key_at_fault());
         let key = match failure {
-            Failure::Blocked => Some(self.block(row.or_else(|| culprit.key_at_fault()), actions)),
+            // The others of its key take other rows.
+            Failure::Blocked if matches!(at_fault, Some((_, true))) => None,
+            Failure::TableBlocked if matches!(at_fault, Some((_, true))) => {
+                Some(self.block(at_fault.map(|(key, _)| key.of_table()), actions))
+            }
+            Failure::Blocked | Failure::TableBlocked => {
+                Some(self.block(at_fault.map(|(key, _)| key), actions))
+            }
             Failure::Error | Failure::Uncertain | Failure::Stale | Failure::TooSlow | Failure::Behind => None,
         };
         let before = self.refuse_cancelled(before, actions);

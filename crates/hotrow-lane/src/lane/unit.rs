@@ -33,6 +33,8 @@ pub struct Unit<P> {
     pub cancelled: bool,
     /// It leaves the lane because it took too long.
     pub too_slow: bool,
+    /// It leaves the lane because an outsider holds a lock.
+    pub blocked: bool,
     /// The data that the I/O needs to send it and to answer it.
     pub payload: P,
 }
@@ -88,6 +90,7 @@ impl<P> Unit<P> {
             reruns: 0,
             cancelled: false,
             too_slow: false,
+            blocked: false,
             payload,
         }
     }
@@ -102,15 +105,12 @@ impl<P> Unit<P> {
         self.claimed.merge.map(|merge| if self.is_single { Merge::NEVER } else { merge })
     }
 
-    /// A row of the statement that failed, or else a row of the unit. If the statement takes any of several rows, others can
-    /// take the rest of them, so the key is one that no other unit has.
-    pub(super) fn key_at_fault(&self) -> Option<Key> {
+    /// A row of the statement that failed, or else a row of the unit, with whether it stands for several rows of which the
+    /// statement takes any.
+    pub(super) fn key_at_fault(&self) -> Option<(Key, bool)> {
         let claim = self.claimed.claims.iter().find(|claim| claim.statement == self.at_fault);
-        let (key, takes_any) = match claim {
-            Some(claim) => (claim.key, claim.takes_any),
-            None => (self.claimed.key?, self.claimed.takes_any),
-        };
-        Some(if takes_any { Key { table: key.table, hash: self.session } } else { key })
+        let of_unit = || Some((self.claimed.key?, self.claimed.takes_any));
+        claim.map(|claim| (claim.key, claim.takes_any)).or_else(of_unit)
     }
 
     /// The rows for which it may have to wait. If it takes any of several rows, the row is not known, and only its table is.

@@ -71,39 +71,35 @@ fn a_unit_that_takes_any_row_holds_up_no_other() {
     script(
         Write,
         "
-        submit 1a^ 2a^ 3a           -> connect
-        connected                   -> write 1a^ 2a^ 3a
-        blocks-at 1a^               -> alone 1a^ blocking ①; write 2a^ 3a
-        submit 4a^                  ->
-        commits                     -> write 4a^; answer 2a^ 3a
-        commits                     -> answer 4a^
-        # A unit that waits for the first row holds up those that wait for it too.
-        submit 5a 6a^ 7a            -> write 5a
-        blocks-at 5a                -> alone 5a blocking a; write 6a^
-        commits                     -> answer 6a^
-        submit 8a^+b                -> write 8a^+b
-        blocks-at 8a^+b             -> alone 8a^+b blocking ⑧
-        done 1a^, unblocked ①       ->
-        done 5a, unblocked a        -> write 7a
+        submit 1..6a^               -> connect
+        connected                   -> write 1..6a^
+        blocks-at 1a^               -> alone 1a^; write 2..6a^
+        blocks-at 2a^               -> alone 2a^; write 3..6a^
+        blocks-at 3a^               -> alone 3a^; write 4..6a^
+        blocks-at 4a^               -> alone 4a^; write 5a^ 6a^
+        blocks-at 5a^               -> alone 5a^; write 6a^
+        submit 7a 8a^               ->
+        commits                     -> write 7a 8a^; answer 6a^
+        # A unit of a row holds up those of the row.
+        blocks-at 7a                -> alone 7a blocking a; write 8a^
+        submit 9a                   ->
+        commits                     -> answer 8a^
+        unblocked a                 -> write 9a
         ",
     );
 }
 
-/// If many such units are blocked, an outsider has locked the table.
 #[test]
 fn units_that_take_any_row_wait_for_a_locked_table() {
     script(
         Write,
         "
-        submit 1..6a^               -> connect
-        connected                   -> write 1..6a^
-        blocks-at 1a^               -> alone 1a^ blocking ①; write 2..6a^
-        blocks-at 2a^               -> alone 2a^ blocking ②; write 3..6a^
-        blocks-at 3a^               -> alone 3a^ blocking ③; write 4..6a^
-        blocks-at 4a^               -> alone 4a^ blocking ④; write 5a^ 6a^
-        blocks-at 5a^               -> alone 5a^ blocking *
-        submit 7a^                  ->
-        unblocked *                 -> write 6a^ 7a^
+        submit 1a^ 2a^ 3A           -> connect
+        connected                   -> write 1a^ 2a^ 3A
+        table-blocks-at 1a^         -> alone 1a^ blocking *; write 3A
+        submit 4a^ 5b               ->
+        commits                     -> answer 3A
+        unblocked *                 -> write 2a^ 4a^ 5b
         ",
     );
 }

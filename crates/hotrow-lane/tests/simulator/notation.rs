@@ -6,7 +6,7 @@
 //! the units of sessions 1 to 9. `1a+b` is a unit of two statements on two rows, and `fails-at 1a+b/2` means
 //! that the second one failed. `1ab` is a unit of one statement on two rows. In a batch, `{a b}` are rows that are locked first. `1a@500` has 500 bytes. Of
 //! `1a%2`, two fit one commit. `1a#2` is a call of a function with a merge rule, in group 2, of which four
-//! can become one. `1a?#2` is a call that can wait, and `waits 1a?` says that it does. `1a~` has waited before. `1a^` takes any of several rows, whose key is `a`. Its own key is `①`. In a batch, `[1a 2b]`
+//! can become one. `1a?#2` is a call that can wait, and `waits 1a?` says that it does. `1a~` has waited before. `1a^` takes any of several rows, whose key is `a`. In a batch, `[1a 2b]`
 //! is one call. `*` is the whole of table 1.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,11 +120,12 @@ impl Interpreter {
                 self.step(Event::Failed(Failure::Stale));
                 self.step(Event::Ready);
             }
-            "fails-at" | "blocks-at" | "slow-at" => {
+            "fails-at" | "blocks-at" | "table-blocks-at" | "slow-at" => {
                 self.runs(self.place(rest));
                 let failure = match verb {
                     "fails-at" => Failure::Error,
                     "blocks-at" => Failure::Blocked,
+                    "table-blocks-at" => Failure::TableBlocked,
                     _ => Failure::TooSlow,
                 };
                 self.step(Event::Failed(failure));
@@ -295,7 +296,6 @@ fn session(name: &str) -> u64 {
 
 fn key(name: char) -> Option<Key> {
     match name {
-        '①'..='⑨' => Some(Key { table: 1, hash: u64::from(name) - u64::from('①') + 1 }),
         '*' => Some(Key { table: 1, hash: u64::MAX }),
         c if c.is_ascii_lowercase() => Some(Key { table: 1, hash: c.into() }),
         c if c.is_ascii_uppercase() => Some(Key { table: 2, hash: c.into() }),
@@ -307,9 +307,6 @@ fn key_name(key: Key) -> String {
     match key {
         Key { table: 0, .. } => "-".to_owned(),
         Key { hash: u64::MAX, .. } => "*".to_owned(),
-        Key { hash: session @ 1..10, .. } => {
-            char::from_u32('①' as u32 + session as u32 - 1).unwrap().to_string()
-        }
         Key { hash, .. } => char::from(hash as u8).to_string(),
     }
 }

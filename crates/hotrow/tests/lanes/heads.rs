@@ -1,5 +1,5 @@
-//! Statements that take the first rows of a table: each row is taken once, and a worker that skips locked rows does not wait
-//! for one that is blocked.
+//! Statements that take the first rows of a table that nobody has locked: each row is taken once, and no worker waits for one
+//! that is blocked.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -16,7 +16,7 @@ const TAKE: [&str; 4] = [
      update job set state = 'taken' from next where job.id = next.id returning job.id",
     "with taken as (delete from job where ctid = (select ctid from job where state = 'new' and \
      pg_try_advisory_xact_lock(id) order by id limit 1) returning id) insert into done select id from taken returning id",
-    "delete from job where id in (select j.id from job j where j.state = 'new' order by j.id limit 1 for update) returning id",
+    "delete from job where id in (select j.id from job j where j.state = 'new' order by j.id limit 1 for update nowait) returning id",
 ];
 const SKIPPING: &str = TAKE[0];
 
@@ -90,36 +90,44 @@ fn a_blocked_worker_that_skips_locked_rows_holds_up_no_other() {
              order by id limit 1 for update skip locked) returning id"
         )
     };
-    let (mut first, mut second) = (connect(gateway.port(), "skips"), connect(gateway.port(), "skips"));
+    let mut blocked: Vec<Line> = (0..8).map(|_| connect(gateway.port(), "skips")).collect();
+    let mut other = connect(gateway.port(), "skips");
     until("the statements are packed", || {
-        take(&mut first, &assign(3));
-        take(&mut second, SKIPPING);
+        take(&mut blocked[0], &assign(3));
+        take(&mut other, SKIPPING);
         gateway.metric("packed_units_total") > 4
     });
     assert_eq!(outsider.query("begin; delete from owner where id = 1").error(), None);
     let answered = AtomicUsize::new(0);
     thread::scope(|scope| {
-        let blocked = scope.spawn(|| {
-            let id = take(&mut first, &assign(1));
-            answered.fetch_add(1, SeqCst);
-            id
-        });
-        until("the first worker is blocked", || gateway.metric("blocked_units_total") > 0);
-        let others: BTreeSet<usize> = (0..10).filter_map(|_| take(&mut second, SKIPPING)).collect();
-        assert_eq!(others.len(), 10, "the second worker continues");
-        assert_eq!(answered.load(SeqCst), 0, "the first worker waits for the outsider");
+        let blocked: Vec<_> = blocked
+            .iter_mut()
+            .map(|line| {
+                scope.spawn(|| {
+                    let id = take(line, &assign(1));
+                    answered.fetch_add(1, SeqCst);
+                    id
+                })
+            })
+            .collect();
+        until("the workers are blocked", || gateway.metric("blocked_units_total") >= 8);
+        let others: BTreeSet<usize> = (0..10).filter_map(|_| take(&mut other, SKIPPING)).collect();
+        assert_eq!(others.len(), 10, "the other worker continues");
+        assert_eq!(answered.load(SeqCst), 0, "the workers wait for the outsider");
         assert_eq!(outsider.query("rollback").error(), None);
-        let id = blocked.join().unwrap().unwrap();
-        assert!(!others.contains(&id), "{id} was taken twice");
+        let taken: BTreeSet<usize> =
+            blocked.into_iter().filter_map(|worker| worker.join().unwrap()).collect();
+        assert_eq!(taken.len(), 8, "each takes a row");
+        assert!(taken.is_disjoint(&others), "a row was taken twice");
     });
 }
 
-/// A worker that does not skip locked rows waits for the first one, as it does directly.
+/// An error of NOWAIT is one of its statement: nobody waits, and the others run again without it.
 #[test]
-fn a_worker_that_skips_nothing_waits_for_the_first_row() {
-    let mut outsider = prepare("first", 100);
+fn a_worker_that_does_not_wait_gets_its_error_and_blocks_no_row() {
+    let mut outsider = prepare("nowait", 100);
     let gateway = Gateway::start(&["--lanes", "1"]);
-    let mut worker = connect(gateway.port(), "first");
+    let mut worker = connect(gateway.port(), "nowait");
     let mut last = 0;
     until("the statement is packed", || {
         last = take(&mut worker, TAKE[3]).unwrap();
@@ -129,12 +137,9 @@ fn a_worker_that_skips_nothing_waits_for_the_first_row() {
     worker.put_unnamed_call(TAKE[3], &[]);
     worker.put_sync();
     worker.send().unwrap();
-    until("the worker is blocked", || gateway.metric("blocked_units_total") > 0);
-    let mut skipping = connect(gateway.port(), "first");
-    assert_eq!(take(&mut skipping, SKIPPING), Some(last + 2));
-    assert_eq!(outsider.query("commit").error(), None);
-    let answer = worker.answer();
-    assert!(answer.error().is_none(), "{:?}", answer.frames());
-    // Directly, the query finds no row, or the next one, when the first one is gone.
-    assert!(answer.rows().len() <= 1);
+    assert_eq!(worker.answer().error().unwrap().code, "55P03");
+    assert_eq!(take(&mut worker, SKIPPING), Some(last + 2));
+    assert_eq!(gateway.metric("blocked_units_total"), 0);
+    assert_eq!(gateway.metric("failed_units_total"), 1);
+    assert_eq!(outsider.query("rollback").error(), None);
 }

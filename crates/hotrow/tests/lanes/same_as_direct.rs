@@ -149,7 +149,6 @@ fn lock_now_and_then(seed: u64, over: &AtomicBool) {
         let lock = match random.u8(0..8) {
             0 => "lock account in share row exclusive mode".to_owned(),
             1 => "lock event in exclusive mode".to_owned(),
-            2 => "select from job where state = 'new' order by id limit 1 for update".to_owned(),
             _ => format!("select from account where id = {} for update", random.i64(11..=14)),
         };
         assert_eq!(line.query(&format!("begin; {lock}")).error(), None);
@@ -159,7 +158,7 @@ fn lock_now_and_then(seed: u64, over: &AtomicBool) {
 }
 
 fn contents(direct: &mut Line) -> Vec<Vec<Option<String>>> {
-    let tables = ["account", "event", "late", "tally", "job"];
+    let tables = ["account", "event", "late", "tally"];
     tables
         .iter()
         .flat_map(|table| direct.query(&format!("select * from {table} order by id")).rows())

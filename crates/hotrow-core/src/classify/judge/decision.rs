@@ -15,7 +15,7 @@ use crate::classify::judge::lock_statement::LockStatement;
 use crate::classify::judge::merging::{Matched, Merging};
 use crate::classify::judge::namesakes::Judge;
 use crate::classify::judge::row::{
-    MOST_ROWS_PER_COMMIT, head_key, insert_key, is_exact, point_key, rows_per_commit,
+    MOST_ROWS_PER_COMMIT, head_key, head_limit, insert_key, is_exact, point_key, rows_per_commit,
 };
 use crate::classify::judge::table;
 use crate::classify::judge::view::{SeenThrough, check_views};
@@ -61,8 +61,9 @@ pub struct Packing {
     pub lock_statement: Option<LockStatement>,
     /// It calls a function with a merge rule. Its key belongs to a key space and not to a table.
     pub in_key_space: bool,
-    /// Which rows it takes, if a query with LIMIT finds them.
-    pub takes: Option<Takes>,
+    /// A query with LIMIT finds its rows: the largest number of them. It takes any that nobody has locked, and the key stands for
+    /// all of them.
+    pub takes: Option<Box<KeySource>>,
     /// The table that it relies on.
     pub watch: Option<Box<Watch>>,
     /// How the table is distributed over several servers, if it is.
@@ -71,15 +72,6 @@ pub struct Packing {
     pub with: Box<[Packing]>,
     /// Why it can be packed, in plain English.
     pub why: String,
-}
-
-/// Which of the first rows of a table a statement takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Takes {
-    /// The first ones. It waits for a transaction that has locked them.
-    First,
-    /// The first ones that nobody has locked. It waits for no row.
-    Unlocked,
 }
 
 impl Packing {
@@ -223,7 +215,7 @@ pub(crate) fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Re
         table: format!("{}.{}", table.schema, table.name),
         key,
         rows_per_commit: if candidate.head.is_some() { MOST_ROWS_PER_COMMIT } else { rows_per_commit(table) },
-        takes: candidate.head.as_ref().map(|head| if head.waits { Takes::First } else { Takes::Unlocked }),
+        takes: candidate.head.as_ref().map(head_limit).transpose()?.map(Box::new),
         touches_sequence,
         returns_rows: candidate.returns_rows,
         lock_statement,

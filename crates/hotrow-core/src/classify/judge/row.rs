@@ -80,6 +80,19 @@ pub(crate) fn head_key(candidate: &Candidate, head: &Head, table: &TableFacts) -
     Ok(KeySpec { table: table.oid, columns: columns.collect() })
 }
 
+/// The largest number of rows that such a query finds.
+pub(crate) fn head_limit(head: &Head) -> Result<KeySource, Reason> {
+    match source(head.limit.clone()) {
+        Some(KeySource::Const(text)) => match text.parse::<usize>() {
+            Ok(limit) if limit <= limits::UNIT_ROWS_MAX => Ok(KeySource::Const(text)),
+            Ok(_) => Err(Reason::ManyRows),
+            Err(_) => Err(Reason::Unsupported("LIMIT or OFFSET with an expression")),
+        },
+        Some(param @ KeySource::Param(_)) => Ok(param),
+        _ => Err(Reason::Unsupported("LIMIT or OFFSET with an expression")),
+    }
+}
+
 /// Whether the value that the statement gives this column is the one that the row has: nothing converts it to another type
 /// on the way. `types` are the declared types of the parameters.
 pub(crate) fn is_exact(candidate: &Candidate, table: &TableFacts, column: &Column, types: &[u32]) -> bool {

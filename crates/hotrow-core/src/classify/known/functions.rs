@@ -74,6 +74,11 @@ pub(crate) fn leaves_no_state(extension: &str, name: &str) -> bool {
         || matches!(extension, "lo" | "moddatetime" | "pg_stat_statements" | "postgis" | "seg" | "tcn")
 }
 
+/// The function that returns the elements of an array.
+pub(crate) const UNNEST: &str = "unnest";
+/// The function that counts rows.
+pub(crate) const COUNT: &str = "count";
+
 /// Functions with special syntax that the parser returns as plain names.
 pub(crate) fn is_keyword_function(name: &str) -> bool {
     const NAMES: &str = "current_catalog current_date current_role current_schema current_time current_timestamp \

@@ -7,11 +7,11 @@ use sqlparser::ast::{
 };
 
 use crate::classify::known::builtin_types;
+use crate::classify::known::functions::UNNEST;
 use crate::classify::read::candidate::{
     Call, Candidate, Common, Equality, Operand, Reading, ResultColumn, Verb,
 };
 use crate::classify::read::expression::{References, column_name};
-use crate::classify::read::head::UNNEST;
 use crate::classify::reason::Reason;
 use crate::classify::text::names::{TableName, folded, parts};
 use crate::key::{Format, ParamValue, elements};
@@ -156,17 +156,26 @@ impl CandidateBuilder {
                 self.conjuncts(right);
             }
             Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
-                let found = column_of(left).zip(value_of(right));
-                self.equality(found.or_else(|| column_of(right).zip(value_of(left))));
+                let found = self.own_column(left).zip(value_of(right));
+                self.equality(found.or_else(|| self.own_column(right).zip(value_of(left))));
             }
             Expr::InList { expr, list, negated: false } => {
-                self.equality(column_of(expr).zip(one_of(list)));
+                self.equality(self.own_column(expr).zip(one_of(list)));
             }
             Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, is_some: _ } => {
-                self.equality(column_of(left).zip(element_of(right)));
+                self.equality(self.own_column(left).zip(element_of(right)));
             }
             _ => {}
         }
+    }
+
+    /// The column of the table that an expression consists of, and not one of the query in FROM.
+    fn own_column(&self, expr: &Expr) -> Option<String> {
+        let is_of_found = match (expr, &self.references.found) {
+            (Expr::CompoundIdentifier(names), Some(found)) => folded(names.first()?) == found.name,
+            _ => false,
+        };
+        column_of(expr).filter(|_| !is_of_found)
     }
 
     fn equality(&mut self, found: Option<(String, Operand)>) {

@@ -53,15 +53,15 @@ pub struct Equality {
     pub operand: Operand,
 }
 
-/// A query that finds the first rows of the statement's own table.
+/// A query that finds the first rows of the statement's own table that no other transaction has locked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Head {
     /// The columns that are compared with what it returns. `ctid` can be among them.
     pub ties: Vec<String>,
     /// Equalities that hold for every row that it finds.
     pub equalities: Vec<Equality>,
-    /// The statement waits for a row that another transaction has locked. Otherwise it takes another row, or fails.
-    pub waits: bool,
+    /// The largest number of rows that it returns.
+    pub limit: Operand,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

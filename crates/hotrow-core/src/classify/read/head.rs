@@ -1,4 +1,5 @@
-//! Reads the query that finds the rows of an UPDATE or DELETE: the first rows of the same table in some order. It stands in
+//! Reads the query that finds the rows of an UPDATE or DELETE: the first rows of the same table in some order
+//! that no other transaction has locked. It stands in
 //! WHERE, in FROM or USING, or in WITH. Which key the statement gets is decided in `row`.
 
 use sqlparser::ast::{
@@ -6,9 +7,9 @@ use sqlparser::ast::{
     SelectItem, TableAlias, TableFactor, TableWithJoins,
 };
 
-use crate::classify::known::functions::{Behaviour, behaviour};
-use crate::classify::read::builder::{CandidateBuilder, column_of};
-use crate::classify::read::candidate::{Head, ResultColumn, Verb};
+use crate::classify::known::functions::{self, Behaviour, behaviour};
+use crate::classify::read::builder::{CandidateBuilder, column_of, value_of};
+use crate::classify::read::candidate::{Head, Operand, ResultColumn, Verb};
 use crate::classify::read::expression::{Found, References};
 use crate::classify::read::query::{ROW_LOCK, ordered_by, plain_query_with_locks};
 use crate::classify::reason::Reason;
@@ -17,10 +18,10 @@ use crate::classify::text::names::{FunctionName, TableName, folded, parts};
 /// The address of a row. A query and the statement around it see the same version of a row, so it identifies the row there.
 pub(crate) const ADDRESS: &str = "ctid";
 
-/// PostgreSQL's own function that returns the elements of an array.
-pub(crate) const UNNEST: &str = "unnest";
+/// Why such a query is not packed: others would wait behind it, also those that would find other rows.
+pub(crate) const WAITS: &str = "a query for its rows that waits for locked ones";
 
-/// A query that finds the first rows of a table.
+/// A query that finds the first rows of a table that nobody has locked.
 #[derive(Debug)]
 pub(crate) struct Finder {
     table: TableName,
@@ -51,11 +52,21 @@ impl Finders {
 
 /// Whether a query has LIMIT or FETCH.
 pub(crate) fn is_limited(query: &Query) -> bool {
-    let limited = matches!(
-        &query.limit_clause,
-        Some(LimitClause::LimitOffset { limit: Some(_), offset: None, limit_by: _ })
-    );
-    limited || query.limit_clause.is_none() && query.fetch.is_some()
+    limit_of(query).is_some()
+}
+
+/// The number of rows that it returns at most.
+fn limit_of(query: &Query) -> Option<Operand> {
+    match (&query.limit_clause, &query.fetch) {
+        (Some(LimitClause::LimitOffset { limit: Some(limit), offset: None, limit_by: _ }), None) => {
+            value_of(limit)
+        }
+        (None, Some(fetch)) => match &fetch.quantity {
+            Some(quantity) => value_of(quantity),
+            None => Some(Operand::Const("1".to_owned())),
+        },
+        _ => None,
+    }
 }
 
 impl Finder {
@@ -83,9 +94,13 @@ impl Finder {
         let tries = |name| behaviour(name) == Behaviour::TriesLock;
         let waits = !skips_locked(&query.locks, &builder.references)?
             && !builder.references.functions.iter().any(|function| tries(&*function.name));
+        if waits {
+            return Err(Reason::Unsupported(WAITS));
+        }
         let CandidateBuilder { candidate, references } = builder;
         let table = candidate.table.ok_or(Reason::Unsupported(refused))?;
-        let head = Head { ties: Vec::new(), equalities: candidate.equalities, waits };
+        let limit = limit_of(query).ok_or(Reason::Unsupported(refused))?;
+        let head = Head { ties: Vec::new(), equalities: candidate.equalities, limit };
         Ok(Finder { table, results: candidate.results, head, references })
     }
 
@@ -266,7 +281,7 @@ fn unnested(query: &Query) -> Option<&Expr> {
     let FunctionArguments::List(list) = &function.args else { return None };
     let [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))] = list.args.as_slice() else { return None };
     let is_plain = function.over.is_none() && function.filter.is_none() && list.clauses.is_empty();
-    let is_own = name.name == UNNEST && (name.schema.is_none() || name.is_builtin_for_sure());
+    let is_own = name.name == functions::UNNEST && (name.schema.is_none() || name.is_builtin_for_sure());
     (is_bare && is_plain && is_own && list.duplicate_treatment.is_none()).then_some(array)
 }
 

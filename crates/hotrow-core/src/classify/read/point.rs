@@ -5,6 +5,7 @@ use sqlparser::ast::{
     Delete, Expr, FromTable, Query, SelectItem, TableWithJoins, Update, UpdateTableFromKind,
 };
 
+use crate::classify::known::functions::COUNT;
 use crate::classify::read::builder::CandidateBuilder;
 use crate::classify::read::call;
 use crate::classify::read::candidate::{Candidate, Common, Output, ResultColumn, Verb};
@@ -122,9 +123,6 @@ pub(crate) fn select(query: &Query, earlier: &[Common]) -> Result<Candidate, Rea
     }
     Ok(builder.finish())
 }
-
-/// PostgreSQL's own function that counts rows.
-const COUNT: &str = "count";
 
 /// Whether a list consists of `count(*)`.
 fn is_count(projection: &[SelectItem]) -> bool {

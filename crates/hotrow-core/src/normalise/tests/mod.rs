@@ -203,6 +203,16 @@ fn positions_and_predicates_stay() {
         &["1:23", "2:23", "3:23"],
     );
     check(
+        "select a from t where b is not distinct from 5 order by a is distinct from now(), 1 desc",
+        "select a from t where b is not distinct from $1 order by a is distinct from now(), 1 desc",
+        &["5:23"],
+    );
+    check(
+        "update t set a = 1 where b in (select c from u order by set, t.limit, u . from, 1 limit 2)",
+        "update t set a = $1 where b in (select c from u order by set, t.limit, u . from, 1 limit $2)",
+        &["1:23", "2:23"],
+    );
+    check(
         "select a from t where x in (select y from u where z = 1 order by 2) and b = 3 fetch first 5 rows only",
         "select a from t where x in (select y from u where z = $1 order by 2) and b = $2 fetch first $3 rows only",
         &["1:23", "3:23", "5:23"],

@@ -65,10 +65,10 @@ impl Postgres {
             return self.return_unit(unit, Returned::Resubmit);
         }
         METRICS.rolled_back.inc();
-        let (outcome, metric) = match unblock {
-            Some(_) => (RunOutcome::Blocked, &METRICS.blocked),
-            None if unit.too_slow => (RunOutcome::TooSlow, &METRICS.too_slow),
-            None => (RunOutcome::Failed, &METRICS.failed),
+        let (outcome, metric) = match (unit.blocked, unit.too_slow) {
+            (true, _) => (RunOutcome::Blocked, &METRICS.blocked),
+            (false, true) => (RunOutcome::TooSlow, &METRICS.too_slow),
+            (false, false) => (RunOutcome::Failed, &METRICS.failed),
         };
         metric.inc();
         for run in unit.payload.unit.runs().skip(unit.at_fault.into()).take(1) {

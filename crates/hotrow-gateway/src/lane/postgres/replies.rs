@@ -301,6 +301,10 @@ impl Replies {
         }
         Ok(Some(ReplyEvent::Failed(match report.code {
             code if self.is_at_commit && citus::can_be_of_other_server(code) => Failure::Uncertain,
+            // Other functions report it for NOWAIT, which does not wait for a lock.
+            b"55P03" if report.routine != b"ProcessInterrupts" => Failure::Error,
+            // The server says for which row a statement has waited, also if code of the statement has.
+            b"55P03" if report.context.is_empty() => Failure::TableBlocked,
             b"55P03" | b"40P01" => Failure::Blocked,
             b"57014" => Failure::TooSlow,
             _ => Failure::Error,

@@ -46,6 +46,8 @@ impl Form {
 const PART: &str = "create table part (id int primary key, n int) partition by range (id);
 create table part_1 partition of part for values from (0) to (100);
 insert into part values (1, 0)";
+const TAKE: &str = "update inv set version = 1 where id = (select id from inv where version = 0 order by id limit 1 for update skip locked) returning *";
+const WAITING_TAKE: &str = "update inv set version = 1 where id = (select id from inv where version = 0 order by id limit 1) returning *";
 const CLAIM: &str = "select id from inv where version = 0 order by id for update skip locked limit 1";
 const UPDATE: &str = "update inv set stock = 4 where id = 1";
 
@@ -100,14 +102,8 @@ fn changes() -> Vec<Form> {
     let locks = "begin; select pg_advisory_xact_lock(7); update inv set stock = 4 where id = 1; commit";
     let twice = ["update inv set stock = 7 where id = 1; update inv set stock = 8 where id = 2"];
     vec![
-        Form::new(
-            Remedy::Queue,
-            CLAIM,
-            &[
-                "update inv set version = 1 where id = (select id from inv where version = 0 order by id limit 1 \
-               for update skip locked) returning *",
-            ],
-        ),
+        Form::new(Remedy::Queue, CLAIM, &[TAKE]),
+        Form::new(Remedy::SkipLocked, WAITING_TAKE, &[TAKE]),
         Form::new(
             Remedy::CheckedChange,
             "update inv set stock = stock - 1 where id = (select id from inv where sku = 'b' and stock > 0)",

@@ -14,14 +14,12 @@ pub const TABLES: &str = "
     create table event (id bigserial primary key, account int not null references account, who int not null,
         amount numeric(8,2) not null check (amount > 0), note varchar(8));
     create table tally (id int primary key, total bigint not null default 0);
-    create table job (id int primary key, state text not null default 'new');
     create table parent (id int primary key);
     create table late (id int primary key, parent int references parent deferrable initially deferred)";
 
 /// Empties the tables and fills them with the initial rows. Their catalogue entries stay the same.
 pub const RESET: &str = "
-    truncate account, event, parent, late, tally, job restart identity;
-    insert into job (id) select generate_series(1, 1000);
+    truncate account, event, parent, late, tally restart identity;
     insert into tally (id) select id from generate_series(11, 14) id;
     insert into account (id, stock) select id, 40 from generate_series(1, 2) id;
     insert into account (id, stock) select id, 50 from generate_series(11, 14) id;
@@ -30,7 +28,7 @@ pub const RESET: &str = "
     insert into parent values (1)";
 
 /// The statements, which every session prepares under the names `s0`, `s1`, ...
-pub const STATEMENTS: [&str; 19] = [
+pub const STATEMENTS: [&str; 17] = [
     "update account set stock = stock - $2 where id = $1 and stock >= $2 returning v, stock, id",
     "update account set stock = stock + $2, note = $3 where id = $1 returning v, id, stock, note, v * 2 as double",
     "update account set stock = stock - $2 where id = $1 returning v, stock",
@@ -52,14 +50,7 @@ pub const STATEMENTS: [&str; 19] = [
         update account set stock = stock + $2 where id = $1 returning v, stock",
     "with sold as (update account set stock = stock - $2 where id = $1 and stock >= $2 returning v, stock, id)
         select v, id, stock * 2 as double from sold",
-    // The next job's ID shows the place of the statement among those that take jobs.
-    "with next as (select id from job where state = 'new' order by id limit 1 for update)
-        update job set state = 'taken' from next where job.id = next.id returning job.id, job.state",
-    "delete from job where ctid = (select ctid from job where state = 'new' order by id limit 1 for update)
-        returning id, state",
 ];
-/// The row that stands for the first of the jobs. Its version is the ID of the job that was taken last.
-const FIRST_JOB: i64 = 400;
 /// The statement whose row gets a number from a sequence.
 pub const EVENT: usize = 9;
 /// The statement that deletes.
@@ -191,7 +182,6 @@ impl Step {
             12 => (vec![Number(random.i64(1..1 << 30)), Number(mostly(random, &[1], &[999]))], Sees::Nothing),
             13 => (vec![Number(mostly(random, &[1, -1], &[2_147_483_647])), note], Sees::Nothing),
             14 => (vec![Number(300 + client), amount], Sees::Nothing),
-            17 | 18 => (Vec::new(), Sees::Made(FIRST_JOB)),
             _ => return Self::on_stock_by(random, statement),
         };
         Self { statement, values, sees }
