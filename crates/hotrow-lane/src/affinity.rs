@@ -1,6 +1,6 @@
-//! Chooses the lane of a unit. All units of one key that are under way share a lane. A unit without a fixed
-//! lane takes the first lane that is not full, which keeps batches large on few lanes. A lane whose batch
-//! takes long gets no such units.
+//! Chooses the lane of a unit. Units of one key that are under way share a lane, unless a unit has brought keys of two
+//! lanes together: then later units of these keys follow it. A unit without a fixed lane takes the first lane that is not
+//! full, which keeps batches large on few lanes. A lane whose batch takes long gets no such units.
 
 use std::collections::HashMap;
 
@@ -35,20 +35,22 @@ impl Affinity {
     }
 
     /// The lane for a unit of these keys. If the session has units under way in lane `only`, the unit has to
-    /// use that lane, or it could overtake them. Returns `None` if it would need another lane, or if units of
-    /// its keys are under way in different lanes.
+    /// use that lane, or it could overtake them. Returns `None` if it would need another lane.
+    ///
+    /// Units of its keys can be under way in different lanes. It then takes the first of these lanes. Always the first, so that
+    /// rows which are used together soon have one lane. The other lane's units of a key may hold up this lane once, for as
+    /// long as they run.
     pub fn assign(&mut self, keys: impl Iterator<Item = Key> + Clone, only: Option<usize>) -> Option<usize> {
-        let mut lane = only;
-        for (bound, _) in keys.clone().filter_map(|key| self.keys.get(&key)) {
-            if lane.is_some_and(|lane| lane != *bound) {
-                return None;
-            }
-            lane = Some(*bound);
+        let bound = || keys.clone().filter_map(|key| self.keys.get(&key)).map(|(lane, _)| *lane);
+        if only.is_some_and(|only| bound().any(|lane| lane != only)) {
+            return None;
         }
-        let lane = lane.unwrap_or_else(|| self.least());
+        let lane = only.or_else(|| bound().min()).unwrap_or_else(|| self.least());
         self.loads[lane] += 1;
         for key in keys {
-            self.keys.entry(key).or_insert((lane, 0)).1 += 1;
+            let (of_key, units) = self.keys.entry(key).or_insert((lane, 0));
+            *of_key = lane;
+            *units += 1;
         }
         Some(lane)
     }
@@ -109,7 +111,6 @@ mod tests {
             "the session has units in lane 1, the key in lane 0"
         );
         assert_eq!(affinity.assign(key(9), Some(0)), Some(0));
-        assert_eq!(affinity.assign(key(7).chain(key(8)), None), None, "its rows are in different lanes");
         assert_eq!(affinity.assign(key(10).chain(key(8)), None), Some(1));
         affinity.release(1, key(10).chain(key(8)));
         for _ in 0..limits::LANE_FULL_UNITS + 1 {
@@ -120,6 +121,32 @@ mod tests {
         assert_eq!(affinity.loads(), [0, 0]);
         assert!(affinity.keys.is_empty());
         assert_eq!(affinity.assign(key(8), None), Some(0));
+    }
+
+    #[test]
+    fn rows_that_are_used_together_come_to_share_a_lane() {
+        let key = |hash| std::iter::once(Key { table: 1, hash });
+        let mut affinity = Affinity::new(2);
+        let before = [0, 1];
+        assert_eq!(affinity.assign(key(7), None), Some(before[0]));
+        affinity.set_slow(before[0], true);
+        assert_eq!(affinity.assign(key(9), None), Some(before[1]));
+        affinity.set_slow(before[0], false);
+        let both = || key(9).chain(key(7));
+        assert_eq!(
+            affinity.assign(both(), Some(before[0])),
+            None,
+            "the session would overtake a row's units"
+        );
+        assert_eq!(affinity.assign(both(), None), Some(before[0]));
+        assert_eq!(affinity.assign(key(9), None), Some(before[0]), "later units follow");
+        affinity.release(before[1], key(9)); // the unit that was there before
+        assert_eq!(affinity.assign(key(9), None), Some(before[0]));
+        affinity.release(before[0], both());
+        for _ in 0..2 {
+            affinity.release(before[0], key(9));
+        }
+        assert!(!affinity.keys.contains_key(&Key { table: 1, hash: 9 }));
     }
 
     #[test]

@@ -23,9 +23,8 @@ pub(super) struct InLanes {
 }
 
 impl<E: Environment> Session<E> {
-    /// Sends a unit to a lane. It must not overtake the session's earlier units: if they are in another lane,
-    /// the unit waits for them. A unit whose rows are under way in different lanes runs alone. `changes` are its
-    /// changes of names if a lane runs it.
+    /// Sends a unit to a lane. It must not overtake the session's earlier units: if they are in another lane, the unit waits
+    /// for them. `changes` are its changes of names if a lane runs it.
     pub(super) fn submit(
         &mut self,
         unit: Packed<StatementOf<E>>,
@@ -80,8 +79,8 @@ impl<E: Environment> Session<E> {
         Ok(())
     }
 
-    /// A lane for a unit without earlier units of the session under way. None if its rows are under way in
-    /// different lanes, or if the session has an open transaction in which the unit has to run.
+    /// A lane for a unit without earlier units of the session under way. None if no lane can run it, or if the session has
+    /// an open transaction in which the unit has to run.
     fn any_lane(&self, unit: &Packed<StatementOf<E>>) -> Option<LaneId> {
         if self.phase.is_held() { None } else { self.env.assign(unit, None) }
     }

@@ -16,7 +16,7 @@ impl World {
         match self.sessions[session].take_front() {
             Some((_, State::Returned(unit))) => {
                 let Some(lane) = self.route(session, unit.payload, None) else {
-                    return self.note(unit.payload, State::Alone(unit, None)); // its rows are in different lanes
+                    return self.note(unit.payload, State::Alone(unit, None)); // no lane can take it
                 };
                 self.sessions[session].send_again(lane);
                 self.wires[lane].inbox.push_back(Event::Submit(Unit { first: true, ..unit }));

@@ -360,7 +360,7 @@ impl World {
         let made = Unit { unmeasured, ..Unit::new(session as u64, only.is_none(), claimed, unit) };
         match lane {
             Some(lane) => self.wires[lane].inbox.push_back(Event::Submit(made)),
-            // Its rows are in different lanes.
+            // Its rows are in another lane than its session.
             None => self.note(unit, State::Alone(made, None)),
         }
     }
