@@ -458,7 +458,7 @@ impl Statements {
         statement.record.renew_credit();
         if let Some(packing) = statement.packing() {
             let locks = packing.parts().filter_map(|part| part.lock_statement.as_ref());
-            let with_it = locks.map(|ahead| self.ahead(ahead));
+            let with_it = locks.flat_map(|ahead| [true, false].map(|waits| self.ahead(ahead, waits)));
             let with_it = with_it.chain(packing.merging.as_ref().map(|merging| self.merged(merging)));
             with_it.for_each(|statement| statement.superseded.store(true, Relaxed));
         }
@@ -482,10 +482,12 @@ impl Statements {
         all
     }
 
-    /// The statement that locks a row ahead.
-    pub fn ahead(&self, ahead: &LockStatement) -> Arc<Statement> {
+    /// The statement that locks a row ahead, and waits for another transaction's lock or fails.
+    pub fn ahead(&self, ahead: &LockStatement, waits: bool) -> Arc<Statement> {
         let types: Vec<u8> = ahead.types.iter().flat_map(|oid| oid.to_be_bytes()).collect();
-        self.extended(ahead.text.as_bytes(), &types)
+        let text =
+            if waits { Cow::Borrowed(&ahead.text) } else { Cow::Owned(format!("{} nowait", ahead.text)) };
+        self.extended(text.as_bytes(), &types)
     }
 
     /// The statement that calls a merge rule's twin.

@@ -102,9 +102,11 @@ impl Writer {
         if has_opening && !std::mem::replace(&mut self.has_opening, true) {
             self.parses.push_back((batch.number, Prepared::Other));
         }
-        for (key, unit, statement) in &batch.ahead {
+        for (place, (key, unit, statement)) in batch.ahead.iter().enumerate() {
             if let Some((ahead, row)) = batch.units[*unit].payload.unit.lock(*statement, *key) {
-                let lock = context.statements.ahead(ahead);
+                // A batch that has locked a row waits for no other one. An outsider that waits for the batch could have locked it,
+                // and the server could find this deadlock before the batch gives way.
+                let lock = context.statements.ahead(ahead, place == 0);
                 self.prepare(&lock, batch.number, upstream);
                 put_lock(&lock.name, &row, &mut upstream.output);
             }
