@@ -50,6 +50,8 @@ pub enum QueueId {
     Row(Key),
     /// They begin with the statement that has this number.
     FirstStatement(u64),
+    /// They are units of several rows, among them this one, that run alone. Two of them could deadlock, so one works at a time.
+    Alone(Key),
 }
 
 /// What a transaction queues for.
@@ -210,7 +212,7 @@ impl RowQueues {
     pub fn waiting(&self) -> impl Iterator<Item = (Key, usize)> {
         let of_row = |(queue, state): (&QueueId, &State)| match queue {
             QueueId::Row(key) if !state.waiting.is_empty() => Some((*key, state.waiting.len())),
-            QueueId::Row(_) | QueueId::FirstStatement(_) => None,
+            QueueId::Row(_) | QueueId::FirstStatement(_) | QueueId::Alone(_) => None,
         };
         self.queues.iter().filter_map(of_row)
     }
@@ -233,6 +235,7 @@ impl QueueId {
     fn first_limit(self) -> Option<usize> {
         match self {
             QueueId::Row(_) => Some(AT_ROW_MAX * PARTS),
+            QueueId::Alone(_) => Some(PARTS),
             QueueId::FirstStatement(_) => None,
         }
     }
@@ -321,6 +324,22 @@ mod tests {
         let alone = ticket(queues.join(Request { queue: ROW, alone: true }));
         assert!(queues.leave(ROW, DONE).is_empty());
         assert_eq!(queues.leave(ROW, DONE), [alone]);
+    }
+
+    #[test]
+    fn units_that_run_alone_work_one_at_a_time_and_hold_up_no_transaction_of_the_row() {
+        const UNITS: QueueId = QueueId::Alone(KEY);
+        let mut queues = RowQueues::default();
+        assert_eq!([join(&mut queues, UNITS), join(&mut queues, ROW)], [Turn::Works, Turn::Works]);
+        let tickets = [ticket(join(&mut queues, UNITS)), ticket(join(&mut queues, UNITS))];
+        assert_eq!(join(&mut queues, ROW), Turn::Works);
+        assert_eq!(queues.leave(UNITS, DONE), [tickets[0]]);
+        assert_eq!(queues.waited(UNITS, &mut 1), [tickets[1]], "the one at the server is stuck");
+        for _ in 0..2 {
+            assert!(queues.leave(UNITS, DONE).is_empty());
+            queues.leave(ROW, DONE);
+        }
+        assert!(queues.queues.is_empty());
     }
 
     #[test]

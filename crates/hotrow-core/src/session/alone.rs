@@ -2,6 +2,9 @@
 //! ReadyForQuery, before all later units of the session.
 
 use bytes::Bytes;
+use hotrow_lane::key::Key;
+use hotrow_lane::lane::LaneKind;
+use hotrow_lane::row_queue::{QueueId, Request};
 use hotrow_wire::SqlState;
 use hotrow_wire::backend::{Problem, Status};
 
@@ -9,21 +12,39 @@ use super::begun::Begun;
 use super::environment::Stop;
 use super::replies::put_ready;
 use super::{Envelope, Environment, Need, Sequences, Session, SessionEnd, cancelled};
-use crate::unit::put_lost;
+use crate::unit::{Packed, put_lost};
 
 /// Such a unit.
-pub(super) struct Alone<U> {
+pub(super) struct Alone<U, P> {
     pub(super) envelope: U,
     /// The number of ReadyForQuery messages for which its client still waits.
     pub(super) owed: usize,
     /// Its messages that are not sent yet; none before it has a connection.
     messages: Option<Bytes>,
+    /// Its places among such units of several rows, until it is done.
+    turns: Vec<(Key, P)>,
 }
 
-impl<U> Alone<U> {
+impl<U, P> Alone<U, P> {
     /// A unit with this number of ReadyForQuery messages, before it has a connection.
     pub(super) fn new(envelope: U, owed: usize) -> Self {
-        Alone { envelope, owed, messages: None }
+        Alone { envelope, owed, messages: None, turns: Vec::new() }
+    }
+
+    /// It is the unit's turn on this row.
+    pub(super) fn placed(&mut self, key: Key, place: P) {
+        self.turns.push((key, place));
+    }
+
+    /// The next row for whose turn a unit of several rows waits before it gets a connection. Two such units that share rows
+    /// would take their locks in orders of their own, and could deadlock. They take their turns in one order.
+    fn next_turn<S>(&self, unit: &Packed<S>) -> Option<Request> {
+        if unit.kind() == LaneKind::Read || unit.keys().nth(1).is_none() {
+            return None;
+        }
+        let is_missing = |key: &Key| self.turns.iter().all(|(row, _)| row != key);
+        let key = unit.keys().filter(is_missing).min()?;
+        Some(Request { queue: QueueId::Alone(key), alone: false })
     }
 }
 
@@ -41,7 +62,8 @@ impl<E: Environment> Session<E> {
             None => {
                 let is_cancelled = std::mem::take(&mut self.provided.is_cancelled).then(cancelled);
                 let Some(problem) = self.provided.no_connection.take().or(is_cancelled) else {
-                    return Err(Stop::Need(Need::Connection));
+                    let turn = alone.next_turn(alone.envelope.unit());
+                    return Err(Stop::Need(turn.map_or(Need::Connection, |turn| Need::Turn(turn, None))));
                 };
                 if let Some(alone) = self.alone.take() {
                     self.refuse_returned(&alone.envelope, &problem);

@@ -117,7 +117,7 @@ pub struct Session<E: Environment> {
     sequences: Sequences,
     listening: Listening,
     /// The unit that runs on a connection of its own, before all later ones.
-    alone: Option<Alone<E::Envelope>>,
+    alone: Option<Alone<E::Envelope, E::Place>>,
     /// The client's own settings `hotrow.pack` and `hotrow.reads`.
     switches: Switches,
     reads: Reads,
@@ -318,9 +318,12 @@ impl<E: Environment> Session<E> {
         self.provided.no_connection = Some(problem);
     }
 
-    /// The transaction has a place in a queue.
+    /// The transaction, or the unit that runs alone, has a place in a queue.
     pub fn placed(&mut self, queue: QueueId, place: E::Place) {
-        self.places.placed(queue, place);
+        match (queue, &mut self.alone) {
+            (QueueId::Alone(key), Some(alone)) => alone.placed(key, place),
+            _ => self.places.placed(queue, place),
+        }
     }
 
     /// A replica has all that the session has done or seen. None if the session has to read from the primary.

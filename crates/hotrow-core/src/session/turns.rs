@@ -53,6 +53,7 @@ impl<P: Place> Places<P> {
     pub(super) fn placed(&mut self, queue: QueueId, place: P) {
         match queue {
             QueueId::Row(key) => self.rows.push((key, place)),
+            QueueId::Alone(_) => {} // the unit has it
             QueueId::FirstStatement(_) => {
                 let place = self.first_statement.insert(place);
                 if !self.rows.is_empty() {
