@@ -222,6 +222,11 @@ fn column(column: &KeyColumn, literals: &[String]) -> String {
             let values: Vec<_> = sources.iter().map(|one| value(one, literals)).collect();
             format!("{name} in ({})", values.join(", "))
         }
+        KeySource::Each(sources) => {
+            let values: Vec<_> = sources.iter().flatten().map(|one| value(one, literals)).collect();
+            format!("{name} in ({})", values.join(", "))
+        }
+        source @ KeySource::Unnested(_) => format!("{name} in unnest({})", value(source, literals)),
         source @ KeySource::Element(_) => format!("{name} = any ({})", value(source, literals)),
         source => format!("{name} = {}", value(source, literals)),
     }
@@ -229,12 +234,12 @@ fn column(column: &KeyColumn, literals: &[String]) -> String {
 
 fn value(source: &KeySource, literals: &[String]) -> String {
     match source {
-        KeySource::Param(index) | KeySource::Element(index) => {
+        KeySource::Param(index) | KeySource::Element(index) | KeySource::Unnested(index) => {
             let literal = literals.get(usize::from(*index)).cloned();
             literal.unwrap_or_else(|| format!("${}", u32::from(*index) + 1))
         }
         KeySource::Const(value) => value.clone(),
-        KeySource::OneOf(_) => String::new(), // a list in a list does not occur
+        KeySource::OneOf(_) | KeySource::Each(_) => String::new(), // a list in a list does not occur
     }
 }
 

@@ -4,16 +4,37 @@
 use super::{Format, ParamValue};
 use crate::limits;
 
+/// An element as it is in the message. None is NULL.
+type Element<'a> = Option<&'a [u8]>;
+
 /// The elements that are not NULL. `None` if they cannot be read, or if there are too many.
 pub(crate) fn elements(array: ParamValue<'_>) -> Option<Vec<ParamValue<'_>>> {
+    Some(elements_and_nulls(array)?.into_iter().flatten().collect())
+}
+
+/// All elements, with a place for each NULL. `None` as above.
+pub(crate) fn elements_and_nulls(array: ParamValue<'_>) -> Option<Vec<Option<ParamValue<'_>>>> {
+    let (format, elements) = (array.format, read(array)?);
+    if format == Format::Text && elements.iter().flatten().any(|bytes| bytes.contains(&b'\\')) {
+        return None;
+    }
+    Some(elements.into_iter().map(|element| Some(ParamValue { format, bytes: element? })).collect())
+}
+
+/// Number of elements, also if some of them cannot be read. `None` if there are too many, or if it is not known.
+pub(crate) fn count(array: ParamValue<'_>) -> Option<usize> {
+    read(array).map(|elements| elements.len())
+}
+
+fn read(array: ParamValue<'_>) -> Option<Vec<Element<'_>>> {
     match array.format {
         Format::Text => text(std::str::from_utf8(array.bytes).ok()?),
         Format::Binary => binary(array.bytes),
     }
 }
 
-/// `{1,"two",NULL}`. An element with a backslash is not read.
-fn text(array: &str) -> Option<Vec<ParamValue<'_>>> {
+/// `{1,"two",NULL}`. Backslashes are left in the elements.
+fn text(array: &str) -> Option<Vec<Element<'_>>> {
     let space = |c: char| c.is_ascii_whitespace() || c == '\x0b';
     let mut rest = array.trim_matches(space).strip_prefix('{')?.trim_start_matches(space);
     let mut elements = Vec::new();
@@ -22,22 +43,20 @@ fn text(array: &str) -> Option<Vec<ParamValue<'_>>> {
     }
     loop {
         let (element, after) = if let Some(quoted) = rest.strip_prefix('"') {
-            let (element, after) = quoted.split_once('"')?;
-            (Some(element), after)
+            let (element, after) = quoted.split_at(end_of_quoted(quoted)?);
+            (Some(element), after.strip_prefix('"')?)
         } else {
             let (element, after) = rest.split_at(rest.find([',', '}'])?);
             let element = element.trim_end_matches(space);
-            if element.is_empty() || element.contains(['{', '"']) {
+            if element.is_empty() || element.contains(['{', '"', '\\']) {
                 return None;
             }
             (Some(element).filter(|element| !element.eq_ignore_ascii_case("null")), after)
         };
-        if let Some(element) = element {
-            if element.contains('\\') || elements.len() == limits::UNIT_ROWS_MAX {
-                return None;
-            }
-            elements.push(ParamValue { format: Format::Text, bytes: element.as_bytes() });
+        if elements.len() == limits::UNIT_ROWS_MAX {
+            return None;
         }
+        elements.push(element.map(str::as_bytes));
         let after = after.trim_start_matches(space);
         if after == "}" {
             return Some(elements);
@@ -46,9 +65,19 @@ fn text(array: &str) -> Option<Vec<ParamValue<'_>>> {
     }
 }
 
+/// The place of the quotation mark that ends an element.
+fn end_of_quoted(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    text.bytes().position(|byte| {
+        let ends = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    })
+}
+
 /// The format of `array_send`: the number of dimensions, a flag, the type of the elements, the length and the
 /// first index of each dimension, then the elements.
-fn binary(mut bytes: &[u8]) -> Option<Vec<ParamValue<'_>>> {
+fn binary(mut bytes: &[u8]) -> Option<Vec<Element<'_>>> {
     let dimensions = word(&mut bytes)?;
     let (_, _) = (word(&mut bytes)?, word(&mut bytes)?);
     if dimensions == 0 {
@@ -62,11 +91,12 @@ fn binary(mut bytes: &[u8]) -> Option<Vec<ParamValue<'_>>> {
     for _ in 0..count {
         let length = word(&mut bytes)?;
         if length == -1 {
+            elements.push(None);
             continue;
         }
         let (element, rest) = bytes.split_at_checked(usize::try_from(length).ok()?)?;
         bytes = rest;
-        elements.push(ParamValue { format: Format::Binary, bytes: element });
+        elements.push(Some(element));
     }
     bytes.is_empty().then_some(elements)
 }
@@ -81,7 +111,7 @@ fn word(bytes: &mut &[u8]) -> Option<i32> {
 mod tests {
     use super::*;
 
-    fn read(format: Format, bytes: &[u8]) -> Option<Vec<&[u8]>> {
+    fn not_null(format: Format, bytes: &[u8]) -> Option<Vec<&[u8]>> {
         let elements = elements(ParamValue { format, bytes })?;
         assert!(elements.iter().all(|element| element.format == format));
         Some(elements.into_iter().map(|element| element.bytes).collect())
@@ -112,7 +142,7 @@ mod tests {
         ] {
             let expected =
                 expected.map(|elements| elements.iter().map(|element| element.as_bytes()).collect());
-            assert_eq!(read(Format::Text, array.as_bytes()), expected, "{array}");
+            assert_eq!(not_null(Format::Text, array.as_bytes()), expected, "{array}");
         }
     }
 
@@ -135,15 +165,37 @@ mod tests {
             (array(1, &[i32::MAX, 1]), None),
             (vec![0, 0], None),
         ] {
-            assert_eq!(read(Format::Binary, &bytes), expected, "{bytes:?}");
+            assert_eq!(not_null(Format::Binary, &bytes), expected, "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn nulls_and_escaped_elements_are_counted() {
+        for (array, expected) in [
+            (r#"{"a\"b,}",null, c }"#, Some(3)),
+            (r#"{"\\","x"}"#, Some(2)),
+            (r#"{"a\"}"#, None),
+            (r"{a\,b}", None),
+            ("{}", Some(0)),
+            ("{{1},{2}}", None),
+        ] {
+            let array = ParamValue { format: Format::Text, bytes: array.as_bytes() };
+            assert_eq!(count(array), expected, "{array:?}");
+        }
+        let nulls = format!("{{{}}}", vec!["null"; limits::UNIT_ROWS_MAX + 1].join(","));
+        assert_eq!(count(ParamValue { format: Format::Text, bytes: nulls.as_bytes() }), None);
+        let places = elements_and_nulls(ParamValue { format: Format::Text, bytes: b"{1,NULL,3}" }).unwrap();
+        assert_eq!(places.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, true]);
     }
 
     #[test]
     fn as_many_elements_as_a_unit_can_have_rows() {
         for (count, is_read) in [(limits::UNIT_ROWS_MAX, true), (limits::UNIT_ROWS_MAX + 1, false)] {
             let array = format!("{{{}}}", vec!["7"; count].join(","));
-            assert_eq!(read(Format::Text, array.as_bytes()).map(|all| all.len()), is_read.then_some(count));
+            assert_eq!(
+                not_null(Format::Text, array.as_bytes()).map(|all| all.len()),
+                is_read.then_some(count)
+            );
         }
     }
 }

@@ -11,7 +11,7 @@ use std::hash::Hasher as _;
 
 use hotrow_lane::key::{Key, RowHasher, hash_of};
 
-pub(crate) use array::elements;
+pub(crate) use array::{count, elements, elements_and_nulls};
 pub use named::KeyName;
 pub use rows::Row;
 
@@ -47,6 +47,10 @@ pub enum KeySource {
     OneOf(Vec<KeySource>),
     /// An element of a parameter that is an array.
     Element(u16),
+    /// Row after row of VALUES: a parameter or a constant, or NULL.
+    Each(Vec<Option<KeySource>>),
+    /// Row after row: the element of a parameter that is an array.
+    Unnested(u16),
 }
 
 /// Types whose values have more than one representation on the wire.
@@ -180,7 +184,7 @@ impl KeySource {
         match self {
             KeySource::Param(index) => param(*index),
             KeySource::Const(text) => Some(ParamValue { format: Format::Text, bytes: text.as_bytes() }),
-            KeySource::OneOf(_) | KeySource::Element(_) => None,
+            KeySource::OneOf(_) | KeySource::Element(_) | KeySource::Each(_) | KeySource::Unnested(_) => None,
         }
     }
 }

@@ -139,3 +139,33 @@ fn lists_of_two_columns_name_all_combinations() {
     let many: &'static str = Box::leak(format!("{{{}}}", "8,".repeat(10) + "8").into_boxed_str());
     assert_eq!(keys(&product, &[Some(text(many.as_bytes())); 2]), None, "121 combinations");
 }
+
+#[test]
+fn rows_that_are_given_one_by_one_have_a_key_each() {
+    let pair = spec(&[ValueForm::Integer, ValueForm::Integer]);
+    let alone = |a: &'static [u8], b: &'static [u8]| {
+        pair.key(|index| Some(text(if index == 0 { a } else { b }))).unwrap()
+    };
+    let expected = |rows: &[(&'static [u8], &'static [u8])]| {
+        let mut keys: Vec<Key> = rows.iter().map(|(a, b)| alone(a, b)).collect();
+        keys.sort();
+        Some(keys)
+    };
+    let constant = |text: &str| Some(KeySource::Const(text.to_owned()));
+    let values = listed(vec![
+        KeySource::Each(vec![Some(KeySource::Param(0)), constant("2"), constant("2"), None]),
+        KeySource::Each(vec![constant("3"), constant("4"), constant("4"), constant("5")]),
+    ]);
+    assert_eq!(values.rows_named(), 4);
+    assert_eq!(keys(&values, &[Some(text(b"1"))]), expected(&[(b"1", b"3"), (b"2", b"4")]), "each once");
+    assert_eq!(keys(&values, &[None]), expected(&[(b"2", b"4")]), "NULL equals no row");
+    let arrays = listed(vec![KeySource::Unnested(0), KeySource::Unnested(1)]);
+    let both = [Some(text(b"{1,NULL,2,6}")), Some(text(b"{3,4,5}"))];
+    assert_eq!(keys(&arrays, &both), expected(&[(b"1", b"3"), (b"2", b"5")]));
+    assert_eq!(keys(&arrays, &[Some(text(b"{1}")), None]), Some(vec![]), "an array that is NULL");
+    let first_for_all = listed(vec![KeySource::Param(0), KeySource::Unnested(1)]);
+    let shared = [Some(text(b"1")), Some(text(b"{3,4}"))];
+    assert_eq!(keys(&first_for_all, &shared), expected(&[(b"1", b"3"), (b"1", b"4")]));
+    let many: &'static str = Box::leak(format!("{{{}}}", "8,".repeat(100) + "8").into_boxed_str());
+    assert_eq!(keys(&arrays, &[Some(text(many.as_bytes())); 2]), None, "101 rows");
+}

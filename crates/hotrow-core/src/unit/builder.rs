@@ -13,7 +13,7 @@ use super::gather::{Describe, Single};
 use super::{Packed, Run, Step, bind_of, may_wait, merged};
 use crate::classify::{Boundary, Packing};
 use crate::distribution::UnitNode;
-use crate::key::{Format, ParamValue};
+use crate::key::{self, Format, ParamValue};
 use crate::limits;
 use crate::normalise::Shape;
 
@@ -135,6 +135,7 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
         let param = |index| shape.param(literals.start + usize::from(index));
         let rows = Rows::of(&packing, param);
         let with = rows_of_with(&packing, param);
+        self.is_unreadable |= has_too_many_rows(&packing, param);
         self.locate(&packing, packing.returns_rows, param);
         let bind = if packing.in_key_space { bind_of(&self.out[start..]) } else { None };
         self.merge = merge_of(&packing, &rows, bind);
@@ -168,6 +169,7 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
         self.out.extend_from_slice(frontend::EXECUTE);
         let rows = Rows::of(&packing, |index| param(&single.bind, index));
         let with = rows_of_with(&packing, |index| param(&single.bind, index));
+        self.is_unreadable |= has_too_many_rows(&packing, |index| param(&single.bind, index));
         let is_described = packing.returns_rows && describe == Describe::Portal;
         self.locate(&packing, is_described, |index| param(&single.bind, index));
         // The statement's description comes from its own Describe only.
@@ -321,6 +323,12 @@ impl Rows {
 /// The rows of the other statements in its WITH.
 fn rows_of_with<'p>(packing: &'p Packing, param: impl Fn(u16) -> Option<ParamValue<'p>> + Copy) -> Vec<Rows> {
     packing.with.iter().map(|part| Rows::of(part, param)).collect()
+}
+
+/// Whether the arrays that a statement inserts are too long, or their length is not known.
+fn has_too_many_rows<'p>(packing: &Packing, param: impl Fn(u16) -> Option<ParamValue<'p>>) -> bool {
+    let mut arrays = packing.parts().flat_map(|part| &part.arrays).filter_map(|index| param(*index));
+    arrays.any(|array| key::count(array).is_none())
 }
 
 fn merge_of(packing: &Packing, rows: &Rows, bind: Option<Bind<'_>>) -> Option<Merge> {

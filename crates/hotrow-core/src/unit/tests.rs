@@ -40,6 +40,7 @@ fn packing(kind: LaneKind, returns_rows: bool) -> Arc<Packing> {
         watch: None,
         distribution: None,
         with: Box::default(),
+        arrays: Box::default(),
         why: String::new(),
     })
 }

@@ -4,6 +4,7 @@
 
 mod after_errors;
 mod blocks;
+mod bulk;
 mod copies;
 mod frames;
 mod lists;

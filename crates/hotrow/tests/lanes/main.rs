@@ -2,6 +2,7 @@
 //! connections. The modules contain the tests.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
+mod bulk;
 mod heads;
 mod novelty;
 mod outsiders;

@@ -15,7 +15,7 @@ use crate::classify::judge::lock_statement::LockStatement;
 use crate::classify::judge::merging::{Matched, Merging};
 use crate::classify::judge::namesakes::Judge;
 use crate::classify::judge::row::{
-    MOST_ROWS_PER_COMMIT, head_key, head_limit, insert_key, is_exact, point_key, rows_per_commit,
+    MOST_ROWS_PER_COMMIT, arrays, head_key, head_limit, insert_key, is_exact, point_key, rows_per_commit,
 };
 use crate::classify::judge::table;
 use crate::classify::judge::view::{SeenThrough, check_views};
@@ -70,6 +70,8 @@ pub struct Packing {
     pub distribution: Option<Arc<Distribution>>,
     /// The other statements of its WITH. Each has a table, a key and a lock statement of its own.
     pub with: Box<[Packing]>,
+    /// The parameters whose elements are rows that it inserts.
+    pub arrays: Box<[u16]>,
     /// Why it can be packed, in plain English.
     pub why: String,
 }
@@ -114,6 +116,7 @@ impl Packing {
             watch: None,
             distribution: None,
             with: Box::default(),
+            arrays: Box::default(),
             why,
         }
     }
@@ -183,21 +186,7 @@ pub(crate) fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Re
     if candidate.verb.writes() {
         table::check_writing(candidate, table, &judge)?;
     }
-    let (key, why) = match (candidate.verb, &candidate.head) {
-        (_, Some(head)) => {
-            check_head(table)?;
-            (
-                Some(head_key(candidate, head, table)?),
-                "a query with LIMIT finds its rows in the same table".to_owned(),
-            )
-        }
-        (Verb::Insert, None) => insert_key(candidate, table)?,
-        (Verb::Select | Verb::Update | Verb::Delete, None) => {
-            let (index, key) = point_key(candidate, table)?;
-            let to = if key.is_single() { "by equality" } else { "to a list of values" };
-            (Some(key), format!("all columns of {} are bound {to}", index.name))
-        }
-    };
+    let (key, why) = key_and_reason(candidate, table)?;
     let writes = candidate.verb.writes() || moves_sequence;
     let touches_sequence = moves_any_sequence(candidate, Some(table))
         || writes && table::expressions_move_sequence(candidate, table);
@@ -221,8 +210,24 @@ pub(crate) fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Re
         lock_statement,
         watch: Some(Box::new(Watch::new(name, table))),
         distribution: table.distribution.clone(),
+        arrays: arrays(candidate, types)?,
         ..Packing::without_table(kind, why)
     })
+}
+
+/// What the statement contends for, and why it can be packed.
+fn key_and_reason(candidate: &Candidate, table: &TableFacts) -> Result<(Option<KeySpec>, String), Reason> {
+    if let Some(head) = &candidate.head {
+        check_head(table)?;
+        let why = "a query with LIMIT finds its rows in the same table".to_owned();
+        return Ok((Some(head_key(candidate, head, table)?), why));
+    }
+    if candidate.verb == Verb::Insert {
+        return insert_key(candidate, table);
+    }
+    let (index, key) = point_key(candidate, table)?;
+    let to = if key.is_single() { "by equality" } else { "to a list of values" };
+    Ok((Some(key), format!("all columns of {} are bound {to}", index.name)))
 }
 
 /// Checks that a query for the first rows reads the table itself, and all of it.

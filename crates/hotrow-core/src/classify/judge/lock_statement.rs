@@ -60,14 +60,18 @@ fn type_of(source: &KeySource, declared: &[u32]) -> Option<u32> {
     match source {
         KeySource::Param(index) => Some(declared_as(index)),
         KeySource::Const(_) => Some(0),
-        KeySource::OneOf(sources) => {
-            let mut types = sources.iter().map(|source| type_of(source, declared));
-            let first = types.next().unwrap_or(Some(0));
-            if types.all(|other| other == first) { first } else { None }
-        }
-        KeySource::Element(index) => match declared_as(index) {
+        KeySource::OneOf(sources) => common_type(sources.iter(), declared),
+        KeySource::Each(sources) => common_type(sources.iter().flatten(), declared),
+        KeySource::Element(index) | KeySource::Unnested(index) => match declared_as(index) {
             oid if builtin_types::OPEN.contains(&oid) => Some(0),
             oid => builtin_types::element_of(oid),
         },
     }
+}
+
+/// The type that all of these values have.
+fn common_type<'s>(sources: impl Iterator<Item = &'s KeySource>, declared: &[u32]) -> Option<u32> {
+    let mut types = sources.map(|source| type_of(source, declared));
+    let first = types.next().unwrap_or(Some(0));
+    if types.all(|other| other == first) { first } else { None }
 }

@@ -117,6 +117,9 @@ impl<'a> Matched<'a> {
             Operand::OneOf(_)
             | Operand::Element(_)
             | Operand::Cast(..)
+            | Operand::Unnested(_)
+            | Operand::Rows(_)
+            | Operand::Null
             | Operand::Default
             | Operand::All
             | Operand::Expression => return None,

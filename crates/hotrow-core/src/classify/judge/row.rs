@@ -5,7 +5,7 @@ use crate::key::{KeyColumn, KeySource, KeySpec, ValueForm};
 
 use crate::classify::facts::{Column, Index, TableFacts};
 use crate::classify::known::builtin_types;
-use crate::classify::read::candidate::{Candidate, Head, Operand, Verb};
+use crate::classify::read::candidate::{ArrayParam, Candidate, Head, Operand, Verb};
 use crate::classify::read::head::ADDRESS;
 use crate::classify::reason::Reason;
 use crate::limits;
@@ -38,6 +38,11 @@ pub(crate) fn insert_key(
     table: &TableFacts,
 ) -> Result<(Option<KeySpec>, String), Reason> {
     let insert = candidate.insert.as_ref().ok_or(Reason::Unsupported("INSERT from a query"))?;
+    // The rows of a distributed table can be on several nodes.
+    if insert.is_bulk() && table.distribution.is_some() {
+        return Ok((None, String::new()));
+    }
+    let of_rows = if insert.is_bulk() { " of each row" } else { "" };
     let given = |name: &String| candidate.inserted(name, table);
     let target = insert.conflict.as_ref().and_then(|conflict| {
         let named = conflict.constraint.as_ref();
@@ -51,13 +56,18 @@ pub(crate) fn insert_key(
     if candidate.reads.is_some() && insert.conflict.is_some() && target.is_none() {
         return Err(Reason::Unsupported("ON CONFLICT with several rows"));
     }
-    if let Some((key, columns)) = target {
-        return Ok((Some(key), format!("the conflict target ({columns}) is given")));
-    }
-    let primary = table.unique_indexes.iter().find(|index| index.primary);
-    match primary.and_then(|index| key_over(table, &index.columns, given)) {
-        Some(key) => Ok((Some(key), "the primary key is given".to_owned())),
-        None => Ok((None, "an INSERT of new rows contends for no row that is known beforehand".to_owned())),
+    let primary = || {
+        let index = table.unique_indexes.iter().find(|index| index.primary)?;
+        Some((key_over(table, &index.columns, given)?, "the primary key".to_owned()))
+    };
+    match target.map(|(key, columns)| (key, format!("the conflict target ({columns})"))).or_else(primary) {
+        Some((key, _)) if key.rows_named() > limits::UNIT_ROWS_MAX && insert.conflict.is_some() => {
+            Err(Reason::ManyRows)
+        }
+        Some((key, what)) if key.rows_named() <= limits::UNIT_ROWS_MAX => {
+            Ok((Some(key), format!("{what}{of_rows} is given")))
+        }
+        _ => Ok((None, "an INSERT of new rows contends for no row that is known beforehand".to_owned())),
     }
 }
 
@@ -129,8 +139,25 @@ fn keeps_value(operand: &Operand, wanted: u32, types: &[u32]) -> bool {
             matches!(**inner, Operand::Const(_))
         }
         Operand::Cast(inner, oid) => oid.is_some_and(is_alike) && keeps_value(inner, wanted, types),
-        Operand::Default | Operand::All | Operand::Expression => false,
+        Operand::Unnested(_)
+        | Operand::Rows(_)
+        | Operand::Null
+        | Operand::Default
+        | Operand::All
+        | Operand::Expression => false,
     }
+}
+
+/// The parameters whose elements become rows. Each must be known to be an array of a type with one column: PostgreSQL's own
+/// function also takes arrays of rows and types that are no arrays.
+pub(crate) fn arrays(candidate: &Candidate, types: &[u32]) -> Result<Box<[u16]>, Reason> {
+    let arrays = candidate.insert.iter().flat_map(|insert| insert.arrays.iter().flatten());
+    let is_known = |array: &ArrayParam| {
+        let declared = types.get(usize::from(array.index)).copied().unwrap_or_default();
+        array.is_cast || builtin_types::element_of(declared).is_some()
+    };
+    let known = arrays.map(|array| is_known(array).then_some(array.index)).collect::<Option<_>>();
+    known.ok_or(Reason::Unsupported("unnest of a parameter whose type is not known to be an array"))
 }
 
 /// A key over these columns, if each of them has a parameter or a constant.
@@ -164,8 +191,15 @@ fn source(operand: Operand) -> Option<KeySource> {
         }
         Operand::Element(index) => KeySource::Element(index),
         Operand::Cast(operand, _) => source(*operand)?,
-        Operand::Default | Operand::All | Operand::Expression => return None,
+        Operand::Unnested(index) => KeySource::Unnested(index),
+        Operand::Rows(operands) => KeySource::Each(operands.into_iter().map(of_row).collect::<Option<_>>()?),
+        Operand::Null | Operand::Default | Operand::All | Operand::Expression => return None,
     })
+}
+
+/// The value of one of several rows.
+fn of_row(operand: Operand) -> Option<Option<KeySource>> {
+    if operand == Operand::Null { Some(None) } else { source(operand).map(Some) }
 }
 
 /// Bounds for the number of versions of one row that one commit can leave in a heap page.

@@ -202,14 +202,27 @@ pub(crate) fn parse(tokens: &[Token]) -> Result<Statement, Reason> {
 
 /// Leaves out words that the parser does not know: ONLY, which it takes for a table's name, and the strength of the row
 /// locks FOR NO KEY UPDATE and FOR KEY SHARE. Tables with children and statements with row locks are never packed.
+/// Ends the list of a SELECT before ON CONFLICT, where the parser takes ON for a name.
 fn known_words(tokens: &[Token]) -> Vec<Token> {
     let (mut known, mut left_out) = (Vec::with_capacity(tokens.len()), 0);
+    let mut is_in_list = false;
     for (index, token) in tokens.iter().enumerate() {
         if left_out > 0 {
             left_out -= 1;
             continue;
         }
         known.push(token.clone());
+        is_in_list = match is_in_list {
+            false => is_word(Some(token), &["select"]),
+            true => !is_word(Some(token), &["from", "values"]),
+        };
+        if is_in_list
+            && is_word(tokens.get(index + 1), &["on"])
+            && is_word(tokens.get(index + 2), &["conflict"])
+        {
+            is_in_list = false;
+            known.extend(["LIMIT", "ALL"].map(Token::make_keyword));
+        }
         let follow = |words: &[&str]| {
             words.iter().enumerate().all(|(place, word)| is_word(tokens.get(index + 1 + place), &[word]))
         };

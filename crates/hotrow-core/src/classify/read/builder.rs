@@ -306,7 +306,7 @@ fn one_of(list: &[Expr]) -> Option<Operand> {
     values.map(value_of).collect::<Option<_>>().map(Operand::OneOf)
 }
 
-fn is_null(expr: &Expr) -> bool {
+pub(crate) fn is_null(expr: &Expr) -> bool {
     match expr {
         Expr::Nested(inner) => is_null(inner),
         Expr::Cast { expr, .. } => is_null(expr),

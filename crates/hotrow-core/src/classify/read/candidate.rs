@@ -37,6 +37,11 @@ pub enum Operand {
     /// The value is converted to the type with this OID. None stands for types with modifiers and for types that are not in
     /// `known::builtin_types`. A number is a constant of type `numeric`.
     Cast(Box<Operand>, Option<u32>),
+    /// The element of a parameter that is an array, for row after row.
+    Unnested(u16),
+    /// The values of row after row.
+    Rows(Vec<Operand>),
+    Null,
     /// The column's default.
     Default,
     /// All columns of the statement in WITH from which an INSERT reads its rows.
@@ -69,9 +74,27 @@ pub struct InsertParts {
     /// The column list; empty when not written.
     pub columns: Vec<String>,
     /// The rows of VALUES; one empty row for DEFAULT VALUES. If the rows come from a statement in WITH, one row of what is
-    /// selected there.
+    /// selected there. If they come from arrays, one row with the values of all rows.
     pub rows: Vec<Vec<Operand>>,
+    /// The parameters among these arrays. None if the rows do not come from arrays.
+    pub arrays: Option<Vec<ArrayParam>>,
     pub conflict: Option<Conflict>,
+}
+
+impl InsertParts {
+    /// Whether it has several rows, apart from those of a statement in WITH.
+    pub(crate) fn is_bulk(&self) -> bool {
+        self.rows.len() > 1 || self.arrays.is_some()
+    }
+}
+
+/// A parameter whose elements are in rows of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ArrayParam {
+    /// Counted from zero.
+    pub index: u16,
+    /// The statement casts it to an array.
+    pub is_cast: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -225,11 +248,14 @@ impl Candidate {
         self.verb == Verb::Update || conflict.is_some_and(|conflict| conflict.updates)
     }
 
-    /// The value a single-row INSERT gives a column.
+    /// The value an INSERT gives a column: of several rows, all their values.
     pub(crate) fn inserted(&self, name: &str, table: &TableFacts) -> Option<Operand> {
-        let insert = self.insert.as_ref()?;
-        let [row] = insert.rows.as_slice() else { return None };
-        row.get(self.position(name, table)?).cloned()
+        let position = self.position(name, table)?;
+        let mut values = self.insert.as_ref()?.rows.iter().map(|row| row.get(position).cloned());
+        match values.len() {
+            1 => values.next().flatten(),
+            _ => values.collect::<Option<_>>().map(Operand::Rows),
+        }
     }
 
     /// Whether an INSERT gives the column a value in some row.

@@ -72,6 +72,16 @@ pub(crate) fn column_name(ident: &Ident) -> Result<String, Reason> {
 }
 
 impl References {
+    /// Adds the names of another part of the statement, apart from those of its columns.
+    pub(crate) fn add(&mut self, other: References) {
+        self.functions.extend(other.functions);
+        self.operators.extend(other.operators);
+        self.casts.extend(other.casts);
+        self.own_casts.extend(other.own_casts);
+        self.objects.extend(other.objects);
+        self.of_rows.extend(other.of_rows);
+    }
+
     /// Walks one expression.
     pub(crate) fn expression(&mut self, expr: &Expr) -> Result<(), Reason> {
         match expr {
@@ -147,13 +157,8 @@ impl References {
 
     /// Adds the names that a query within the statement uses.
     pub(crate) fn extend(&mut self, other: References) {
-        self.functions.extend(other.functions);
-        self.operators.extend(other.operators);
-        self.casts.extend(other.casts);
-        self.own_casts.extend(other.own_casts);
-        self.objects.extend(other.objects);
-        self.columns.extend(other.columns);
-        self.of_rows.extend(other.of_rows);
+        self.columns.extend(other.columns.iter().cloned());
+        self.add(other);
     }
 
     /// An unquoted word can be a function without parentheses, such as `current_user`.

@@ -3,17 +3,18 @@
 //! WHERE, in FROM or USING, or in WITH. Which key the statement gets is decided in `row`.
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, LimitClause, LockClause, Query,
-    SelectItem, TableAlias, TableFactor, TableWithJoins,
+    BinaryOperator, Expr, FunctionArguments, LimitClause, LockClause, Query, SelectItem, TableAlias,
+    TableFactor, TableWithJoins,
 };
 
-use crate::classify::known::functions::{self, Behaviour, behaviour};
+use crate::classify::known::functions::{Behaviour, behaviour};
 use crate::classify::read::builder::{CandidateBuilder, column_of, value_of};
 use crate::classify::read::candidate::{Head, Operand, ResultColumn, Verb};
 use crate::classify::read::expression::{Found, References};
 use crate::classify::read::query::{ROW_LOCK, ordered_by, plain_query_with_locks};
+use crate::classify::read::unnest::called;
 use crate::classify::reason::Reason;
-use crate::classify::text::names::{FunctionName, TableName, folded, parts};
+use crate::classify::text::names::{TableName, folded, parts};
 
 /// The address of a row. A query and the statement around it see the same version of a row, so it identifies the row there.
 pub(crate) const ADDRESS: &str = "ctid";
@@ -274,15 +275,10 @@ fn unnested(query: &Query) -> Option<&Expr> {
         && query.locks.is_empty()
         && select.from.is_empty()
         && select.selection.is_none();
-    let [SelectItem::UnnamedExpr(Expr::Function(function))] = select.projection.as_slice() else {
+    let [SelectItem::UnnamedExpr(call @ Expr::Function(_))] = select.projection.as_slice() else {
         return None;
     };
-    let name = FunctionName::new(&function.name).ok()?;
-    let FunctionArguments::List(list) = &function.args else { return None };
-    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))] = list.args.as_slice() else { return None };
-    let is_plain = function.over.is_none() && function.filter.is_none() && list.clauses.is_empty();
-    let is_own = name.name == functions::UNNEST && (name.schema.is_none() || name.is_builtin_for_sure());
-    (is_bare && is_plain && is_own && list.duplicate_treatment.is_none()).then_some(array)
+    called(call).map(|(_, array)| array).filter(|_| is_bare)
 }
 
 fn alias_of(alias: Option<&TableAlias>, refused: &'static str) -> Result<Option<String>, Reason> {

@@ -1,4 +1,4 @@
-//! Reads an INSERT, with VALUES or with the rows of a statement in WITH, into the parts that the decision needs. Other
+//! Reads an INSERT, with VALUES, with rows of arrays or with the rows of a statement in WITH, into the parts that the decision needs. Other
 //! statements are read in `point`.
 
 use sqlparser::ast::{
@@ -6,14 +6,14 @@ use sqlparser::ast::{
     TableAliasWithoutColumns, TableObject,
 };
 
-use crate::classify::read::builder::{CandidateBuilder, is_default, value_of};
+use crate::classify::read::builder::{CandidateBuilder, is_default, is_null, value_of};
 use crate::classify::read::candidate::{Candidate, Common, Conflict, InsertParts, Operand, Verb};
 use crate::classify::read::expression::column_name;
-use crate::classify::read::{point, query};
+use crate::classify::read::{point, query, unnest};
 use crate::classify::reason::Reason;
 use crate::classify::text::names::{TableName, folded, parts};
 
-/// INSERT ... VALUES, or INSERT ... SELECT from an earlier statement in WITH.
+/// INSERT ... VALUES, or INSERT ... SELECT from arrays or from an earlier statement in WITH.
 pub(crate) fn insert(insert: &Insert, earlier: &[Common]) -> Result<Candidate, Reason> {
     let Insert {
         insert_token: _,
@@ -69,12 +69,15 @@ pub(crate) fn insert(insert: &Insert, earlier: &[Common]) -> Result<Candidate, R
     builder.references.columns.extend(insert.columns.iter().cloned());
     insert.rows = match source {
         Some(source) => match &*source.body {
+            SetExpr::Select(body) if unnest::makes_rows(body) => {
+                vec![unnested(source, body, &mut insert, &mut builder)?]
+            }
             SetExpr::Select(body) => vec![selected(source, body, earlier, &mut builder)?],
             _ => rows(source, &mut builder)?,
         },
         None => vec![Vec::new()],
     };
-    insert.conflict = conflict(on.as_ref(), insert.rows.len(), &mut builder)?;
+    insert.conflict = conflict(on.as_ref(), &mut builder)?;
     builder.candidate.insert = Some(insert);
     builder.returning(returning.as_deref())?;
     Ok(builder.finish())
@@ -89,6 +92,19 @@ fn rows(source: &Query, builder: &mut CandidateBuilder) -> Result<Vec<Vec<Operan
         return Err(Reason::Unsupported("a clause that PostgreSQL does not have"));
     }
     values.rows.iter().map(|row| row.content.iter().map(|value| operand(value, builder)).collect()).collect()
+}
+
+/// The values of the rows that come from arrays.
+fn unnested(
+    source: &Query,
+    body: &Select,
+    insert: &mut InsertParts,
+    builder: &mut CandidateBuilder,
+) -> Result<Vec<Operand>, Reason> {
+    let of_arrays = unnest::rows(source, body)?;
+    builder.references.add(of_arrays.references);
+    insert.arrays = Some(of_arrays.params);
+    Ok(of_arrays.row)
 }
 
 /// One row of what is selected from an earlier statement in WITH. There can be any number of such rows.
@@ -117,24 +133,19 @@ fn operand(value: &Expr, builder: &mut CandidateBuilder) -> Result<Operand, Reas
         return Ok(Operand::Default);
     }
     builder.references.expression(value)?;
+    if is_null(value) {
+        return Ok(Operand::Null);
+    }
     Ok(value_of(value).unwrap_or(Operand::Expression))
 }
 
-/// ON CONFLICT, for one row only. With several rows, the rows that it would update cannot be put in order
-/// beforehand.
-fn conflict(
-    on: Option<&OnInsert>,
-    rows: usize,
-    builder: &mut CandidateBuilder,
-) -> Result<Option<Conflict>, Reason> {
+/// ON CONFLICT.
+fn conflict(on: Option<&OnInsert>, builder: &mut CandidateBuilder) -> Result<Option<Conflict>, Reason> {
     let on = match on {
         None => return Ok(None),
         Some(OnInsert::OnConflict(on)) => on,
         Some(_) => return Err(Reason::Unsupported("a clause that PostgreSQL does not have")),
     };
-    if rows != 1 {
-        return Err(Reason::Unsupported("ON CONFLICT with several rows"));
-    }
     let mut conflict = Conflict { columns: Vec::new(), constraint: None, updates: false };
     match &on.conflict_target {
         None => {}

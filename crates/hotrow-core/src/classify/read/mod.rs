@@ -19,4 +19,5 @@ pub(crate) mod kind;
 pub(crate) mod point;
 pub(crate) mod query;
 pub(crate) mod settings;
+pub(crate) mod unnest;
 pub(crate) mod view;

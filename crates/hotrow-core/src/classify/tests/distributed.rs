@@ -9,7 +9,7 @@ use crate::distribution::{Distribution, Node, Shard};
 const OTHER: &str = "the statement converts the value that decides where its row is";
 
 /// `inv`, distributed by this column.
-fn distributed(by: &str) -> TableFacts {
+pub(super) fn distributed(by: &str) -> TableFacts {
     let mut table = inv();
     let type_oid = table.column(by).unwrap().type_oid;
     table.distribution = Some(Arc::new(Distribution {

@@ -1,5 +1,6 @@
 //! Tests of decisions about statements, as tables of text and verdict. The catalogue's facts are made up.
 
+mod bulk;
 mod catalogue;
 mod common;
 mod distributed;
@@ -178,6 +179,11 @@ fn source(of: &KeySource) -> String {
             format!("({})", sources.iter().map(source).collect::<Vec<_>>().join("|"))
         }
         KeySource::Element(index) => format!("any ${}", index + 1),
+        KeySource::Each(sources) => {
+            let value = |one: &Option<KeySource>| one.as_ref().map_or("null".to_owned(), source);
+            format!("[{}]", sources.iter().map(value).collect::<Vec<_>>().join(" "))
+        }
+        KeySource::Unnested(index) => format!("unnest ${}", index + 1),
     }
 }
 

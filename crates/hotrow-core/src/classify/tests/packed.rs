@@ -168,7 +168,7 @@ fn inserts() {
         ("insert into inv values ($1, $2, 0, 'a', 'b')", "write id=$1"),
         ("insert into inv (sku, id, stock) values ('a', 7, 1)", "write id=7"),
         ("insert into inv (sku) values ($1), ($2)", "write no key"),
-        ("insert into inv (id, sku) values (1, 'a'), (2, 'b')", "write no key"),
+        ("insert into inv (id, sku) values (1, 'a'), (2, 'b')", "write id=[1 2]"),
         ("insert into log values (now(), $1)", "write no key"),
         ("insert into log default values", "write no key"),
         ("insert into log (message) values ($1) returning *", "write no key, rows"),

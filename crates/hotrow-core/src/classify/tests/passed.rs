@@ -65,7 +65,6 @@ fn more_than_one_row_or_table() {
         ("delete from inv using users where inv.id = 1", "DELETE with USING"),
         ("insert into inv select * from inv", "INSERT from a query"),
         ("insert into inv (id) values ((select 1))", "a subquery"),
-        ("insert into inv (id) values (1), (2) on conflict do nothing", "ON CONFLICT with several rows"),
         ("with x as (select 1) select * from inv where id = 1", "WITH"),
         ("select * from generate_series(1, 2) where id = 1", "something other than a table"),
         ("select * from generate_series(1, 2)", "function generate_series has no merge rule"),

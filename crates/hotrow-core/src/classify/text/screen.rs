@@ -59,7 +59,8 @@ fn check_with(tokens: &[Token]) -> Result<(), Reason> {
     if writes { Ok(()) } else { Err(Reason::Unsupported(ONLY_READS)) }
 }
 
-/// A second SELECT is packed only if it finds the rows of an UPDATE or DELETE: by LIMIT, or in an array.
+/// A second SELECT is packed only if it finds the rows of an UPDATE or DELETE, by LIMIT or in an array, or makes the rows of an
+/// INSERT from arrays.
 fn check_subqueries(tokens: &[Token]) -> Result<(), Reason> {
     let finds = |token: &Token| is_word(Some(token), &["limit", "fetch", "unnest"]);
     if is_word(tokens.first(), &["update", "delete"]) && tokens.iter().any(finds) {
@@ -72,10 +73,16 @@ fn check_subqueries(tokens: &[Token]) -> Result<(), Reason> {
     let open = |token: &&Token| **token == Token::LParen;
     let close = |token: &&Token| **token == Token::RParen;
     let nested = before.iter().filter(open).count() > before.iter().filter(close).count();
+    let rest = &tokens[second + 2..];
+    let is_insert = is_word(tokens.first(), &["insert"]);
+    let any = |words: &[&str]| rest.iter().any(|token| is_word(Some(token), words));
+    if is_insert && !nested && any(&["unnest"]) && !any(&["select"]) {
+        return Ok(());
+    }
     let combines = is_word(before.last(), &["union", "intersect", "except", "all", "distinct"]);
     Err(Reason::Unsupported(match nested {
         true => "a subquery",
-        false if is_word(tokens.first(), &["insert"]) => "INSERT from a query",
+        false if is_insert => "INSERT from a query",
         false if combines => "UNION, INTERSECT or EXCEPT",
         false => "a subquery",
     }))

@@ -147,6 +147,7 @@ fn packing(text: &str) -> Packing {
         watch: Some(Box::new(watch())),
         distribution: None,
         with: Box::default(),
+        arrays: Box::default(),
         why: String::new(),
     }
 }

@@ -251,7 +251,7 @@ impl Replies {
             tag::DATA_ROW if !of_units => self.row = Bytes::copy_from_slice(body),
             tag::ERROR => {
                 let is_end = !of_units && self.ended < end.checks + end.tables;
-                return self.failed(body, is_end.then_some(end), is_opening, target);
+                return self.failed(body, is_end.then_some(end), (is_opening, is_ahead), target);
             }
             tag::READY if end.in_block && !self.is_at_commit => {
                 self.is_at_commit = true;
@@ -277,7 +277,7 @@ impl Replies {
         &mut self,
         body: &[u8],
         end: Option<BatchEnd>,
-        is_opening: bool,
+        (is_opening, is_ahead): (bool, bool),
         target: &dyn Target,
     ) -> Result<Option<ReplyEvent>, Error> {
         let report = Report::read(body)?;
@@ -301,8 +301,8 @@ impl Replies {
         }
         Ok(Some(ReplyEvent::Failed(match report.code {
             code if self.is_at_commit && citus::can_be_of_other_server(code) => Failure::Uncertain,
-            // Other functions report it for NOWAIT, which does not wait for a lock.
-            b"55P03" if report.routine != b"ProcessInterrupts" => Failure::Error,
+            // Other functions report it for NOWAIT, which does not wait for a lock. The gateway's own statements have it, too.
+            b"55P03" if report.routine != b"ProcessInterrupts" && !is_ahead => Failure::Error,
             // The server says for which row a statement has waited, also if code of the statement has.
             b"55P03" if report.context.is_empty() => Failure::TableBlocked,
             b"55P03" | b"40P01" => Failure::Blocked,

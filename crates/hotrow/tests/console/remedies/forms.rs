@@ -126,14 +126,6 @@ fn changes() -> Vec<Form> {
             &twice,
         ),
         Form::new(
-            Remedy::EachRow,
-            "insert into users (id, email) values (1, 'x'), (2, 'y') on conflict (id) do update set email = excluded.email",
-            &[
-                "insert into users (id, email) values (1, 'x') on conflict (id) do update set email = excluded.email; \
-               insert into users (id, email) values (2, 'y') on conflict (id) do update set email = excluded.email",
-            ],
-        ),
-        Form::new(
             Remedy::Transaction,
             "begin",
             &["begin; update inv set stock = 4 where id = 1; update inv set stock = 4 where id = 2; commit"],

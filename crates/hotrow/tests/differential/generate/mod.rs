@@ -1,5 +1,6 @@
 //! Makes a program from a seed. Each class of programs has a file. This file contains the code that they share.
 
+mod bulk;
 mod calls;
 mod cancels;
 mod casts;
@@ -54,6 +55,7 @@ pub struct Class {
 pub const CLASSES: &[Class] = &[
     class("rows", 60, rows::write),
     class("lists", 40, lists::write),
+    class("bulk", 40, bulk::write),
     class("partitions", 40, partitions::write),
     class("views", 40, views::write),
     class("with", 40, with::write),
