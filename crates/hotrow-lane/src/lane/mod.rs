@@ -398,17 +398,7 @@ impl<P> Lane<P> {
         self.requeue(again, actions);
         self.returned.insert(session);
         let at_fault = row.map(|row| (row, false)).or_else(|| culprit.key_at_fault());
-        let key = match failure {
-            // The others of its key take other rows.
-            Failure::Blocked if matches!(at_fault, Some((_, true))) => None,
-            Failure::TableBlocked if matches!(at_fault, Some((_, true))) => {
-                Some(self.block(at_fault.map(|(key, _)| key.of_table()), actions))
-            }
-            Failure::Blocked | Failure::TableBlocked => {
-                Some(self.block(at_fault.map(|(key, _)| key), actions))
-            }
-            Failure::Error | Failure::Uncertain | Failure::Stale | Failure::TooSlow | Failure::Behind => None,
-        };
+        let key = if is_blocked { self.block(at_fault, failure, actions) } else { None };
         let before = self.refuse_cancelled(before, actions);
         actions.extend(before.into_iter().map(|unit| Action::Alone(unit, None)));
         actions.push(Action::Alone(culprit, key));
@@ -431,13 +421,23 @@ impl<P> Lane<P> {
         self.requeue(batch.units.into_iter().map(Unit::rerun).collect(), actions);
     }
 
-    /// A unit of this key is blocked. From now on, units of the key are parked, and later units of their
-    /// sessions go back to the sessions. Returns the key to release later.
-    fn block(&mut self, culprit: Option<Key>, actions: &mut Vec<Action<P>>) -> Key {
+    /// A unit is blocked on this key, which can stand for several rows of which the unit takes any. From now on, units of the key are
+    /// parked, and later units of their sessions go back to the sessions. Returns the key to release later.
+    fn block(
+        &mut self,
+        at_fault: Option<(Key, bool)>,
+        failure: Failure,
+        actions: &mut Vec<Action<P>>,
+    ) -> Option<Key> {
+        let culprit = match at_fault {
+            Some((key, true)) if failure == Failure::TableBlocked => Some(key.of_table()),
+            Some((_, true)) => return None, // the others take other rows
+            at_fault => at_fault.map(|(key, _)| key),
+        };
         let key = self.blocked.block(culprit);
         for unit in self.queue.take(|_| true) {
             self.place(unit, actions);
         }
-        key
+        Some(key)
     }
 }

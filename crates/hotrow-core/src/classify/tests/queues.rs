@@ -3,89 +3,92 @@
 
 use super::*;
 
-/// A table of jobs with these columns.
-fn jobs(schema: &str, name: &str, key: &[&str], columns: &[(&str, &str)]) -> TableFacts {
-    let table = table(600, name, columns, vec![index("key", true, key)]);
-    TableFacts { schema: schema.to_owned(), ..table }
-}
+/// A table of jobs: its schema, name, primary key and columns.
+type Jobs = (&'static str, &'static str, &'static [&'static str], &'static [(&'static str, &'static str)]);
 
 /// The tables of the libraries.
+const TABLES: &[Jobs] = &[
+    (
+        "public",
+        "river_job",
+        &["id"],
+        &[
+            ("id", "bigint"),
+            ("state", "text"),
+            ("queue", "text"),
+            ("priority", "integer"),
+            ("attempt", "integer"),
+            ("attempted_by", "text"),
+            ("attempted_at", "timestamptz"),
+            ("scheduled_at", "timestamptz"),
+        ],
+    ),
+    (
+        "pgboss",
+        "job",
+        &["name", "id"],
+        &[
+            ("id", "uuid"),
+            ("name", "text"),
+            ("state", "text"),
+            ("priority", "integer"),
+            ("retry_count", "integer"),
+            ("output", "jsonb"),
+            ("created_on", "timestamptz"),
+            ("start_after", "timestamptz"),
+            ("started_on", "timestamptz"),
+            ("completed_on", "timestamptz"),
+        ],
+    ),
+    (
+        "public",
+        "oban_jobs",
+        &["id"],
+        &[
+            ("id", "bigint"),
+            ("state", "text"),
+            ("queue", "text"),
+            ("priority", "integer"),
+            ("attempt", "integer"),
+            ("max_attempts", "integer"),
+            ("attempted_by", "text"),
+            ("attempted_at", "timestamptz"),
+            ("scheduled_at", "timestamptz"),
+            ("completed_at", "timestamptz"),
+        ],
+    ),
+    (
+        "public",
+        "task_result",
+        &["id"],
+        &[
+            ("id", "uuid"),
+            ("status", "text"),
+            ("queue_name", "text"),
+            ("priority", "integer"),
+            ("run_after", "timestamptz"),
+        ],
+    ),
+    (
+        "public",
+        "solid_queue_ready_executions",
+        &["id"],
+        &[("id", "bigint"), ("job_id", "bigint"), ("queue_name", "text"), ("priority", "integer")],
+    ),
+    (
+        "graphile_worker",
+        "_private_jobs",
+        &["id"],
+        &[("id", "bigint"), ("locked_by", "text"), ("attempts", "integer")],
+    ),
+];
+
 fn tables() -> Vec<TableFacts> {
-    vec![
-        jobs(
-            "public",
-            "river_job",
-            &["id"],
-            &[
-                ("id", "bigint"),
-                ("state", "text"),
-                ("queue", "text"),
-                ("priority", "integer"),
-                ("attempt", "integer"),
-                ("attempted_by", "text"),
-                ("attempted_at", "timestamptz"),
-                ("scheduled_at", "timestamptz"),
-            ],
-        ),
-        jobs(
-            "pgboss",
-            "job",
-            &["name", "id"],
-            &[
-                ("id", "uuid"),
-                ("name", "text"),
-                ("state", "text"),
-                ("priority", "integer"),
-                ("retry_count", "integer"),
-                ("output", "jsonb"),
-                ("created_on", "timestamptz"),
-                ("start_after", "timestamptz"),
-                ("started_on", "timestamptz"),
-                ("completed_on", "timestamptz"),
-            ],
-        ),
-        jobs(
-            "public",
-            "oban_jobs",
-            &["id"],
-            &[
-                ("id", "bigint"),
-                ("state", "text"),
-                ("queue", "text"),
-                ("priority", "integer"),
-                ("attempt", "integer"),
-                ("max_attempts", "integer"),
-                ("attempted_by", "text"),
-                ("attempted_at", "timestamptz"),
-                ("scheduled_at", "timestamptz"),
-                ("completed_at", "timestamptz"),
-            ],
-        ),
-        jobs(
-            "public",
-            "task_result",
-            &["id"],
-            &[
-                ("id", "uuid"),
-                ("status", "text"),
-                ("queue_name", "text"),
-                ("priority", "integer"),
-                ("run_after", "timestamptz"),
-            ],
-        ),
-        jobs(
-            "public",
-            "solid_queue_ready_executions",
-            &["id"],
-            &[("id", "bigint"), ("job_id", "bigint"), ("queue_name", "text"), ("priority", "integer")],
-        ),
-        jobs(
-            "graphile_worker",
-            "_private_jobs",
-            &["id"],
-            &[("id", "bigint"), ("locked_by", "text"), ("attempts", "integer")],
-        ),
-    ]
+    let make = |(schema, name, key, columns): &Jobs| TableFacts {
+        schema: (*schema).to_owned(),
+        ..table(600, name, columns, vec![index("key", true, key)])
+    };
+    TABLES.iter().map(make).collect()
 }
 
 fn verdict_of(sql: &str) -> String {
