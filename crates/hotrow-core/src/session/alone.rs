@@ -39,11 +39,12 @@ impl<U, P> Alone<U, P> {
     /// The next row for whose turn a unit of several rows waits before it gets a connection. Two such units that share rows
     /// would take their locks in orders of their own, and could deadlock. They take their turns in one order.
     fn next_turn<S>(&self, unit: &Packed<S>) -> Option<Request> {
-        if unit.kind() == LaneKind::Read || unit.keys().nth(1).is_none() {
+        let rows = unit.claimed.rows();
+        if unit.kind() == LaneKind::Read || rows.clone().nth(1).is_none() {
             return None;
         }
         let is_missing = |key: &Key| self.turns.iter().all(|(row, _)| row != key);
-        let key = unit.keys().filter(is_missing).min()?;
+        let key = rows.filter(is_missing).min()?;
         Some(Request { queue: QueueId::Alone(key), alone: false })
     }
 }

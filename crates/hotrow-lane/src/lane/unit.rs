@@ -68,6 +68,11 @@ impl Claimed {
         self.keys_and_takes().map(|(key, _)| key)
     }
 
+    /// The single rows among them.
+    pub fn rows(&self) -> impl Iterator<Item = Key> + Clone + use<'_> {
+        self.keys_and_takes().filter(|(_, takes_any)| !takes_any).map(|(key, _)| key)
+    }
+
     /// The keys, each with whether it takes any of several rows.
     fn keys_and_takes(&self) -> impl Iterator<Item = (Key, bool)> + Clone + use<'_> {
         let only = self.key.filter(|_| self.claims.is_empty()).map(|key| (key, self.takes_any));

@@ -100,9 +100,11 @@ fn changes() -> Vec<Form> {
     let checks =
         "begin; select stock from inv where id = 1 for update; update inv set stock = 4 where id = 1; commit";
     let locks = "begin; select pg_advisory_xact_lock(7); update inv set stock = 4 where id = 1; commit";
+    let claims = "begin; select id from inv where version = 0 order by id for update skip locked limit 1; \
+        update inv set version = 1 where id = 1; commit";
     let twice = ["update inv set stock = 7 where id = 1; update inv set stock = 8 where id = 2"];
     vec![
-        Form::new(Remedy::Queue, CLAIM, &[TAKE]),
+        Form::new(Remedy::Queue, CLAIM, &[TAKE]).in_whole(claims),
         Form::new(Remedy::SkipLocked, WAITING_TAKE, &[TAKE]),
         Form::new(
             Remedy::CheckedChange,
