@@ -187,7 +187,7 @@ fn a_users_function_named_unnest_is_not_taken_for_postgresqls() {
         "insert into inv (id) select unnest($1::int[])",
         "insert into inv (id) select * from unnest($1::int[])",
     ] {
-        assert_eq!(with(sql, &hidden), "pass: function unnest is user-defined", "{sql}");
+        assert!(with(sql, &hidden).starts_with("pass: function unnest is user-defined"), "{sql}");
         let elsewhere = FunctionFact { visible: false, ..hidden.clone() };
         assert_eq!(with(sql, &elsewhere), "write id=unnest $1", "{sql}");
     }
