@@ -147,8 +147,8 @@ impl Users {
     }
 }
 
-/// The user names of a setting, separated by commas.
-pub fn user_list(text: &str) -> Vec<String> {
+/// The names of a setting, separated by commas.
+pub fn name_list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
@@ -273,11 +273,11 @@ mod tests {
 
     #[test]
     fn a_list_replaces_its_default() {
-        let users = Users { admins: Some(user_list("ann, bob")), readers: Some(user_list("carl")) };
+        let users = Users { admins: Some(name_list("ann, bob")), readers: Some(name_list("carl")) };
         assert_eq!(users.access("bob", false, "gate"), Some(Access::Admin));
         assert_eq!(users.access("carl", false, "gate"), Some(Access::Reader));
         assert_eq!(users.access("gate", true, "gate"), None);
-        let nobody = Users { admins: Some(user_list("")), readers: Some(user_list(" , ")) };
+        let nobody = Users { admins: Some(name_list("")), readers: Some(name_list(" , ")) };
         assert_eq!(nobody.access("", true, "gate"), None);
     }
 

@@ -372,8 +372,8 @@ impl Settings {
         config.users_file = settings.users_file;
         config.auth_query = settings.auth_query.unwrap_or(config.auth_query);
         config.shown = shown_settings(&values);
-        config.console.admins = settings.console_admins.as_deref().map(console::user_list);
-        config.console.readers = settings.console_readers.as_deref().map(console::user_list);
+        config.console.admins = settings.console_admins.as_deref().map(console::name_list);
+        config.console.readers = settings.console_readers.as_deref().map(console::name_list);
         config.tables = settings.pool.into_iter().map(Arc::new).collect();
         let (certificate, key) = (settings.tls_cert_file, settings.tls_key_file);
         let tls = tls::Files::new(certificate, key, settings.tls_client_ca_file)?;

@@ -139,24 +139,8 @@ impl<'a> Scanner<'a> {
             return None;
         }
         let compared = std::mem::take(&mut self.compares);
-        if may_turn_clause(word) && !compared && !self.is_label(at) {
-            let follows = |words: [&str; 2]| match self.before {
-                Before::Word(start, end) => {
-                    words.iter().any(|word| self.bytes[start..end].eq_ignore_ascii_case(word.as_bytes()))
-                }
-                _ => false,
-            };
-            match role(word) {
-                Role::Positions if word.eq_ignore_ascii_case(b"distinct") && follows(["is", "not"]) => {
-                    self.compares = true;
-                }
-                Role::Positions => self.now.clause = Clause::Positions,
-                Role::Predicate if follows(["on", "on"]) => self.now.clause = Clause::Predicate,
-                // Columns can have these names.
-                Role::Ends if self.now.clause != Clause::Positions => self.now.clause = Clause::Operands,
-                Role::Frees if self.now.clause == Clause::Positions => self.now.clause = Clause::Operands,
-                _ => {}
-            }
+        if may_turn_clause(word) && !compared {
+            self.turn_clause(at, word);
         }
         self.is_type = is_type_of_constants(word) && self.takes();
         self.meet(Before::Word(at, end))?;
@@ -176,13 +160,41 @@ impl<'a> Scanner<'a> {
         Some(close)
     }
 
+    /// The word at this offset can begin or end a clause.
+    fn turn_clause(&mut self, at: usize, word: &[u8]) {
+        let role = role(word);
+        let turns = matches!(role, Role::Positions | Role::Predicate | Role::Ends | Role::Frees);
+        if !turns || self.is_label(at) {
+            return;
+        }
+        let is_in_positions = self.now.clause == Clause::Positions;
+        match role {
+            Role::Positions if word.eq_ignore_ascii_case(b"distinct") && self.follows(&["is", "not"]) => {
+                self.compares = true;
+            }
+            Role::Positions => self.now.clause = Clause::Positions,
+            Role::Predicate if self.follows(&["on"]) => self.now.clause = Clause::Predicate,
+            // Columns can have these names.
+            Role::Ends if !is_in_positions => self.now.clause = Clause::Operands,
+            Role::Frees if is_in_positions => self.now.clause = Clause::Operands,
+            _ => {}
+        }
+    }
+
+    /// Whether one of these words comes before.
+    fn follows(&self, words: &[&str]) -> bool {
+        match self.before {
+            Before::Word(start, end) => {
+                words.iter().any(|word| self.bytes[start..end].eq_ignore_ascii_case(word.as_bytes()))
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the word at this offset is a name, although it may be a keyword elsewhere: `t.limit`, `as limit`.
     fn is_label(&self, at: usize) -> bool {
-        let is_alias = match self.before {
-            Before::Word(start, end) => self.bytes[start..end].eq_ignore_ascii_case(b"as"),
-            _ => false,
-        };
-        is_alias || self.bytes[..at].iter().rfind(|byte| !byte.is_ascii_whitespace()) == Some(&b'.')
+        self.follows(&["as"])
+            || self.bytes[..at].iter().rfind(|byte| !byte.is_ascii_whitespace()) == Some(&b'.')
     }
 
     /// Whether the word at this offset is qualified, as in `shop.sell`, and is not a type after `::`. Each of

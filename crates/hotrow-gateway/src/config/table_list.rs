@@ -1,5 +1,7 @@
 //! Tables by their names: those of the setting `unpacked_tables`.
 
+use crate::console::name_list;
+
 /// Names of tables, and of functions with merge rules: `schema.table`, or `table` for one in any schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableList(Vec<String>);
@@ -7,7 +9,7 @@ pub struct TableList(Vec<String>);
 impl TableList {
     /// Names separated by commas, each as the catalogue has it.
     pub fn read(text: &str) -> Self {
-        TableList(text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())
+        TableList(name_list(text))
     }
 
     /// Whether it names this table, which is given with its schema.

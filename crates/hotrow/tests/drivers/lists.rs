@@ -3,8 +3,8 @@
 
 use futures_util::future::join_all;
 use hotrow_core::limits;
+use hotrow_testkit::connect;
 use hotrow_testkit::raw::{query, tags};
-use hotrow_testkit::{connect, until, value};
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::stage::{Stage, once, step};
@@ -54,7 +54,6 @@ async fn a_list_that_is_too_long_or_unreadable_is_passed_through() {
 #[tokio::test]
 async fn rows_of_lists_are_locked_ahead_in_every_format() {
     let stage = Stage::with(&["--lanes", "1", "--lane-lock-timeout-ms", "2000"]).await;
-    stage.direct.batch_execute("insert into t select id, 0 from generate_series(1, 9) id").await.unwrap();
     let by_array = "update t set n = n + 1 where id = any($1) returning id";
     let by_list = "update t set n = n + 1 where id in ($1, $2)";
     let round = async || {
@@ -69,18 +68,7 @@ async fn rows_of_lists_are_locked_ahead_in_every_format() {
         });
         join_all(rounds).await;
     };
-    stage.direct.batch_execute("begin; update t set n = n where id = 4").await.unwrap();
-    let release = async {
-        let met = async || stage.gateway.metric("blocked_units_total") > 0;
-        until("a unit meets the lock", met).await;
-        stage.direct.batch_execute("commit").await.unwrap();
-    };
-    tokio::join!(round(), release);
-    let before = stage.packed();
-    round().await;
-    assert_eq!(stage.packed() - before, 18);
-    assert_eq!(stage.gateway.metric("failed_units_total"), 0, "no lock has failed");
-    assert_eq!(value(&stage.direct, "select sum(n) from t").await, "72");
+    stage.locks_ahead(round).await;
 }
 
 /// Each row has room in a lane, and all rows together do not.

@@ -2,7 +2,7 @@
 //! the table's rows afterwards. The tests define the messages.
 
 use hotrow_testkit::raw::{Message, Raw, bind, describe, execute, parse, query, sync, tags};
-use hotrow_testkit::{Gateway, new_schema, patient, server, value};
+use hotrow_testkit::{Gateway, new_schema, patient, server, until, value};
 use tokio_postgres::{Client, Config};
 
 pub const RESET: &str = "drop table if exists r; truncate t; insert into t select id, 0, 'row ' || id from generate_series(1, 9) id";
@@ -47,6 +47,24 @@ impl Stage {
     /// For a driver that uses the stage's schema through the gateway.
     pub fn config(&self) -> Config {
         self.gateway.config_in(&self.schema)
+    }
+
+    /// Runs a round of 18 units while one of the rows 1 to 9 is locked, and a second round. Batches then lock their rows first, with
+    /// the rows' values. A lock with a wrong value would fail.
+    pub async fn locks_ahead(&self, round: impl AsyncFn()) {
+        self.direct.batch_execute("insert into t select id, 0 from generate_series(1, 9) id").await.unwrap();
+        self.direct.batch_execute("begin; update t set n = n where id = 4").await.unwrap();
+        let release = async {
+            let met = async || self.gateway.metric("blocked_units_total") > 0;
+            until("a unit meets the lock", met).await;
+            self.direct.batch_execute("commit").await.unwrap();
+        };
+        tokio::join!(round(), release);
+        let before = self.packed();
+        round().await;
+        assert_eq!(self.packed() - before, 18);
+        assert_eq!(self.gateway.metric("failed_units_total"), 0, "no lock has failed");
+        assert_eq!(value(&self.direct, "select sum(n) from t").await, "72");
     }
 
     /// Runs the steps, each sent in one write, directly and through the gateway. Returns the replies, which must be the

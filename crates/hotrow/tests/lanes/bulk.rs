@@ -11,19 +11,14 @@ use hotrow_postgres::PrivateServer;
 use hotrow_testkit::line::{Answer, Line, Until, until};
 use hotrow_testkit::{Gateway, server};
 
+use crate::connect;
+
 /// Half of the rows do not exist at first, so they cannot be locked ahead.
 const TABLE: &str = "create table hit (id int primary key, n bigint not null);
     insert into hit select id, 0 from generate_series(2, 20, 2) id";
 const COUNT: &str = "insert into hit as h (id, n) select a, 1 from unnest($1::int[]) as t(a) \
     on conflict (id) do update set n = h.n + excluded.n returning id, n";
 const ROWS: usize = 20;
-
-fn connect(port: u16, schema: &str) -> Line {
-    let line = Line::connect(port, schema).unwrap();
-    let mut line = line.unwrap_or_else(|refusal| panic!("{:?}", refusal.error()));
-    line.out.clear();
-    line
-}
 
 /// A server of the test's own, because the test counts the server's deadlocks.
 fn start(label: &str) -> PrivateServer {

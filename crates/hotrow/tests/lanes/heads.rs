@@ -8,6 +8,8 @@ use std::thread;
 use hotrow_testkit::line::{Line, until};
 use hotrow_testkit::{Gateway, PATIENT_LANES, server};
 
+use crate::connect;
+
 /// The forms in which libraries and articles take jobs.
 const TAKE: [&str; 4] = [
     "update job set state = 'taken' where id = (select id from job where state = 'new' order by id limit 1 \
@@ -32,13 +34,6 @@ fn prepare(schema: &str, jobs: usize) -> Line {
     ));
     assert_eq!(made.error(), None);
     direct
-}
-
-fn connect(port: u16, schema: &str) -> Line {
-    let mut line =
-        Line::connect(port, schema).unwrap().unwrap_or_else(|refusal| panic!("{:?}", refusal.error()));
-    line.out.clear();
-    line
 }
 
 /// Runs a statement without parameters that returns one row at most.

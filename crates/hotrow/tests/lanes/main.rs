@@ -9,4 +9,14 @@ mod outsiders;
 mod same_as_direct;
 mod slow;
 
+use hotrow_testkit::line::Line;
+
 hotrow_testkit::shared_server!();
+
+/// A connection whose search path is this schema.
+fn connect(port: u16, schema: &str) -> Line {
+    let mut line =
+        Line::connect(port, schema).unwrap().unwrap_or_else(|refusal| panic!("{:?}", refusal.error()));
+    line.out.clear();
+    line
+}

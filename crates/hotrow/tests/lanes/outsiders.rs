@@ -10,6 +10,8 @@ use hotrow_postgres::PrivateServer;
 use hotrow_testkit::line::{Answer, Line, Until, until};
 use hotrow_testkit::{Gateway, PATIENT_LANES, server};
 
+use crate::connect;
+
 const ADD: &str = "update inv set sold = sold + 1 where id = $1 returning sold";
 const ADD_OTHER: &str = "update other set sold = sold + 1 where id = $1 returning sold";
 /// Two tables, which the server locks in another order than the text names them.
@@ -34,13 +36,6 @@ fn prepare(port: u16, schema: &str) -> Line {
     ));
     assert_eq!(made.error(), None);
     direct
-}
-
-fn connect(port: u16, schema: &str) -> Line {
-    let mut line =
-        Line::connect(port, schema).unwrap().unwrap_or_else(|refusal| panic!("{:?}", refusal.error()));
-    line.out.clear();
-    line
 }
 
 /// One call of a statement with a row's ID, and its result.

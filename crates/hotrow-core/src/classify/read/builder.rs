@@ -171,11 +171,7 @@ impl CandidateBuilder {
 
     /// The column of the table that an expression consists of, and not one of the query in FROM.
     fn own_column(&self, expr: &Expr) -> Option<String> {
-        let is_of_found = match (expr, &self.references.found) {
-            (Expr::CompoundIdentifier(names), Some(found)) => folded(names.first()?) == found.name,
-            _ => false,
-        };
-        column_of(expr).filter(|_| !is_of_found)
+        self.references.own_column(expr).ok().flatten()
     }
 
     fn equality(&mut self, found: Option<(String, Operand)>) {
@@ -276,16 +272,6 @@ fn result(item: &SelectItem) -> ResultColumn {
         }
         SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => ResultColumn::All,
         _ => ResultColumn::Unnamed,
-    }
-}
-
-/// The column that an expression consists of. The walk has checked its qualifier.
-pub(crate) fn column_of(expr: &Expr) -> Option<String> {
-    match expr {
-        Expr::Identifier(ident) => Some(folded(ident)),
-        Expr::CompoundIdentifier(idents) => idents.last().map(folded),
-        Expr::Nested(inner) => column_of(inner),
-        _ => None,
     }
 }
 

@@ -202,6 +202,20 @@ impl References {
         if known { Ok(()) } else { Err(Reason::Unsupported("a column that does not belong to the table")) }
     }
 
+    /// The column of the table that an expression consists of. Fails if its qualifier means something else.
+    pub(crate) fn own_column(&self, expr: &Expr) -> Result<Option<String>, Reason> {
+        match expr {
+            Expr::Nested(inner) => self.own_column(inner),
+            Expr::CompoundIdentifier(names) => {
+                let (_, qualifier) =
+                    names.split_last().ok_or(Reason::Unsupported("a column without a name"))?;
+                self.qualifier(&qualifier.iter().map(folded).collect::<Vec<_>>())?;
+                Ok(column_of(expr))
+            }
+            _ => Ok(column_of(expr)),
+        }
+    }
+
     /// Array subscripts. A field after a dot can be a function.
     pub(crate) fn access(&mut self, access: &AccessExpr) -> Result<(), Reason> {
         match access {
@@ -258,6 +272,16 @@ impl References {
 
     pub(crate) fn syntax(&mut self, name: &str) {
         self.functions.insert(FunctionName::of_syntax(name));
+    }
+}
+
+/// The column that an expression consists of. The walk has checked its qualifier.
+pub(crate) fn column_of(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Identifier(ident) => Some(folded(ident)),
+        Expr::CompoundIdentifier(idents) => idents.last().map(folded),
+        Expr::Nested(inner) => column_of(inner),
+        _ => None,
     }
 }
 

@@ -1,6 +1,5 @@
-//! Reads the query that finds the rows of an UPDATE or DELETE: the first rows of the same table in some order
-//! that no other transaction has locked. It stands in
-//! WHERE, in FROM or USING, or in WITH. Which key the statement gets is decided in `row`.
+//! Reads the query that finds the rows of an UPDATE or DELETE: the first rows of the same table in some order that no other
+//! transaction has locked. It stands in WHERE, in FROM or USING, or in WITH. Which key the statement gets is decided in `row`.
 
 use sqlparser::ast::{
     BinaryOperator, Expr, FunctionArguments, LimitClause, LockClause, Query, SelectItem, TableAlias,
@@ -8,10 +7,10 @@ use sqlparser::ast::{
 };
 
 use crate::classify::known::functions::{Behaviour, behaviour};
-use crate::classify::read::builder::{CandidateBuilder, column_of, value_of};
+use crate::classify::read::builder::{CandidateBuilder, value_of};
 use crate::classify::read::candidate::{Head, Operand, ResultColumn, Verb};
 use crate::classify::read::expression::{Found, References};
-use crate::classify::read::query::{ROW_LOCK, ordered_by, plain_query_with_locks};
+use crate::classify::read::query::{ROW_LOCK, is_bare, ordered_by, plain_query_with_locks};
 use crate::classify::read::unnest::called;
 use crate::classify::reason::Reason;
 use crate::classify::text::names::{TableName, folded, parts};
@@ -73,9 +72,7 @@ fn limit_of(query: &Query) -> Option<Operand> {
 impl Finder {
     /// `refused` is the reason if the query is not of this kind.
     pub(crate) fn read(query: &Query, refused: &'static str) -> Result<Self, Reason> {
-        if !is_limited(query) {
-            return Err(Reason::Unsupported(refused));
-        }
+        let limit = limit_of(query).ok_or(Reason::Unsupported(refused))?;
         let select = plain_query_with_locks(query)?;
         let [table] = select.from.as_slice() else { return Err(Reason::Unsupported(refused)) };
         let mut builder = CandidateBuilder::new(Verb::Select);
@@ -100,7 +97,6 @@ impl Finder {
         }
         let CandidateBuilder { candidate, references } = builder;
         let table = candidate.table.ok_or(Reason::Unsupported(refused))?;
-        let limit = limit_of(query).ok_or(Reason::Unsupported(refused))?;
         let head = Head { ties: Vec::new(), equalities: candidate.equalities, limit };
         Ok(Finder { table, results: candidate.results, head, references })
     }
@@ -206,7 +202,7 @@ impl<'f> Taker<'f> {
         query: &Query,
     ) -> Result<(), Reason> {
         const REFUSED: &str = "a subquery";
-        let column = own_column(column, &builder.references)?.ok_or(Reason::Unsupported(REFUSED))?;
+        let column = builder.references.own_column(column)?.ok_or(Reason::Unsupported(REFUSED))?;
         builder.references.operator("=");
         if let Some(array) = unnested(query) {
             builder.references.columns.insert(column.clone());
@@ -238,7 +234,7 @@ impl<'f> Taker<'f> {
         reader.table(table).ok()?;
         let name =
             reader.candidate.table.filter(|name| name.schema.is_none() && is_bare && !is_limited(query))?;
-        let column = own_column(item, &reader.references).ok()??;
+        let column = reader.references.own_column(item).ok()??;
         let mut finder = self.finders.take(&name.name)?;
         match finder.columns() {
             Some(columns) if !columns.contains(&column) => finder.results.clear(),
@@ -269,16 +265,11 @@ fn query_of(expr: &Expr) -> Option<&Query> {
 /// The array whose elements a query returns: `SELECT unnest(array)`.
 fn unnested(query: &Query) -> Option<&Expr> {
     let select = plain_query_with_locks(query).ok()?;
-    let is_bare = query.order_by.is_none()
-        && query.limit_clause.is_none()
-        && query.fetch.is_none()
-        && query.locks.is_empty()
-        && select.from.is_empty()
-        && select.selection.is_none();
+    let is_alone = is_bare(query) && select.from.is_empty() && select.selection.is_none();
     let [SelectItem::UnnamedExpr(call @ Expr::Function(_))] = select.projection.as_slice() else {
         return None;
     };
-    called(call).map(|(_, array)| array).filter(|_| is_bare)
+    called(call).map(|(_, array)| array).filter(|_| is_alone)
 }
 
 fn alias_of(alias: Option<&TableAlias>, refused: &'static str) -> Result<Option<String>, Reason> {
@@ -311,7 +302,7 @@ fn tie(builder: &mut CandidateBuilder, own: &Expr, other: &Expr) -> Result<bool,
         return Ok(false);
     }
     let of_table = found.column(&folded(column))?;
-    let Ok(Some(own)) = own_column(own, &builder.references) else { return Ok(false) };
+    let Ok(Some(own)) = builder.references.own_column(own) else { return Ok(false) };
     builder.references.operator("=");
     builder.references.columns.extend(of_table);
     bind(builder, own);
@@ -331,20 +322,7 @@ fn bind(builder: &mut CandidateBuilder, column: String) {
 /// Whether an item of a list is the address of the row.
 fn address(item: &SelectItem, references: &References) -> Result<bool, Reason> {
     let SelectItem::UnnamedExpr(expr) = item else { return Ok(false) };
-    Ok(own_column(expr, references)?.is_some_and(|name| name == ADDRESS))
-}
-
-/// The column of the table that an expression consists of.
-fn own_column(expr: &Expr, references: &References) -> Result<Option<String>, Reason> {
-    match expr {
-        Expr::Nested(inner) => own_column(inner, references),
-        Expr::CompoundIdentifier(names) => {
-            let (_, qualifier) = names.split_last().ok_or(Reason::Unsupported("a column without a name"))?;
-            references.qualifier(&qualifier.iter().map(folded).collect::<Vec<_>>())?;
-            Ok(column_of(expr))
-        }
-        _ => Ok(column_of(expr)),
-    }
+    Ok(references.own_column(expr)?.is_some_and(|name| name == ADDRESS))
 }
 
 /// Whether a row lock never waits: it skips locked rows, or reports an error for one.

@@ -10,7 +10,7 @@ use crate::classify::read::builder::CandidateBuilder;
 use crate::classify::read::call;
 use crate::classify::read::candidate::{Candidate, Common, Output, ResultColumn, Verb};
 use crate::classify::read::head::{Finders, Taker};
-use crate::classify::read::query::{locks_row, ordered_by, plain_query};
+use crate::classify::read::query::{is_bare, locks_row, ordered_by, plain_query};
 use crate::classify::reason::Reason;
 
 pub(crate) fn update(update: &Update, finders: &mut Finders) -> Result<Candidate, Reason> {
@@ -83,11 +83,7 @@ pub(crate) fn select(query: &Query, earlier: &[Common]) -> Result<Candidate, Rea
     let mut builder = CandidateBuilder::new(Verb::Select);
     builder.candidate.locks_row = locks_row(&query.locks);
     // A merged call has no other clauses.
-    let is_bare = query.order_by.is_none()
-        && query.limit_clause.is_none()
-        && query.fetch.is_none()
-        && query.locks.is_empty();
-    if let Some((call, references)) = call::call(select).filter(|_| is_bare) {
+    if let Some((call, references)) = call::call(select).filter(|_| is_bare(query)) {
         if let Output::Rows { .. } = call.output {
             builder.call(call, references);
             return Ok(builder.finish());

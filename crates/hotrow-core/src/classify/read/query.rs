@@ -43,6 +43,14 @@ pub(crate) fn check_bare(query: &Query) -> Result<(), Reason> {
     }
 }
 
+/// Whether nothing stands around the SELECT of a query.
+pub(crate) fn is_bare(query: &Query) -> bool {
+    query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && query.locks.is_empty()
+}
+
 /// The SELECT of a query without other clauses, or with FOR UPDATE.
 pub(crate) fn plain_query(query: &Query) -> Result<&Select, Reason> {
     if query.with.is_none() && !query.locks.is_empty() && !locks_row(&query.locks) {

@@ -7,9 +7,9 @@ use sqlparser::ast::{
 };
 
 use crate::classify::known::functions::UNNEST;
-use crate::classify::read::builder::{column_of, is_null, plain_wildcard, type_of, value_of};
+use crate::classify::read::builder::{is_null, plain_wildcard, type_of, value_of};
 use crate::classify::read::candidate::{ArrayParam, Operand};
-use crate::classify::read::expression::References;
+use crate::classify::read::expression::{References, column_of};
 use crate::classify::read::query;
 use crate::classify::reason::Reason;
 use crate::classify::text::names::{FunctionName, folded, parts};

@@ -4,8 +4,9 @@
 use sqlparser::ast::{Query, SelectItem, Statement};
 
 use crate::classify::read::analyse::parse;
-use crate::classify::read::builder::{CandidateBuilder, column_of};
+use crate::classify::read::builder::CandidateBuilder;
 use crate::classify::read::candidate::Verb;
+use crate::classify::read::expression::column_of;
 use crate::classify::read::query::plain_query;
 use crate::classify::reason::Reason;
 use crate::classify::text::{screen, tokens};

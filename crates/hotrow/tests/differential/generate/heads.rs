@@ -1,7 +1,7 @@
 //! Statements that take the first rows of a table by a query with LIMIT: in WHERE, FROM, USING and WITH, with row locks of all
 //! kinds, beside DDL, functions and names that hide others.
 
-use super::{Draft, SETUP};
+use super::Draft;
 
 /// `$1` is a queue and `$2` a number. A statement of several rows returns none: their order depends on the server's plan.
 const STATEMENTS: &[&str] = &[
@@ -99,19 +99,11 @@ pub fn write(draft: &mut Draft) {
         grant all on q_N, done_N, v_N to other",
     );
     draft.set_up_watch();
-    let mut undoing = Vec::new();
     for _ in 0..draft.random.u8(10..40) {
         let session = draft.session();
         match draft.random.u8(..16) {
-            0 => {
-                let (change, undo) = CHANGES[draft.random.usize(..CHANGES.len())];
-                draft.query(session, change);
-                undoing.push(undo);
-            }
-            1 if !undoing.is_empty() => {
-                let undo = undoing.swap_remove(draft.random.usize(..undoing.len()));
-                draft.query(session, undo);
-            }
+            0 => draft.change(session, CHANGES),
+            1 if !draft.undoing.is_empty() => draft.undo(session),
             2 => {
                 let boundary = draft.pick(&["begin", "commit", "rollback"]);
                 draft.query(session, boundary);
@@ -125,9 +117,7 @@ pub fn write(draft: &mut Draft) {
             }
         }
     }
-    for undo in undoing {
-        draft.query(SETUP, undo);
-    }
+    draft.undo_rest();
     draft.run('a', "select id, queue, state, n from q_N order by id", &[]);
     draft.run('a', "select id, n, note from done_N order by id, n, note", &[]);
 }

@@ -220,6 +220,13 @@ impl Draft {
         self.undoing.push(undo);
     }
 
+    /// Undoes all changes that are left.
+    fn undo_rest(&mut self) {
+        for undo in std::mem::take(&mut self.undoing) {
+            self.query(SETUP, undo);
+        }
+    }
+
     /// Undoes one of the changes.
     fn undo(&mut self, session: char) {
         let undo = self.undoing.swap_remove(self.random.usize(..self.undoing.len()));

@@ -1,7 +1,7 @@
 //! Statements with WITH whose parts change rows: of several tables, of one table twice, by views, with foreign keys between
 //! the parts, with names that hide tables, and with parameters that several parts use.
 
-use super::{Draft, SETUP};
+use super::Draft;
 
 /// `$1` and `$2` are integers.
 const STATEMENTS: &[&str] = &[
@@ -104,19 +104,11 @@ pub fn write(draft: &mut Draft) {
         grant all on t_N, t2_N, log_N, child_N, v_N, p_N to other",
     );
     draft.set_up_watch();
-    let mut undoing = Vec::new();
     for _ in 0..draft.random.u8(10..40) {
         let session = draft.session();
         match draft.random.u8(..16) {
-            0 => {
-                let (change, undo) = CHANGES[draft.random.usize(..CHANGES.len())];
-                draft.query(session, change);
-                undoing.push(undo);
-            }
-            1 if !undoing.is_empty() => {
-                let undo = undoing.swap_remove(draft.random.usize(..undoing.len()));
-                draft.query(session, undo);
-            }
+            0 => draft.change(session, CHANGES),
+            1 if !draft.undoing.is_empty() => draft.undo(session),
             2 => {
                 let boundary = draft.pick(&["begin", "commit", "rollback"]);
                 draft.query(session, boundary);
@@ -131,8 +123,6 @@ pub fn write(draft: &mut Draft) {
             }
         }
     }
-    for undo in undoing {
-        draft.query(SETUP, undo);
-    }
+    draft.undo_rest();
     draft.run('a', "select k, n, note from log_N order by k, n, note", &[]);
 }
