@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hotrow_core::classify::{
-    Answers, Asked, Candidate, Catalogue, Facts, FunctionFact, MergeRule, Questions, Refusal, TableFacts,
-    View,
+    Answers, Asked, Candidate, Catalogue, Facts, FunctionFact, MergeRule, PackRule, Questions, Refusal,
+    Rules, TableFacts, View,
 };
 use hotrow_core::distribution::Distribution;
 use hotrow_core::limits;
 use hotrow_core::settings::array;
 
-use crate::pack::{self, DISTRIBUTION_OF, MERGE_RULES};
+use crate::pack::{self, DISTRIBUTION_OF, MERGE_RULES, PACK_RULES};
 use crate::upstream::{Error, Rows, Upstream};
 
 /// A query for the fingerprint of a table's definition. The file describes its parameters.
@@ -53,7 +53,7 @@ impl Asker {
             answers.objects = Some(or_refusal(self.objects(&answers.names).await)?);
         }
         for function in &questions.rules {
-            answers.rules.push((function.clone(), or_refusal(self.merge_rules(function).await)?));
+            answers.rules.push((function.clone(), or_refusal(self.rules(function).await)?));
         }
         if questions.cached_sequences {
             let rows = self.query(include_str!("../sql/cached_sequences.sql"), &[]).await;
@@ -134,6 +134,24 @@ impl Asker {
         Ok(below.map(|below| TableFacts { views, ..below }))
     }
 
+    /// The rules for functions with this name.
+    async fn rules(&mut self, function: &String) -> Result<Rules, Error> {
+        Ok(Rules { merge: self.merge_rules(function).await?, pack: self.pack_rules(function).await? })
+    }
+
+    /// The pack rules for functions with this name.
+    async fn pack_rules(&mut self, function: &String) -> Result<Vec<PackRule>, Error> {
+        // pack_rules is a function. It runs with the client's rights although the client has not called it.
+        if !pack::is_trusted(&mut self.upstream, &self.upstream_role, PACK_RULES).await? {
+            return Ok(Vec::new());
+        }
+        let rows = self.upstream.query(include_str!("../sql/pack_rules.sql"), &[&array([function])]).await?;
+        let has_citus = has_citus(&rows);
+        let mut rules: Vec<PackRule> = from_json(rows)?.unwrap_or_default();
+        rules.iter_mut().for_each(|rule| rule.may_change_other_nodes = has_citus);
+        Ok(rules)
+    }
+
     /// The merge rules for functions with this name.
     async fn merge_rules(&mut self, function: &String) -> Result<Vec<MergeRule>, Error> {
         // merge_rules is a function. It runs with the client's rights although the client has not called it.
@@ -142,7 +160,7 @@ impl Asker {
         }
         let names = array([function]);
         let rows = self.upstream.query(include_str!("../sql/merge_rules.sql"), &[&names]).await?;
-        let has_citus = rows.first().and_then(|row| row.get(1)?.as_deref()) != Some("f");
+        let has_citus = has_citus(&rows);
         let mut rules: Vec<MergeRule> = from_json(rows)?.unwrap_or_default();
         let of_pack = |rule: &&mut MergeRule| rule.schema == "hotrow";
         rules
@@ -170,6 +188,11 @@ struct Views {
     /// The OID of the relation below them.
     base: u32,
     views: Vec<View>,
+}
+
+/// Whether the second column of an answer says that the database has Citus.
+fn has_citus(rows: &Rows) -> bool {
+    rows.first().and_then(|row| row.get(1)?.as_deref()) != Some("f")
 }
 
 /// An answer, or the server's refusal, which concerns one question only.

@@ -27,6 +27,8 @@ pub const LIST_QUEUES: PackFunction = ["list_queues", "25 23"];
 pub const CLAIM_MARK: PackFunction = ["claim_mark", "25"];
 /// `hotrow.merge_rules(text[])`
 pub const MERGE_RULES: PackFunction = ["merge_rules", "1009"];
+/// `hotrow.pack_rules(text[])`
+pub const PACK_RULES: PackFunction = ["pack_rules", "1009"];
 /// `hotrow.distribution_of(text)`, which only a distributed pack has
 pub const DISTRIBUTION_OF: PackFunction = ["distribution_of", "25"];
 

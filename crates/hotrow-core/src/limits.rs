@@ -189,6 +189,11 @@ pub const PREPARED_MAX: usize = 500;
 /// Tables that the batches of one lane are checked for. Beyond that the lane starts again with the tables of
 /// the next batch.
 pub const LANE_TABLES_MAX: usize = 500;
+/// Batches with calls of functions with pack rules, after the log-in of a lane, that compare all settings of its session. After
+/// them each `STATE_CHECK_EVERY`th does, because listing all settings takes some 400 microseconds. The others compare the role
+/// and the settings that decide what statements mean.
+pub const STATE_CHECKS_FIRST: u64 = 16;
+pub const STATE_CHECK_EVERY: u64 = 16;
 /// Bytes of a statement whose reach into the catalogue is examined. The state that a longer one leaves counts as unknown if it
 /// calls functions.
 pub const REACHING_BYTES_MAX: usize = 64 << 10;

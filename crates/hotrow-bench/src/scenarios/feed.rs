@@ -1,7 +1,9 @@
 //! The scenarios `feed-...`: messages of 2,048 characters, pushed to inboxes and consumed there. Their SQL is in `sql/`.
 
 use super::{SELL_DIRECT, USUAL};
-use crate::scenario::{Arrivals, Beside, Clients, Figure, Rows, Scenario, SecondLoad, Technique, Worth};
+use crate::scenario::{
+    Arrivals, Beside, Clients, Figure, Rows, Scenario, SecondLoad, Technique, Through, Worth,
+};
 
 /// One message goes to one inbox.
 pub static FEED_PUSH: Scenario = Scenario {
@@ -12,7 +14,12 @@ pub static FEED_PUSH: Scenario = Scenario {
     before_run: sql!("feed/before_run.sql"),
     reading: sql!("feed/reading.sql"),
     clients: Clients::Usually(&[56]),
-    techniques: &[PUSH, PUSH_DIRECT, PUSH_DIRECT.through_hotrow("the schema pack's `push`, through Hotrow")],
+    techniques: &[
+        PUSH,
+        DECLARED_PUSH,
+        PUSH_DIRECT,
+        PUSH_DIRECT.through_hotrow("the schema pack's `push`, through Hotrow"),
+    ],
     remarks: &[
         ARTICLE,
         TEXT,
@@ -62,7 +69,7 @@ pub static FEED_CONSUME: Scenario = Scenario {
     name: "feed-consume",
     shows: "The next 20 messages of an inbox consumed: messages per second, by technique",
     rows: Rows::UsedUp { per_second: 500_000, besides: 0, if_quick: 40_000 },
-    techniques: &[CONSUME, CONSUME_DIRECT, CONSUME_HOTROW],
+    techniques: &[CONSUME, DECLARED_CONSUME, CONSUME_DIRECT, CONSUME_HOTROW],
     remarks: &[ARTICLE, CONSUMED_TEXT, CHECKS, WALK],
     ..FEED_PUSH
 };
@@ -126,6 +133,21 @@ const CONSUME: Technique = Technique {
     script: script!("feed/pgbench/own_inbox.sql" "feed/pgbench/consume_by_hand.sql"),
     worth: Worth::Each(20),
     ..PUSH
+};
+
+const DECLARED_PUSH: Technique = Technique {
+    name: "declared",
+    about: "the functions of `status-column` with pack rules, through Hotrow",
+    prepare: sql!("feed/declare.sql"),
+    through: Through::Hotrow,
+    ..PUSH
+};
+
+const DECLARED_CONSUME: Technique = Technique {
+    prepare: concat!(sql!("feed/declare.sql"), sql!("feed/fill_by_hand.sql")),
+    script: CONSUME.script,
+    worth: CONSUME.worth,
+    ..DECLARED_PUSH
 };
 
 const PUSH_DIRECT: Technique = Technique {

@@ -15,9 +15,9 @@ pub struct Facts {
     pub table: Option<TableFacts>,
     /// Objects outside `pg_catalog` with the names that were looked up.
     pub functions: Vec<FunctionFact>,
-    /// The merge rules for functions of these names.
+    /// The rules for functions of these names.
     #[serde(default)]
-    pub rules: Vec<MergeRule>,
+    pub rules: Rules,
     /// The database has sequences with a cache. This is queried only for a statement that names a sequence.
     #[serde(default)]
     pub cached_sequences: bool,
@@ -44,6 +44,41 @@ pub struct Refusal {
     /// Its SQLSTATE.
     pub code: String,
     pub message: String,
+}
+
+/// What the owner of the schema pack says about functions.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
+pub struct Rules {
+    pub merge: Vec<MergeRule>,
+    pub pack: Vec<PackRule>,
+}
+
+/// A pack rule: calls of a function leave nothing in the session, change rows in their transaction only, and are short.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash)]
+pub struct PackRule {
+    /// The function's OID.
+    pub oid: u32,
+    /// The function's schema.
+    pub schema: String,
+    pub name: String,
+    /// Its parameters in order.
+    pub parameters: Vec<DeclaredParameter>,
+    /// Index, from zero, of the parameter that identifies the row for which a call contends. Without it, all calls of the key
+    /// space contend with each other.
+    pub key_argument: Option<usize>,
+    /// Functions with the same key space contend for the same rows.
+    pub key_space: String,
+    /// It is not a function of the schema pack, and the database has Citus: the function may change rows of other nodes.
+    #[serde(skip)]
+    pub may_change_other_nodes: bool,
+}
+
+/// A parameter of a function with a pack rule.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash)]
+pub struct DeclaredParameter {
+    /// Empty if it has no name.
+    pub name: String,
+    pub type_oid: u32,
 }
 
 /// A merge rule: concurrent calls of a function can become one call of its batch twin.
@@ -311,6 +346,11 @@ pub struct FunctionFact {
 }
 
 impl FunctionFact {
+    /// Its OID.
+    pub(crate) fn oid(&self) -> Option<u32> {
+        self.version.split(' ').next()?.parse().ok()
+    }
+
     /// Whether it concerns every statement, whatever names that contains: a setting, or a cast between built-in types.
     pub(crate) fn is_unnamed(&self) -> bool {
         matches!(self.kind.as_str(), "cast" | "setting")

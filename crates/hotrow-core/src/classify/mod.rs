@@ -2,7 +2,7 @@
 //! sockets and no clock.
 //!
 //! [`analyse`] reads the text. For a [`Candidate`], the [`Catalogue`] then has [`Facts`] about its table and its names, or says
-//! what the gateway has to ask the server (`table_facts.sql`, `function_facts.sql`, `merge_rules.sql`).
+//! what the gateway has to ask the server (`table_facts.sql`, `function_facts.sql`, `merge_rules.sql`, `pack_rules.sql`).
 //! [`decide`] makes the decision. A statement that is not proven packable is passed through with a
 //! [`Reason`]. Its possible effects on the session are its [`Effect`].
 //!
@@ -37,8 +37,8 @@ pub use catalogue::{Answers, Asked, Catalogue, Dated, Lack, Questions};
 pub use effects::effect::Effect;
 pub use explain::explain;
 pub use facts::{
-    Column, Facts, FunctionFact, Index, MergeRule, OwnType, Parameter, Referrer, Refusal, ResultKind,
-    TableFacts, Trigger, TypeKind, View,
+    Column, DeclaredParameter, Facts, FunctionFact, Index, MergeRule, OwnType, PackRule, Parameter, Referrer,
+    Refusal, ResultKind, Rules, TableFacts, Trigger, TypeKind, View,
 };
 pub use judge::code::Names;
 pub use judge::decision::{Decision, Packing};

@@ -40,9 +40,12 @@ remedies! {
     FewerStatements = "divide it into several messages, if its statements need not commit together";
     Explain = "run hotrow explain with the text: it names each statement that cannot be packed, and why. If it names none, the text fails too often in lanes, or takes too long there";
     Transaction = "send BEGIN to COMMIT in one message, with READ COMMITTED, without savepoints, and with statements that can all be packed; or use autocommit: a single statement needs no transaction";
-    Statements = "send its statements instead, all in one message: they commit together if each of them can be packed. Or write a function with a merge rule (docs/merge-rules.md)";
-    OwnFunction = "use PostgreSQL's own functions, an IMMUTABLE function that uses its arguments only, or a function with a merge rule (docs/merge-rules.md)";
-    MergedCall = "docs/merge-rules.md says which calls are merged: those of a function with a rule, with all required arguments, a key that is a parameter or a constant, and a role that can execute the function and its batch twin";
+    Statements = "send its statements instead, all in one message: they commit together if each of them can be packed. Or write a function with a merge rule (docs/merge-rules.md) or a pack rule (docs/pack-rules.md)";
+    OwnFunction = "use PostgreSQL's own functions, an IMMUTABLE function that uses its arguments only, or a function with a merge rule (docs/merge-rules.md) or a pack rule (docs/pack-rules.md)";
+    MergedCall = "add a pack rule if the function leaves nothing in the session and is short (docs/pack-rules.md). docs/merge-rules.md says which calls are merged: those of a function with a merge rule, with all required arguments, a key that is a parameter or a constant, and a role that can execute the function and its batch twin";
+    PgmqRules = "declare its functions: SELECT hotrow.add_pack_rule(oid::regprocedure::text, 'queue_name') FROM pg_proc WHERE pronamespace = 'pgmq'::regnamespace AND proname IN ('send', 'send_batch', 'read', 'pop', 'delete', 'archive', 'set_vt') (docs/pack-rules.md)";
+    GraphileWorkerRules = "declare its functions: SELECT hotrow.add_pack_rule(oid::regprocedure::text, 'identifier') FROM pg_proc WHERE oid::regproc::text = 'graphile_worker.add_job' (docs/pack-rules.md)";
+    PgqueRules = "declare its functions: SELECT hotrow.add_pack_rule(oid::regprocedure::text, '1') FROM pg_proc WHERE oid::regproc::text IN ('pgque.send', 'pgque.insert_event', 'pgq.insert_event') (docs/pack-rules.md)";
     SettingAsParameter = "send the setting's value as a parameter";
     Returning = "use RETURNING in the statement that draws the value";
     AdvisoryCondition = "if the lock protects one row, write pg_try_advisory_xact_lock into the WHERE of its UPDATE or DELETE by key: if no row is changed, another transaction has the lock";
@@ -98,7 +101,7 @@ impl Reason {
             Self::NoEquality => Remedy::NothingOrKey,
             Self::NoUniqueIndex(_) => Remedy::NothingOrIndex,
             Self::ManyRows => Remedy::FewerRows,
-            Self::Function { why, .. } => return function(why),
+            Self::Function { name, why } => return function(name, why),
             Self::Operator(_) => Remedy::OwnOperator,
             Self::Cast(_) => Remedy::NothingOrBuiltInCast,
             Self::SystemColumn(_) => Remedy::VersionColumn,
@@ -149,12 +152,26 @@ fn session(command: &str) -> Option<Remedy> {
     })
 }
 
-fn function(why: &str) -> Option<Remedy> {
+/// The functions of libraries whose calls leave nothing and are short.
+fn rules_of_library(name: &str) -> Option<Remedy> {
+    Some(match name {
+        "pgmq.send" | "pgmq.send_batch" | "pgmq.read" | "pgmq.pop" | "pgmq.delete" | "pgmq.archive"
+        | "pgmq.set_vt" => Remedy::PgmqRules,
+        "graphile_worker.add_job" => Remedy::GraphileWorkerRules,
+        "pgque.send" | "pgque.insert_event" | "pgq.insert_event" => Remedy::PgqueRules,
+        _ => return None,
+    })
+}
+
+fn function(name: &str, why: &str) -> Option<Remedy> {
     Some(match why {
-        "is user-defined and not proven to use its arguments only" | "is not known to be harmless" => {
-            Remedy::OwnFunction
-        }
-        "has no merge rule that matches this call" => Remedy::MergedCall,
+        "is user-defined and not proven to use its arguments only"
+        | "is not known to be harmless"
+        | "has no rule that matches this call" => match (rules_of_library(name), why) {
+            (Some(remedy), _) => remedy,
+            (None, "has no rule that matches this call") => Remedy::MergedCall,
+            (None, _) => Remedy::OwnFunction,
+        },
         "reads the session's settings" => Remedy::SettingAsParameter,
         "reads the session's sequence values" => Remedy::Returning,
         "takes or releases an advisory lock" => Remedy::AdvisoryCondition,

@@ -134,12 +134,16 @@ pub struct Expected<S> {
     copy: Copy,
 }
 
+/// Messages of a transaction's first unit, with those of the gateway before it. A queue that grows to this length one step after
+/// another is copied each time, in every transaction.
+const USUALLY_OWED: usize = 16;
+
 impl<S> Default for Expected<S> {
     fn default() -> Self {
         Expected {
             placeholders: Vec::new(),
             is_placing: false,
-            owed: VecDeque::new(),
+            owed: VecDeque::with_capacity(USUALLY_OWED),
             whole_units: 0,
             taking_all: 0,
             naming: Unanswered::default(),
@@ -200,6 +204,11 @@ impl<S: Clone> Expected<S> {
     /// Whether a Sync or Query is unanswered.
     pub fn has_unit_under_way(&self) -> bool {
         self.whole_units > 0
+    }
+
+    /// Whether there are names that the gateway has created on the connection.
+    pub fn has_placeholders(&self) -> bool {
+        !self.placeholders.is_empty()
     }
 
     /// The names that the gateway has created on the connection. They are to be closed with the next message

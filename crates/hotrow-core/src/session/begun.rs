@@ -16,34 +16,44 @@ use crate::unit::{param, put_command_answer};
 
 /// The gateway's answer to a message of which the server learns later, or never.
 pub(super) struct Answer {
-    /// The result of each statement.
-    pub(super) frames: Bytes,
+    outcome: Outcome,
     /// The settings of the server that have changed for the client.
     parameters: Parameters,
 }
 
+enum Outcome {
+    /// The success of a command with this tag.
+    Tag(&'static str),
+    /// Of several commands.
+    Tags(Vec<&'static str>),
+    /// The frames of the server's reply.
+    Reply(Bytes),
+}
+
 impl From<&'static str> for Answer {
     fn from(tag: &'static str) -> Self {
-        Answer::with_tags([tag], Vec::new())
+        Answer { outcome: Outcome::Tag(tag), parameters: Vec::new() }
     }
 }
 
 impl From<Bytes> for Answer {
     fn from(frames: Bytes) -> Self {
-        Answer { frames, parameters: Vec::new() }
+        Answer { outcome: Outcome::Reply(frames), parameters: Vec::new() }
     }
 }
 
 impl Answer {
     fn to_sets(sets: &[PlainSet], parameters: Parameters) -> Self {
-        Answer::with_tags(sets.iter().map(|set| set.tag), parameters)
+        Answer { outcome: Outcome::Tags(sets.iter().map(|set| set.tag).collect()), parameters }
     }
 
-    /// The success of commands with these tags.
-    fn with_tags<'t>(tags: impl IntoIterator<Item = &'t str>, parameters: Parameters) -> Self {
-        let mut frames = BytesMut::new();
-        tags.into_iter().for_each(|tag| backend::put_command_complete(&mut frames, tag));
-        Answer { frames: frames.freeze(), parameters }
+    /// Puts the result of each statement.
+    pub(super) fn put_result(&self, out: &mut BytesMut) {
+        match &self.outcome {
+            Outcome::Tag(tag) => backend::put_command_complete(out, tag),
+            Outcome::Tags(tags) => tags.iter().for_each(|tag| backend::put_command_complete(out, tag)),
+            Outcome::Reply(frames) => out.extend_from_slice(frames),
+        }
     }
 
     fn put_parameters(&self, out: &mut BytesMut) {
@@ -124,7 +134,7 @@ impl<E: Environment> Session<E> {
     pub(super) fn begin_by_query(&mut self, statement: &E::Statement) -> Result<bool, Stop<E>> {
         let Some(answer) = self.change_of(statement, false)? else { return Ok(false) };
         self.append_in_turn(|out| {
-            out.extend_from_slice(&answer.frames);
+            answer.put_result(out);
             answer.put_parameters(out);
         });
         self.ready_in_turn();
@@ -145,7 +155,7 @@ impl<E: Environment> Session<E> {
             let changes = self.renaming.changes(&self.env, names, parsing, statements)?;
             changes.into_iter().for_each(|change| names::apply(names, change));
             self.append_in_turn(|out| {
-                put_command_answer(single, &answer.frames, out);
+                put_command_answer(single, |out| answer.put_result(out), out);
                 answer.put_parameters(out);
             });
             self.ready_in_turn();

@@ -71,13 +71,10 @@ impl<E: Environment> Preparer<'_, E> {
 
     /// Closes the statements that were created for such messages, unless the server skips the Close.
     pub(super) fn close_placeholders(&mut self) {
-        if self.holding.expected.is_reading_copy() {
+        if !self.holding.expected.has_placeholders() || self.holding.expected.is_reading_copy() {
             return;
         }
         let placeholders = self.holding.expected.take_placeholders();
-        if placeholders.is_empty() {
-            return;
-        }
         placeholders.iter().for_each(|name| self.close(name, own_statement(name)));
         if self.holding.expected.needs_flush() {
             self.holding.connection.output().extend_from_slice(frontend::FLUSH);

@@ -24,7 +24,8 @@ impl<E: Environment> Session<E> {
     /// session's sequence values.
     pub(super) fn record_effect(&mut self, statement: &StatementOf<E>) -> bool {
         statement.count(self.why_passed(statement));
-        let effect = self.effect_of(statement);
+        let effect_of_text = self.effect_of(statement);
+        let effect = effect_of_text;
         if effect.needs_sequence_state && !effect.touches_sequence && !self.can_read_sequences() {
             return false;
         }
@@ -36,7 +37,7 @@ impl<E: Environment> Session<E> {
         let becomes = self.outcome_here(statement);
         let is_certain = becomes.is_some();
         self.add_run(statement, proof.is_clean);
-        let changes_channels = self.changes_channels(statement);
+        let changes_channels = effect_of_text.listen || self.may_end_listening(statement);
         let parsing =
             self.may_change_parsing(statement).then_some(match changes_settings || !proof.is_clean {
                 true => Parsing::Otherwise,
@@ -94,9 +95,13 @@ impl<E: Environment> Session<E> {
 
     /// Whether a statement may change the channels to which the session listens.
     pub(super) fn changes_channels(&self, statement: &E::Statement) -> bool {
+        self.effect_of(statement).listen || self.may_end_listening(statement)
+    }
+
+    fn may_end_listening(&self, statement: &E::Statement) -> bool {
         // `left` says whether the session has channels that only this connection reports.
         let listens = self.left().listen || !self.shared_channels().is_empty();
-        self.effect_of(statement).listen || listens && (statement.may_unlisten || statement.clears().listen)
+        listens && (statement.may_unlisten || statement.clears().listen)
     }
 
     /// Whether the server has reported a transaction on the session's connection.

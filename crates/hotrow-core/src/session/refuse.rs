@@ -124,7 +124,9 @@ impl<E: Environment> Session<E> {
                         && let Some(Transaction::Begin { tag, .. }) = transaction_of(&begin.analysis)
                     {
                         let answer = Answer::from(tag);
-                        self.append_in_turn(|out| put_command_answer(first, &answer.frames, out));
+                        self.append_in_turn(|out| {
+                            put_command_answer(first, |out| answer.put_result(out), out)
+                        });
                     }
                     self.begin(&begin, false);
                 }

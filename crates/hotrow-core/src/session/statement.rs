@@ -198,6 +198,8 @@ impl Proof {
     /// Nothing is known: it may leave any state.
     pub const NONE: Self =
         Proof { is_clean: false, moves_sequence: true, changes_meaning: true, hidden: Effect::UNKNOWN };
+    /// A pack rule says that it leaves nothing. What the server shows is asked after each run.
+    pub const DECLARED: Self = Proof { hidden: Effect::NONE, ..Proof::NONE };
     /// It runs no code but its own.
     pub const CLEAN: Self =
         Proof { is_clean: true, moves_sequence: false, changes_meaning: false, hidden: Effect::NONE };

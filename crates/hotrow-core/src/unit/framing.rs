@@ -25,11 +25,11 @@ pub(super) struct ReplyFraming {
 }
 
 /// Writes the reply to one statement of an extended query that returns no rows. `result` is the reply to its Execute.
-pub fn put_command_answer(single: &Single<'_>, result: &[u8], out: &mut BytesMut) {
+pub fn put_command_answer(single: &Single<'_>, put_result: impl FnOnce(&mut BytesMut), out: &mut BytesMut) {
     let framing = ReplyFraming::of(single);
     framing.put_before(out);
     framing.put_without_rows(out);
-    out.extend_from_slice(result);
+    put_result(out);
     framing.put_behind(out);
 }
 

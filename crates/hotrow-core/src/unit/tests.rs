@@ -36,6 +36,7 @@ fn packing(kind: LaneKind, returns_rows: bool) -> Arc<Packing> {
         merging: None,
         lock_statement: None,
         in_key_space: false,
+        is_declared: false,
         takes: None,
         watch: None,
         distribution: None,

@@ -66,7 +66,11 @@ impl Pool {
             return Some(Proof::CLEAN);
         }
         if as_pool && let Some(packing) = self.packing(statement) {
-            return Some(Proof { moves_sequence: packing.touches_sequence, ..Proof::CLEAN });
+            let moves_sequence = packing.touches_sequence;
+            return Some(match packing.is_declared {
+                true => Proof { moves_sequence, ..Proof::DECLARED },
+                false => Proof { moves_sequence, ..Proof::CLEAN },
+            });
         }
         let epoch = self.catalogue_epoch();
         let age_max = self.config().catalogue_age;

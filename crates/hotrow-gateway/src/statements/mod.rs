@@ -259,7 +259,7 @@ impl Statement {
     /// Its verdict in words; none while it has no verdict.
     pub fn explain(&self) -> Option<Explanation> {
         if self.has_user_types || self.record.is_excluded() {
-            let reason = "its answers are too large, or its parameters of a user's type";
+            let reason = "its answers are too large, its parameters are of a user's type, or its function has left state in a lane";
             return Some(Explanation::new("passed", reason));
         }
         match &self.analysis {

@@ -39,6 +39,8 @@ const DUMP: &str = "
         select format('merge rule %s into %s, key %s in %s, at most %s', m.function, m.batch, m.key_argument, m.key_space,
             m.most_calls) from hotrow.merge_rule m
     union all
+        select format('pack rule %s', r.function) from hotrow.pack_rule r
+    union all
         select format('migration %s', m.name) from hotrow.migration m
     union all
         select format('setting %s = %s', j.key, j.value) from hotrow.setting s, jsonb_each_text(to_jsonb(s) - 'secret') j

@@ -14,6 +14,7 @@ mod install;
 mod locks;
 mod log;
 mod marks;
+mod pack_rules;
 mod plans;
 mod queue_limits;
 mod queue_plans;

@@ -38,6 +38,7 @@ fn members_can_call_but_not_read_and_other_roles_cannot_call() {
         "request",
         "setting",
         "merge_rule",
+        "pack_rule",
         "migration",
         "history_part",
     ] {

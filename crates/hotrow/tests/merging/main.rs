@@ -4,6 +4,7 @@
 
 mod calls;
 mod computed;
+mod declared;
 mod pairs;
 mod rows;
 mod together;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 pub use questions::{Answers, Lack, Questions};
 
-use crate::classify::facts::{Facts, FunctionFact, MergeRule, TableFacts};
+use crate::classify::facts::{Facts, FunctionFact, Rules, TableFacts};
 use crate::classify::judge::decision::{moves_any_sequence, names_to_look_up};
 use crate::classify::judge::namesakes::names_in_sources;
 use crate::classify::read::candidate::Candidate;
@@ -48,8 +48,8 @@ pub struct Catalogue {
     tables: Known<Option<Arc<TableFacts>>>,
     /// Objects outside `pg_catalog`, by name. Those without a name are known as [`UNNAMED`].
     objects: Known<Arc<[FunctionFact]>>,
-    /// Merge rules, by the function's name.
-    rules: Known<Arc<[MergeRule]>>,
+    /// Rules, by the function's name.
+    rules: Known<Arc<Rules>>,
     /// Whether a sequence has a cache.
     cached_sequences: Known<bool>,
 }
@@ -73,7 +73,7 @@ impl Catalogue {
             self.put_objects(answers.names, objects, asked);
         }
         for (name, rules) in answers.rules {
-            self.rules.put(name, rules.map(Arc::from), asked, 0);
+            self.rules.put(name, rules.map(Arc::new), asked, 0);
         }
         if let Some(cached) = answers.cached_sequences {
             self.cached_sequences.put(String::new(), cached, asked, 0);
@@ -187,7 +187,7 @@ impl<'c> Search<'c> {
             None => None,
         };
         let cached_sequences = moves_any_sequence(candidate, table.as_ref()) && self.cached_sequences();
-        let rules = rules.map(|rules| rules.to_vec()).unwrap_or_default();
+        let rules = rules.map(Arc::unwrap_or_clone).unwrap_or_default();
         Facts { table, functions, rules, cached_sequences, with: Vec::new() }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::classify::Refusal;
-use crate::classify::facts::{FunctionFact, MergeRule, TableFacts};
+use crate::classify::facts::{FunctionFact, Rules, TableFacts};
 
 /// The objects about which the catalogue has to be asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Questions {
     pub tables: BTreeSet<String>,
     /// Names of functions, operators, types and other objects. An empty name asks for what has no name.
     pub objects: BTreeSet<String>,
-    /// Names of functions that may have merge rules.
+    /// Names of functions that may have rules.
     pub rules: BTreeSet<String>,
     /// Whether a sequence has a cache.
     pub cached_sequences: bool,
@@ -57,8 +57,8 @@ pub struct Answers {
     pub names: Vec<String>,
     /// The objects with these names.
     pub objects: Option<Result<Vec<FunctionFact>, Refusal>>,
-    /// Merge rules by the function's name.
-    pub rules: Vec<(String, Result<Vec<MergeRule>, Refusal>)>,
+    /// Rules by the function's name.
+    pub rules: Vec<(String, Result<Rules, Refusal>)>,
     /// Whether a sequence has a cache.
     pub cached_sequences: Option<Result<bool, Refusal>>,
 }

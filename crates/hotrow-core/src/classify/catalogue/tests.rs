@@ -43,7 +43,7 @@ fn answers(questions: &Questions) -> Answers {
         tables: questions.tables.iter().map(of_table).collect(),
         names: questions.objects.iter().cloned().collect(),
         objects: Some(Ok(vec![function("f", "select g(1)")])),
-        rules: questions.rules.iter().map(|name| (name.clone(), Ok(Vec::new()))).collect(),
+        rules: questions.rules.iter().map(|name| (name.clone(), Ok(Rules::default()))).collect(),
         cached_sequences: questions.cached_sequences.then_some(Ok(false)),
     }
 }

@@ -11,6 +11,7 @@ use crate::key::{KeySource, KeySpec, ValueForm};
 
 use crate::classify::effects::effect::Effect;
 use crate::classify::facts::{Facts, MergeRule, TableFacts};
+use crate::classify::judge::declared::Declared;
 use crate::classify::judge::lock_statement::LockStatement;
 use crate::classify::judge::merging::{Matched, Merging};
 use crate::classify::judge::namesakes::Judge;
@@ -59,8 +60,10 @@ pub struct Packing {
     pub merging: Option<Merging>,
     /// The statement that can lock its row before it runs.
     pub lock_statement: Option<LockStatement>,
-    /// It calls a function with a merge rule. Its key belongs to a key space and not to a table.
+    /// It calls a function with a rule. Its key belongs to a key space and not to a table.
     pub in_key_space: bool,
+    /// It calls a function of which only a pack rule says that it leaves nothing in the session.
+    pub is_declared: bool,
     /// A query with LIMIT finds its rows: the largest number of them. It takes any that nobody has locked, and the key stands for
     /// all of them.
     pub takes: Option<Box<KeySource>>,
@@ -112,6 +115,7 @@ impl Packing {
             merging: None,
             lock_statement: None,
             in_key_space: false,
+            is_declared: false,
             takes: None,
             watch: None,
             distribution: None,
@@ -158,9 +162,14 @@ pub(crate) fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Re
             judge.arguments(call)?;
             return call_packing(&matched, types);
         }
+        if let Some(declared) = Declared::find(call, facts) {
+            judge.operators_and_casts(candidate)?;
+            judge.arguments(call)?;
+            return declared_packing(&declared);
+        }
         if let Output::Rows { .. } = call.output {
-            let name = call.function.name.clone();
-            return Err(Reason::Function { name, why: "has no merge rule that matches this call" });
+            let name = call.function.to_string();
+            return Err(Reason::Function { name, why: "has no rule that matches this call" });
         }
     }
     judge.statement(candidate)?;
@@ -292,6 +301,19 @@ fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason>
         merging,
         in_key_space: true,
         distribution: rule.distribution.clone(),
+        ..Packing::without_table(LaneKind::Write, why)
+    })
+}
+
+/// A call of a function with a pack rule. The sequences that it advances are not known.
+fn declared_packing(declared: &Declared<'_>) -> Result<Packing, Reason> {
+    let why = "a pack rule declares that a call leaves nothing in the session".to_owned();
+    Ok(Packing {
+        table: declared.function()?,
+        key: declared.key(),
+        in_key_space: true,
+        is_declared: true,
+        touches_sequence: true,
         ..Packing::without_table(LaneKind::Write, why)
     })
 }

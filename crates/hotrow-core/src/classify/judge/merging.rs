@@ -89,10 +89,10 @@ impl<'a> Matched<'a> {
         if namesakes.next().is_none() || namesakes.next().is_some() {
             return None;
         }
-        let rule = facts
-            .rules
-            .iter()
-            .find(|rule| rule.callable && rule.name == function.name && means(&rule.schema, rule.visible))?;
+        let rule =
+            facts.rules.merge.iter().find(|rule| {
+                rule.callable && rule.name == function.name && means(&rule.schema, rule.visible)
+            })?;
         let mut arguments = vec![None; rule.parameters.len()];
         for (place, argument) in call.arguments.iter().enumerate() {
             let place = match &argument.name {

@@ -61,20 +61,17 @@ fn function(schema: &str, name: &str, visible: bool) -> FunctionFact {
 
 fn facts() -> Facts {
     let increment = [("counter", TEXT), ("amount", BIGINT), ("request_id", UUID)];
+    let bump = MergeRule {
+        schema: "public".to_owned(),
+        visible: true,
+        batch_schema: "public".to_owned(),
+        ..rule("bump", false, &["bump"], &[("name", TEXT), ("by", BIGINT)], 2)
+    };
+    let merge = vec![rule("increment", true, &["value", "version"], &increment, 1), bump];
     Facts {
-        table: None,
-        cached_sequences: false,
-        with: Vec::new(),
         functions: vec![function("hotrow", "increment", false), function("public", "bump", true)],
-        rules: vec![
-            rule("increment", true, &["value", "version"], &increment, 1),
-            MergeRule {
-                schema: "public".to_owned(),
-                visible: true,
-                batch_schema: "public".to_owned(),
-                ..rule("bump", false, &["bump"], &[("name", TEXT), ("by", BIGINT)], 2)
-            },
-        ],
+        rules: Rules { merge, pack: Vec::new() },
+        ..Facts::default()
     }
 }
 
@@ -139,7 +136,7 @@ fn the_select_list_is_applied_to_the_twin() {
 fn distributed(column: &str) -> Facts {
     let shard = |id, least, greatest, node| Shard { id, least, greatest, node };
     let mut facts = facts();
-    facts.rules[0].distribution = Some(Arc::new(Distribution {
+    facts.rules.merge[0].distribution = Some(Arc::new(Distribution {
         method: 'h',
         column: column.to_owned(),
         type_oid: TEXT.0,
@@ -182,11 +179,11 @@ fn calls_of_a_distributed_pack_whose_node_is_unknown_are_passed_through() {
     const BPCHAR: u32 = 1042;
     assert!(is_passed(&[BPCHAR], &distributed("counter")), "the server removes blanks before it hashes");
     let mut without_lanes = distributed("counter");
-    let distribution = without_lanes.rules[0].distribution.as_mut().unwrap();
+    let distribution = without_lanes.rules.merge[0].distribution.as_mut().unwrap();
     Arc::make_mut(distribution).has_lanes = false;
     assert!(is_passed(&[TEXT.0], &without_lanes), "a lane of the coordinator could not tell the outcome");
     let mut of_other_type = distributed("counter");
-    of_other_type.rules[0].parameters[1].type_oid = 16_400;
+    of_other_type.rules.merge[0].parameters[1].type_oid = 16_400;
     let both = "select * from hotrow.increment($1, $2)";
     let decision = decided(both, &[TEXT.0, 16_400], &of_other_type);
     assert!(matches!(decision, Decision::Pass { reason: Reason::Distributed { .. }, .. }), "{decision:?}");
@@ -197,7 +194,7 @@ fn calls_that_may_change_other_nodes_are_passed_through() {
     let mut facts = facts();
     let call = "select * from hotrow.increment($1)";
     assert!(matches!(decided(call, &[TEXT.0], &facts), Decision::Packed(_)));
-    facts.rules.iter_mut().for_each(|rule| rule.may_change_other_nodes = true);
+    facts.rules.merge.iter_mut().for_each(|rule| rule.may_change_other_nodes = true);
     let decision = decided(call, &[TEXT.0], &facts);
     assert!(matches!(decision, Decision::Pass { reason: Reason::Distributed { .. }, .. }), "{decision:?}");
 }
@@ -205,9 +202,9 @@ fn calls_that_may_change_other_nodes_are_passed_through() {
 #[test]
 fn calls_of_a_distributed_pack_can_have_a_number_as_their_key() {
     let mut facts = distributed("counter");
-    facts.rules[0].parameters[0].type_oid = BIGINT.0;
-    facts.rules[0].parameters[0].array_oid = BIGINT.1;
-    let distribution = Arc::make_mut(facts.rules[0].distribution.as_mut().unwrap());
+    facts.rules.merge[0].parameters[0].type_oid = BIGINT.0;
+    facts.rules.merge[0].parameters[0].array_oid = BIGINT.1;
+    let distribution = Arc::make_mut(facts.rules.merge[0].distribution.as_mut().unwrap());
     (distribution.type_oid, distribution.probe) = (BIGINT.0, Some(-978_793_473)); // hashint8(7)
     let node = |sql: &str, types: &[u32]| match decided(sql, types, &facts) {
         Decision::Packed(packing) => {
@@ -227,8 +224,8 @@ fn calls_of_a_distributed_pack_can_have_a_number_as_their_key() {
 #[test]
 fn rows_of_set_returning_calls_have_the_call_number_first() {
     let mut facts = facts();
-    facts.rules[0].returns_set = true;
-    facts.rules[1].returns_set = true;
+    facts.rules.merge[0].returns_set = true;
+    facts.rules.merge[1].returns_set = true;
     let merged = |sql: &str, facts: &Facts| match decided(sql, &[], facts) {
         Decision::Packed(Packing { merging: Some(merging), .. }) => (merging.text, merging.returns),
         other => panic!("{sql}: {other:?}"),
@@ -253,7 +250,7 @@ fn rows_of_set_returning_calls_have_the_call_number_first() {
         let text = format!(r#"select hotrow_call, {items} {twin} "{alias}" (hotrow_call, "{alias}")"#);
         assert_eq!(merged(sql, &facts), (text, Returns::Rows), "{sql}");
     }
-    facts.rules[0].result = ResultKind::Row;
+    facts.rules.merge[0].result = ResultKind::Row;
     let value = decided("select hotrow.increment($1)", &[], &facts);
     assert!(matches!(value, Decision::Packed(Packing { merging: None, .. })), "its type would differ");
 }
@@ -261,9 +258,10 @@ fn rows_of_set_returning_calls_have_the_call_number_first() {
 #[test]
 fn the_server_computes_how_long_a_call_waits() {
     let mut facts = facts();
-    facts.rules[0].returns_set = true;
-    facts.rules[0].parameters[1] = Parameter { name: "wait".to_owned(), type_oid: 1186, array_oid: 1187 };
-    facts.rules[0].wait_argument = Some(1);
+    facts.rules.merge[0].returns_set = true;
+    facts.rules.merge[0].parameters[1] =
+        Parameter { name: "wait".to_owned(), type_oid: 1186, array_oid: 1187 };
+    facts.rules.merge[0].wait_argument = Some(1);
     let merged = |sql: &str| match decided(sql, &[], &facts) {
         Decision::Packed(Packing { merging: Some(merging), .. }) => Some((merging.text, merging.returns)),
         Decision::Packed(packing) => panic!("unmerged, it would wait in the lane: {packing:?}"),
@@ -360,7 +358,7 @@ fn a_boolean_with_a_cast_to_another_type_is_not_merged() {
         (114, 199, "true::json", false),
         (17, 1001, "cast(false as bytea)", false),
     ] {
-        facts.rules[1].parameters[1] = Parameter { name: "by".to_owned(), type_oid, array_oid };
+        facts.rules.merge[1].parameters[1] = Parameter { name: "by".to_owned(), type_oid, array_oid };
         let Decision::Packed(packing) = decided(&format!("select bump('k', {value})"), &[], &facts) else {
             panic!("{value}")
         };
@@ -497,9 +495,10 @@ fn expressions_that_cannot_be_computed_exactly_are_not_merged() {
     let nested = decided("select bump($1, bump($1, 1))", &[25], &facts());
     assert!(matches!(nested, Decision::Pass { .. }), "a call in a call: {nested:?}");
     let mut facts = facts();
-    facts.rules[0].returns_set = true;
-    facts.rules[0].parameters[1] = Parameter { name: "wait".to_owned(), type_oid: 1186, array_oid: 1187 };
-    facts.rules[0].wait_argument = Some(1);
+    facts.rules.merge[0].returns_set = true;
+    facts.rules.merge[0].parameters[1] =
+        Parameter { name: "wait".to_owned(), type_oid: 1186, array_oid: 1187 };
+    facts.rules.merge[0].wait_argument = Some(1);
     let waits = decided("select * from hotrow.increment($1, $2 * 2)", &[25, 1186], &facts);
     assert!(matches!(waits, Decision::Pass { .. }), "the gateway has to know how long it waits: {waits:?}");
 }
@@ -574,9 +573,9 @@ fn a_rule_applies_only_to_its_function() {
         matches!(decided(sql, &[], &facts), Decision::Pass { .. })
     };
     assert!(!passes(|_| {}));
-    assert!(passes(|facts| facts.rules.clear()));
-    assert!(passes(|facts| facts.rules[1].callable = false));
-    assert!(passes(|facts| facts.rules[1].visible = false));
+    assert!(passes(|facts| facts.rules.merge.clear()));
+    assert!(passes(|facts| facts.rules.merge[1].callable = false));
+    assert!(passes(|facts| facts.rules.merge[1].visible = false));
     assert!(passes(|facts| facts.functions.push(function("other", "bump", true))));
     assert!(!passes(|facts| facts.functions.push(function("other", "bump", false))));
 }

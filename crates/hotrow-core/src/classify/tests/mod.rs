@@ -3,6 +3,7 @@
 mod bulk;
 mod catalogue;
 mod common;
+mod declared;
 mod distributed;
 mod heads;
 mod linear;

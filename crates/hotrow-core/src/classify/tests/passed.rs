@@ -67,7 +67,7 @@ fn more_than_one_row_or_table() {
         ("insert into inv (id) values ((select 1))", "a subquery"),
         ("with x as (select 1) select * from inv where id = 1", "WITH"),
         ("select * from generate_series(1, 2) where id = 1", "something other than a table"),
-        ("select * from generate_series(1, 2)", "function generate_series has no merge rule"),
+        ("select * from generate_series(1, 2)", "function generate_series has no rule"),
         ("select * from (select 1) x where id = 1", "a subquery"),
         ("select * from unnest(array[1]) x where x = 1", "something other than a table"),
         ("select * from inv tablesample system (1) where id = 1", "TABLESAMPLE"),

@@ -173,7 +173,7 @@ fn statements_of_other_queues_that_are_passed_through() {
             "",
         ),
         // Procrastinate: a function without a merge rule.
-        ("select id, status from procrastinate_fetch_job_v2($1::varchar[], $2)", "has no merge rule"),
+        ("select id, status from procrastinate_fetch_job_v2($1::varchar[], $2)", "has no rule"),
         // Que: a lock of the session.
         ("select id from que_jobs where pg_try_advisory_lock(id) order by id limit 1", "no WHERE"),
         // django-tasks and Solid Queue: the first statement of a transaction.

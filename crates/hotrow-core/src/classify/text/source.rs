@@ -102,6 +102,24 @@ impl Source {
         self.words().chain(self.operators()).collect()
     }
 
+    /// Whether it calls `set_config` or has SET with a custom setting, also in a constant, which can be a statement.
+    pub(crate) fn makes_custom_setting(&self) -> bool {
+        let folded_at = |place: usize| self.tokens.get(place).and_then(folded);
+        let is_set = |place: usize| {
+            let has_scope = matches!(folded_at(place + 1).as_deref(), Some("local" | "session"));
+            let dot = place + 2 + usize::from(has_scope);
+            folded_at(dot - 1).is_some() && self.tokens.get(dot) == Some(&Token::Period)
+        };
+        (0..self.tokens.len()).any(|place| match folded_at(place).as_deref() {
+            Some("set_config") => true,
+            Some("set") => is_set(place),
+            _ => {
+                let text = tokens::string(&self.tokens[place]).and_then(|text| Source::read(&text));
+                text.is_some_and(|text| text.makes_custom_setting())
+            }
+        })
+    }
+
     /// The first of its words that is in `words`.
     pub(crate) fn mentions(&self, words: &str) -> Option<String> {
         let mut own = self.tokens.iter().filter_map(folded);

@@ -143,6 +143,7 @@ fn packing(text: &str) -> Packing {
         merging: None,
         lock_statement: None,
         in_key_space: false,
+        is_declared: false,
         takes: None,
         watch: Some(Box::new(watch())),
         distribution: None,

@@ -2,6 +2,7 @@
 //! catalogue rolls the batch back. The lane decides what happens to its units.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use hotrow_connect::asker::TABLE_FINGERPRINT;
@@ -15,6 +16,7 @@ use hotrow_wire::frontend::{self, ObjectName, Parse, Value, tag};
 
 use super::context::LaneContext;
 use super::envelope::{Envelope, Run};
+use super::left_state::StateCheck;
 use crate::metrics::METRICS;
 
 /// The name of the statement that compares a table's fingerprint.
@@ -79,8 +81,10 @@ pub enum OwnStatement {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchEnd {
-    /// Number of tables whose fingerprints are compared before the last statements.
+    /// Number of statements before the last ones that compare the session's state or a table's fingerprint.
     pub checks: usize,
+    /// The first of them compares the session's state.
+    pub state: Option<StateCheck>,
     /// Number of last statements. The last of them returns the transaction's ID.
     pub tables: usize,
     /// Whether the batch has a BEGIN and a COMMIT of its own.
@@ -146,7 +150,9 @@ impl CatalogueCheck {
             let table = &self.tables[*number];
             // The ID as text, the time of analysis in the server's own format. Only the last statement sets the mark.
             let is_last = place + 1 == tables.len();
-            let analysed = Value { binary: true, bytes: table.analysed.as_deref() };
+            // Without a table, nothing depends on the time. The server also analyses the statement anew if a role changes.
+            let analysed = table.analysed.as_deref().filter(|_| table.watch.is_some());
+            let analysed = Value { binary: true, bytes: analysed };
             let base = base.as_ref().filter(|_| is_last).map(|bytes| &bytes[..]);
             let base = Value { binary: true, bytes: base };
             let changed = Value { binary: false, bytes: Some(shards.unwrap_or("{}").as_bytes()) };
@@ -203,15 +209,20 @@ impl CatalogueCheck {
         // the catalogue than the one for which the statement was judged.
         let always = kind == LaneKind::Write || context.target.has_substitute();
         let counts = |run: &&Run| always || !run.statement.is_typed;
-        let runs = || batch.units.iter().flat_map(|unit| unit.payload.unit.runs()).filter(counts);
+        let mut runs: Vec<&Run> =
+            batch.units.iter().flat_map(|unit| unit.payload.unit.runs()).filter(counts).collect();
+        // Runs of one statement rely on the same, and most batches have one statement.
+        runs.dedup_by(|run, before| {
+            Arc::ptr_eq(&run.packing, &before.packing) && Arc::ptr_eq(&run.statement, &before.statement)
+        });
         let mut added = BTreeSet::new();
-        runs().for_each(|run| {
+        for run in &runs {
             context.target.watches(run, &mut |watch| {
                 if !self.numbers.contains_key(&watch.name) {
                     added.insert(watch.name.clone());
                 }
             });
-        });
+        }
         if self.tables.len() + added.len() > limits::LANE_TABLES_MAX {
             self.forget(); // this batch's own tables are added next, even if they exceed the limit
         }
@@ -219,7 +230,9 @@ impl CatalogueCheck {
             self.tables.push(Table::default());
         }
         let mut numbers = Vec::new();
-        runs().for_each(|run| context.target.watches(run, &mut |watch| numbers.push(self.number(watch))));
+        for run in runs {
+            context.target.watches(run, &mut |watch| numbers.push(self.number(watch)));
+        }
         numbers.sort_unstable();
         numbers.dedup();
         numbers

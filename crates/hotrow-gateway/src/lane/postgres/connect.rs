@@ -14,6 +14,7 @@ use hotrow_core::witness::{self, Continuity, Log, Mark, Question, Server, XactSt
 use hotrow_lane::lane::{Doubt, LaneKind, Outcome};
 
 use super::context::{LaneContext, OWN};
+use super::left_state::LaneState;
 use super::marks;
 use super::writer::Writer;
 use crate::lane::backend::Progress;
@@ -42,9 +43,18 @@ pub struct LaneConnection {
     number: u64,
     /// Why there is no connection, and when that was found.
     failure: Option<(Error, Instant)>,
+    /// The session's state at the last log-in.
+    lane_state: Option<LaneState>,
 }
 
-type Connecting = Pin<Box<dyn Future<Output = Result<(Upstream, Option<Server>), Error>> + Send>>;
+/// A new connection, with what is asked at log-in.
+struct Made {
+    upstream: Upstream,
+    server: Option<Server>,
+    lane_state: Option<LaneState>,
+}
+
+type Connecting = Pin<Box<dyn Future<Output = Result<Made, Error>> + Send>>;
 type Resolving = Pin<Box<dyn Future<Output = (Result<Upstream, Error>, Outcome)> + Send>>;
 
 enum State {
@@ -79,7 +89,13 @@ impl LaneConnection {
             pause: Duration::ZERO,
             number: 0,
             failure: None,
+            lane_state: None,
         }
+    }
+
+    /// The session's state at log-in.
+    pub fn lane_state(&self) -> Option<LaneState> {
+        self.lane_state.clone()
     }
 
     /// Why there is no connection.
@@ -185,8 +201,9 @@ impl LaneConnection {
                 Progress::ConnectFailed { give_up: true }
             }
             State::Connecting { connecting, in_doubt } => match connecting.await {
-                Ok((upstream, server)) => {
-                    self.up(upstream, server);
+                Ok(made) => {
+                    self.lane_state = made.lane_state;
+                    self.up(made.upstream, made.server);
                     Progress::Connected
                 }
                 Err(error) => {
@@ -273,7 +290,7 @@ async fn make(
     pause: Duration,
     in_doubt: bool,
     earlier: Option<Mark>,
-) -> Result<(Upstream, Option<Server>), Error> {
+) -> Result<Made, Error> {
     tokio::time::sleep(pause).await;
     let name = match kind {
         LaneKind::Write => format!("hotrow lane {index}"),
@@ -306,11 +323,15 @@ async fn make(
     }
     let timeout = context.statement_timeout().as_millis().to_string();
     let rows = upstream.query(include_str!("../../../sql/lane_settings.sql"), &[&timeout]).await?;
+    let lane_state = match kind {
+        LaneKind::Write => LaneState::ask(&mut upstream).await?,
+        LaneKind::Read => None,
+    };
     if let Some(server) = &mut server {
         let has_citus = rows.first().and_then(|row| row.last()?.as_deref()) != Some("f");
         server.has_parts = has_citus && context.target.has_parts();
     }
-    Ok((upstream, server))
+    Ok(Made { upstream, server, lane_state })
 }
 
 async fn identify(upstream: &mut Upstream) -> Result<Option<Server>, Error> {

@@ -8,6 +8,7 @@ mod context;
 mod envelope;
 mod giving_back;
 mod left_locks;
+mod left_state;
 mod marks;
 mod merged;
 mod refusals;
@@ -33,10 +34,11 @@ pub use refusals::paused;
 pub use replica::ReplicaTarget;
 pub use target::OwnServer;
 
-use self::catalogue_check::CheckFailure;
+use self::catalogue_check::{CheckFailure, NO_STATEMENT};
 use self::connect::LaneConnection;
 use self::left_locks::Answer;
-use self::replies::{BatchReplies, Replies, ReplyEvent};
+use self::left_state::StateCheck;
+use self::replies::{BatchReplies, Check, Replies, ReplyEvent};
 use self::writer::Writer;
 use super::backend::{Backend, BatchEvent, Patience, Progress};
 use super::shared::LaneShared;
@@ -102,8 +104,9 @@ impl Postgres {
                 Ok(xid) => BatchEvent::Executed(xid),
                 Err(error) => self.invalid(&error),
             },
-            ReplyEvent::CheckFailed { code, is_comparison } => {
-                return self.check_failed(batch.number, is_comparison, &code);
+            ReplyEvent::CheckFailed { code, check: Check::State(check) } => self.state_differs(check, &code),
+            ReplyEvent::CheckFailed { code, check } => {
+                return self.check_failed(batch.number, check == Check::Fingerprint, &code);
             }
             ReplyEvent::Failed(failure) => {
                 self.writer.has_opening &= failure != Failure::Behind; // it may not be prepared
@@ -118,7 +121,8 @@ impl Postgres {
                 // Functions may change settings while they run. The values at the end count.
                 self.context.note_settings(&self.replies.take_settings());
                 self.find_unread(batch, &answers);
-                if batch.failure.is_some()
+                let is_full = self.writer.end(answers.number).state == Some(StateCheck::Full);
+                if (batch.failure.is_some() || is_full)
                     && let Some(upstream) = self.connection.upstream()
                 {
                     self.writer.ask_for_locks(upstream);
@@ -130,6 +134,32 @@ impl Postgres {
                 return self.events.pop_front();
             }
         })
+    }
+
+    /// The comparison of the session's state has failed. Nothing of the batch is committed.
+    fn state_differs(&mut self, check: StateCheck, code: &[u8]) -> BatchEvent {
+        self.writer.left_state.unprepare();
+        let failure = match check {
+            // The batch that was to prepare the statement may have failed before it.
+            _ if code == NO_STATEMENT => Failure::Stale,
+            // The server may have read its configuration again. The first batches of a new connection compare everything.
+            StateCheck::Quick => {
+                self.events.push_back(BatchEvent::Renew);
+                Failure::Stale
+            }
+            StateCheck::Full => {
+                self.exclude_suspects();
+                Failure::Error
+            }
+        };
+        self.events.push_back(BatchEvent::Failed(failure));
+        self.events.pop_front().unwrap_or(BatchEvent::Failed(failure))
+    }
+
+    /// A function has left state: its calls are no longer packed, and the connection ends.
+    fn exclude_suspects(&mut self) {
+        self.writer.left_state.exclude();
+        self.events.extend([BatchEvent::Excluded, BatchEvent::Renew]);
     }
 
     fn check_failed(&mut self, batch: u64, is_comparison: bool, code: &[u8]) -> Option<BatchEvent> {
@@ -202,7 +232,8 @@ impl Backend for Postgres {
         let progress = self.connection.progress(&mut self.writer).await;
         if let (Progress::Connected, Some(upstream)) = (&progress, self.connection.upstream()) {
             self.context.note_settings(&upstream.parameters);
-            self.writer.reset(self.connection.mark(), self.connection.needs_block());
+            let (mark, state) = (self.connection.mark(), self.connection.lane_state());
+            self.writer.reset(mark, state, self.connection.needs_block());
             self.replies.reset();
         }
         progress
@@ -211,7 +242,7 @@ impl Backend for Postgres {
     fn lost(&mut self, batch: Option<u64>) {
         self.answers.extend(self.replies.cut_off(batch));
         self.events.clear();
-        self.writer.reset(None, false);
+        self.writer.reset(None, None, false);
         self.context.target.lost();
     }
 
@@ -238,8 +269,14 @@ impl Backend for Postgres {
             if self.writer.left_locks.is_next(batch.map(|batch| batch.number)) {
                 match self.writer.left_locks.read(&mut upstream.input, &mut self.replies) {
                     Ok(Answer::Incomplete) => return None,
-                    Ok(Answer::None) => continue,
-                    Ok(Answer::Some) => return Some(BatchEvent::Renew),
+                    Ok(Answer::None) => {
+                        self.writer.left_state.clear_suspects();
+                        continue;
+                    }
+                    Ok(Answer::Some) => {
+                        self.exclude_suspects();
+                        return self.events.pop_front();
+                    }
                     Err(error) => return Some(self.invalid(&error)),
                 }
             }

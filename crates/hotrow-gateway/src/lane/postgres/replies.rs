@@ -11,6 +11,7 @@ use hotrow_wire::{Error, HEADER_BYTES, split};
 use super::catalogue_check::{BatchEnd, NO_STATEMENT};
 use super::citus;
 use super::envelope::Envelope;
+use super::left_state::StateCheck;
 use super::target::Target;
 
 /// The command tag of a COMMIT that has committed. The tag of one that has rolled back is ROLLBACK.
@@ -34,13 +35,20 @@ pub enum ReplyEvent {
     /// A statement is missing that the lane has prepared. Others may be missing too.
     Missing,
     /// The check at the batch's end has failed with this code.
-    CheckFailed {
-        code: [u8; 5],
-        /// It was a comparison of a fingerprint.
-        is_comparison: bool,
-    },
+    CheckFailed { code: [u8; 5], check: Check },
     /// The batch is over.
     Ready(BatchReplies),
+}
+
+/// A statement at the end of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// The comparison of the session's state.
+    State(StateCheck),
+    /// The comparison of a fingerprint.
+    Fingerprint,
+    /// A last statement.
+    End,
 }
 
 /// The replies for the units of one batch.
@@ -294,7 +302,12 @@ impl Replies {
         if let Some(end) = end
             && let Ok(code) = report.code.try_into()
         {
-            return Ok(Some(ReplyEvent::CheckFailed { code, is_comparison: self.ended < end.checks }));
+            let check = match end.state {
+                Some(state) if self.ended == 0 => Check::State(state),
+                _ if self.ended < end.checks => Check::Fingerprint,
+                _ => Check::End,
+            };
+            return Ok(Some(ReplyEvent::CheckFailed { code, check }));
         }
         if report.code == NO_STATEMENT {
             return Ok(Some(ReplyEvent::Missing));

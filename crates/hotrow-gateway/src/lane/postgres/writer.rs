@@ -18,6 +18,7 @@ use super::citus;
 use super::context::LaneContext;
 use super::envelope::Envelope;
 use super::left_locks::LeftLocks;
+use super::left_state::{LaneState, LeftState};
 use crate::statements::{Statement, Statements};
 
 /// A statement that a batch prepares.
@@ -27,6 +28,8 @@ enum Prepared {
     Statement(u64),
     /// One of those at the batch's end.
     End(OwnStatement),
+    /// The one that compares the session's state.
+    State,
     /// Another one of the gateway's own.
     Other,
 }
@@ -45,6 +48,7 @@ pub struct Writer {
     /// The target's own statement before those of a batch is prepared.
     pub has_opening: bool,
     pub left_locks: LeftLocks,
+    pub left_state: LeftState,
     /// Batches that write have a BEGIN and a COMMIT, also if no shard is known in them.
     needs_block: bool,
 }
@@ -75,8 +79,13 @@ impl SentBytes {
 
 impl Writer {
     /// For a new connection, or none: nothing was put on it.
-    pub fn reset(&mut self, mark: Option<Mark>, needs_block: bool) {
-        *self = Writer { catalogue_check: CatalogueCheck::with_mark(mark), needs_block, ..Writer::default() };
+    pub fn reset(&mut self, mark: Option<Mark>, state: Option<LaneState>, needs_block: bool) {
+        *self = Writer {
+            catalogue_check: CatalogueCheck::with_mark(mark),
+            left_state: LeftState::new(state),
+            needs_block,
+            ..Writer::default()
+        };
     }
 
     /// Puts a batch on the connection.
@@ -122,8 +131,14 @@ impl Writer {
                 units => self.put_merged(units, &context.statements, batch.number, upstream),
             }
         }
+        let state = self.left_state.put(batch, &mut upstream.output);
+        if let Some((_, true)) = state {
+            self.parses.push_back((batch.number, Prepared::State));
+        }
         let (mut end, parses) =
             self.catalogue_check.put(batch, kind, context, shards.as_deref(), &mut upstream.output);
+        end.state = state.map(|(check, _)| check);
+        end.checks += usize::from(state.is_some());
         (end.in_block, end.openings) = (in_block, usize::from(in_block) + usize::from(has_opening));
         self.parses.extend(parses.into_iter().map(|statement| (batch.number, Prepared::End(statement))));
         self.batch_ends.push_back((batch.number, end));
@@ -213,8 +228,10 @@ impl Writer {
     /// The batch is over: statements that it has not prepared stay unprepared.
     pub fn done(&mut self, number: u64) {
         while self.parses.front().is_some_and(|(batch, _)| *batch <= number) {
-            if let Some((_, Prepared::End(statement))) = self.parses.pop_front() {
-                self.catalogue_check.unprepare(statement);
+            match self.parses.pop_front() {
+                Some((_, Prepared::End(statement))) => self.catalogue_check.unprepare(statement),
+                Some((_, Prepared::State)) => self.left_state.unprepare(),
+                _ => {}
             }
         }
         self.catalogue_check.done(number);

@@ -53,7 +53,7 @@ const UPDATE: &str = "update inv set stock = 4 where id = 1";
 
 /// All of them.
 pub fn all() -> Vec<Form> {
-    [nothing(), changes(), objects(), of_catalogue(), large()].into_iter().flatten().collect()
+    [nothing(), changes(), objects(), of_libraries(), of_catalogue(), large()].into_iter().flatten().collect()
 }
 
 fn nothing() -> Vec<Form> {
@@ -217,6 +217,41 @@ fn objects() -> Vec<Form> {
             Remedy::MergedCall,
             "select value from hotrow.increment(lower('One'), 5)",
             &["select value from hotrow.increment('two', 5)"],
+        ),
+    ]
+}
+
+/// Functions like those of the libraries, and the rules that the advice adds for them.
+fn of_libraries() -> Vec<Form> {
+    vec![
+        Form::after(
+            Remedy::PgmqRules,
+            "create schema if not exists pgmq;
+             create or replace function pgmq.send(queue_name text, msg jsonb) returns setof bigint language plpgsql as
+             $$ begin return query execute format('insert into %I values (1, $1) returning id::bigint', queue_name) using msg; end $$;
+             create or replace function pgmq.send(queue_name text, msg jsonb, delay int) returns setof bigint language sql as
+             $$ select pgmq.send(queue_name, msg) $$",
+            "select hotrow.add_pack_rule(oid::regprocedure::text, 'queue_name') from pg_proc where pronamespace = 'pgmq'::regnamespace
+             and proname in ('send', 'send_batch', 'read', 'pop', 'delete', 'archive', 'set_vt')",
+            "select * from pgmq.send('log', '{}')",
+        ),
+        Form::after(
+            Remedy::GraphileWorkerRules,
+            "create schema if not exists graphile_worker;
+             create or replace function graphile_worker.add_job(identifier text, payload json) returns log language plpgsql as
+             $$ declare made log; begin execute 'insert into log values (1, $1) returning *' into made using payload; return made; end $$",
+            "select hotrow.add_pack_rule(oid::regprocedure::text, 'identifier') from pg_proc
+             where oid::regproc::text = 'graphile_worker.add_job'",
+            "select * from graphile_worker.add_job('mail', '{}')",
+        ),
+        Form::after(
+            Remedy::PgqueRules,
+            "create schema if not exists pgque;
+             create or replace function pgque.send(text, text) returns bigint language plpgsql as
+             $$ begin execute 'insert into log values (1, $1)' using $2; return 1; end $$",
+            "select hotrow.add_pack_rule(oid::regprocedure::text, '1') from pg_proc
+             where oid::regproc::text in ('pgque.send', 'pgque.insert_event', 'pgq.insert_event')",
+            "select pgque.send('q', 'm')",
         ),
     ]
 }

@@ -1,0 +1,77 @@
+//! Calls of functions with a pack rule: whether a call can only mean such functions, and the row for which it contends.
+
+use crate::key::{KeySource, KeySpec, ValueForm, key_space};
+
+use crate::classify::facts::{Facts, PackRule};
+use crate::classify::read::candidate::{Call, Operand};
+use crate::classify::reason::Reason;
+use crate::classify::text::source::Source;
+
+/// A call of a function with a pack rule. If the function is overloaded, all functions that the call can mean have rules.
+pub(crate) struct Declared<'a> {
+    rules: Vec<&'a PackRule>,
+    call: &'a Call,
+    /// A source suggests a custom setting. No query shows whether a session has made one.
+    makes_setting: bool,
+}
+
+impl<'a> Declared<'a> {
+    /// The rules for a call. None if it can mean a function without one.
+    pub(crate) fn find(call: &'a Call, facts: &'a Facts) -> Option<Self> {
+        let means = |schema: &str, visible: bool| match &call.function.schema {
+            Some(wanted) => wanted == schema,
+            None => visible,
+        };
+        let namesakes = facts.functions.iter().filter(|fact| {
+            fact.kind == "function" && fact.name == call.function.name && means(&fact.schema, fact.visible)
+        });
+        let rule_of = |oid| facts.rules.pack.iter().find(|rule| Some(rule.oid) == oid);
+        let rules: Vec<&PackRule> =
+            namesakes.clone().map(|fact| rule_of(fact.oid())).collect::<Option<_>>()?;
+        let sources = namesakes.filter_map(|fact| fact.source.as_deref()).filter_map(Source::read);
+        let makes_setting = sources.into_iter().any(|source| source.makes_custom_setting());
+        (!rules.is_empty()).then_some(Declared { rules, call, makes_setting })
+    }
+
+    /// The function, unless its calls cannot be packed in spite of the rule.
+    pub(crate) fn function(&self) -> Result<String, Reason> {
+        let rule = self.rules[0];
+        let name = format!("{}.{}", rule.schema, rule.name);
+        if self.rules.iter().any(|rule| rule.may_change_other_nodes) {
+            let why = "is not a function of the schema pack and may change rows of several nodes (the database has Citus)";
+            return Err(Reason::Distributed { table: name, why });
+        }
+        if self.makes_setting {
+            let why = "calls set_config or makes a custom setting, although it has a pack rule";
+            return Err(Reason::Function { name, why });
+        }
+        Ok(name)
+    }
+
+    /// The row for which the call contends. None if its arguments do not show it, or if overloaded functions differ.
+    pub(crate) fn key(&self) -> Option<KeySpec> {
+        let mut keys = self.rules.iter().map(|rule| self.key_by(rule));
+        let first = keys.next()??;
+        keys.all(|key| key.as_ref() == Some(&first)).then_some(first)
+    }
+
+    fn key_by(&self, rule: &PackRule) -> Option<KeySpec> {
+        let space = key_space(&rule.key_space);
+        let Some(place) = rule.key_argument else {
+            return Some(KeySpec { table: space, columns: Vec::new() });
+        };
+        let parameter = rule.parameters.get(place)?;
+        let named = |name: &String| !name.is_empty() && *name == parameter.name;
+        let argument = self.call.arguments.iter().enumerate().find(|(at, argument)| match &argument.name {
+            Some(name) => named(name),
+            None => *at == place,
+        });
+        let source = match argument?.1.operand()? {
+            Operand::Param(index) => KeySource::Param(index),
+            Operand::Const(text) => KeySource::Const(text),
+            _ => return None,
+        };
+        let form = ValueForm::of_type(parameter.type_oid);
+        Some(KeySpec::in_space(space, &parameter.name, form, source))
+    }
+}

@@ -1,0 +1,133 @@
+//! Calls of functions of which only a pack rule says that they leave nothing in the session. A batch with such calls compares
+//! the session's state with that at log-in before it commits. If it differs, nothing of the batch is committed.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use hotrow_connect::upstream::{Error, Rows, Upstream};
+use hotrow_core::limits;
+use hotrow_lane::lane::Batch;
+use hotrow_wire::frontend::{self, ObjectName, Parse, tag};
+
+use super::envelope::Envelope;
+use crate::statements::Statement;
+
+/// The state as one text. The file describes its parameter.
+const STATE: &str = include_str!("../../../sql/lane_state.sql");
+/// The name of the statement that compares the state.
+const NAME: &[u8] = b"hotrow_lane_state";
+/// The types of its parameters: `bool`, `text`.
+const TYPES: [u8; 8] = [0, 0, 0, 16, 0, 0, 0, 25];
+
+/// The state of a lane's session at log-in.
+#[derive(Clone, Debug)]
+pub struct LaneState {
+    /// The settings that decide what statements mean.
+    quick: Bytes,
+    /// All settings that the session has made.
+    full: Bytes,
+}
+
+impl LaneState {
+    /// Asks for it.
+    pub async fn ask(upstream: &mut Upstream) -> Result<Option<Self>, Error> {
+        let quick = text(upstream.query_if_allowed(STATE, &["false"]).await?);
+        let full = text(upstream.query_if_allowed(STATE, &["true"]).await?);
+        Ok(quick.zip(full).map(|(quick, full)| LaneState { quick, full }))
+    }
+}
+
+fn text(rows: Option<Rows>) -> Option<Bytes> {
+    let text = rows?.into_iter().next()?.into_iter().next()??;
+    Some(text.into_bytes().into())
+}
+
+/// What is compared at the end of a batch with such calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateCheck {
+    /// The settings that decide what statements mean, and the role.
+    Quick,
+    /// All settings. After the batch, the session's advisory locks.
+    Full,
+}
+
+/// The checks of a lane's connection.
+#[derive(Debug, Default)]
+pub struct LeftState {
+    /// None if the server has not told it.
+    expected: Option<LaneState>,
+    is_prepared: bool,
+    /// Batches with such calls so far.
+    batches: u64,
+    /// Statements that were run since the advisory locks were last asked for.
+    suspects: Vec<Arc<Statement>>,
+}
+
+impl LeftState {
+    /// For a new connection.
+    pub fn new(expected: Option<LaneState>) -> Self {
+        LeftState { expected, ..LeftState::default() }
+    }
+
+    /// Puts the comparison at the end of a batch, if it has such calls. Returns how it is checked, and whether the statement is
+    /// prepared with it.
+    pub fn put(&mut self, batch: &Batch<Envelope>, out: &mut BytesMut) -> Option<(StateCheck, bool)> {
+        let called = declared(batch).count();
+        if called == 0 {
+            return None;
+        }
+        let first = self.batches < limits::STATE_CHECKS_FIRST;
+        let is_full = first || self.batches.is_multiple_of(limits::STATE_CHECK_EVERY);
+        self.batches += 1;
+        let prepares = !std::mem::replace(&mut self.is_prepared, true);
+        if prepares {
+            ObjectName { statement: true, name: NAME }.put(tag::CLOSE, out);
+            // Without the operator of the search_path.
+            let text = format!(
+                "select 1 operator(pg_catalog./) (({STATE}) operator(pg_catalog.=) $2)::pg_catalog.int4"
+            );
+            Parse { name: NAME, text: text.as_bytes(), types: &TYPES }.put(out);
+        }
+        // If the state at log-in is not known, the comparison fails.
+        let expected = self.expected.as_ref().map(|state| if is_full { &state.full } else { &state.quick });
+        let all = if is_full { &b"t"[..] } else { b"f" };
+        frontend::put_bind_text(out, NAME, [all, expected.map_or(b"", |text| &text[..])].into_iter());
+        out.extend_from_slice(frontend::EXECUTE);
+        for statement in declared(batch) {
+            if !self.suspects.iter().any(|known| known.id == statement.id) {
+                self.suspects.push(statement.clone());
+            }
+        }
+        Some((if is_full { StateCheck::Full } else { StateCheck::Quick }, prepares))
+    }
+
+    /// The Parse of the statement was not answered, or the server has dropped it.
+    pub fn unprepare(&mut self) {
+        self.is_prepared = false;
+    }
+
+    /// The advisory locks are as at log-in.
+    pub fn clear_suspects(&mut self) {
+        self.suspects.clear();
+    }
+
+    /// One of these statements has left state. None of them is packed any more.
+    pub fn exclude(&mut self) {
+        let suspects = std::mem::take(&mut self.suspects);
+        let shapes: Vec<_> = suspects.iter().map(|one| one.shown(limits::SHOWN_SHAPE_CHARS_MAX)).collect();
+        if !shapes.is_empty() {
+            tracing::warn!(
+                ?shapes,
+                "a function has left state in a lane's session, although its pack rule says that it does not: these statements \
+                 are passed through from now on"
+            );
+        }
+        suspects.iter().for_each(|statement| statement.record.exclude());
+    }
+}
+
+/// The statements of a batch with such calls.
+fn declared(batch: &Batch<Envelope>) -> impl Iterator<Item = &Arc<Statement>> {
+    let runs = batch.units.iter().flat_map(|unit| unit.payload.unit.runs());
+    runs.filter(|run| run.packing.is_declared).map(|run| &run.statement)
+}
