@@ -68,6 +68,7 @@ impl Upstream {
             output: BytesMut::new(),
             notifications: BytesMut::new(),
             parameters: Vec::new(),
+            agrees_with: None,
             prepared: PreparedStatements::default(),
             process_id: 0,
             secret: Bytes::new(),

@@ -161,6 +161,9 @@ pub struct Upstream {
     pub notifications: BytesMut,
     /// The settings that the server reports, but the client's name at log-in.
     pub parameters: Vec<(String, String)>,
+    /// Settings that clients were told and with which these agree. Comparing them for each transaction would cost more than all
+    /// else at its beginning.
+    pub agrees_with: Option<Arc<ServerSettings>>,
     pub prepared: PreparedStatements,
     /// For cancel requests: the backend's process ID.
     pub process_id: u32,
@@ -306,6 +309,7 @@ impl Upstream {
         let known = self.parameters.iter_mut().find(|(known, _)| known == name && name != "application_name");
         if let Some((_, known)) = known {
             value.clone_into(known);
+            self.agrees_with = None;
         }
     }
 

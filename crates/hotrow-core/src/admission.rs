@@ -212,6 +212,20 @@ impl ReportedSettings {
         changed
     }
 
+    /// What a connection has to agree with, so that the client need not be told anything.
+    pub fn values(&self) -> &Arc<ServerSettings> {
+        &self.values
+    }
+
+    /// Whether a connection has these values.
+    pub fn agree_with(&self, connection: &[(String, String)]) -> bool {
+        let agrees = |(name, value): &(String, String)| {
+            OF_ONE_CONNECTION.contains(&&**name)
+                || self.values.value(name).is_none_or(|reported| reported == value)
+        };
+        connection.iter().all(agrees)
+    }
+
     /// The session's connection has these settings, and may have reported a change before the pool knows of it: to another
     /// session, or in an answer to the gateway. Returns what the client has to be told. `is_certain` says for which settings the
     /// value is the present one. Another one may be older than what the client was told.

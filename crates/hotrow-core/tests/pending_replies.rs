@@ -13,7 +13,7 @@ fn run(count: u64) -> Duration {
     let mut prepared = PreparedStatements::default();
     for statement in 0..count {
         let name = Bytes::from(format!("s{statement}"));
-        let parse = Message::Parse(name, statement, Some(Preparation::named(statement, 1)));
+        let parse = Message::Parse(name, Box::new(statement), Some(Preparation::named(statement, 1)));
         for message in
             [parse, Message::Bind(Bytes::new(), None), Message::Execute(RunEffects::default()), Message::Sync]
         {

@@ -36,7 +36,7 @@ pub use prepared::{Preparation, PreparedStatements, StatementName};
 pub enum Message<S> {
     /// The client's Parse: the name, its meaning if the Parse succeeds, and the statement that the connection
     /// then has prepared.
-    Parse(Bytes, S, Option<Preparation>),
+    Parse(Bytes, Box<S>, Option<Preparation>),
     /// A Parse of the gateway, and the statement that the connection then has prepared. None for one that it runs at once.
     OwnParse(Option<Preparation>),
     /// A Parse of the gateway with an empty text under one of the client's names. The next message finds the
@@ -44,7 +44,7 @@ pub enum Message<S> {
     Placeholder(Bytes),
     /// A Bind of the client's statement with this name, and the record of its portal if it succeeds. No change of
     /// records if none is needed.
-    Bind(Bytes, Option<(Bytes, Option<S>)>),
+    Bind(Bytes, Option<Box<PortalChange<S>>>),
     Describe,
     /// A Describe of the gateway, of the client's statement with this name.
     OwnDescribe(Bytes),
@@ -62,6 +62,9 @@ pub enum Message<S> {
     OwnFailure,
     FunctionCall,
 }
+
+/// A portal, and the record of its statement. Without a record, the portal loses the one that it has.
+pub type PortalChange<S> = (Bytes, Option<S>);
 
 /// The effects of a statement that runs, in addition to its result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -134,16 +137,15 @@ pub struct Expected<S> {
     copy: Copy,
 }
 
-/// Messages of a transaction's first unit, with those of the gateway before it. A queue that grows to this length one step after
-/// another is copied each time, in every transaction.
-const USUALLY_OWED: usize = 16;
+/// Messages for which memory is kept from one connection of a session to the next.
+const ROOM_MAX: usize = 64;
 
 impl<S> Default for Expected<S> {
     fn default() -> Self {
         Expected {
             placeholders: Vec::new(),
             is_placing: false,
-            owed: VecDeque::with_capacity(USUALLY_OWED),
+            owed: VecDeque::new(),
             whole_units: 0,
             taking_all: 0,
             naming: Unanswered::default(),
@@ -157,6 +159,21 @@ impl<S> Default for Expected<S> {
             has_shown_rows: false,
             copy: Copy::No,
         }
+    }
+}
+
+impl<S> Expected<S> {
+    /// For a new connection, with memory that an earlier one has used.
+    pub fn with_room(owed: VecDeque<Message<S>>) -> Self {
+        debug_assert!(owed.is_empty());
+        Expected { owed, ..Expected::default() }
+    }
+
+    /// The memory for unanswered messages.
+    pub fn into_room(self) -> VecDeque<Message<S>> {
+        let mut owed = self.owed;
+        owed.clear();
+        if owed.capacity() > ROOM_MAX { VecDeque::new() } else { owed }
     }
 }
 
@@ -337,7 +354,8 @@ impl<S: Clone> Expected<S> {
         if let Some((place, preparation)) = place {
             self.preparing.add(place, preparation, self.group);
         }
-        if let Message::Bind(_, Some((portal, record))) = &message {
+        if let Message::Bind(_, Some(change)) = &message {
+            let (portal, record) = &**change;
             self.binding.add(portal.clone(), record.clone(), self.group);
         }
         if let Message::Query(RunEffects { deallocates: Some(name), .. }) = &message {
@@ -444,7 +462,8 @@ impl<S: Clone> Expected<S> {
         if let Some((place, preparation)) = place {
             prepared.set(place, preparation);
         }
-        if let Message::Bind(_, Some((portal, record))) = message {
+        if let Message::Bind(_, Some(change)) = message {
+            let (portal, record) = *change;
             match record {
                 Some(record) => drop(self.portals.insert(portal, record)),
                 None => drop(self.portals.remove(&portal)),
@@ -527,8 +546,8 @@ impl<S: Clone> Expected<S> {
         if let Some((place, _)) = place {
             self.preparing.remove(&place);
         }
-        if let Message::Bind(_, Some((portal, _))) = &message {
-            self.binding.remove(portal);
+        if let Message::Bind(_, Some(change)) = &message {
+            self.binding.remove(&change.0);
         }
         match &message {
             Message::Sync | Message::FunctionCall => self.whole_units -= 1,

@@ -322,10 +322,10 @@ impl Session {
                 let number = self.number(&text);
                 if name.is_empty() {
                     let preparation = Preparation::unnamed(number, 1);
-                    self.put(asked, Message::Parse(Bytes::new(), text, Some(preparation)));
+                    self.put(asked, Message::Parse(Bytes::new(), Box::new(text), Some(preparation)));
                 } else if self.expected.meaning(&self.names, name.as_bytes()).is_some() {
                     self.put_placeholder(&name);
-                    self.put(asked, Message::Parse(bytes(&name), text, None));
+                    self.put(asked, Message::Parse(bytes(&name), Box::new(text), None));
                 } else {
                     let own = format!("hotrow_{number}");
                     self.put(
@@ -333,7 +333,7 @@ impl Session {
                         Message::OwnClose(Some(StatementName::Named(number))),
                     );
                     let preparation = Preparation::named(number, 1);
-                    let message = Message::Parse(bytes(&name), text.clone(), Some(preparation));
+                    let message = Message::Parse(bytes(&name), Box::new(text.clone()), Some(preparation));
                     self.put(Asked::Parse(own, text), message);
                 }
             }
@@ -342,7 +342,7 @@ impl Session {
                 let changes =
                     (record.is_some() || self.expected.portals() > 0).then(|| (Bytes::new(), record));
                 let own = self.own_name(&name);
-                self.put(Asked::Bind(own), Message::Bind(bytes(&name), changes));
+                self.put(Asked::Bind(own), Message::Bind(bytes(&name), changes.map(Box::new)));
             }
             Asked::Describe(name) => {
                 let own = self.own_name(&name);

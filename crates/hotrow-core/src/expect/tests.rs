@@ -10,7 +10,7 @@ fn bytes(name: &str) -> Bytes {
 }
 
 fn names(name: &str, statement: u32) -> Sent {
-    Parse(bytes(name), statement, Some(Preparation::named(statement.into(), 1)))
+    Parse(bytes(name), Box::new(statement), Some(Preparation::named(statement.into(), 1)))
 }
 
 fn closes(name: &str) -> Sent {
@@ -139,8 +139,9 @@ fn a_query_after_an_error_is_skipped_and_a_failing_query_skips_nothing() {
 
 #[test]
 fn a_query_or_a_failing_parse_drops_the_unnamed_statement() {
-    let unnamed =
-        |statement: u32| Parse(Bytes::new(), statement, Some(Preparation::unnamed(statement.into(), 1)));
+    let unnamed = |statement: u32| {
+        Parse(Bytes::new(), Box::new(statement), Some(Preparation::unnamed(statement.into(), 1)))
+    };
     let is_there = |c: &Connection, statement: u64| {
         let there = c.expected.preparation(&c.prepared, StatementName::Unnamed);
         there == Some(Preparation::unnamed(statement, 1))
@@ -189,7 +190,8 @@ fn deallocate_all_keeps_the_unnamed_statement_and_removes_all_prepared_ones() {
 
 #[test]
 fn a_created_name_is_closed_where_the_server_does_not_skip_the_close() {
-    let mut c = Connection::with([names("a", 1), Placeholder(bytes("a")), Parse(bytes("a"), 2, None)]);
+    let mut c =
+        Connection::with([names("a", 1), Placeholder(bytes("a")), Parse(bytes("a"), Box::new(2), None)]);
     assert!(c.expected.must_wait());
     assert_eq!([c.reply(b'1', b""), c.reply(b'1', b"")], [Reply::Forward, Reply::Swallow]);
     c.forward(b"E");
@@ -198,7 +200,7 @@ fn a_created_name_is_closed_where_the_server_does_not_skip_the_close() {
     assert_eq!(c.expected.take_placeholders(), ["a"]);
     assert_eq!(c.meaning(b"a"), Some(&1));
     // A created name whose Parse was skipped does not exist.
-    let mut c = Connection::with([bind(), Placeholder(bytes("a")), Parse(bytes("a"), 2, None)]);
+    let mut c = Connection::with([bind(), Placeholder(bytes("a")), Parse(bytes("a"), Box::new(2), None)]);
     c.forward(b"E");
     assert!(c.expected.take_placeholders().is_empty());
 }

@@ -14,12 +14,12 @@ use super::prepare::Preparer;
 use super::statement::{OWN_STATEMENT, alias_number, own_statement};
 use super::{Connection, Environment, Named, Need, Session, Statement, StatementOf};
 use crate::classify::{Analysis, Effect};
-use crate::expect::{InDoubt, Message, Preparation, RunEffects};
+use crate::expect::{InDoubt, Message, PortalChange, Preparation, RunEffects};
 use crate::limits;
 use crate::unit::param;
 
 /// The change of a portal's record by a Bind.
-type PortalRecord<S> = Option<(Bytes, Option<Named<S>>)>;
+type PortalRecord<S> = Option<Box<PortalChange<Named<S>>>>;
 
 impl<E: Environment> Session<E> {
     /// Forwards one message on the connection that the session holds. It is written together with other messages when
@@ -190,7 +190,7 @@ impl<E: Environment> Session<E> {
             Parse { name: &own_name, ..parse }.put(self.output());
             let (name, preparation) =
                 (Bytes::copy_from_slice(parse.name), Preparation::named(number, parsed));
-            self.held().expected.sent(Message::Parse(name, named, Some(preparation)));
+            self.held().expected.sent(Message::Parse(name, Box::new(named), Some(preparation)));
             self.preparer().learn_types(parse.name, &statement, &own_name);
         }
         Ok(())
@@ -204,7 +204,7 @@ impl<E: Environment> Session<E> {
         preparation: Option<Preparation>,
     ) {
         self.output().extend_from_slice(frame.bytes);
-        self.held().expected.sent(Message::Parse(Bytes::copy_from_slice(name), named, preparation));
+        self.held().expected.sent(Message::Parse(Bytes::copy_from_slice(name), Box::new(named), preparation));
     }
 
     /// The meaning of this name when the next message is run.
@@ -380,7 +380,7 @@ impl<E: Environment> Session<E> {
             return Err(too_many_statements().into());
         }
         let changes = needs_record || portals > 0;
-        Ok(changes.then(|| (Bytes::copy_from_slice(portal), needs_record.then(|| named.clone()))))
+        Ok(changes.then(|| Box::new((Bytes::copy_from_slice(portal), needs_record.then(|| named.clone())))))
     }
 
     /// The recorded statement of an Execute's portal.

@@ -1,6 +1,6 @@
 //! The connection that a session holds, and the state of its work there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use bytes::BytesMut;
 use hotrow_wire::backend::Status;
@@ -12,9 +12,12 @@ use super::reports::Reports;
 use super::stateless::LearnedReply;
 use super::{Connection, Environment, Named, Session, StatementOf};
 use crate::classify::{Alters, Effect};
-use crate::expect::Expected;
+use crate::expect::{Expected, Message};
 use crate::limits;
 use crate::settings::{Parsing, Settings};
+
+/// The memory for the messages that a connection has not answered.
+pub(super) type Room<E> = VecDeque<Message<Named<<E as Environment>::Statement>>>;
 
 /// A connection that the session holds, with the state of its work.
 pub(super) struct Holding<E: Environment> {
@@ -57,11 +60,12 @@ pub(super) struct Holding<E: Environment> {
 }
 
 impl<E: Environment> Holding<E> {
-    /// A connection on which nothing has run. `begun` is the transaction that the server has not begun.
-    pub(super) fn new(connection: E::Connection, begun: Option<Begun>) -> Self {
+    /// A connection on which nothing has run. `begun` is the transaction that the server has not begun, `room` the memory for
+    /// unanswered messages.
+    pub(super) fn new(connection: E::Connection, begun: Option<Begun>, room: Room<E>) -> Self {
         Holding {
             connection,
-            expected: Expected::default(),
+            expected: Expected::with_room(room),
             clears: Effect::NONE,
             failed: false,
             status: Status::Idle,

@@ -60,6 +60,7 @@ use alone::Alone;
 use environment::Stop;
 pub use environment::{Connection, Envelope, Environment, LongText, Need, Place, SessionEnd, StatementOf};
 pub use handover::Moved;
+use holding::Room;
 use leaving::Leaving;
 pub use leaving::{Stage, Wait};
 use listening::Listening;
@@ -112,6 +113,8 @@ pub struct Session<E: Environment> {
     /// The changes of these names by unanswered units, mostly in lanes.
     renaming: Renaming<E::Statement>,
     phase: Phase<E>,
+    /// For its next connection, which it mostly has for one transaction.
+    room: Room<E>,
     /// Its transaction's places among those that work on the same rows.
     places: Places<E::Place>,
     sequences: Sequences,
@@ -174,6 +177,7 @@ impl<E: Environment> Session<E> {
             names: Names::new(),
             renaming: Renaming::default(),
             phase: Phase::Free,
+            room: Room::<E>::new(),
             places: Places::default(),
             sequences: Sequences::Untouched,
             listening: Listening::default(),

@@ -2,7 +2,7 @@
 
 use super::Environment;
 use super::begun::Begun;
-use super::holding::Holding;
+use super::holding::{Holding, Room};
 
 /// Exactly one of these at a time.
 #[expect(
@@ -84,10 +84,10 @@ impl<E: Environment> Phase<E> {
     }
 
     /// The session has got a connection.
-    pub(super) fn connect(&mut self, connection: E::Connection) {
+    pub(super) fn connect(&mut self, connection: E::Connection, room: Room<E>) {
         debug_assert!(!self.is_held(), "a session holds one connection");
         let begun = self.take_begun();
-        *self = Phase::Held(Holding::new(connection, begun));
+        *self = Phase::Held(Holding::new(connection, begun, room));
     }
 
     /// The session loses its connection, if it holds one, or gives it back.

@@ -15,7 +15,7 @@ impl<E: Environment> Session<E> {
         self.reads.suspend_bound();
         self.deliver_all();
         debug_assert!(self.alone.is_some() || self.has_no_units(), "later messages overtake units in lanes");
-        self.phase.connect(held);
+        self.phase.connect(held, std::mem::take(&mut self.room));
     }
 
     /// Takes the connection away from the session. It is closed, not reused: the server rolls back an open
@@ -108,6 +108,7 @@ impl<E: Environment> Session<E> {
         let has_shown_rows = self.expected().has_shown_rows();
         self.reads.resume_bound(has_shown_rows);
         let Some(mut holding) = self.drop_connection() else { return Ok(()) };
+        self.room = holding.expected.into_room();
         holding.marks.outdate(holding.connection.prepared_mut());
         Err(Stop::Need(Need::Release { connection: holding.connection, reusable }))
     }

@@ -267,12 +267,23 @@ impl SessionTask {
             return self.refuse_connection(problem).await;
         }
         if self.control.works(backend_key(&held)) {
-            let changed = self.session.env.reported.takes(&held.upstream.parameters, |_| false);
-            self.put_settings(&changed);
+            self.tell_settings_of(&mut held);
             return self.session.connected(held);
         }
         self.pool.give_back(held);
         self.cancelled().await;
+    }
+
+    /// Tells the client the settings of a connection that differ from what it knows.
+    fn tell_settings_of(&mut self, held: &mut HeldConnection) {
+        let (reported, upstream) = (&mut self.session.env.reported, &mut held.upstream);
+        if upstream.agrees_with.as_ref().is_some_and(|known| Arc::ptr_eq(known, reported.values())) {
+            return;
+        }
+        let changed = reported.takes(&upstream.parameters, |_| false);
+        let agrees = reported.agree_with(&upstream.parameters);
+        upstream.agrees_with = agrees.then(|| reported.values().clone());
+        self.put_settings(&changed);
     }
 
     async fn refuse_connection(&mut self, problem: Problem) {
