@@ -41,7 +41,7 @@ struct Command {
 enum Subcommands {
     /// Sell phones to many buyers, directly and through the gateway, on a private server; needs no database
     Demo(demo::Args),
-    /// Run the gateway in front of a PostgreSQL server
+    /// Run the gateway in front of a PostgreSQL server, or of a MariaDB server (preview)
     Serve(Box<serve::Args>),
     /// Write settings from the configuration of PgBouncer (pgbouncer.ini) or pgcat (pgcat.toml)
     Convert(convert::Args),

@@ -6,13 +6,15 @@ use std::process::ExitCode;
 
 use hotrow_core::limits;
 use hotrow_gateway::{Gateway, InheritedSocket, OperatorRequest, Sockets, StartError};
+use hotrow_mysql::Front;
+use tokio::runtime::{Builder, Runtime};
 use tracing_subscriber::EnvFilter;
 
 use crate::http::{self, HttpServer};
 use crate::log;
 use crate::manager;
 use crate::metrics::{self, Metrics};
-use crate::settings::{self, Resolved, Settings};
+use crate::settings::{self, AnyResolved, MysqlResolved, Resolved, Settings};
 use crate::signals::{Signal, Signals};
 use crate::successor::{self, Successor};
 
@@ -21,7 +23,8 @@ use crate::successor::{self, Successor};
 #[command(
     after_help = "Example: hotrow serve --upstream postgres://127.0.0.1:5432 --listen 127.0.0.1:6432\n\
     then: psql -h 127.0.0.1 -p 6432\nFor the console of the gateway: psql -h 127.0.0.1 -p 6432 hotrow -c 'show help'\n\
-    All settings with defaults and units: hotrow help config"
+    All settings with defaults and units: hotrow help config\n\
+    In front of MariaDB (preview, docs/mysql): hotrow serve --upstream mysql://gate:password@127.0.0.1:3306"
 )]
 pub struct Args {
     /// A TOML file with settings
@@ -62,38 +65,100 @@ pub enum Error {
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode, Error> {
-    let resolved = resolve(&args)?;
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_new(&resolved.log)?)
-        .with_writer(std::io::stderr);
+    match given(&args)?.resolve_any(args.config.as_deref())? {
+        AnyResolved::Postgres(resolved) => run_postgres(*resolved, args),
+        AnyResolved::Mysql(resolved) => run_mysql(*resolved, args.check),
+    }
+}
+
+/// Begins to log, with advice about the settings file.
+fn start_log(filter: &str, json: bool, warning: Option<&String>) -> Result<(), Error> {
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(EnvFilter::try_new(filter)?).with_writer(std::io::stderr);
     // Colours are for terminals only, and `NO_COLOR` turns them off. In a journal or a file they would be noise.
-    if resolved.logs_json {
+    if json {
         builder.json().flatten_event(true).with_current_span(false).with_span_list(false).init()
     } else if std::io::stderr().is_terminal() {
         builder.fmt_fields(log::one_line()).init()
     } else {
         builder.fmt_fields(log::one_line()).with_ansi(false).init()
     }
-    if let Some(warning) = &resolved.warning {
+    if let Some(warning) = warning {
         tracing::warn!("{warning}");
     }
+    Ok(())
+}
+
+fn say_checked() -> std::io::Result<ExitCode> {
+    writeln!(std::io::stdout(), "hotrow: the settings and the files that they name can be used")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn runtime(workers: usize) -> std::io::Result<Runtime> {
+    match workers {
+        1 => Builder::new_current_thread().enable_all().build(),
+        workers => Builder::new_multi_thread()
+            .worker_threads(workers)
+            .thread_stack_size(limits::STACK_BYTES)
+            .enable_all()
+            .build(),
+    }
+}
+
+/// In front of MariaDB.
+fn run_mysql(resolved: MysqlResolved, checks: bool) -> Result<ExitCode, Error> {
+    start_log(&resolved.log, resolved.logs_json, resolved.warning.as_ref())?;
+    if checks {
+        return Ok(say_checked()?);
+    }
+    raise_file_limit();
+    runtime(resolved.workers)?.block_on(serve_mysql(resolved))
+}
+
+async fn serve_mysql(resolved: MysqlResolved) -> Result<ExitCode, Error> {
+    let mut signals = Signals::new()?;
+    let front = Front::start(resolved.config).await?;
+    tracing::info!(
+        workers = resolved.workers,
+        pid = std::process::id(),
+        "started in front of MariaDB (preview)"
+    );
+    let mut stdout = std::io::stdout();
+    for address in front.addresses() {
+        writeln!(stdout, "hotrow: listening on {address}")?;
+    }
+    stdout.flush()?;
+    manager::ready();
+    loop {
+        match signals.next().await {
+            Signal::Stop => break,
+            Signal::Reload | Signal::HandOver => {
+                tracing::warn!("a gateway in front of MariaDB neither reloads nor hands over; restart it");
+            }
+        }
+    }
+    manager::stopping();
+    tracing::info!("stopping: transactions under way can finish, new clients are rejected");
+    if !front.stop().await {
+        tracing::warn!(
+            "some clients did not finish their transaction within drain_timeout_ms and were disconnected"
+        );
+    }
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// In front of PostgreSQL.
+fn run_postgres(resolved: Resolved, args: Args) -> Result<ExitCode, Error> {
+    start_log(&resolved.log, resolved.logs_json, resolved.warning.as_ref())?;
     if args.check {
         Gateway::check(&resolved.config)?;
-        writeln!(std::io::stdout(), "hotrow: the settings and the files that they name can be used")?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(say_checked()?);
     }
     raise_file_limit();
     // The path is resolved now, and its program is started later: the successor may be a newer version.
     let (program, sockets) = (std::env::current_exe()?, Sockets::inherited().map_err(Error::Inherited)?);
-    let runtime = match resolved.workers {
-        1 => tokio::runtime::Builder::new_current_thread().enable_all().build()?,
-        workers => tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(workers)
-            .thread_stack_size(limits::STACK_BYTES)
-            .enable_all()
-            .build()?,
-    };
-    runtime.block_on(serve(resolved, args, program, sockets))
+    runtime(resolved.workers)?.block_on(serve(resolved, args, program, sockets))
 }
 
 async fn serve(
@@ -230,12 +295,12 @@ async fn stop(
     tracing::info!("stopped");
 }
 
-/// The settings of the command line, the environment and the file.
-fn resolve(args: &Args) -> Result<Resolved, settings::Error> {
+/// The settings of the command line and the environment.
+fn given(args: &Args) -> Result<Settings, settings::Error> {
     let environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let environment: Vec<(String, String)> = environment.collect();
-    args.settings.clone().or_variables(&environment)?.resolve(args.config.as_deref())
+    Ok(args.settings.clone().or_variables(&environment)?)
 }
 
 /// Reads the settings again and applies them. An error is logged and returned.
@@ -244,7 +309,8 @@ async fn reload(args: &Args, resolved: &mut Resolved, gateway: &Gateway) -> Resu
         tracing::error!("not reloaded, the previous settings stay in effect: {error}");
         error.to_string()
     };
-    let new = resolve(args).map_err(|error| not_reloaded(error.into()))?;
+    let new = given(args).and_then(|given| given.resolve(args.config.as_deref()));
+    let new = new.map_err(|error| not_reloaded(error.into()))?;
     if let Some(warning) = &new.warning {
         tracing::warn!("{warning}");
     }

@@ -3,7 +3,10 @@
 
 pub mod environment;
 mod http;
+mod mysql;
 mod secrecy;
+#[cfg(test)]
+mod tests;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,8 +20,10 @@ use hotrow_gateway::config::{Config, Listen, ListenAddressError, PoolTable, Show
 use hotrow_gateway::console;
 use hotrow_gateway::tls;
 use hotrow_http::TokenError;
+use hotrow_mysql::Upstream;
 
 pub use http::{Http, MetricsPage};
+pub use mysql::MysqlResolved;
 
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +54,9 @@ pub enum Error {
     /// Replicas of no server in particular.
     #[error("replicas are set beside [[server]] tables: write replicas = into the table of their server")]
     ReplicasAndTables,
+    /// Settings of a gateway in front of MariaDB.
+    #[error(transparent)]
+    Mysql(#[from] mysql::Error),
     /// The address for clients cannot be used.
     #[error(transparent)]
     Listen(#[from] ListenAddressError),
@@ -114,6 +122,7 @@ impl Error {
     fn setting(&self) -> Option<&'static str> {
         Some(match self {
             Error::Upstream(_) => "upstream",
+            Error::Mysql(error) => return error.setting(),
             Error::Replicas(_) | Error::ReplicasAndTables => "replicas",
             Error::Listen(_) => "listen",
             Error::Address { name, .. } | Error::OpenAddress { name, .. } => name,
@@ -222,7 +231,7 @@ macro_rules! settings {
 }
 
 settings! {
-    upstream "HOTROW_UPSTREAM": String = "(none)", "URL", "PostgreSQL server: a libpq URL or keyword string, TCP or Unix socket; several hosts for a primary and its standbys";
+    upstream "HOTROW_UPSTREAM": String = "(none)", "URL", "PostgreSQL server: a libpq URL or keyword string, TCP or Unix socket; several hosts for a primary and its standbys; or mysql://user:password@host:port/database for MariaDB (a preview: docs/mysql)";
     replicas "HOTROW_REPLICAS": String = "(none)", "URL", "Standbys of the upstream, as a libpq URL or keyword string with one or more hosts: sessions with hotrow.reads = replica read from them";
     replica_lag_max_ms "HOTROW_REPLICA_LAG_MAX_MS": u64 = limits::REPLICA_LAG_MAX_MS, "MS", "Longest lag of a replica that serves reads; a replica that is farther behind is left out until it has caught up";
     replica_wait_ms "HOTROW_REPLICA_WAIT_MS": u64 = limits::REPLICA_WAIT_MS, "MS", "Longest wait of a read for a replica that has replayed the session's last commit; after it, the primary runs the read";
@@ -337,10 +346,48 @@ impl Resolved {
     }
 }
 
+/// The settings of a gateway in front of one kind of server.
+pub enum AnyResolved {
+    /// PostgreSQL.
+    Postgres(Box<Resolved>),
+    /// MariaDB.
+    Mysql(Box<MysqlResolved>),
+}
+
+impl AnyResolved {
+    fn with(mut self, warning: Option<String>) -> Self {
+        match &mut self {
+            AnyResolved::Postgres(resolved) => resolved.warning = warning,
+            AnyResolved::Mysql(resolved) => resolved.warning = warning,
+        }
+        self
+    }
+}
+
 impl Settings {
-    /// Combines flags and environment (`self`), file and defaults, and checks them.
+    /// Combines flags and environment (`self`), file and defaults, and checks them for a gateway in front of PostgreSQL.
     pub fn resolve(self, file: Option<&Path>) -> Result<Resolved, Error> {
-        let Some(path) = file else { return self.check() };
+        let (resolved, warning) = self.resolve_by(file, Self::check)?;
+        Ok(Resolved { warning, ..resolved })
+    }
+
+    /// The same, for a gateway in front of any kind of server.
+    pub fn resolve_any(self, file: Option<&Path>) -> Result<AnyResolved, Error> {
+        let (resolved, warning) = self.resolve_by(file, |settings| {
+            if settings.upstream.as_deref().is_some_and(Upstream::is_meant_by) {
+                return Ok(AnyResolved::Mysql(Box::new(settings.check_mysql()?)));
+            }
+            settings.check().map(|resolved| AnyResolved::Postgres(Box::new(resolved)))
+        })?;
+        Ok(resolved.with(warning))
+    }
+
+    fn resolve_by<T>(
+        self,
+        file: Option<&Path>,
+        check: impl FnOnce(Self) -> Result<T, Error>,
+    ) -> Result<(T, Option<String>), Error> {
+        let Some(path) = file else { return Ok((check(self)?, None)) };
         let text =
             std::fs::read_to_string(path).map_err(|error| Error::Read { path: path.to_owned(), error })?;
         let wrong = |line, error| Error::File { path: path.to_owned(), line, error };
@@ -351,14 +398,14 @@ impl Settings {
         })?;
         let given = self.clone();
         let warning = secrecy::warning(path, &in_file);
-        let resolved = self.or(in_file).check().map_err(|error| match error.setting() {
+        let resolved = check(self.or(in_file)).map_err(|error| match error.setting() {
             Some(name) if !given.has(name) => match line_of(&text, name) {
                 Some(line) => wrong(line, error.to_string()),
                 None => error,
             },
             _ => error,
         })?;
-        Ok(Resolved { warning, ..resolved })
+        Ok((resolved, warning))
     }
 
     fn check(self) -> Result<Resolved, Error> {
@@ -517,77 +564,4 @@ fn line_of(text: &str, name: &str) -> Option<usize> {
         line.trim_start().strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('='))
     };
     lines.enumerate().find(|(_, line)| sets(line)).map(|(index, _)| index + 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn with_upstream() -> Settings {
-        Settings { upstream: Some("postgres://ann@127.0.0.1/shop".to_owned()), ..Settings::default() }
-    }
-
-    #[test]
-    fn there_are_at_most_37_settings_and_each_has_a_unit() {
-        let table = Settings::table();
-        assert!(table.len() <= 37);
-        assert!(table.iter().all(|setting| !setting.unit.is_empty() && !setting.meaning.is_empty()));
-        for (setting, variable) in table.iter().zip(Settings::variables()) {
-            assert_eq!(variable, format!("HOTROW_{}", setting.name.to_uppercase()));
-        }
-    }
-
-    #[test]
-    fn flags_win_over_the_file() {
-        let directory = std::env::temp_dir().join(format!("hotrow-settings-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let path = directory.join("hotrow.toml");
-        std::fs::write(&path, "lanes = 2\nheld_wait_ms = 7\n").unwrap();
-        let settings = Settings { lanes: Some(3), ..with_upstream() };
-        let config = settings.resolve(Some(&path)).unwrap().config;
-        assert_eq!((config.lanes, config.held_wait), (3, Duration::from_millis(7)));
-        std::fs::write(&path, "lane = 2\n").unwrap();
-        let error = with_upstream().resolve(Some(&path)).err().unwrap().to_string();
-        assert!(error.contains("hotrow.toml:1: unknown field `lane`"), "{error}");
-        assert!(error.contains("hotrow help config"), "{error}");
-        std::fs::write(&path, "pack = true\nlanes = 0\n").unwrap();
-        let error = with_upstream().resolve(Some(&path)).err().unwrap().to_string();
-        assert!(error.contains("hotrow.toml:2: lanes is 0"), "{error}");
-        std::fs::write(&path, "pack = true\nheld_wait_ms = \"5s\"\n").unwrap();
-        let error = with_upstream().resolve(Some(&path)).err().unwrap().to_string();
-        assert!(
-            error.contains(":2: held_wait_ms: ") && error.contains("a whole number of milliseconds"),
-            "{error}"
-        );
-        std::fs::write(&path, "pack = true\nlanes = 0\n").unwrap();
-        let flags = Settings { lanes: Some(0), ..with_upstream() };
-        let error = flags.resolve(Some(&path)).err().unwrap().to_string();
-        assert!(!error.contains("hotrow.toml"), "the flag is wrong, not the file: {error}");
-        std::fs::remove_dir_all(&directory).unwrap();
-    }
-
-    #[test]
-    fn settings_that_need_a_restart_are_reported() {
-        let table = Settings::table();
-        for name in NEEDS_RESTART {
-            assert!(table.iter().any(|setting| setting.name == name), "{name}");
-        }
-        let resolved = |settings: Settings| settings.resolve(None).unwrap();
-        let before = resolved(with_upstream());
-        let settings = Settings { workers: Some(2), lanes: Some(2), ..with_upstream() };
-        assert_eq!(before.needs_restart_for(&resolved(settings)), ["workers"]);
-        assert!(before.needs_restart_for(&resolved(with_upstream())).is_empty());
-    }
-
-    #[test]
-    fn a_wrong_setting_is_refused_with_its_remedy() {
-        let message = |settings: Settings| settings.resolve(None).err().unwrap().to_string();
-        assert!(message(Settings::default()).contains("--upstream"));
-        assert!(message(Settings { lanes: Some(0), ..with_upstream() }).contains("1 to 64"));
-        let format = message(Settings { log_format: Some("xml".into()), ..with_upstream() });
-        assert!(format.contains("text or json"), "{format}");
-        let http = |address: &str| message(Settings { http: Some(address.into()), ..with_upstream() });
-        assert!(http("8080").contains("HOST:PORT"));
-        assert!(http("0.0.0.0:8080").contains("--http-token-file"));
-    }
 }

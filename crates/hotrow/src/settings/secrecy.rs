@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use hotrow_connect::config::UpstreamConfig;
+use hotrow_mysql::Upstream;
 
 use super::Settings;
 
@@ -24,7 +25,10 @@ fn has_password(settings: &Settings) -> bool {
     let tables = settings.server.iter();
     let of_tables = tables.flat_map(|server| [Some(&server.url), server.replicas.as_ref()]);
     let urls = single.chain(of_tables.flatten().map(|url| url.text()));
-    let in_url = |url: &str| url.parse::<UpstreamConfig>().is_ok_and(|url| url.password.is_some());
+    let in_url = |url: &str| {
+        url.parse::<UpstreamConfig>().is_ok_and(|url| url.password.is_some())
+            || url.parse::<Upstream>().is_ok_and(|url| !url.password.bytes().is_empty())
+    };
     urls.into_iter().any(in_url) || settings.database.iter().any(|database| database.password.is_some())
 }
 
@@ -32,6 +36,7 @@ fn has_password(settings: &Settings) -> bool {
 mod tests {
     use std::fs::Permissions;
 
+    use super::super::AnyResolved;
     use super::*;
 
     #[test]
@@ -41,7 +46,10 @@ mod tests {
         let warned = |text: &str, mode: u32| {
             std::fs::write(&path, text).unwrap();
             std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-            Settings::default().resolve(Some(&path)).unwrap_or_else(|error| panic!("{error}")).warning
+            match Settings::default().resolve_any(Some(&path)).unwrap_or_else(|error| panic!("{error}")) {
+                AnyResolved::Postgres(resolved) => resolved.warning,
+                AnyResolved::Mysql(resolved) => resolved.warning,
+            }
         };
         let [with, without] = ["host=a user=ann password=p4ss", "host=a user=ann"];
         let single = |url: &str| format!("upstream = \"{url}\"\n");
@@ -53,6 +61,8 @@ mod tests {
         let warning = warned(&single(with), 0o644).unwrap();
         assert!(warning.contains("hotrow.toml") && warning.contains("0644") && !warning.contains("p4ss"));
         assert!(warned("upstream = \"postgres://ann:p4ss@a/shop\"\n", 0o604).is_some());
+        assert!(warned("upstream = \"mysql://ann:p4ss@a/shop\"\n", 0o604).is_some());
+        assert!(warned("upstream = \"mysql://ann@a/shop\"\n", 0o604).is_none());
         assert!(warned(&tables(with, ""), 0o644).is_some());
         assert!(warned(&tables(without, "user = \"x\"\npassword = \"p4ss\"\n"), 0o644).is_some());
         for (text, mode) in [

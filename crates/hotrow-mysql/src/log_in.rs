@@ -1,0 +1,122 @@
+//! The log-in of a client. The server itself authenticates the client: its random number is the client's, and the
+//! client's proof is valid for it. Thus every plugin of the server works that needs no TLS, accounts mean what they mean
+//! without a gateway, and the connection's ID is the one that KILL takes.
+
+use std::time::Duration;
+
+use hotrow_mysql_wire::capabilities::{DEPRECATE_EOF, RELAYED, SSL};
+use hotrow_mysql_wire::handshake::{Greeting, Response};
+use hotrow_mysql_wire::message::{ERR, OK};
+use hotrow_mysql_wire::packet::Packet;
+use tokio::time::timeout;
+
+use crate::limits;
+use crate::own::{self, OwnError};
+use crate::refusal::Refusal;
+use crate::socket::{Socket, SocketError};
+use crate::upstream::Upstream;
+
+/// A client and its server connection after the log-in.
+#[derive(Debug)]
+pub struct LoggedIn {
+    pub client: Socket,
+    pub server: Socket,
+    /// Whether both sides use DEPRECATE_EOF.
+    pub deprecates_eof: bool,
+}
+
+/// Logs a client in. None if the client or the server did not want to; the client has got the reason.
+pub async fn log_in(mut client: Socket, upstream: &Upstream, server_wait: Duration) -> Option<LoggedIn> {
+    let connected = timeout(server_wait, own::connect(upstream)).await;
+    let (mut server, greeting) = match connected {
+        Ok(Ok(connected)) => connected,
+        Ok(Err(OwnError::Refused(error))) => {
+            tracing::warn!(server = %upstream, %error, "the server refuses a connection");
+            return refuse(&mut client, 0, &error.payload()).await;
+        }
+        Ok(Err(error)) => return refuse_without_server(&mut client, upstream, &error.to_string()).await,
+        Err(_) => {
+            return refuse_without_server(&mut client, upstream, "no greeting within server_wait_ms").await;
+        }
+    };
+    match timeout(Duration::from_millis(limits::LOG_IN_MS), respond(&mut client, &greeting)).await {
+        Ok(Some((sequence, response))) => {
+            let deprecates_eof = response.capabilities & DEPRECATE_EOF != 0;
+            let dialogue = authenticate(&mut client, &mut server, sequence, &response);
+            match timeout(Duration::from_millis(limits::LOG_IN_MS), dialogue).await {
+                Ok(Ok(true)) => Some(LoggedIn { client, server, deprecates_eof }),
+                _ => None, // the client has got the server's error, or one of both sides is gone
+            }
+        }
+        Ok(None) | Err(_) => {
+            finish(server, &greeting, upstream).await;
+            None
+        }
+    }
+}
+
+async fn refuse_without_server(client: &mut Socket, upstream: &Upstream, why: &str) -> Option<LoggedIn> {
+    tracing::warn!(server = %upstream, "cannot connect to the server: {why}");
+    refuse(client, 0, &Refusal::NoServer(why).payload()).await
+}
+
+async fn refuse(client: &mut Socket, sequence: u8, payload: &[u8]) -> Option<LoggedIn> {
+    let _ = client.send(sequence, payload).await; // the client may be gone
+    None
+}
+
+/// Sends the greeting, and reads the client's response to it.
+async fn respond(client: &mut Socket, greeting: &Greeting) -> Option<(u8, Response)> {
+    let offered = greeting.clone().limited_to(RELAYED);
+    client.send(0, &offered.payload()).await.ok()?;
+    let Packet { sequence, payload } = client.next().await.ok()?;
+    let wants_tls = payload.first_chunk().is_some_and(|flags| u32::from_le_bytes(*flags) & SSL != 0);
+    let why = match Response::read(&payload) {
+        _ if wants_tls => "the gateway has no TLS in front of MariaDB; connect without it".to_owned(),
+        Ok(mut response) => {
+            response.capabilities &= offered.capabilities;
+            return Some((sequence, response));
+        }
+        Err(error) => error.to_string(),
+    };
+    refuse(client, sequence.wrapping_add(1), &Refusal::BadLogIn(&why).payload()).await;
+    None
+}
+
+/// Relays the dialogue up to the server's decision. False if it has refused the client.
+async fn authenticate(
+    client: &mut Socket,
+    server: &mut Socket,
+    sequence: u8,
+    response: &Response,
+) -> Result<bool, SocketError> {
+    server.send(sequence, &response.payload()).await?;
+    loop {
+        tokio::select! {
+            packet = server.next() => {
+                let Packet { sequence, payload } = packet?;
+                client.send(sequence, &payload).await?;
+                match payload.first() {
+                    Some(&OK) => return Ok(true),
+                    Some(&ERR) => return Ok(false),
+                    _ => {}
+                }
+            }
+            packet = client.next() => {
+                let Packet { sequence, payload } = packet?;
+                server.send(sequence, &payload).await?;
+            }
+        }
+    }
+}
+
+/// Ends a log-in that the client has abandoned, as the gateway's own user. Otherwise the server would count an
+/// interrupted connection, and block the gateway's address after `max_connect_errors` of them.
+async fn finish(mut server: Socket, greeting: &Greeting, upstream: &Upstream) {
+    let own = own::log_in_and_leave(&mut server, greeting, upstream);
+    match timeout(Duration::from_millis(limits::LOG_IN_MS), own).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(server = %upstream, "the gateway's own user cannot log in: {error}"),
+        Err(_) => tracing::warn!(server = %upstream, "the gateway's own user cannot log in in time"),
+    }
+}

@@ -1,0 +1,49 @@
+//! The errors that the gateway itself sends to clients, with the numbers that MySQL has for them.
+
+use hotrow_mysql_wire::message::Err as ErrPacket;
+
+/// Why the gateway refuses a client or a command.
+#[derive(Debug)]
+pub enum Refusal<'a> {
+    /// The most clients are connected.
+    TooManyClients,
+    /// The server cannot be reached.
+    NoServer(&'a str),
+    /// The client's log-in cannot be read.
+    BadLogIn(&'a str),
+    /// A command that is not relayed.
+    UnknownCommand(u8),
+    /// A packet that is no command, outside of a log-in.
+    OutOfOrder,
+    /// The gateway stops.
+    Stopping,
+}
+
+impl Refusal<'_> {
+    /// The payload of the error.
+    pub fn payload(&self) -> Vec<u8> {
+        let (code, sqlstate, message) = match self {
+            Refusal::TooManyClients => {
+                (1040, "08004", "hotrow: too many clients are connected; raise clients_max".to_owned())
+            }
+            Refusal::NoServer(why) => (
+                2003,
+                "HY000",
+                format!(
+                    "hotrow: cannot connect to the server: {why}; check that it runs, and the gateway's upstream"
+                ),
+            ),
+            Refusal::BadLogIn(why) => (1043, "08S01", format!("hotrow: the log-in cannot be used: {why}")),
+            Refusal::UnknownCommand(byte) => (
+                1047,
+                "08S01",
+                format!(
+                    "hotrow: command 0x{byte:02x} is not relayed; connect to the server itself to use it"
+                ),
+            ),
+            Refusal::OutOfOrder => (1156, "08S01", "hotrow: got packets out of order".to_owned()),
+            Refusal::Stopping => (1053, "08S01", "hotrow: the gateway stops; connect again".to_owned()),
+        };
+        ErrPacket { code, sqlstate: sqlstate.to_owned(), message }.payload()
+    }
+}

@@ -1,0 +1,33 @@
+//! A session after its log-in. One loop carries the client's commands to the server, the other the replies back. They
+//! meet in a queue of the replies that the client expects.
+
+mod commands;
+mod expected;
+mod replies;
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::log_in::LoggedIn;
+use crate::session::commands::CommandLoop;
+use crate::session::expected::Expected;
+use crate::session::replies::ReplyLoop;
+
+/// Relays until one of both sides closes its connection, or the gateway stops and no transaction is open.
+pub async fn run(logged_in: LoggedIn, stopping: watch::Receiver<bool>) -> io::Result<()> {
+    let LoggedIn { client, server, deprecates_eof } = logged_in;
+    let (from_client, to_client) = client.stream.into_split();
+    let (from_server, to_server) = server.stream.into_split();
+    let expected = Arc::new(Expected::default());
+    let mut replies = ReplyLoop::new(from_server, to_client, expected.clone(), stopping);
+    let mut replies = std::pin::pin!(replies.run(server.arrived));
+    let commands = CommandLoop::new(from_client, to_server, expected, deprecates_eof);
+    tokio::select! {
+        ended = &mut replies => return ended,
+        // The server's half is closed by now. The server completes the replies, as without a gateway.
+        ended = commands.run(client.arrived) => ended?,
+    }
+    replies.await
+}

@@ -1,0 +1,191 @@
+//! A blocking client that sends any bytes, and reads whole replies.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+
+use bytes::{Bytes, BytesMut};
+use hotrow_mysql_wire::capabilities::{DEPRECATE_EOF, RELAYED};
+use hotrow_mysql_wire::command::Command;
+use hotrow_mysql_wire::handshake::{Greeting, Response, Switch};
+use hotrow_mysql_wire::message::{EOF, ERR, Err as ErrPacket, OK, Ok as OkPacket};
+use hotrow_mysql_wire::packet::{self, Packet};
+use hotrow_mysql_wire::reply::{Progress, ReplyReader};
+use hotrow_mysql_wire::scan::Scanner;
+use hotrow_mysql_wire::{Reader, native};
+use hotrow_testkit::PATIENCE;
+
+/// FOUND_ROWS, NO_SCHEMA, ODBC, IGNORE_SPACE and INTERACTIVE: most clients do not use them.
+pub const UNUSUAL: u32 = 1 << 1 | 1 << 4 | 1 << 6 | 1 << 8 | 1 << 10;
+
+/// How a client logs in.
+pub struct LogIn<'a> {
+    pub user: &'a str,
+    pub password: &'a str,
+    pub plugin: &'a str,
+    /// Capabilities that it does not use.
+    pub without: u32,
+}
+
+/// A logged-in client.
+pub struct Client {
+    stream: TcpStream,
+    arrived: BytesMut,
+    /// The greeting of its connection.
+    pub greeting: Greeting,
+    pub deprecates_eof: bool,
+}
+
+impl Client {
+    /// Connects and reads the greeting.
+    pub fn connect(port: u16) -> Result<Self, ErrPacket> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let greeting = Greeting {
+            version: Vec::new(),
+            thread: 0,
+            nonce: Vec::new(),
+            capabilities: 0,
+            collation: 0,
+            status: 0,
+            extended: 0,
+            plugin: Vec::new(),
+        };
+        let mut client = Client { stream, arrived: BytesMut::new(), greeting, deprecates_eof: false };
+        let packet = client.packet().expect("a greeting").payload;
+        if packet[0] == ERR {
+            return Err(ErrPacket::read(&packet).unwrap());
+        }
+        client.greeting = Greeting::read(&packet).unwrap();
+        Ok(client)
+    }
+
+    /// Logs in by `mysql_native_password`.
+    pub fn log_in(port: u16, user: &str, password: &str) -> Result<Self, ErrPacket> {
+        Client::connect(port)?.respond(&LogIn { user, password, plugin: native::PLUGIN, without: UNUSUAL })
+    }
+
+    /// Logs in after the greeting.
+    pub fn respond(mut self, log_in: &LogIn<'_>) -> Result<Self, ErrPacket> {
+        let capabilities = self.greeting.capabilities & RELAYED & !log_in.without;
+        self.deprecates_eof = capabilities & DEPRECATE_EOF != 0;
+        let response = Response {
+            capabilities,
+            packet_bytes_max: 1 << 30,
+            collation: 45,
+            user: log_in.user.into(),
+            proof: proof(&self.greeting.nonce, log_in.password),
+            database: None,
+            plugin: Some(log_in.plugin.into()),
+            attributes: None,
+        };
+        self.send(1, &response.payload());
+        let mut packet = self.packet().expect("an answer to the log-in");
+        if packet.payload[0] == EOF {
+            let switch = Switch::read(&packet.payload).unwrap();
+            assert_eq!(switch.plugin, native::PLUGIN.as_bytes());
+            self.send(packet.sequence + 1, &proof(&switch.data, log_in.password));
+            packet = self.packet().expect("an answer to the proof");
+        }
+        match packet.payload[0] {
+            OK => Ok(self),
+            _ => Err(ErrPacket::read(&packet.payload).unwrap()),
+        }
+    }
+
+    /// Sends a payload.
+    pub fn send(&mut self, sequence: u8, payload: &[u8]) {
+        let mut out = BytesMut::new();
+        packet::put(&mut out, sequence, payload);
+        self.stream.write_all(&out).unwrap();
+    }
+
+    /// The next packet. None at the end of the connection.
+    pub fn packet(&mut self) -> Option<Packet> {
+        loop {
+            if let Some(packet) = packet::take(&mut self.arrived, usize::MAX).unwrap() {
+                return Some(packet);
+            }
+            let mut piece = [0; 1 << 16];
+            let read = self.stream.read(&mut piece).unwrap_or(0);
+            if read == 0 {
+                return None;
+            }
+            self.arrived.extend_from_slice(&piece[..read]);
+        }
+    }
+
+    /// Sends a command with its parameters, and returns the packets of its reply, with their numbers.
+    pub fn command(&mut self, command: Command, rest: &[u8]) -> Vec<(u8, Bytes)> {
+        self.send(0, &[&[command as u8], rest].concat());
+        self.reply(command)
+    }
+
+    /// The packets of the reply to a command.
+    pub fn reply(&mut self, command: Command) -> Vec<(u8, Bytes)> {
+        let mut packets = Vec::new();
+        let Some(mut reader) = ReplyReader::new(command.reply(), self.deprecates_eof) else { return packets };
+        loop {
+            let Some(Packet { sequence, payload }) = self.packet() else { return packets };
+            packets.push((sequence, payload.clone()));
+            let mut framed = BytesMut::new();
+            packet::put(&mut framed, 0, &payload);
+            let (_, scanned) = Scanner::default().feed(&framed);
+            if let Progress::Ended { .. } = reader.packet(&scanned.unwrap()).unwrap() {
+                return packets;
+            }
+        }
+    }
+
+    /// Runs a statement that returns no rows.
+    pub fn try_ok(&mut self, sql: &str) -> Result<OkPacket, ErrPacket> {
+        let packets = self.command(Command::Query, sql.as_bytes());
+        let (_, payload) = packets.first().expect("a reply");
+        if payload[0] == ERR {
+            return Err(ErrPacket::read(payload).unwrap());
+        }
+        Ok(OkPacket::read(payload).unwrap())
+    }
+
+    /// The same for a statement that succeeds.
+    pub fn ok(&mut self, sql: &str) -> OkPacket {
+        self.try_ok(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// The rows of a query, as text.
+    pub fn rows(&mut self, sql: &str) -> Vec<Vec<Option<String>>> {
+        let packets = self.command(Command::Query, sql.as_bytes());
+        let columns = usize::from(packets[0].1[0]);
+        assert!(packets[0].1[0] != ERR, "{sql}: {:?}", ErrPacket::read(&packets[0].1));
+        let first = 1 + columns + usize::from(!self.deprecates_eof);
+        let rows = packets[first..packets.len() - 1].iter();
+        rows.map(|(_, row)| values(row)).collect()
+    }
+
+    /// The single value of a query.
+    pub fn value(&mut self, sql: &str) -> String {
+        self.rows(sql)[0][0].clone().expect("not null")
+    }
+}
+
+/// The proof for a password under a random number.
+pub fn proof(nonce: &[u8], password: &str) -> Vec<u8> {
+    if password.is_empty() {
+        return Vec::new();
+    }
+    native::proof(nonce.try_into().expect("20 bytes"), &native::key(password.as_bytes())).to_vec()
+}
+
+fn values(row: &[u8]) -> Vec<Option<String>> {
+    let (mut reader, mut values) = (Reader::new(row), Vec::new());
+    while let Some(first) = reader.rest().first() {
+        if *first == 0xfb {
+            reader.u8().unwrap();
+            values.push(None);
+        } else {
+            let value = reader.length_encoded_bytes().unwrap();
+            values.push(Some(String::from_utf8_lossy(value).into_owned()));
+        }
+    }
+    values
+}

@@ -1,0 +1,41 @@
+//! A gateway in front of a private MariaDB server: sessions whose bytes are relayed. The modules contain the tests, and this file
+//! contains the server and the gateway that they share.
+#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
+
+mod client;
+mod commands;
+mod log_in;
+mod sessions;
+
+use std::sync::OnceLock;
+
+use hotrow_mariadb::{PASSWORD, PrivateMariaDb, USER};
+use hotrow_testkit::Gateway;
+
+use crate::client::Client;
+
+/// The server that all tests of this binary share. Its guard ends it.
+fn server() -> &'static PrivateMariaDb {
+    static SERVER: OnceLock<PrivateMariaDb> = OnceLock::new();
+    SERVER.get_or_init(|| PrivateMariaDb::start(&["--max-allowed-packet=64M"]))
+}
+
+fn url(server: &PrivateMariaDb) -> String {
+    format!("mysql://{USER}:{PASSWORD}@127.0.0.1:{}/mysql", server.port())
+}
+
+fn gateway(options: &[&str]) -> Gateway {
+    Gateway::in_front_of(&url(server()), options)
+}
+
+/// A client at this port, with all rights.
+fn root(port: u16) -> Client {
+    Client::log_in(port, USER, PASSWORD).unwrap()
+}
+
+/// A new database, and its name.
+fn new_database(name: &str) -> &str {
+    let mut direct = root(server().port());
+    direct.ok(&format!("create or replace database {name}"));
+    name
+}
