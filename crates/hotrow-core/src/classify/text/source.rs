@@ -114,7 +114,7 @@ impl Source {
             Some("set_config") => true,
             Some("set") => is_set(place),
             _ => {
-                let text = tokens::string(&self.tokens[place]).and_then(|text| Source::read(&text));
+                let text = tokens::string(&self.tokens[place]).and_then(Source::read);
                 text.is_some_and(|text| text.makes_custom_setting())
             }
         })
