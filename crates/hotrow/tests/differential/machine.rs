@@ -231,6 +231,7 @@ impl Side {
         }
         migrate(&format!("{}/{database}", server().url().trim_end_matches("/postgres")));
         client.batch_execute(generate::ECHO).await.expect("the pack is installed");
+        client.batch_execute(generate::DECLARED).await.expect("the functions can be declared");
         // These settings apply to later connections.
         let client = connect(&config).await;
         Self { database, client }

@@ -105,7 +105,12 @@ fn echo(draft: &mut Draft, session: char) {
 
 /// The same statement several times in one write, in one form. While a lane runs the first, the others gather, and calls are
 /// merged.
-fn at_once<'v>(draft: &mut Draft, session: char, sql: &str, values: impl Fn(&mut Draft) -> Vec<&'v str>) {
+pub(super) fn at_once<'v>(
+    draft: &mut Draft,
+    session: char,
+    sql: &str,
+    values: impl Fn(&mut Draft) -> Vec<&'v str>,
+) {
     let (is_simple, binary) = (draft.random.bool(), draft.random.bool());
     let mut frames = Vec::new();
     for _ in 0..draft.random.u8(2..10) {

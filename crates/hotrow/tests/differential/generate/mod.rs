@@ -9,6 +9,7 @@ mod commands;
 mod constants;
 mod copies;
 mod cursors;
+mod declared;
 mod functions;
 mod heads;
 mod late;
@@ -40,6 +41,7 @@ mod with;
 use std::collections::BTreeMap;
 
 pub use calls::ECHO;
+pub use declared::DECLARED;
 
 use crate::program::{Frame, NUMBER, Program, Step};
 
@@ -61,6 +63,7 @@ pub const CLASSES: &[Class] = &[
     class("with", 40, with::write),
     class("heads", 40, heads::write),
     class("calls", 40, calls::write),
+    class("declared", 30, declared::write),
     class("spellings", 40, spellings::write),
     class("statements", 40, statements::write),
     class("notify", 20, notify::write),
