@@ -35,15 +35,24 @@ pub enum Error {
 /// connection is lost, the query under way reports the error.
 pub async fn connect(url: &str) -> Result<Client, Error> {
     let server = config::UpstreamConfig::for_command(url)?;
+    connect_as(url, &server, &server.database).await
+}
+
+/// The same to another database than that of the URL.
+pub async fn connect_to(url: &str, database: &str) -> Result<Client, Error> {
+    connect_as(url, &config::UpstreamConfig::for_command(url)?, database).await
+}
+
+async fn connect_as(url: &str, server: &config::UpstreamConfig, database: &str) -> Result<Client, Error> {
     let (rest, _) = conninfo::split(url, &tls::client::TLS_PARAMETERS);
     let mut config: Config = rest.parse()?;
-    config.user(&server.user).dbname(&server.database);
+    config.user(&server.user).dbname(database);
     // TLS is set up before the driver gets the connection, so the driver must not ask for it.
     config.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
     let mut failed = None;
     for address in server.hosts.in_turn() {
         let limit = server.connect_timeout;
-        let opened = match tokio::time::timeout(limit, connect::open(&server, address)).await {
+        let opened = match tokio::time::timeout(limit, connect::open(server, address)).await {
             Ok(opened) => opened,
             Err(_) => Err(upstream::Error::Timeout { address: address.clone(), limit }),
         };

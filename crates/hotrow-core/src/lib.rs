@@ -13,6 +13,7 @@
 //! | `limits` | every bound |
 //! | `normalise` | the shape of a statement: its text with parameters for literals |
 //! | `notifications` | the sessions that share one listening connection |
+//! | `pack_mode` | whether units are packed, passed through, or passed through and counted |
 //! | `primary` | which host may serve as the primary, by timelines |
 //! | `replica` | which replica a session reads from, and what it must have replayed |
 //! | `reports` | when the log reports something that happens often |
@@ -31,6 +32,7 @@ pub mod key;
 pub mod limits;
 pub mod normalise;
 pub mod notifications;
+pub mod pack_mode;
 pub mod primary;
 pub mod replica;
 pub mod reports;

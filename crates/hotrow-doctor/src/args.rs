@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use clap::builder::ArgPredicate;
+
 /// Finds out what the sessions of a server wait for, which row is hot, and whether the gateway would help.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
@@ -13,12 +15,19 @@ Statements and keys are shown without values, unless --show-keys is given. The s
 of one core: if a sample takes longer, the doctor takes fewer.\n\n\
 Examples:\n  \
 hotrow doctor --upstream postgres://monitor@db.example.com/shop\n  \
-hotrow doctor --upstream postgres://monitor@db.example.com/shop --seconds 60 --json report.json --html report.html\n\n\
+hotrow doctor --upstream postgres://monitor@db.example.com/shop --seconds 60 --json report.json --html report.html\n  \
+hotrow doctor --shadow postgres://ann@127.0.0.1:6432\n\n\
 The report and the JSON are described in docs/doctor.md.")]
 pub struct Args {
     /// The server and database to examine: a libpq URL or keyword string
     #[arg(long, env = "HOTROW_UPSTREAM", hide_env = true, hide_env_values = true, value_name = "URL")]
+    #[arg(required = false, required_unless_present = "shadow")]
+    #[arg(default_value_if("shadow", ArgPredicate::IsPresent, ""))]
     pub upstream: String,
+
+    /// Print what a gateway in shadow mode has found, in five lines, and examine no server: the gateway's URL
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "postgres://127.0.0.1:6432")]
+    pub shadow: Option<String>,
 
     /// Length of the examination, in seconds
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]

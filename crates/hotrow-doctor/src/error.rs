@@ -46,6 +46,11 @@ pub enum Error {
         /// The reason.
         source: serde_json::Error,
     },
+    /// The gateway's console.
+    #[error(
+        "the gateway's console rejects SHOW SHADOW: {0}; check that the URL of --shadow names a gateway, and that its user can use the console (console_readers)"
+    )]
+    Console(String),
     /// A report cannot be written.
     #[error("cannot write {}: {source}; choose another file for --json or --html", path.display())]
     Write {

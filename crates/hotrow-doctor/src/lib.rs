@@ -16,6 +16,7 @@
 //! | `recording.rs`, `sample.rs`, `counters.rs` | what was read, as plain data |
 //! | `diagnosis` | what is wrong and what the gateway would give |
 //! | `report` | the report as JSON, text and an HTML page |
+//! | `shadow.rs` | `hotrow doctor --shadow`: the verdict of a gateway in shadow mode |
 //! | `watch.rs` | the server at one moment, for the operations page of the gateway |
 //! | `error.rs` | why there is no report |
 
@@ -33,6 +34,7 @@ mod row_query;
 pub mod sample;
 mod sampler;
 mod server;
+mod shadow;
 mod verdicts;
 mod watch;
 
@@ -47,6 +49,7 @@ use hotrow_connect::config::UpstreamConfig;
 pub use judge::Error as JudgeError;
 pub use recording::Recording;
 pub use report::Report;
+pub use shadow::shadow;
 pub use watch::{ServerNow, Watch};
 
 /// Checks the server's URL, without a connection.
@@ -96,7 +99,8 @@ mod tests {
     fn a_file_that_cannot_be_written_is_an_error_before_the_examination() {
         let upstream = "postgres://nobody@127.0.0.1:1/none".to_owned();
         let json = Some("/no/such/folder/report.json".into());
-        let args = Args { upstream, seconds: 1, interval_ms: 10, json, html: None, show_keys: false };
+        let args =
+            Args { upstream, shadow: None, seconds: 1, interval_ms: 10, json, html: None, show_keys: false };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let refused = runtime.block_on(run(&args));
         assert!(matches!(refused, Err(Error::Write { .. })), "{:?}", refused.err());

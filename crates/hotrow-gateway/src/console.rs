@@ -20,6 +20,8 @@ pub enum Topic {
     Statements,
     /// The sums over all shapes.
     StatementTotals,
+    /// What would have been packed in shadow mode.
+    Shadow,
     /// Pools by user, database and settings, with the settings in force for them.
     PoolSettings,
     /// The current settings.
@@ -43,7 +45,7 @@ pub enum Topic {
 }
 
 /// All topics with their keywords and descriptions.
-pub const TOPICS: [(Topic, &str, &str); 18] = [
+pub const TOPICS: [(Topic, &str, &str); 19] = [
     (Topic::Keys, "KEYS", "the hottest rows, now and since the start, and who holds a blocked one"),
     (Topic::Clients, "CLIENTS", "connected clients, with their state and backend"),
     (Topic::Lanes, "LANES", "the lanes, with their connection, queue and pace"),
@@ -51,6 +53,11 @@ pub const TOPICS: [(Topic, &str, &str); 18] = [
     (Topic::Units, "UNITS", "units that wait or run in lanes"),
     (Topic::Statements, "STATEMENTS", "statement shapes, with counts and reasons for passing through"),
     (Topic::StatementTotals, "STATEMENT_TOTALS", "the sums over all shapes, listed or not"),
+    (
+        Topic::Shadow,
+        "SHADOW",
+        "what would have been packed in shadow mode, and the commits that this would save",
+    ),
     (
         Topic::PoolSettings,
         "POOL_SETTINGS",

@@ -14,6 +14,7 @@
 //! | `latencies` | counts of times, for quantiles |
 //! | `limits` | every bound of lanes |
 //! | `row_queue` | the transactions that work on the same rows |
+//! | `shadow` | the batches that units would have made which were passed through |
 //! | `waiting` | calls that found nothing and wait for a notification |
 
 pub mod affinity;
@@ -25,4 +26,5 @@ pub mod lane;
 pub mod latencies;
 pub mod limits;
 pub mod row_queue;
+pub mod shadow;
 pub mod waiting;

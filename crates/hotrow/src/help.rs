@@ -73,7 +73,7 @@ fn config() -> String {
          user = \"ann\"                    # all users if omitted\n  \
          clients_max = 100               # for all clients of the table together; the gateway's limit also applies\n  \
          held_connections_max = 20       # as above\n  \
-         pack = true                     # replaces the setting above; also possible: unpacked_tables, lanes, held_wait_ms,\n  \
+         pack = \"shadow\"                 # replaces the setting above; also possible: unpacked_tables, lanes, held_wait_ms,\n  \
          queue_wait_ms = 2000            # lane_lock_timeout_ms, server_wait_ms, catalogue_age_ms\n  \
          settings = { statement_timeout = \"5s\" }   # settings of the server, unless the client sends its own\n",
     );

@@ -10,9 +10,10 @@ use crate::key::{Format, KeyColumn, KeySource, ParamValue};
 
 use crate::classify::judge::decision::{Decision, Packing};
 use crate::classify::judge::merging::Returns;
-use crate::classify::read::analysis::{Analysis, Pass, Switch, SwitchChange, Transaction};
+use crate::classify::read::analysis::{Analysis, Pass, Switch, SwitchChange, SwitchValue, Transaction};
 use crate::classify::read::query::ROW_LOCK;
 use crate::classify::reason::Reason;
+use crate::pack_mode::PackMode;
 
 /// A few lines about a statement. Without a decision they tell what the text alone says. `literals` are the values that the
 /// text has in place of its parameters; a key shows them, and `$n` for any other parameter.
@@ -67,11 +68,14 @@ const LISTEN: &str = "LISTEN";
 /// What a change of a setting of the gateway does.
 fn effect_of(change: SwitchChange) -> &'static str {
     match (change.switch, change.value) {
-        (Switch::Pack, Some(true)) => "switches packing on for the session",
-        (Switch::Pack, Some(false)) => "switches packing off for the session",
+        (_, Some(SwitchValue::Pack(PackMode::On))) => "switches packing on for the session",
+        (_, Some(SwitchValue::Pack(PackMode::Shadow))) => {
+            "passes the session's statements through and counts those that would be packed"
+        }
+        (_, Some(SwitchValue::Pack(PackMode::Off))) => "switches packing off for the session",
         (Switch::Pack, None) => "packing as configured for the session",
-        (Switch::Reads, Some(true)) => "the session's point reads run on replicas",
-        (Switch::Reads, Some(false)) => "the session's point reads run on the primary",
+        (_, Some(SwitchValue::ReadsFromReplica(true))) => "the session's point reads run on replicas",
+        (_, Some(SwitchValue::ReadsFromReplica(false))) => "the session's point reads run on the primary",
         (Switch::Reads, None) => "point reads as at the start of the session",
     }
 }

@@ -49,7 +49,8 @@ pub use judge::watch::{Watch, end_of_batch};
 pub use judge::whole::decide;
 pub use read::analyse::analyse;
 pub use read::analysis::{
-    Alters, Analysis, Boundary, Pass, Step, Switch, SwitchChange, Transaction, differ_in_tables_only,
+    Alters, Analysis, Boundary, Pass, Step, Switch, SwitchChange, SwitchValue, Transaction,
+    differ_in_tables_only,
 };
 pub use read::candidate::{
     Argument, ArgumentValue, Call, Candidate, Common, Conflict, Equality, Head, InsertParts, Item, Operand,

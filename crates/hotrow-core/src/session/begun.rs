@@ -10,6 +10,7 @@ use super::names::{self, Unnamed};
 use super::{Environment, Need, Parameters, Session, StatementOf, Verdict};
 use crate::classify::{Analysis, Pass, Transaction};
 use crate::expect::{Message, StatementName};
+use crate::pack_mode::PackMode;
 use crate::settings::PlainSet;
 use crate::unit::gather::Single;
 use crate::unit::{param, put_command_answer};
@@ -172,7 +173,7 @@ impl<E: Environment> Session<E> {
     /// because the transaction may hold locks when they come.
     pub(super) fn waits_for_turn(&self, statement: &StatementOf<E>) -> Result<Option<Verdict>, Stop<E>> {
         let is_first = self.begun_status() == Status::Transaction && !self.places.has_begun();
-        if !is_first || !self.switches.pack() || self.provided.no_connection.is_some() {
+        if !is_first || self.switches.pack() != PackMode::On || self.provided.no_connection.is_some() {
             return Ok(None);
         }
         self.verdict(statement).map(Some)

@@ -32,7 +32,7 @@ impl<E: Environment> Session<E> {
         if self.provided.no_connection.is_some()
             || !self.gather.is_empty()
             || self.skipping
-            || !self.sends_to_lanes()
+            || !self.plans_units()
         {
             return Ok(0);
         }
@@ -50,6 +50,7 @@ impl<E: Environment> Session<E> {
             self.lanes_done()?; // before this, the meaning of its names is not known
         }
         let Some(plans) = self.plan_block(&parts)? else { return Ok(0) };
+        let count = plans.iter().map(Vec::len).sum();
         let mut builder = UnitBuilder::new(&mut self.scratch);
         for (part, plans) in parts.iter().zip(plans) {
             match part {
@@ -65,6 +66,10 @@ impl<E: Environment> Session<E> {
             builder.ready();
         }
         let packed = builder.finish([&input[..bytes], &[]]);
+        if !self.packs() {
+            self.shadow(&packed, count);
+            return Ok(0); // its messages are passed through one by one
+        }
         let changes = self.renaming.unnamed_removal(&self.env, &mut self.names);
         self.submit(packed, changes)?;
         Ok(bytes)

@@ -15,6 +15,7 @@ use crate::classify::{Alters, Packing};
 use crate::expect::PreparedStatements;
 use crate::key::KeyName;
 use crate::normalise::Shape;
+use crate::pack_mode::PackMode;
 use crate::replica::{LsnBound, ReadSource};
 use crate::settings::Settings;
 use crate::unit::Packed;
@@ -47,6 +48,8 @@ pub trait Environment: Sized {
     fn last_parse(&self) -> u64;
     /// The verdict about a statement. If it is not known, the catalogue is asked in time for a later run.
     fn verdict(&self, statement: &StatementOf<Self>) -> Option<Verdict>;
+    /// The same for a caller that does not wait for it.
+    fn early_verdict(&self, statement: &StatementOf<Self>) -> Option<Verdict>;
     /// How a statement is packed, if that was decided from the present state of the catalogue.
     fn packing(&self, statement: &Self::Statement) -> Option<Arc<Packing>>;
     /// Whether a statement without a verdict waits for it.
@@ -75,8 +78,8 @@ pub trait Environment: Sized {
     fn may_find_room(&mut self) -> bool;
     /// Whether the connections of the pool begin with UTF-8 as the client's encoding.
     fn speaks_utf8(&self) -> bool;
-    /// Whether statements of the pool's clients can be packed.
-    fn packs(&self) -> bool;
+    /// What happens with units of the pool's clients that can be packed.
+    fn pack_mode(&self) -> PackMode;
     /// Whether the server has reported that it is a primary.
     fn is_primary(&self) -> bool;
     /// The catalogue may have changed in this way.
@@ -115,6 +118,12 @@ pub trait Environment: Sized {
     fn unit_answered(&self, ends_transaction: bool);
     /// A unit went to a lane.
     fn unit_packed(&self);
+    /// In shadow mode: this number of statements is passed through, and would be packed, or would not.
+    fn statements_shadowed(&self, count: u64, would_pack: bool);
+    /// In shadow mode: a unit begins that a lane would run.
+    fn unit_shadowed(&mut self, unit: &Packed<StatementOf<Self>>);
+    /// That unit is over.
+    fn shadow_over(&mut self);
     /// The outcome of a unit is unknown.
     fn outcome_unknown(&self);
     /// The server has said why it closes a connection on which a unit runs alone.

@@ -56,7 +56,8 @@ impl<E: Environment> Session<E> {
                 || self.knows_reply(&statement)
                 || self.keeps_settings(&statement)
                 || self.leads_to(&statement).is_some();
-            !self.sends_to_lanes() || self.env.passes(&statement) && !is_answered_here
+            let answers_here = self.sends_to_lanes() && is_answered_here;
+            !self.plans_units() || self.env.passes(&statement) && !answers_here
         }))
     }
 
@@ -76,7 +77,7 @@ impl<E: Environment> Session<E> {
                 single = [one];
                 &single
             }
-            Gathered::Several(statements) if self.sends_to_lanes() => {
+            Gathered::Several(statements) if self.plans_units() => {
                 several = statements;
                 &several
             }
@@ -88,6 +89,12 @@ impl<E: Environment> Session<E> {
                 _ => Ok(false),
             };
         };
+        if !self.packs() {
+            let raw = [gather.raw(), sync.bytes];
+            let planned = Packed::extended(raw, statements.iter().zip(plans), &mut self.scratch);
+            self.shadow(&planned, statements.len());
+            return Ok(false);
+        }
         let run = statements.iter().zip(plans.iter().map(Plan::statement));
         let changes = self.renaming.changes(&self.env, &self.names, self.parsing(), run)?;
         let raw = [gather.raw(), sync.bytes];

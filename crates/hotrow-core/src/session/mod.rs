@@ -34,6 +34,7 @@ mod release;
 mod replies;
 mod reports;
 mod sets;
+mod shadow;
 mod simple;
 mod state_left;
 mod stateless;
@@ -68,6 +69,7 @@ use names::{Names, Renaming};
 use phase::Phase;
 use reads::Reads;
 pub use replies::put_ready;
+use shadow::Shadowed;
 pub use simple::wrong_value;
 pub use state_left::StateLeft;
 pub use statement::{
@@ -125,6 +127,8 @@ pub struct Session<E: Environment> {
     switches: Switches,
     reads: Reads,
     in_lanes: InLanes,
+    /// The unit under way that would run in a lane, in shadow mode.
+    shadowed: Option<Shadowed>,
     /// After an error of the gateway in an extended query: messages up to the next Sync are ignored.
     skipping: bool,
     leaving: Leaving,
@@ -147,6 +151,8 @@ struct Provided<E: Environment> {
     /// The session has entered the pool to which its SETs lead, with the parameters that the client has to be told. None of
     /// this if that pool is not open.
     entered: Option<Option<Parameters>>,
+    /// The unit of the message is counted in shadow mode.
+    shadowed: bool,
     /// Long texts up to this offset are classified.
     classified: usize,
 }
@@ -159,6 +165,7 @@ impl<E: Environment> Default for Provided<E> {
             is_cancelled: false,
             prepared: false,
             entered: None,
+            shadowed: false,
             classified: 0,
         }
     }
@@ -185,6 +192,7 @@ impl<E: Environment> Session<E> {
             switches: Switches::new(at_start),
             reads: Reads::default(),
             in_lanes: InLanes::default(),
+            shadowed: None,
             skipping: false,
             leaving: Leaving::default(),
             provided: Provided::default(),
@@ -243,6 +251,9 @@ impl<E: Environment> Session<E> {
         };
         self.provided = Provided { is_cancelled, ..Provided::default() };
         self.reads.message_over();
+        if !self.phase.is_held() {
+            self.shadow_over(); // a unit that is passed through would be under way
+        }
         Ok(bytes)
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::environment::Stop;
 use super::{Environment, Need, Session, Statement, StatementOf, Verdict};
 use crate::classify::{Analysis, Boundary, Pass};
+use crate::pack_mode::PackMode;
 use crate::unit::Plan;
 
 /// How a statement can be part of a unit.
@@ -29,7 +30,7 @@ pub(super) fn is_transaction<S>(plans: &[Plan<S>]) -> bool {
 impl<E: Environment> Session<E> {
     /// The plan for running the statement in a lane, if it may run there.
     pub(super) fn run_in_lane(&self, statement: &StatementOf<E>) -> Result<Option<PlanOf<E>>, Stop<E>> {
-        if !self.sends_to_lanes() || !statement.has_credit() {
+        if !self.plans_units() || !statement.has_credit() {
             return Ok(None);
         }
         if !statement.is_superseded() {
@@ -50,11 +51,15 @@ impl<E: Environment> Session<E> {
     }
 
     /// The verdict about a statement. While the catalogue is asked about it, the statement is passed through, and does not wait. A
-    /// call waits for its verdict in any case: a merge rule may say that it can wait at the server for long.
+    /// call waits for its verdict in any case: a merge rule may say that it can wait at the server for long. In shadow mode nothing
+    /// waits.
     pub(super) fn verdict(&self, statement: &StatementOf<E>) -> Result<Verdict, Stop<E>> {
         let provided = &self.provided;
         if let Some((_, verdict)) = provided.verdicts.iter().find(|(of, _)| Arc::ptr_eq(of, statement)) {
             return Ok(verdict.clone());
+        }
+        if self.pack_mode() == PackMode::Shadow {
+            return Ok(self.env.early_verdict(statement).unwrap_or(Verdict::Pass));
         }
         match self.env.verdict(statement) {
             Some(verdict) => Ok(verdict),
@@ -68,7 +73,7 @@ impl<E: Environment> Session<E> {
     /// The plan for the statement as a part of a unit, if it may be one.
     pub(super) fn plan(&self, statement: &StatementOf<E>) -> Result<Option<PlanOf<E>>, Stop<E>> {
         match &statement.analysis {
-            Analysis::Pass(Pass { boundary: Some(boundary), .. }) if self.sends_to_lanes() => {
+            Analysis::Pass(Pass { boundary: Some(boundary), .. }) if self.plans_units() => {
                 Ok(Some(Plan::Boundary(statement.clone(), *boundary)))
             }
             _ => self.run_in_lane(statement),

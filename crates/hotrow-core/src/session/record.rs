@@ -6,6 +6,7 @@ use super::environment::Stop;
 use super::marks::Mark;
 use super::{Connection, Environment, Need, RunOutcome, Sequences, Session, Statement, StatementOf};
 use crate::classify::{Alters, Analysis, Effect, Switch};
+use crate::pack_mode::PackMode;
 use crate::settings::Parsing;
 
 impl<E: Environment> Session<E> {
@@ -20,10 +21,21 @@ impl<E: Environment> Session<E> {
         (!runs).then_some(include_str!("../../sql/no_sequence_values.sql"))
     }
 
+    /// Counts a run on the session's connection.
+    fn count_run(&mut self, statement: &StatementOf<E>) {
+        if self.is_counted() {
+            return;
+        }
+        statement.count(self.why_passed(statement));
+        if self.pack_mode() == PackMode::Shadow && statement.is_work() {
+            self.env.statements_shadowed(1, false);
+        }
+    }
+
     /// Records the state that a statement may leave behind. False if it must not run, because it would read another
     /// session's sequence values.
     pub(super) fn record_effect(&mut self, statement: &StatementOf<E>) -> bool {
-        statement.count(self.why_passed(statement));
+        self.count_run(statement);
         let effect_of_text = self.effect_of(statement);
         let effect = effect_of_text;
         if effect.needs_sequence_state && !effect.touches_sequence && !self.can_read_sequences() {
@@ -120,7 +132,7 @@ impl<E: Environment> Session<E> {
             RunOutcome::OwnTransaction
         } else if !self.is_as_pool() {
             RunOutcome::Pinned
-        } else if !self.switches.pack() || !self.env.packs() {
+        } else if self.pack_mode() == PackMode::Off {
             RunOutcome::SwitchedOff
         } else if !statement.has_credit() {
             RunOutcome::NoCredit

@@ -8,6 +8,7 @@ use super::marks::Fate;
 use super::replies::put_ready;
 use super::{Connection, Environment, Need, Sequences, Session, Statement, StatementOf};
 use crate::classify::Effect;
+use crate::pack_mode::PackMode;
 
 impl<E: Environment> Session<E> {
     /// The session has acquired a connection.
@@ -44,7 +45,7 @@ impl<E: Environment> Session<E> {
 
     /// The session keeps its connection, so that its statements are passed through.
     fn keeps_off(&self) -> bool {
-        !self.switches.pack() && self.env.packs()
+        self.switches.pack() == PackMode::Off && self.env.pack_mode() == PackMode::On
     }
 
     /// After the end of a unit: restores the client's name, and gives the connection back if no state is left.
@@ -152,6 +153,7 @@ impl<E: Environment> Session<E> {
         let clears = std::mem::replace(&mut holding.clears, Effect::NONE);
         let status = holding.status;
         self.env.unit_answered(ends_transaction);
+        self.shadow_answered();
         let holding = self.held();
         if status == Status::Idle {
             holding.marks.transaction_over();

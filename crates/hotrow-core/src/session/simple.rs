@@ -10,8 +10,9 @@ use super::environment::Stop;
 use super::plan::{PlanOf, is_transaction};
 use super::replies::put_ready;
 use super::{Environment, Session, StatementOf};
-use crate::classify::{Analysis, Switch, SwitchChange};
+use crate::classify::{Analysis, Switch, SwitchChange, SwitchValue};
 use crate::limits;
+use crate::pack_mode::PackMode;
 use crate::unit::{Packed, Plan};
 
 /// The plan for each statement of a text, with the range of its literals.
@@ -35,8 +36,11 @@ impl<E: Environment> Session<E> {
                 Ok(Some(plans)) => {
                     let shape = self.texts.shape(str::from_utf8(text).unwrap_or_default());
                     let packed = Packed::simple([frame.bytes, &[]], plans, &shape, &mut self.scratch);
-                    let changes = self.renaming.unnamed_removal(&self.env, &mut self.names);
-                    return self.submit(packed, changes);
+                    if self.packs() {
+                        let changes = self.renaming.unnamed_removal(&self.env, &mut self.names);
+                        return self.submit(packed, changes);
+                    }
+                    self.shadow(&packed, 1);
                 }
                 Ok(None) => {}
                 Err(stop) => return Err(stop),
@@ -65,7 +69,7 @@ impl<E: Environment> Session<E> {
         if statement.pieces.is_empty() {
             return Ok(self.run_in_lane(statement)?.map(|plan| vec![(plan, 0..usize::MAX)]));
         }
-        if !self.sends_to_lanes() || statement.pieces.len() > limits::UNIT_STATEMENTS_MAX {
+        if !self.plans_units() || statement.pieces.len() > limits::UNIT_STATEMENTS_MAX {
             return Ok(None);
         }
         let mut plans = Vec::with_capacity(statement.pieces.len());
@@ -123,10 +127,12 @@ impl<E: Environment> Session<E> {
 
     /// Answers SHOW of a setting of the gateway.
     fn show_switch(&self, switch: Switch, status: Status) {
-        let value = switch.shown(match switch {
-            Switch::Pack => self.packs(),
-            Switch::Reads => self.switches.reads_from_replica(),
-        });
+        let value = match switch {
+            Switch::Pack if !self.is_as_pool() => SwitchValue::Pack(PackMode::Off),
+            Switch::Pack => SwitchValue::Pack(self.pack_mode()),
+            Switch::Reads => SwitchValue::ReadsFromReplica(self.switches.reads_from_replica()),
+        };
+        let value = value.shown();
         self.append_in_turn(|out| {
             put_shown(switch.name(), value, out);
             backend::put_command_complete(out, "SHOW");
@@ -152,9 +158,12 @@ pub(super) fn put_shown(name: &str, value: &str, out: &mut BytesMut) {
 
 /// The error for a value that a setting of the gateway cannot have.
 pub fn wrong_value(switch: Switch) -> Problem {
-    let (one, other) = (switch.shown(true), switch.shown(false));
     let message = format!("invalid value for parameter \"{}\"", switch.name());
-    Problem::error(SqlState::InvalidParameterValue, message, format!("Available values: {one}, {other}."))
+    Problem::error(
+        SqlState::InvalidParameterValue,
+        message,
+        format!("Available values: {}.", switch.values()),
+    )
 }
 
 /// A plan that runs in a lane and returns rows.

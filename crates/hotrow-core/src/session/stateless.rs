@@ -13,6 +13,7 @@ use super::environment::Stop;
 use super::executed::Executed;
 use super::{Environment, Sequences, Session, StatementOf};
 use crate::classify::{Effect, Step};
+use crate::pack_mode::PackMode;
 
 impl<E: Environment> Session<E> {
     /// The results of a statement that has no effect in this session, if the server is not needed for them. `is_extended` is
@@ -22,7 +23,7 @@ impl<E: Environment> Session<E> {
         statement: &E::Statement,
         is_extended: bool,
     ) -> Result<Option<Bytes>, Stop<E>> {
-        if !self.switches.pack() || self.begun_status() == Status::Failed {
+        if self.switches.pack() == PackMode::Off || self.begun_status() == Status::Failed {
             return Ok(None);
         }
         if statement.is_empty() && statement.text.is_ascii() {

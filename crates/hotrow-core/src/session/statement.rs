@@ -220,6 +220,8 @@ pub enum RunOutcome {
     Pinned,
     /// Passed through: packing is switched off, by the client or for its pool.
     SwitchedOff,
+    /// Passed through: packing is in shadow mode, and it would be packed.
+    Shadowed,
     /// Passed through: it fails too often in lanes, or takes too long there.
     NoCredit,
     /// Passed through: another part of its unit is not packable.
@@ -380,6 +382,15 @@ impl<S> StatementInfo<S> {
     /// Whether it is a text without a statement.
     pub(super) fn is_empty(&self) -> bool {
         matches!(&self.analysis, Analysis::Pass(Pass { reason: Reason::Empty, .. }))
+    }
+
+    /// Whether it does work: it is no command about the session or its transaction.
+    pub fn is_work(&self) -> bool {
+        match &self.analysis {
+            Analysis::Candidate(_) => true,
+            Analysis::Pass(pass) => !is_command(pass) && !self.is_empty(),
+            _ => false,
+        }
     }
 
     /// Whether it may be a command that the gateway answers.

@@ -6,6 +6,7 @@ use super::begun::{Begun, Describes};
 use super::holding::Holding;
 use super::{Environment, Session};
 use crate::classify::Effect;
+use crate::pack_mode::PackMode;
 use crate::unit::aborted;
 
 impl<E: Environment> Session<E> {
@@ -57,17 +58,24 @@ impl<E: Environment> Session<E> {
             && self.phase.held().is_none_or(|holding| holding.status == Status::Idle)
     }
 
+    /// What happens with the session's units that can be packed.
+    pub(super) fn pack_mode(&self) -> PackMode {
+        self.switches.pack().min(self.env.pack_mode())
+    }
+
+    /// Whether units are planned for lanes: to run there, or to be counted.
+    pub(super) fn plans_units(&self) -> bool {
+        self.pack_mode() >= PackMode::Shadow && self.phase.begun().is_none() && self.is_as_pool()
+    }
+
     /// Whether the session's statements are packed outside of transactions.
     pub(super) fn packs(&self) -> bool {
-        self.switches.pack() && self.is_as_pool() && self.env.packs()
+        self.pack_mode() == PackMode::On && self.is_as_pool()
     }
 
     /// Whether the gateway answers a BEGIN that a standby does not refuse, or refuses.
     pub(super) fn answers_begin(&self, on_standbys: bool) -> bool {
-        self.switches.pack()
-            && !self.left().pins()
-            && self.env.packs()
-            && (on_standbys || self.env.is_primary())
+        self.packs() && (on_standbys || self.env.is_primary())
     }
 
     /// Whether the session has the state of its pool's clients, as its lanes have it.
@@ -80,11 +88,11 @@ impl<E: Environment> Session<E> {
         self.phase.begun().is_none() && self.packs()
     }
 
-    /// What the console shows of the session: whether it is at work, the status of its transaction, its switch
-    /// for packing, and the state that is left on its connection.
+    /// What the console shows of the session: whether it is at work, the status of its transaction, whether it has not switched
+    /// packing off, and the state that is left on its connection.
     pub fn held_state(&self) -> (bool, Status, bool, Effect) {
         let held = self.phase.held().filter(|_| self.phase.begun().is_none());
         let status = held.map_or(self.begun_status(), |holding| holding.status);
-        (!self.is_settled(), status, self.switches.pack(), self.left())
+        (!self.is_settled(), status, self.switches.pack() != PackMode::Off, self.left())
     }
 }

@@ -6,37 +6,38 @@ use hotrow_wire::backend::Problem;
 
 use super::SessionEnd;
 use super::reads::Reads;
-use crate::classify::{Step, Switch, SwitchChange};
+use crate::classify::{Step, Switch, SwitchChange, SwitchValue};
 use crate::limits;
+use crate::pack_mode::PackMode;
 
 /// A value of each setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SwitchValues {
-    /// Statements are packed.
-    pub pack: bool,
+    /// Whether statements are packed.
+    pub pack: PackMode,
     /// Point reads run on replicas.
     pub reads_from_replica: bool,
 }
 
 impl Default for SwitchValues {
     fn default() -> Self {
-        SwitchValues { pack: true, reads_from_replica: false }
+        SwitchValues { pack: PackMode::On, reads_from_replica: false }
     }
 }
 
 impl SwitchValues {
     /// Changes one.
-    pub fn set(&mut self, switch: Switch, value: bool) {
-        match switch {
-            Switch::Pack => self.pack = value,
-            Switch::Reads => self.reads_from_replica = value,
+    pub fn set(&mut self, value: SwitchValue) {
+        match value {
+            SwitchValue::Pack(mode) => self.pack = mode,
+            SwitchValue::ReadsFromReplica(from_replica) => self.reads_from_replica = from_replica,
         }
     }
 
-    fn get(self, switch: Switch) -> bool {
+    fn get(self, switch: Switch) -> SwitchValue {
         match switch {
-            Switch::Pack => self.pack,
-            Switch::Reads => self.reads_from_replica,
+            Switch::Pack => SwitchValue::Pack(self.pack),
+            Switch::Reads => SwitchValue::ReadsFromReplica(self.reads_from_replica),
         }
     }
 }
@@ -85,7 +86,7 @@ impl Switches {
     }
 
     /// Whether statements are packed.
-    pub fn pack(&self) -> bool {
+    pub fn pack(&self) -> PackMode {
         self.values.pack
     }
 
@@ -144,9 +145,9 @@ impl Switches {
             savepoints: Vec::new(),
         });
         let value = value.unwrap_or(self.at_start.get(switch));
-        self.values.set(switch, value);
+        self.values.set(value);
         if !is_local {
-            changed.kept.set(switch, value);
+            changed.kept.set(value);
         }
     }
 
@@ -217,7 +218,8 @@ fn too_many_savepoints() -> SessionEnd {
 mod tests {
     use super::*;
 
-    fn set(value: bool, is_local: bool) -> Step {
+    fn set(packs: bool, is_local: bool) -> Step {
+        let value = SwitchValue::Pack(if packs { PackMode::On } else { PackMode::Off });
         Step::Set(SwitchChange { switch: Switch::Pack, value: Some(value), is_local })
     }
 
@@ -235,7 +237,7 @@ mod tests {
             changed.map_or((within, within), |changed| (changed.kept.pack, changed.before.pack));
         switches.end(true);
         assert_eq!(switches.pack(), kept);
-        [within, kept, before]
+        [within, kept, before].map(|mode| mode == PackMode::On)
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::time::Duration;
 use hotrow_connect::config::{Hosts, UpstreamConfig};
 use hotrow_connect::net::Address;
 use hotrow_core::limits;
+use hotrow_core::pack_mode::PackMode;
 pub use pool_table::PoolTable;
 use routes::{Route, Routes};
 pub use table_list::TableList;
@@ -80,7 +81,7 @@ pub struct Config {
     /// TLS for clients; none means that the gateway declines it.
     pub tls: Option<Arc<tls::Server>>,
     /// Whether units are packed.
-    pub pack: bool,
+    pub pack: PackMode,
     /// Tables whose statements are passed through all the same.
     pub unpacked_tables: TableList,
     /// Whether statements on tables that Citus distributes run in lanes to nodes.
@@ -172,7 +173,7 @@ impl Config {
             routes: Arc::new(routes),
             listen,
             tls: None,
-            pack: true,
+            pack: PackMode::On,
             unpacked_tables: TableList::default(),
             citus_lanes: false,
             lanes: limits::LANES,

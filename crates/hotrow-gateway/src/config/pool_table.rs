@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use hotrow_core::pack_mode::PackMode;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
@@ -18,7 +19,7 @@ pub struct PoolTable {
     /// The user that it is for; none means all.
     pub user: Option<String>,
     /// Whether units are packed.
-    pub pack: Option<bool>,
+    pub pack: Option<PackMode>,
     /// Tables whose statements are passed through all the same.
     pub unpacked_tables: Option<String>,
     /// Number of lanes for writes, and of lanes for reads.

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use hotrow_connect::lock::Lock;
 use hotrow_connect::upstream::{Error, Upstream};
 use hotrow_core::capacity::{CapacityReports, Demand, ServerCapacity};
+use hotrow_core::pack_mode::PackMode;
 
 use crate::config::routes::Route;
 use crate::shared::Shared;
@@ -48,7 +49,7 @@ impl Capacities {
 /// The connections that clients of this server can use at once.
 fn demand(shared: &Shared, server: u64) -> Demand {
     let config = shared.config();
-    let lanes = |packs: bool, lanes: usize| if packs { lanes } else { 0 };
+    let lanes = |mode: PackMode, lanes: usize| if mode == PackMode::On { lanes } else { 0 };
     let pools = shared.pools();
     let of_server = pools.iter().filter(|pool| pool.identity.route().server.id == server);
     let of_pools: Vec<usize> = of_server

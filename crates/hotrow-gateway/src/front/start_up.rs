@@ -60,7 +60,7 @@ impl StartUp {
         let mut values = SwitchValues::default();
         for (switch, value) in &self.switches {
             let wrong = || Problem { fatal: true, ..session::wrong_value(*switch) };
-            values.set(*switch, switch.value(value).ok_or_else(wrong)?);
+            values.set(switch.value(value).ok_or_else(wrong)?);
         }
         Ok(values)
     }
@@ -115,6 +115,8 @@ fn cut(name: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use hotrow_core::pack_mode::PackMode;
+
     use super::*;
 
     fn start_up(pairs: &[(&str, &str)]) -> StartUp {
@@ -135,12 +137,14 @@ mod tests {
 
     #[test]
     fn settings_of_the_gateway_stay_in_it() {
-        const DEFAULT: SwitchValues = SwitchValues { pack: true, reads_from_replica: false };
+        const DEFAULT: SwitchValues = SwitchValues { pack: PackMode::On, reads_from_replica: false };
         let replica = Some(SwitchValues { reads_from_replica: true, ..DEFAULT });
-        let off = Some(SwitchValues { pack: false, ..DEFAULT });
+        let off = Some(SwitchValues { pack: PackMode::Off, ..DEFAULT });
+        let shadow = Some(SwitchValues { pack: PackMode::Shadow, ..DEFAULT });
         for (name, value, values, rest) in [
             ("hotrow.reads", "replica", replica, None),
             ("Hotrow.Pack", "off", off, None),
+            ("hotrow.pack", "shadow", shadow, None),
             ("hotrow.pack", "banana", None, None),
             ("options", "-c hotrow.reads=replica", replica, None),
             ("options", "-c hotrow.pack=on --hotrow.pack=0", off, None),

@@ -4,6 +4,7 @@ mod lags;
 mod pinned;
 mod refusals;
 mod servers;
+mod shadow;
 mod text;
 mod traffic;
 
@@ -17,6 +18,7 @@ pub use lags::{Lag, ReplicaLags};
 pub use pinned::{PinnedClients, Pins};
 pub use refusals::{RefusalReason, Refusals};
 pub use servers::ServerStates;
+pub use shadow::ShadowTraffic;
 pub use traffic::{Traffic, TrafficByClients};
 
 /// A number that only grows.
@@ -180,7 +182,7 @@ pub struct Metrics {
     /// Units and clients that were refused.
     pub refusals: Refusals,
     /// Statements run, by outcome.
-    pub outcomes: [Counter; 13],
+    pub outcomes: [Counter; 14],
     /// The numbers by database and user.
     pub traffic: TrafficByClients,
     /// Clients that failed to authenticate, or whose access the access file denies.
@@ -262,7 +264,7 @@ impl Metrics {
             blocked: Counter::new(),
             too_slow: Counter::new(),
             refusals: Refusals::new(),
-            outcomes: [const { Counter::new() }; 13],
+            outcomes: [const { Counter::new() }; 14],
             traffic: TrafficByClients::new(),
             log_ins_failed: Counter::new(),
             catalogue_questions: Counter::new(),

@@ -8,11 +8,12 @@ use hotrow_connect::config::hosts::RIVALS;
 use super::{Counter, Gauge, Histogram, Metrics, RefusalReason, RunOutcome, Traffic};
 
 /// Why statements were not packed: the columns of SHOW STATEMENTS.
-const NOT_PACKED: [(RunOutcome, &str); 11] = [
+const NOT_PACKED: [(RunOutcome, &str); 12] = [
     (RunOutcome::NotPackable, "not_packable"),
     (RunOutcome::OwnTransaction, "in_own_transaction"),
     (RunOutcome::Pinned, "session_pinned"),
     (RunOutcome::SwitchedOff, "switched_off"),
+    (RunOutcome::Shadowed, "in_shadow_mode"),
     (RunOutcome::NoCredit, "fails_too_often"),
     (RunOutcome::LargerUnit, "with_others"),
     (RunOutcome::Undecided, "undecided"),
@@ -30,6 +31,30 @@ const WAYS: [(&str, OfTraffic); 4] = [
     ("merged", |traffic| traffic.merged.get()),
     ("packed_read", |traffic| traffic.packed_reads.get()),
     ("passed_through", |traffic| traffic.passed.get()),
+];
+
+/// What units would have made that were passed through in shadow mode.
+const SHADOW: [(&str, &str, OfTraffic); 6] = [
+    ("shadow_statements_total", "Statements in shadow mode, by database and user.", |traffic| {
+        traffic.shadow.statements()
+    }),
+    ("shadow_would_pack_statements_total", "Statements among them that would have been packed.", |traffic| {
+        traffic.shadow.would_pack.get()
+    }),
+    (
+        "shadow_units_total",
+        "Writing units in shadow mode that would have been packed, by database and user.",
+        |traffic| traffic.shadow.units.get(),
+    ),
+    (
+        "shadow_met_units_total",
+        "Units among them that began while another unit worked on one of their rows.",
+        |traffic| traffic.shadow.met.get(),
+    ),
+    ("shadow_batched_units_total", "Units among them in simulated batches.", |traffic| {
+        traffic.shadow.batched.get()
+    }),
+    ("shadow_batches_total", "Simulated batches.", |traffic| traffic.shadow.batches.get()),
 ];
 
 impl Metrics {
@@ -198,6 +223,12 @@ impl Metrics {
             ),
         ];
         for (name, help, value) in sums {
+            head(out, name, help, "counter");
+            for ((database, user), traffic) in &all {
+                line(out, name, &format!("{{{}}}", clients(database, user)), value(traffic));
+            }
+        }
+        for (name, help, value) in SHADOW {
             head(out, name, help, "counter");
             for ((database, user), traffic) in &all {
                 line(out, name, &format!("{{{}}}", clients(database, user)), value(traffic));

@@ -8,6 +8,7 @@ use hotrow_connect::lock::Lock;
 use hotrow_core::limits;
 
 use super::Counter;
+use super::shadow::ShadowTraffic;
 
 /// The numbers of one database and user.
 #[derive(Debug, Default)]
@@ -34,6 +35,8 @@ pub struct Traffic {
     pub received_bytes: Counter,
     /// Bytes sent to clients that have left.
     pub sent_bytes: Counter,
+    /// What was found in shadow mode.
+    pub shadow: ShadowTraffic,
 }
 
 /// A database and a user.

@@ -13,6 +13,7 @@ mod nodes;
 pub mod pools;
 mod reach;
 mod replicas;
+pub mod shadow;
 pub mod waiting;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -25,6 +26,7 @@ use hotrow_connect::login::Login;
 use hotrow_core::admission::{ReportedSettings, ServerSettings};
 use hotrow_core::classify::{Alters, Packing};
 use hotrow_core::limits;
+use hotrow_core::pack_mode::PackMode;
 use hotrow_lane::affinity::LaneId;
 use hotrow_lane::lane::Unit;
 use tokio::sync::{Notify, Semaphore, oneshot};
@@ -44,6 +46,7 @@ use listener::Listeners;
 use nodes::Nodes;
 use pools::Usage;
 use replicas::PoolReplicas;
+use shadow::PoolShadow;
 use waiting::WaitingCalls;
 
 #[derive(Debug)]
@@ -73,6 +76,8 @@ pub struct Pool {
     /// Its permit is held while a node is asked about a statement.
     asks_early: Arc<Semaphore>,
     clients: AtomicUsize,
+    /// The units that are passed through in shadow mode.
+    shadow: PoolShadow,
     /// The number of its users.
     pub usage: Usage,
     /// The tasks that run as long as it is open.
@@ -147,6 +152,7 @@ impl Pool {
             judge: Judge::default(),
             asks_early: Arc::new(Semaphore::new(1)),
             clients: AtomicUsize::new(0),
+            shadow: PoolShadow::default(),
             usage: Usage::default(),
             tasks: OnceLock::new(),
         });
@@ -192,6 +198,11 @@ impl Pool {
     /// Whether statements of these clients can be packed.
     pub fn packs(&self) -> bool {
         self.context.packs()
+    }
+
+    /// What happens with units of these clients that can be packed.
+    pub fn pack_mode(&self) -> PackMode {
+        self.context.pack_mode()
     }
 
     /// The configuration in force. It may change while the caller waits.

@@ -11,12 +11,14 @@ use hotrow_core::expect::PreparedStatements;
 use hotrow_core::key::KeyName;
 use hotrow_core::limits;
 use hotrow_core::normalise::Shape;
+use hotrow_core::pack_mode::PackMode;
 use hotrow_core::replica::{LsnBound, ReadSource};
 use hotrow_core::session::{self, Proof, Verdict};
 use hotrow_core::settings::Settings;
 use hotrow_lane::affinity::LaneId;
 use hotrow_lane::answers::Answers;
 use hotrow_lane::key::Key;
+use hotrow_lane::lane::LaneKind;
 use hotrow_wire::backend::Problem;
 
 use crate::lane::{Envelope, Mailbox, Packed, Returned, newest_connection};
@@ -24,6 +26,7 @@ use crate::metrics::{METRICS, microseconds};
 use crate::pool::Pool;
 use crate::pool::directory::Directory;
 use crate::pool::listener::{self, NotificationInbox, Subscriber, Subscription};
+use crate::pool::shadow::ShadowedUnit;
 use crate::server::held::{HeldConnection, OpenConnection};
 use crate::server::rows::RowPlace;
 use crate::session::control::Control;
@@ -49,6 +52,8 @@ pub struct Environment {
     pub reported: ReportedSettings,
     /// A statement without a verdict, which is passed through for that reason.
     pub undecided: Lock<Option<Arc<Statement>>>,
+    /// The unit under way that would be packed, in shadow mode.
+    pub shadowed: Option<ShadowedUnit>,
 }
 
 impl session::Environment for Environment {
@@ -90,6 +95,10 @@ impl session::Environment for Environment {
         verdict
     }
 
+    fn early_verdict(&self, statement: &Arc<Statement>) -> Option<Verdict> {
+        self.pool.known_verdict(statement)
+    }
+
     fn packing(&self, statement: &Statement) -> Option<Arc<Packing>> {
         self.pool.packing(statement)
     }
@@ -125,8 +134,8 @@ impl session::Environment for Environment {
         self.pool.successor(statement)
     }
 
-    fn packs(&self) -> bool {
-        self.pool.packs()
+    fn pack_mode(&self) -> PackMode {
+        self.pool.pack_mode()
     }
 
     fn is_primary(&self) -> bool {
@@ -235,6 +244,20 @@ impl session::Environment for Environment {
 
     fn unit_packed(&self) {
         self.control.activity.count_packed();
+    }
+
+    fn statements_shadowed(&self, count: u64, would_pack: bool) {
+        self.pool.context.shared.traffic.shadow.add(count, would_pack, self.since);
+    }
+
+    fn unit_shadowed(&mut self, unit: &Packed) {
+        if unit.kind() == LaneKind::Write {
+            self.shadowed = Some(ShadowedUnit::begin(&self.pool, self.mailbox.session, unit));
+        }
+    }
+
+    fn shadow_over(&mut self) {
+        self.shadowed = None;
     }
 
     fn outcome_unknown(&self) {

@@ -106,6 +106,7 @@ impl SessionTask {
             subscription: None,
             reported: start.reported,
             undecided: Lock::default(),
+            shadowed: None,
         };
         SessionTask {
             session: Session::new(environment, start.application_name, start.switches),

@@ -8,7 +8,7 @@ use crate::metrics::METRICS;
 
 /// One count for each outcome.
 #[derive(Debug, Default)]
-pub struct Counts([AtomicU64; 13]);
+pub struct Counts([AtomicU64; 14]);
 
 impl Counts {
     pub fn add(&self, outcome: RunOutcome) {
@@ -24,8 +24,10 @@ impl Counts {
 
     /// All runs that were passed through, except for those that a lane gave back.
     pub fn passed(&self) -> u64 {
-        use RunOutcome::{LargerUnit, NoCredit, NotPackable, OwnTransaction, Pinned, SwitchedOff, Undecided};
-        [NotPackable, OwnTransaction, Pinned, SwitchedOff, NoCredit, LargerUnit, Undecided]
+        use RunOutcome::{
+            LargerUnit, NoCredit, NotPackable, OwnTransaction, Pinned, Shadowed, SwitchedOff, Undecided,
+        };
+        [NotPackable, OwnTransaction, Pinned, SwitchedOff, Shadowed, NoCredit, LargerUnit, Undecided]
             .map(|one| self.of(one))
             .iter()
             .sum()

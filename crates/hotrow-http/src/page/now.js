@@ -72,7 +72,15 @@ function subline(state) {
   const parts = [
     [state.packed - state.merged, "packed"], [state.merged, "merged"], [state.reads, "read by key"], [state.passed, "passed through"],
   ].filter(([value]) => value > 0).map(([value, name]) => `${rate(value)} ${name}`);
-  return parts.length ? `Per second: ${parts.join(", ")}.` : `${plural(state.gauges.clients, "client")} connected.`;
+  const units = parts.length ? `Per second: ${parts.join(", ")}.` : `${plural(state.gauges.clients, "client")} connected.`;
+  return [units, ...state.shadow.slice(0, 1).map(shadowLine)].join(" ");
+}
+
+// What the database and user with the most statements in shadow mode would gain.
+export function shadowLine(found) {
+  const share = count(found.would_pack / Math.max(found.statements, 1) * 100);
+  const saved = rate(found.commits_saved / Math.max(found.seconds, 1));
+  return `Shadow mode, ${found.database}: ${share} % of the statements would be packed, with ${ratio(found.units_per_commit)} writes in each commit and ${saved} commits saved per second.`;
 }
 
 function showStart(box, none, about) {

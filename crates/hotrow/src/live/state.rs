@@ -52,6 +52,7 @@ pub fn fields(mut view: View) -> Map<String, Value> {
         "lanes": view.lanes,
         "lane_count": lane_count,
         "databases": view.databases,
+        "shadow": view.shadow,
     });
     let Value::Object(fields) = fields else { unreachable!("the value above is an object") };
     fields

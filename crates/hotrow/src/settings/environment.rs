@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use hotrow_core::pack_mode::PackMode;
+
 use super::Settings;
 
 /// What each variable of this program begins with.
@@ -58,6 +60,12 @@ impl Value for u64 {
 impl Value for bool {
     fn expected(_: &str) -> String {
         "true or false".to_owned()
+    }
+}
+
+impl Value for PackMode {
+    fn expected(_: &str) -> String {
+        "true, false or shadow".to_owned()
     }
 }
 
@@ -167,7 +175,7 @@ mod tests {
             "{lanes}"
         );
         assert!(message("HOTROW_HELD_IDLE_MS", "5s").contains("a whole number of milliseconds"));
-        assert!(message("HOTROW_PACK", "7").contains("true or false"));
+        assert!(message("HOTROW_PACK", "7").contains("true, false or shadow"));
     }
 
     #[test]

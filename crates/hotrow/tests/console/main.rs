@@ -18,6 +18,7 @@ mod reload;
 mod remedies;
 mod roles;
 mod server_settings;
+mod shadow;
 mod words;
 
 use std::path::PathBuf;

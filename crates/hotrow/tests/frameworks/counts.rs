@@ -25,11 +25,12 @@ pub struct Shape {
 }
 
 /// The console's columns of runs that were not packed.
-const OTHERS: [&str; 11] = [
+const OTHERS: [&str; 12] = [
     "passed_not_packable",
     "passed_in_own_transaction",
     "passed_session_pinned",
     "passed_switched_off",
+    "passed_in_shadow_mode",
     "passed_fails_too_often",
     "passed_with_others",
     "passed_undecided",

@@ -57,6 +57,7 @@ async fn a_stream_begins_with_the_history_and_has_the_state_each_second() {
         let state = next(&mut stream, "state").await;
         units += state["units"].as_f64().unwrap();
         assert!(state["at"].as_u64().is_some() && state["lanes"].is_array() && state["gauges"].is_object());
+        assert!(state["shadow"].as_array().unwrap().is_empty(), "nothing is in shadow mode");
     }
     let mut late = events(&api, &[]).await;
     let points = next(&mut late, "history").await;

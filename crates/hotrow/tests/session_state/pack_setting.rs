@@ -23,6 +23,29 @@ async fn packing_can_be_switched_off_in_the_start_up_packet() {
     assert_eq!(sqlstate(&refused), "22023");
 }
 
+/// As with packing off for the pool, the session keeps no connection for itself.
+#[tokio::test]
+async fn a_session_in_shadow_mode_is_passed_through_and_gives_back_its_connection() {
+    let stage = Stage::new(&[]).await;
+    let mut config = stage.config();
+    config.options(format!("-c search_path={} -c hotrow.pack=shadow", stage.schema));
+    let client = connect(&config).await;
+    assert_eq!(value(&client, "show hotrow.pack").await, "shadow");
+    assert!(!stage.packs(&client).await);
+    stage.all_is_given_back().await;
+    assert!(stage.gateway.metrics().contains("pinned_clients{reason=\"hotrow.pack is off\"} 0"));
+    client.batch_execute("begin").await.unwrap();
+    client.batch_execute("set local hotrow.pack = on").await.unwrap();
+    assert_eq!(value(&client, "show hotrow.pack").await, "on");
+    client.batch_execute("commit").await.unwrap();
+    assert_eq!(value(&client, "show hotrow.pack").await, "shadow");
+    client.batch_execute("set hotrow.pack = on").await.unwrap();
+    assert!(stage.packs(&client).await);
+    client.batch_execute("reset all").await.unwrap();
+    assert_eq!(value(&client, "show hotrow.pack").await, "shadow");
+    assert!(!stage.packs(&client).await);
+}
+
 #[tokio::test]
 async fn a_value_that_it_does_not_have_is_an_error_and_changes_nothing() {
     let stage = Stage::new(&[]).await;

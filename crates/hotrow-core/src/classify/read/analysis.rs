@@ -3,6 +3,7 @@
 use crate::classify::effects::effect::Effect;
 use crate::classify::read::candidate::Candidate;
 use crate::classify::reason::Reason;
+use crate::pack_mode::PackMode;
 use crate::settings::PlainSet;
 
 /// The result of reading a statement's text, before the catalogue is queried.
@@ -27,7 +28,7 @@ pub enum Analysis {
 /// A setting of the gateway that a client can change for its session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Switch {
-    /// `hotrow.pack`: statements are packed.
+    /// `hotrow.pack`: whether statements are packed.
     Pack,
     /// `hotrow.reads`: point reads run on replicas.
     Reads,
@@ -50,23 +51,42 @@ impl Switch {
         }
     }
 
-    /// A value as SHOW writes it.
-    pub fn shown(self, value: bool) -> &'static str {
-        match (self, value) {
-            (Switch::Pack, true) => "on",
-            (Switch::Pack, false) => "off",
-            (Switch::Reads, true) => "replica",
-            (Switch::Reads, false) => "primary",
+    /// The values as SHOW writes them.
+    pub fn values(self) -> &'static str {
+        match self {
+            Switch::Pack => "on, off, shadow",
+            Switch::Reads => "replica, primary",
         }
     }
 
     /// Reads a value.
-    pub fn value(self, text: &str) -> Option<bool> {
+    pub fn value(self, text: &str) -> Option<SwitchValue> {
         let text = text.to_ascii_lowercase();
-        match (self, text.as_str()) {
-            (Switch::Pack, "on" | "true" | "1" | "yes") | (Switch::Reads, "replica") => Some(true),
-            (Switch::Pack, "off" | "false" | "0" | "no") | (Switch::Reads, "primary") => Some(false),
-            _ => None,
+        Some(match (self, text.as_str()) {
+            (Switch::Pack, "on" | "true" | "1" | "yes") => SwitchValue::Pack(PackMode::On),
+            (Switch::Pack, "off" | "false" | "0" | "no") => SwitchValue::Pack(PackMode::Off),
+            (Switch::Pack, "shadow") => SwitchValue::Pack(PackMode::Shadow),
+            (Switch::Reads, "replica") => SwitchValue::ReadsFromReplica(true),
+            (Switch::Reads, "primary") => SwitchValue::ReadsFromReplica(false),
+            _ => return None,
+        })
+    }
+}
+
+/// A value of such a setting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SwitchValue {
+    Pack(PackMode),
+    ReadsFromReplica(bool),
+}
+
+impl SwitchValue {
+    /// As SHOW writes it.
+    pub fn shown(self) -> &'static str {
+        match self {
+            SwitchValue::Pack(mode) => mode.shown(),
+            SwitchValue::ReadsFromReplica(true) => "replica",
+            SwitchValue::ReadsFromReplica(false) => "primary",
         }
     }
 }
@@ -77,7 +97,7 @@ pub struct SwitchChange {
     /// The setting.
     pub switch: Switch,
     /// The value, or none for the value at the start of the session.
-    pub value: Option<bool>,
+    pub value: Option<SwitchValue>,
     /// SET LOCAL: until the end of the transaction.
     pub is_local: bool,
 }

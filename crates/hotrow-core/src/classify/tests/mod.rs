@@ -15,6 +15,7 @@ mod queues;
 mod reached;
 mod robust;
 mod session;
+mod switches;
 mod views;
 
 use hotrow_lane::lane::LaneKind;

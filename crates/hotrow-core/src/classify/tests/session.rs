@@ -403,50 +403,6 @@ fn what_commands_do_with_savepoints() {
     }
 }
 
-fn set(switch: Switch, value: Option<bool>) -> Analysis {
-    Analysis::Set(SwitchChange { switch, value, is_local: false })
-}
-
-#[test]
-fn the_setting_hotrow_pack() {
-    for on in [
-        "set hotrow.pack = on",
-        "SET hotrow.pack TO 'true'",
-        "set session hotrow.pack=1",
-        "set \"hotrow\".pack = yes",
-    ] {
-        assert_eq!(analyse(on), set(Switch::Pack, Some(true)), "{on}");
-    }
-    for off in ["set hotrow.pack = off;", "set Hotrow.Pack to FALSE", "set hotrow.pack = '0'"] {
-        assert_eq!(analyse(off), set(Switch::Pack, Some(false)), "{off}");
-    }
-    assert_eq!(analyse("set hotrow.pack to default"), set(Switch::Pack, None));
-    assert_eq!(analyse("reset hotrow.pack"), Analysis::Reset(Switch::Pack));
-    assert_eq!(analyse("show hotrow.pack"), Analysis::Show(Switch::Pack));
-    let local = SwitchChange { switch: Switch::Pack, value: Some(false), is_local: true };
-    assert_eq!(analyse("set local hotrow.pack = off"), Analysis::Set(local));
-    for wrong in ["set hotrow.pack = maybe", "set local hotrow.pack = maybe", "set hotrow.pack to 2"] {
-        assert_eq!(analyse(wrong), Analysis::SetWrong(Switch::Pack), "{wrong}");
-    }
-}
-
-#[test]
-fn the_setting_hotrow_reads() {
-    for (text, analysis) in [
-        ("set hotrow.reads = replica", set(Switch::Reads, Some(true))),
-        ("SET Hotrow.Reads TO 'Replica';", set(Switch::Reads, Some(true))),
-        ("set session hotrow.reads=primary", set(Switch::Reads, Some(false))),
-        ("set hotrow.reads = on", Analysis::SetWrong(Switch::Reads)),
-        ("set hotrow.reads = 'any'", Analysis::SetWrong(Switch::Reads)),
-        ("set local hotrow.reads = any", Analysis::SetWrong(Switch::Reads)),
-        ("set hotrow.reads to default", set(Switch::Reads, None)),
-        ("reset hotrow.reads", Analysis::Reset(Switch::Reads)),
-        ("show hotrow.reads", Analysis::Show(Switch::Reads)),
-    ] {
-        assert_eq!(analyse(text), analysis, "{text}");
-    }
-}
-
 #[test]
 fn deallocate_returns_the_name() {
     assert_eq!(analyse("deallocate a1"), Analysis::Deallocate("a1".to_owned()));

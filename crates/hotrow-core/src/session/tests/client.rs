@@ -74,6 +74,7 @@ impl Client {
             inbox: inbox.clone(),
             has_lost: Cell::new(false),
             cancel: cancel.clone(),
+            is_shadowed: false,
         };
         Client {
             ends_at: program.len(),

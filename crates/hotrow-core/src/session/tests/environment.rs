@@ -27,6 +27,7 @@ use super::replicas::{FIRST_LANE, REPLICAS, SimReplicas};
 use crate::classify::{self, Analysis, Packing, Pass, Reason, Watch};
 use crate::key::{KeyColumn, KeyName, KeySource, KeySpec, ValueForm, key_space};
 use crate::normalise::Shape;
+use crate::pack_mode::PackMode;
 use crate::replica::{LsnBound, ReadSource};
 use crate::session::{
     self, Environment, OutcomeOfSets, Pieces, Place, Proof, RunOutcome, Statement, StatementInfo, Verdict,
@@ -178,6 +179,10 @@ pub struct Shared {
     /// Statements that were passed through or packed.
     pub passed: Cell<usize>,
     pub packed: Cell<usize>,
+    /// What happens with units that can be packed.
+    pub pack_mode: Cell<PackMode>,
+    /// Statements that were passed through and would have been packed.
+    pub shadowed: Cell<usize>,
     /// The rows on which open transactions work.
     pub rows: RefCell<RowQueues>,
     /// The sessions that have ended.
@@ -213,6 +218,8 @@ impl Shared {
             inboxes: RefCell::new((0..FIRST_LANE + REPLICAS * LANES).map(|_| VecDeque::new()).collect()),
             passed: Cell::new(0),
             packed: Cell::new(0),
+            pack_mode: Cell::new(PackMode::On),
+            shadowed: Cell::new(0),
         })
     }
 
@@ -302,6 +309,8 @@ pub struct SimEnvironment {
     /// It may have missed notifications.
     pub has_lost: Cell<bool>,
     pub cancel: SimCancel,
+    /// In shadow mode, a unit is under way that would be packed.
+    pub is_shadowed: bool,
 }
 
 /// Where the client's cancel requests go. Backends have numbers.
@@ -417,8 +426,8 @@ impl Environment for SimEnvironment {
         self.extended(&statement.text, &statement.types)
     }
 
-    fn packs(&self) -> bool {
-        true
+    fn pack_mode(&self) -> PackMode {
+        self.shared.pack_mode.get()
     }
 
     fn is_primary(&self) -> bool {
@@ -523,6 +532,22 @@ impl Environment for SimEnvironment {
 
     fn unit_packed(&self) {
         self.shared.packed.set(self.shared.packed.get() + 1);
+    }
+
+    fn early_verdict(&self, statement: &Arc<SimStatement>) -> Option<Verdict> {
+        self.verdict(statement)
+    }
+
+    fn statements_shadowed(&self, _: u64, would_pack: bool) {
+        self.shared.shadowed.set(self.shared.shadowed.get() + usize::from(would_pack));
+    }
+
+    fn unit_shadowed(&mut self, _: &Packed<Arc<SimStatement>>) {
+        assert!(!std::mem::replace(&mut self.is_shadowed, true), "an earlier unit is under way");
+    }
+
+    fn shadow_over(&mut self) {
+        assert!(std::mem::replace(&mut self.is_shadowed, false), "no unit is under way");
     }
 
     fn outcome_unknown(&self) {}

@@ -384,10 +384,12 @@ impl Writer<'_> {
     /// Transactions that change the gateway's settings. Their values are shown by Queries, which the gateway answers.
     pub fn write_switches(&mut self, units: usize) {
         const SHOWS: [&str; 2] = ["show hotrow.pack", "show hotrow.reads"];
-        const CHANGES: [&str; 8] = [
+        const CHANGES: [&str; 10] = [
             "set hotrow.pack = off",
             "set hotrow.pack = on",
             "set local hotrow.pack = off",
+            "set hotrow.pack = shadow",
+            "set local hotrow.pack = shadow",
             "reset hotrow.pack",
             "set hotrow.reads = replica",
             "set local hotrow.reads = 'primary'",

@@ -15,6 +15,7 @@ use super::postgres::{Backend, Database};
 use super::program::Writer;
 use super::replicas::SHARED_FIRST;
 use super::world::{OUTSIDER, World};
+use crate::pack_mode::PackMode;
 use crate::session::switches::{SwitchValues, Switches};
 
 pub(super) fn program(random: &mut fastrand::Rng, client: usize, is_countable: bool) -> BytesMut {
@@ -125,6 +126,7 @@ pub(super) fn play_as(
     Counts {
         packed: world.shared.packed.get(),
         passed: world.shared.passed.get(),
+        shadowed: world.shared.shadowed.get(),
         reads: replicas.reads,
         behind: replicas.behind,
         questions: replicas.questions,
@@ -137,6 +139,7 @@ pub(super) fn play_as(
 pub(super) struct Counts {
     packed: usize,
     passed: usize,
+    shadowed: usize,
     reads: usize,
     behind: usize,
     questions: usize,
@@ -147,6 +150,7 @@ impl Counts {
     pub fn add(&mut self, other: &Counts) {
         self.packed += other.packed;
         self.passed += other.passed;
+        self.shadowed += other.shadowed;
         self.reads += other.reads;
         self.behind += other.behind;
         self.questions += other.questions;
@@ -235,12 +239,13 @@ fn check_order(seed: u64, client: usize, program: &[u8], received: &[(String, us
 }
 
 /// Returns the number of errors of cancelled units.
-fn play_with_faults(seed: u64, cuts: usize, cancels: usize) -> usize {
+fn play_with_faults(mode: PackMode, seed: u64, cuts: usize, cancels: usize) -> usize {
     let mut random = fastrand::Rng::with_seed(seed);
     let programs: Vec<_> = (0..3).map(|client| program(&mut random, client, true)).collect();
     let mut world = World::new(random, programs.clone());
     (world.cuts, world.cancels, world.gifts, world.waits) = (cuts, cancels, 6, true);
     (world.sends, world.restarts) = (30, 10);
+    world.shared.pack_mode.set(mode);
     world.clients.iter_mut().for_each(|client| client.waits = seed % 4 >= 2);
     let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.run()));
     assert!(played.is_ok(), "HOTROW_SEED={seed}:\n{}", shown(&programs.concat()));
@@ -289,6 +294,30 @@ fn random_messages_have_the_replies_of_a_direct_connection() {
     }
     let all = seeds().count() > 1;
     assert!(!all || sum.packed > 1_000 && sum.passed > 1_000, "{sum:?}");
+}
+
+/// In shadow mode no lane gets a unit, and the clients get the replies of a direct connection.
+#[test]
+fn in_shadow_mode_everything_is_passed_through_with_the_replies_of_a_direct_connection() {
+    let mut sum = Counts::default();
+    for seed in seeds() {
+        let change = |world: &mut World| world.shared.pack_mode.set(PackMode::Shadow);
+        sum.add(&play_as(seed, change, |random, client| program(random, client, false)));
+    }
+    assert_eq!(sum.packed, 0);
+    let all = seeds().count() > 1;
+    assert!(!all || sum.passed > 1_000 && sum.shadowed > 1_000, "{sum:?}");
+}
+
+#[test]
+fn packing_is_switched_at_any_time() {
+    let mut sum = Counts::default();
+    for seed in seeds() {
+        let change = |world: &mut World| world.changes_mode = true;
+        sum.add(&play_as(seed, change, |random, client| program(random, client, false)));
+    }
+    let all = seeds().count() > 1;
+    assert!(!all || sum.packed > 300 && sum.shadowed > 300, "{sum:?}");
 }
 
 /// A session that reads from standbys sees its own commits, and never an older state than before.
@@ -367,12 +396,21 @@ fn the_settings_of_the_gateway_follow_transactions_like_those_of_the_server() {
 
 #[test]
 fn with_cut_connections_nothing_is_lost_and_nothing_runs_twice() {
-    seeds().for_each(|seed| assert_eq!(play_with_faults(seed, 3, 0), 0));
+    seeds().for_each(|seed| assert_eq!(play_with_faults(PackMode::On, seed, 3, 0), 0));
+}
+
+/// Each unit that would be packed ends, also if it is refused, cancelled or cut off.
+#[test]
+fn in_shadow_mode_nothing_is_lost_and_nothing_runs_twice() {
+    let play = |seed| play_with_faults(PackMode::Shadow, seed, 3 * (seed as usize % 2), 6);
+    let cancelled: usize = seeds().map(play).sum();
+    assert!(seeds().count() == 1 || cancelled > 500, "{cancelled} errors of cancelled units");
 }
 
 #[test]
 fn a_cancelled_unit_changes_nothing_and_the_others_are_exact() {
-    let cancelled: usize = seeds().map(|seed| play_with_faults(seed, 3 * (seed as usize % 2), 6)).sum();
+    let cancelled: usize =
+        seeds().map(|seed| play_with_faults(PackMode::On, seed, 3 * (seed as usize % 2), 6)).sum();
     assert!(seeds().count() == 1 || cancelled > 500, "{cancelled} errors of cancelled units");
 }
 

@@ -19,6 +19,7 @@ use super::listener::Listener;
 use super::postgres::{Backend, Database};
 use super::replicas::{FIRST_LANE, REPLICAS, Search};
 use super::waits::Wait;
+use crate::pack_mode::PackMode;
 use crate::session::{Need, Stage, Wait as Waits};
 
 /// Everything around the clients.
@@ -58,6 +59,8 @@ pub struct World {
     pub handed_over: BTreeMap<&'static str, usize>,
     /// Steps so far.
     pub clock: u64,
+    /// A reload can change what happens with units that can be packed.
+    pub changes_mode: bool,
     /// Clients that may still leave, and steps of the gateway's stop that may still happen.
     pub leaves: usize,
     /// The sessions that have ended, by what became of their clients.
@@ -102,6 +105,7 @@ impl World {
             is_asked: false,
             handed_over: BTreeMap::new(),
             clock: 0,
+            changes_mode: false,
             leaves: 0,
             ended: BTreeMap::new(),
             stage: Stage::Serving,
@@ -173,6 +177,10 @@ impl World {
     /// Takes one step. False if the chosen part had no work.
     fn turn(&mut self) -> bool {
         self.clock += 1;
+        if self.changes_mode && self.random.u8(..32) == 0 {
+            let modes = [PackMode::Off, PackMode::Shadow, PackMode::On];
+            self.shared.pack_mode.set(modes[self.random.usize(..modes.len())]);
+        }
         if self.before_faults.is_some() {
             return self.take_turn();
         }

@@ -1,13 +1,14 @@
 //! What the lanes to a PostgreSQL server share with the pool: the log-in, the statements and the server's settings.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hotrow_connect::login::Login;
 use hotrow_core::admission::{ServerSettings, SessionDefaults};
 use hotrow_core::limits;
+use hotrow_core::pack_mode::PackMode;
 use hotrow_core::settings::Settings;
 use tokio::sync::Notify;
 
@@ -21,6 +22,10 @@ use crate::statements::Statements;
 
 /// Settings that a lane sets itself.
 pub(super) const OWN: [&str; 2] = ["idle_session_timeout", "lock_timeout"];
+
+const MODES: [PackMode; 3] = [PackMode::Off, PackMode::Shadow, PackMode::On];
+
+const IN_SHADOW: &str = "packing is in shadow mode: units are counted, see SHOW SHADOW";
 
 /// What the lanes of one pool to one server share.
 #[derive(Debug)]
@@ -45,7 +50,8 @@ pub struct LaneContext {
     server: ArcSwap<ServerSettings>,
     /// Whether the server ends the statements of clients that have gone.
     ends_work_of_gone_clients: AtomicBool,
-    packs: AtomicBool,
+    /// An index of `MODES`.
+    pack_mode: AtomicUsize,
 }
 
 impl LaneContext {
@@ -71,7 +77,7 @@ impl LaneContext {
             config: ArcSwap::new(config),
             ends_work_of_gone_clients: AtomicBool::new(server.ends_statements_of_gone_clients()),
             server: ArcSwap::from_pointee(server),
-            packs: AtomicBool::new(false),
+            pack_mode: AtomicUsize::new(PackMode::Off as usize),
         };
         context.decide_packing();
         context
@@ -113,25 +119,36 @@ impl LaneContext {
 
     /// Whether statements of these clients can be packed.
     pub fn packs(&self) -> bool {
-        self.packs.load(Relaxed)
+        self.pack_mode() == PackMode::On
+    }
+
+    /// What happens with units of these clients that can be packed.
+    pub fn pack_mode(&self) -> PackMode {
+        MODES[self.pack_mode.load(Relaxed)]
     }
 
     /// Packs nothing until the server is asked again.
     pub fn stop_packing(&self) {
-        self.packs.store(false, Relaxed);
+        self.pack_mode.store(PackMode::Off as usize, Relaxed);
     }
 
-    /// Packs if the configuration and the server's settings allow it.
+    /// Packs, or counts what would be packed, if the configuration and the server's settings allow it.
     pub fn decide_packing(&self) {
-        self.packs.store(self.unpackable().is_none(), Relaxed);
+        let mode = match self.server.load().unpackable() {
+            Some(_) => PackMode::Off,
+            None => self.config().pack,
+        };
+        self.pack_mode.store(mode as usize, Relaxed);
     }
 
     /// Why statements of these clients cannot be packed, if so.
     pub fn unpackable(&self) -> Option<String> {
-        if !self.config().pack {
+        let mode = self.config().pack;
+        if mode == PackMode::Off {
             return Some("packing is switched off by the configuration".to_owned());
         }
-        self.server.load().unpackable()
+        let in_shadow = || (mode == PackMode::Shadow).then(|| IN_SHADOW.to_owned());
+        self.server.load().unpackable().or_else(in_shadow)
     }
 
     /// The server has sent these settings on a connection of the pool. If a value differs from the known one, the

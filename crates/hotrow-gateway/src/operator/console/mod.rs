@@ -14,6 +14,7 @@ mod pool_settings;
 mod pools;
 mod replicas;
 mod servers;
+mod shadow;
 mod statements;
 mod stats;
 mod units;

@@ -8,7 +8,7 @@ use hotrow_wire::backend::Problem;
 
 use super::answer::{Answer, Field, Row, numbers, texts};
 use super::{
-    clients, config, databases, help, keys, lanes, lists, pool_settings, pools, replicas, servers,
+    clients, config, databases, help, keys, lanes, lists, pool_settings, pools, replicas, servers, shadow,
     statements, stats, units, version,
 };
 use crate::operator::pause::NotInUse;
@@ -27,6 +27,7 @@ pub fn fields(command: &Command) -> Option<Vec<Field>> {
         Topic::Units => of_names(&units::COLUMNS),
         Topic::Statements => texts(statements::COLUMNS),
         Topic::StatementTotals => texts(statements::TOTALS),
+        Topic::Shadow => texts(shadow::COLUMNS),
         Topic::PoolSettings => texts(pool_settings::COLUMNS),
         Topic::Config => of_names(&config::COLUMNS),
         Topic::Pools => numbers(pools::COLUMNS, &pools::TEXTS),
@@ -50,6 +51,7 @@ async fn rows(shared: &Shared, topic: Topic, values: Values) -> Vec<Row> {
         Topic::Units => units::rows(shared).await,
         Topic::Statements => statements::rows(shared),
         Topic::StatementTotals => statements::sums(shared),
+        Topic::Shadow => shadow::rows(shared),
         Topic::PoolSettings => pool_settings::rows(shared, values),
         Topic::Config => config::rows(shared),
         Topic::Pools => pools::rows(shared).await,

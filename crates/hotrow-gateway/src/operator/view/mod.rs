@@ -7,6 +7,7 @@ pub mod labels;
 pub mod lanes;
 pub mod replicas;
 pub mod servers;
+pub mod shadow;
 pub mod statements;
 pub mod traffic;
 
@@ -48,6 +49,8 @@ pub struct View {
     pub lanes: Vec<lanes::LaneOfPool>,
     /// The work by database.
     pub databases: Vec<traffic::DatabaseTraffic>,
+    /// What shadow mode has found.
+    pub shadow: Vec<shadow::ShadowOfClients>,
 }
 
 /// Numbers since the start.
@@ -145,6 +148,7 @@ pub async fn view(shared: &Shared, values: Values) -> View {
         clients: clients::clients(shared).await,
         lanes: lanes::lanes(shared).await,
         databases: traffic::traffic(shared),
+        shadow: shadow::shadow(shared),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::statements::counts::Counts;
 use crate::statements::{Explanation, Statement};
 
 /// Number of characters of a shape that are shown.
-const SHAPE_CHARS_MAX: usize = 500;
+pub(super) const SHAPE_CHARS_MAX: usize = 500;
 
 /// A shape, with its verdict and the numbers of its runs.
 #[derive(Debug, Serialize)]
@@ -46,7 +46,7 @@ pub struct Runs {
     pub packed: u64,
     /// Committed as part of a merged call.
     pub merged: u64,
-    /// Passed through: the sum of the next seven.
+    /// Passed through: the sum of the next eight.
     pub passed: u64,
     /// Of a statement that can never be packed.
     pub passed_not_packable: u64,
@@ -56,6 +56,8 @@ pub struct Runs {
     pub passed_session_pinned: u64,
     /// With packing switched off.
     pub passed_switched_off: u64,
+    /// In shadow mode, and otherwise it would have been packed.
+    pub passed_in_shadow_mode: u64,
     /// Of a statement that fails too often in lanes, or took too long there.
     pub passed_fails_too_often: u64,
     /// Sent together with something that cannot be packed.
@@ -84,7 +86,7 @@ pub struct StatementTotals {
 }
 
 /// The shapes that were run, each with its pool and one of its statements: the latest that has a verdict.
-fn remembered(shared: &Shared) -> Vec<(Arc<Pool>, Arc<Statement>)> {
+pub(super) fn remembered(shared: &Shared) -> Vec<(Arc<Pool>, Arc<Statement>)> {
     let of_pool = |pool: Arc<Pool>| {
         let mut shapes: HashMap<_, Arc<Statement>> = HashMap::new();
         for statement in pool.context.statements.all() {
@@ -145,6 +147,7 @@ impl Runs {
             passed_in_own_transaction: count(RunOutcome::OwnTransaction),
             passed_session_pinned: count(RunOutcome::Pinned),
             passed_switched_off: count(RunOutcome::SwitchedOff),
+            passed_in_shadow_mode: count(RunOutcome::Shadowed),
             passed_fails_too_often: count(RunOutcome::NoCredit),
             passed_with_others: count(RunOutcome::LargerUnit),
             passed_undecided: count(RunOutcome::Undecided),
