@@ -17,10 +17,10 @@ select pg_catalog.concat_ws('/', session_user, pg_catalog.current_setting('role'
              where s.source operator(pg_catalog.=) 'session')
        else
            (select pg_catalog.string_agg(pg_catalog.current_setting(n.name, true), '/')
-              from pg_catalog.unnest('{search_path,TimeZone,DateStyle,IntervalStyle,bytea_output,extra_float_digits,
+              from pg_catalog.unnest('{search_path,TimeZone,timezone_abbreviations,DateStyle,IntervalStyle,bytea_output,extra_float_digits,
                        client_encoding,standard_conforming_strings,backslash_quote,array_nulls,transform_null_equals,
                        quote_all_identifiers,xmloption,xmlbinary,lc_numeric,lc_monetary,lc_time,lc_messages,
-                       default_text_search_config,row_security,check_function_bodies,default_tablespace,
+                       default_text_search_config,gin_fuzzy_search_limit,row_security,check_function_bodies,default_tablespace,
                        default_table_access_method,default_toast_compression,temp_tablespaces,
                        transaction_isolation,transaction_read_only,transaction_deferrable,session_replication_role,
                        statement_timeout,lock_timeout,idle_in_transaction_session_timeout,synchronous_commit,

@@ -41,11 +41,30 @@ impl Affinity {
     /// rows which are used together soon have one lane. The other lane's units of a key may hold up this lane once, for as
     /// long as they run.
     pub fn assign(&mut self, keys: impl Iterator<Item = Key> + Clone, only: Option<usize>) -> Option<usize> {
+        self.assign_by(keys, only, Self::least)
+    }
+
+    /// The same for a unit that may take much of the server's processor time: without a fixed lane, it takes the lane with the
+    /// fewest units, so that several processors work.
+    pub fn assign_apart(
+        &mut self,
+        keys: impl Iterator<Item = Key> + Clone,
+        only: Option<usize>,
+    ) -> Option<usize> {
+        self.assign_by(keys, only, Self::fewest)
+    }
+
+    fn assign_by(
+        &mut self,
+        keys: impl Iterator<Item = Key> + Clone,
+        only: Option<usize>,
+        choose: impl FnOnce(&Self) -> usize,
+    ) -> Option<usize> {
         let bound = || keys.clone().filter_map(|key| self.keys.get(&key)).map(|(lane, _)| *lane);
         if only.is_some_and(|only| bound().any(|lane| lane != only)) {
             return None;
         }
-        let lane = only.or_else(|| bound().min()).unwrap_or_else(|| self.least());
+        let lane = only.or_else(|| bound().min()).unwrap_or_else(|| choose(self));
         self.loads[lane] += 1;
         for key in keys {
             let (of_key, units) = self.keys.entry(key).or_insert((lane, 0));
@@ -82,13 +101,18 @@ impl Affinity {
     /// The first lane that is not full, or else the lane with the fewest units. Slow lanes are used only if
     /// all lanes are slow.
     fn least(&self) -> usize {
-        let lanes = || (0..self.loads.len()).filter(|lane| !self.slow[*lane]);
-        let roomy = lanes().find(|lane| self.loads[*lane] < limits::LANE_FULL_UNITS);
-        let least = |lane: &usize| self.loads[*lane];
-        roomy
-            .or_else(|| lanes().min_by_key(least))
-            .or_else(|| (0..self.loads.len()).min_by_key(least))
-            .unwrap_or(0)
+        let roomy = self.fast().find(|lane| self.loads[*lane] < limits::LANE_FULL_UNITS);
+        roomy.unwrap_or_else(|| self.fewest())
+    }
+
+    /// The lane with the fewest units.
+    fn fewest(&self) -> usize {
+        let load = |lane: &usize| self.loads[*lane];
+        self.fast().min_by_key(load).or_else(|| (0..self.loads.len()).min_by_key(load)).unwrap_or(0)
+    }
+
+    fn fast(&self) -> impl Iterator<Item = usize> {
+        (0..self.loads.len()).filter(|lane| !self.slow[*lane])
     }
 }
 
@@ -147,6 +171,18 @@ mod tests {
             affinity.release(before[0], key(9));
         }
         assert!(!affinity.keys.contains_key(&Key { table: 1, hash: 9 }));
+    }
+
+    #[test]
+    fn units_that_may_take_long_are_spread_over_the_lanes() {
+        let key = |hash| std::iter::once(Key { table: 1, hash });
+        let mut affinity = Affinity::new(3);
+        assert_eq!(affinity.assign_apart(key(7), None), Some(0));
+        assert_eq!(affinity.assign_apart(key(8), None), Some(1));
+        assert_eq!(affinity.assign_apart(key(7), None), Some(0), "units of its key are in lane 0");
+        assert_eq!(affinity.assign_apart(key(9), None), Some(2));
+        affinity.set_slow(1, true);
+        assert_eq!(affinity.assign_apart(key(10), None), Some(2), "lane 1 is slow, lane 0 has two units");
     }
 
     #[test]

@@ -43,9 +43,9 @@ remedies! {
     Statements = "send its statements instead, all in one message: they commit together if each of them can be packed. Or write a function with a merge rule (docs/merge-rules.md) or a pack rule (docs/pack-rules.md)";
     OwnFunction = "use PostgreSQL's own functions, an IMMUTABLE function that uses its arguments only, or a function with a merge rule (docs/merge-rules.md) or a pack rule (docs/pack-rules.md)";
     MergedCall = "add a pack rule if the function leaves nothing in the session and is short (docs/pack-rules.md). docs/merge-rules.md says which calls are merged: those of a function with a merge rule, with all required arguments, a key that is a parameter or a constant, and a role that can execute the function and its batch twin";
-    PgmqRules = "declare its functions: SELECT hotrow.add_pack_rule(oid::regprocedure::text, 'queue_name') FROM pg_proc WHERE pronamespace = 'pgmq'::regnamespace AND proname IN ('send', 'send_batch', 'read', 'pop', 'delete', 'archive', 'set_vt') (docs/pack-rules.md)";
-    GraphileWorkerRules = "declare its functions: SELECT hotrow.add_pack_rule(oid::regprocedure::text, 'identifier') FROM pg_proc WHERE oid::regproc::text = 'graphile_worker.add_job' (docs/pack-rules.md)";
-    PgqueRules = "declare its functions: SELECT hotrow.add_pack_rule(oid::regprocedure::text, '1') FROM pg_proc WHERE oid::regproc::text IN ('pgque.send', 'pgque.insert_event', 'pgq.insert_event') (docs/pack-rules.md)";
+    PgmqRules = "declare its functions: SELECT hotrow.add_pack_rule(oid::text, 'queue_name') FROM pg_proc WHERE pronamespace = 'pgmq'::regnamespace AND proname IN ('send', 'send_batch', 'read', 'pop', 'delete', 'archive', 'set_vt') (docs/pack-rules.md)";
+    GraphileWorkerRules = "declare its functions: SELECT hotrow.add_pack_rule(oid::text, 'identifier') FROM pg_proc WHERE oid::regproc::text = 'graphile_worker.add_job' (docs/pack-rules.md)";
+    PgqueRules = "declare its functions: SELECT hotrow.add_pack_rule(oid::text, '1') FROM pg_proc WHERE oid::regproc::text IN ('pgque.send', 'pgque.insert_event', 'pgq.insert_event') (docs/pack-rules.md)";
     SettingAsParameter = "send the setting's value as a parameter";
     Returning = "use RETURNING in the statement that draws the value";
     AdvisoryCondition = "if the lock protects one row, write pg_try_advisory_xact_lock into the WHERE of its UPDATE or DELETE by key: if no row is changed, another transaction has the lock";

@@ -44,6 +44,16 @@ impl LaneShared {
         self.affinity(kind).assign(keys, only)
     }
 
+    /// The same for a unit that may take much of the server's processor time.
+    pub fn assign_apart(
+        &self,
+        kind: LaneKind,
+        keys: impl Iterator<Item = Key> + Clone,
+        only: Option<usize>,
+    ) -> Option<usize> {
+        self.affinity(kind).assign_apart(keys, only)
+    }
+
     /// Units have left their lane.
     pub fn release<'u, P: 'u>(&self, kind: LaneKind, lane: usize, units: impl Iterator<Item = &'u Unit<P>>) {
         let mut affinity = self.affinity(kind);

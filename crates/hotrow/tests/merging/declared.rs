@@ -76,14 +76,14 @@ fn declared_calls_share_batches_and_each_gets_its_own_answer() {
     assert_eq!(value(&mut line, "select declared_calls.add_to_declared_calls(1, 1)"), "641");
 }
 
-/// What a function may leave, and whether a rollback or the end of the transaction undoes it.
+/// What a function may leave. The source hides it, because a source that shows it is not packed.
 const LEAVES: [(&str, &str); 6] = [
-    ("setting", "set work_mem = '3MB'"),
-    ("local_setting", "set local search_path = pg_temp"),
-    ("role", "set role declared_other"),
+    ("setting", "execute 'se' || 't work_mem = 3000'"),
+    ("local_setting", "execute 'se' || 't local search_path = pg_temp'"),
+    ("role", "execute 'se' || 't role declared_other'"),
     ("temporary_table", "create temp table if not exists left_behind (n int)"),
-    ("listens", "listen declared_channel"),
-    ("lock", "perform pg_advisory_lock(4711)"),
+    ("listens", "execute 'list' || 'en declared_channel'"),
+    ("lock", "execute 'select pg_adv' || 'isory_lock(4711)'"),
 ];
 
 #[test]

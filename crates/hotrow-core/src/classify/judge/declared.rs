@@ -3,16 +3,16 @@
 use crate::key::{KeySource, KeySpec, ValueForm, key_space};
 
 use crate::classify::facts::{Facts, PackRule};
+use crate::classify::judge::declared_source::contradiction;
 use crate::classify::read::candidate::{Call, Operand};
 use crate::classify::reason::Reason;
-use crate::classify::text::source::Source;
 
 /// A call of a function with a pack rule. If the function is overloaded, all functions that the call can mean have rules.
 pub(crate) struct Declared<'a> {
     rules: Vec<&'a PackRule>,
     call: &'a Call,
-    /// A source suggests a custom setting. No query shows whether a session has made one.
-    makes_setting: bool,
+    /// Why a function does not do what its rule declares.
+    contradiction: Option<&'static str>,
 }
 
 impl<'a> Declared<'a> {
@@ -28,9 +28,8 @@ impl<'a> Declared<'a> {
         let rule_of = |oid| facts.rules.pack.iter().find(|rule| Some(rule.oid) == oid);
         let rules: Vec<&PackRule> =
             namesakes.clone().map(|fact| rule_of(fact.oid())).collect::<Option<_>>()?;
-        let sources = namesakes.filter_map(|fact| fact.source.as_deref()).filter_map(Source::read);
-        let makes_setting = sources.into_iter().any(|source| source.makes_custom_setting());
-        (!rules.is_empty()).then_some(Declared { rules, call, makes_setting })
+        let contradiction = namesakes.into_iter().find_map(|fact| contradiction(fact, &facts.functions));
+        (!rules.is_empty()).then_some(Declared { rules, call, contradiction })
     }
 
     /// The function, unless its calls cannot be packed in spite of the rule.
@@ -41,11 +40,10 @@ impl<'a> Declared<'a> {
             let why = "is not a function of the schema pack and may change rows of several nodes (the database has Citus)";
             return Err(Reason::Distributed { table: name, why });
         }
-        if self.makes_setting {
-            let why = "calls set_config or makes a custom setting, although it has a pack rule";
-            return Err(Reason::Function { name, why });
+        match self.contradiction {
+            Some(why) => Err(Reason::Function { name, why }),
+            None => Ok(name),
         }
-        Ok(name)
     }
 
     /// The row for which the call contends. None if its arguments do not show it, or if overloaded functions differ.

@@ -5,6 +5,7 @@ pub(crate) mod code;
 pub(crate) mod composed;
 pub(crate) mod decision;
 pub(crate) mod declared;
+pub(crate) mod declared_source;
 pub(crate) mod lock_statement;
 pub(crate) mod merging;
 pub(crate) mod namesakes;

@@ -104,21 +104,72 @@ fn a_call_that_can_mean_a_function_without_a_rule_is_passed_through() {
 }
 
 #[test]
-fn a_function_that_may_make_a_custom_setting_is_not_packed() {
+fn a_source_that_contradicts_the_declaration_is_not_packed() {
     let sql = "select push($1, $2)";
-    let why = "function public.push calls set_config or makes a custom setting, although it has a pack rule";
-    for (source, is_packed) in [
-        ("begin update t set a = 1 where id = $1; end", true),
-        ("begin set work_mem = '1MB'; end", true), // a lane notices it
-        ("begin perform set_config('work_mem', '1MB', true); end", false),
-        ("begin execute 'select set_config(''a.b'', ''c'', false)'; end", false),
-        ("begin set shop.tenant = 'a'; end", false),
-        ("begin set local shop.tenant to 'a'; end", false),
-        ("begin execute 'set session shop.tenant = a'; end", false),
+    let session = "changes the session, although it has a pack rule";
+    let errors = "catches errors, and with them the timeouts of a lane";
+    for (source, why) in [
+        ("begin update t set a = 1 where id = $1; end", ""),
+        ("begin raise exception 'no'; end", ""),
+        ("begin execute format('update %I set a = $1', 'x') using $2; end", ""),
+        ("begin insert into t values (1) on conflict (id) do update set a = 2; end", ""),
+        ("begin perform pg_advisory_xact_lock($1); perform nextval('s'); end", ""),
+        ("begin update t set a = 1; exception when others then null; end", errors),
+        ("begin set work_mem = '1MB'; end", session),
+        ("begin perform 1; set local search_path = x; end", session),
+        ("begin if true then reset all; end if; end", session),
+        ("begin perform set_config('work_mem', '1MB', true); end", session),
+        ("begin execute 'select set_config(''a.b'', ''c'', false)'; end", session),
+        ("begin set shop.tenant = 'a'; end", session),
+        ("begin set local shop.tenant to 'a'; end", session),
+        ("begin update t set a = 1; set \"shop.tenant\" = 'a'; end", session),
+        ("begin execute 'set session shop.tenant = a'; end", session),
+        ("begin execute format('set %I.%I = x', 'a', 'b'); end", session),
+        ("begin listen news; end", session),
+        ("begin deallocate all; end", session),
+        ("begin perform setseed(0.5); end", session),
+        ("begin return currval('s'); end", "reads the session's sequence values"),
+        ("begin execute 'insert into t values (lastval())'; end", "reads the session's sequence values"),
+        ("begin perform pg_try_advisory_lock(1); end", "takes or releases a lock of the session"),
+        ("begin perform pg_advisory_unlock(1); end", "takes or releases an advisory lock"),
+        ("begin if x <> pg_current_xact_id() then null; end if; end", "depends on the transaction"),
+        ("begin perform pg_sleep(1); end", "waits, which a lane must not do"),
+        ("begin \u{a0} 'unclosed; end", "has a source that cannot be read"),
     ] {
         let mut facts = facts();
         facts.functions[0].source = Some(source.to_owned());
-        assert_eq!(key(sql, &facts), if is_packed { "$1" } else { why }, "{source}");
+        let expected = if why.is_empty() { "$1".to_owned() } else { format!("function public.push {why}") };
+        assert_eq!(key(sql, &facts), expected, "{source}");
+    }
+}
+
+#[test]
+fn functions_that_the_source_calls_are_read_too() {
+    let sql = "select push($1, $2)";
+    let inner = |source: &str| FunctionFact {
+        name: "inner".to_owned(),
+        source: Some(source.to_owned()),
+        ..function(300, "public", true)
+    };
+    for (source, why) in [
+        ("begin insert into t values (lower($1)); end", ""),
+        ("begin perform inner(1); end", ""), // calls itself, like a function for a tree
+        (
+            "begin perform set_config('a.b', 'c', false); end",
+            "changes the session, although it has a pack rule",
+        ),
+        ("begin perform innermost(1); end", "calls a function that calls others"),
+    ] {
+        let mut facts = facts();
+        facts.functions[0].source = Some("begin perform inner($1); end".to_owned());
+        facts.functions.push(inner(source));
+        let is_recursive = source.contains("inner(1)");
+        let expected = match why {
+            "" if is_recursive => "function public.push calls functions in too many levels".to_owned(),
+            "" => "$1".to_owned(),
+            why => format!("function public.push {why}"),
+        };
+        assert_eq!(key(sql, &facts), expected, "{source}");
     }
 }
 

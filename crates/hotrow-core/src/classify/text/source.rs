@@ -102,22 +102,54 @@ impl Source {
         self.words().chain(self.operators()).collect()
     }
 
-    /// Whether it calls `set_config` or has SET with a custom setting, also in a constant, which can be a statement.
-    pub(crate) fn makes_custom_setting(&self) -> bool {
+    /// Whether it handles errors: EXCEPTION WHEN, and not RAISE EXCEPTION.
+    pub(crate) fn has_handler(&self) -> bool {
+        let is = |place: usize, wanted| self.tokens.get(place).and_then(word).as_deref() == Some(wanted);
+        (0..self.tokens.len()).any(|place| is(place, "exception") && is(place + 1, "when"))
+    }
+
+    /// Whether it has a command that changes the session: SET and RESET where a statement begins, SET of a custom setting
+    /// anywhere, and words that stand for nothing else.
+    pub(crate) fn changes_session(&self) -> bool {
         let folded_at = |place: usize| self.tokens.get(place).and_then(folded);
-        let is_set = |place: usize| {
+        let begins = |place: usize| match place.checked_sub(1).map(|before| &self.tokens[before]) {
+            None | Some(Token::SemiColon) => true,
+            Some(before) => word(before).is_some_and(|before| is_in("begin else loop then", &before)),
+        };
+        let is_custom = |place: usize| {
             let has_scope = matches!(folded_at(place + 1).as_deref(), Some("local" | "session"));
-            let dot = place + 2 + usize::from(has_scope);
-            folded_at(dot - 1).is_some() && self.tokens.get(dot) == Some(&Token::Period)
+            let name = place + 1 + usize::from(has_scope);
+            let follows_dot = self.tokens.get(name + 1) == Some(&Token::Period);
+            folded_at(name).is_some_and(|folded| follows_dot || folded.contains('.'))
         };
         (0..self.tokens.len()).any(|place| match folded_at(place).as_deref() {
-            Some("set_config") => true,
-            Some("set") => is_set(place),
-            _ => {
-                let text = tokens::string(&self.tokens[place]).and_then(Source::read);
-                text.is_some_and(|text| text.makes_custom_setting())
-            }
+            Some("deallocate" | "discard" | "listen" | "unlisten") => true,
+            Some("load" | "reset") => begins(place),
+            Some("set") => begins(place) || is_custom(place),
+            _ => false,
         })
+    }
+
+    /// Whether a name before a parenthesis is a table with a list of columns, or VALUES.
+    pub(crate) fn is_table(&self, name: &str) -> bool {
+        let is = |place: Option<usize>, wanted: &str| {
+            place.and_then(|place| self.tokens.get(place)).and_then(folded).as_deref() == Some(wanted)
+        };
+        name == "values"
+            || (0..self.tokens.len()).filter(|place| is(Some(*place), name)).all(|place| {
+                let schema = if place.checked_sub(1).map(|dot| &self.tokens[dot]) == Some(&Token::Period) {
+                    2
+                } else {
+                    0
+                };
+                is(place.checked_sub(1 + schema), "into")
+                    || self.tokens.get(place + 1) != Some(&Token::LParen)
+            })
+    }
+
+    /// Its string constants that can be read as source.
+    pub(crate) fn constants(&self) -> impl Iterator<Item = Source> {
+        self.tokens.iter().filter_map(tokens::string).filter_map(Source::read)
     }
 
     /// The first of its words that is in `words`.

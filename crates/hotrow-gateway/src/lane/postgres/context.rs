@@ -185,6 +185,9 @@ impl LaneContext {
 
     /// The lane for a unit. If `only` is set, the session has units under way there, and no other lane will do.
     pub fn assign(&self, unit: &Packed, only: Option<usize>) -> Option<usize> {
-        self.shared.assign(unit.kind(), unit.keys(), only)
+        match unit.runs().any(|run| run.packing.is_declared) {
+            true => self.shared.assign_apart(unit.kind(), unit.keys(), only),
+            false => self.shared.assign(unit.kind(), unit.keys(), only),
+        }
     }
 }

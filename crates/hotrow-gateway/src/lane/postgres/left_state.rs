@@ -111,18 +111,27 @@ impl LeftState {
         self.suspects.clear();
     }
 
-    /// One of these statements has left state. None of them is packed any more.
-    pub fn exclude(&mut self) {
-        let suspects = std::mem::take(&mut self.suspects);
+    /// One of the statements of this batch has left state, or without a batch, one of those since the advisory locks were last
+    /// asked for. If there is one only, it is no longer packed. Of several it is not known which one it was: all of them are
+    /// passed through for a while.
+    pub fn exclude(&mut self, batch: Option<&Batch<Envelope>>) {
+        let mut suspects = std::mem::take(&mut self.suspects);
+        if let Some(batch) = batch {
+            let is_in_batch = |id| declared(batch).any(|statement| statement.id == id);
+            suspects.retain(|statement| is_in_batch(statement.id));
+        }
         let shapes: Vec<_> = suspects.iter().map(|one| one.shown(limits::SHOWN_SHAPE_CHARS_MAX)).collect();
         if !shapes.is_empty() {
             tracing::warn!(
                 ?shapes,
-                "a function has left state in a lane's session, although its pack rule says that it does not: these statements \
-                 are passed through from now on"
+                "a function in one of these statements has left state in a lane's session, although its pack rule says that it \
+                 does not: they are passed through, if there is one only from now on"
             );
         }
-        suspects.iter().for_each(|statement| statement.record.exclude());
+        match suspects.as_slice() {
+            [culprit] => culprit.record.exclude(),
+            several => several.iter().for_each(|statement| statement.record.was_too_slow()),
+        }
     }
 }
 

@@ -104,7 +104,9 @@ impl Postgres {
                 Ok(xid) => BatchEvent::Executed(xid),
                 Err(error) => self.invalid(&error),
             },
-            ReplyEvent::CheckFailed { code, check: Check::State(check) } => self.state_differs(check, &code),
+            ReplyEvent::CheckFailed { code, check: Check::State(check) } => {
+                self.state_differs(batch, check, &code)
+            }
             ReplyEvent::CheckFailed { code, check } => {
                 return self.check_failed(batch.number, check == Check::Fingerprint, &code);
             }
@@ -137,7 +139,7 @@ impl Postgres {
     }
 
     /// The comparison of the session's state has failed. Nothing of the batch is committed.
-    fn state_differs(&mut self, check: StateCheck, code: &[u8]) -> BatchEvent {
+    fn state_differs(&mut self, batch: &Batch<Envelope>, check: StateCheck, code: &[u8]) -> BatchEvent {
         self.writer.left_state.unprepare();
         let failure = match check {
             // The batch that was to prepare the statement may have failed before it.
@@ -148,7 +150,7 @@ impl Postgres {
                 Failure::Stale
             }
             StateCheck::Full => {
-                self.exclude_suspects();
+                self.exclude_suspects(Some(batch));
                 Failure::Error
             }
         };
@@ -157,8 +159,8 @@ impl Postgres {
     }
 
     /// A function has left state: its calls are no longer packed, and the connection ends.
-    fn exclude_suspects(&mut self) {
-        self.writer.left_state.exclude();
+    fn exclude_suspects(&mut self, batch: Option<&Batch<Envelope>>) {
+        self.writer.left_state.exclude(batch);
         self.events.extend([BatchEvent::Excluded, BatchEvent::Renew]);
     }
 
@@ -274,7 +276,7 @@ impl Backend for Postgres {
                         continue;
                     }
                     Ok(Answer::Some) => {
-                        self.exclude_suspects();
+                        self.exclude_suspects(None);
                         return self.events.pop_front();
                     }
                     Err(error) => return Some(self.invalid(&error)),

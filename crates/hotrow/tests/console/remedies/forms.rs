@@ -231,7 +231,7 @@ fn of_libraries() -> Vec<Form> {
              $$ begin return query execute format('insert into %I values (1, $1) returning id::bigint', queue_name) using msg; end $$;
              create or replace function pgmq.send(queue_name text, msg jsonb, delay int) returns setof bigint language sql as
              $$ select pgmq.send(queue_name, msg) $$",
-            "select hotrow.add_pack_rule(oid::regprocedure::text, 'queue_name') from pg_proc where pronamespace = 'pgmq'::regnamespace
+            "select hotrow.add_pack_rule(oid::text, 'queue_name') from pg_proc where pronamespace = 'pgmq'::regnamespace
              and proname in ('send', 'send_batch', 'read', 'pop', 'delete', 'archive', 'set_vt')",
             "select * from pgmq.send('log', '{}')",
         ),
@@ -240,7 +240,7 @@ fn of_libraries() -> Vec<Form> {
             "create schema if not exists graphile_worker;
              create or replace function graphile_worker.add_job(identifier text, payload json) returns log language plpgsql as
              $$ declare made log; begin execute 'insert into log values (1, $1) returning *' into made using payload; return made; end $$",
-            "select hotrow.add_pack_rule(oid::regprocedure::text, 'identifier') from pg_proc
+            "select hotrow.add_pack_rule(oid::text, 'identifier') from pg_proc
              where oid::regproc::text = 'graphile_worker.add_job'",
             "select * from graphile_worker.add_job('mail', '{}')",
         ),
@@ -249,7 +249,7 @@ fn of_libraries() -> Vec<Form> {
             "create schema if not exists pgque;
              create or replace function pgque.send(text, text) returns bigint language plpgsql as
              $$ begin execute 'insert into log values (1, $1)' using $2; return 1; end $$",
-            "select hotrow.add_pack_rule(oid::regprocedure::text, '1') from pg_proc
+            "select hotrow.add_pack_rule(oid::text, '1') from pg_proc
              where oid::regproc::text in ('pgque.send', 'pgque.insert_event', 'pgq.insert_event')",
             "select pgque.send('q', 'm')",
         ),

@@ -32,13 +32,13 @@ pub const DECLARED: &str = "
         begin return format('%s %s', tab, declared.add(tab, $2)); end $$;
     create function declared.over(tab text, text) returns text language plpgsql as $$ begin return 'text ' || $2; end $$;
     create function declared.sets(tab text, int) returns int language plpgsql as $$
-        begin set work_mem = '5MB'; return declared.add(tab, $2); end $$;
+        begin execute 'se' || 't work_mem = 5000'; return declared.add(tab, $2); end $$;
     create function declared.sets_locally(tab text, int) returns int language plpgsql as $$
-        begin set local search_path = pg_catalog, public; return declared.add(tab, $2); end $$;
+        begin execute 'se' || 't local search_path = pg_catalog, public'; return declared.add(tab, $2); end $$;
     create function declared.locks(tab text, int) returns int language plpgsql as $$
-        begin perform pg_advisory_lock($2 + 900000); return declared.add(tab, $2); end $$;
+        begin execute 'select pg_adv' || 'isory_lock($1)' using $2 + 900000; return declared.add(tab, $2); end $$;
     create function declared.listens(tab text, int) returns int language plpgsql as $$
-        begin listen declared; return declared.add(tab, $2); end $$;
+        begin execute 'list' || 'en declared'; return declared.add(tab, $2); end $$;
     select hotrow.add_pack_rule(oid::regprocedure::text, '2') from pg_proc where pronamespace = 'declared'::regnamespace";
 
 /// `$1` is a number.
