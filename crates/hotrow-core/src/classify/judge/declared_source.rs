@@ -5,54 +5,64 @@ use crate::classify::facts::FunctionFact;
 use crate::classify::known::functions::{Behaviour, behaviour};
 use crate::classify::text::source::Source;
 
-/// Calls of functions in calls. Beyond this, a source is not looked at.
-const DEPTH_MAX: usize = 8;
-
 /// Why the function does not do what its rule declares, as the end of a sentence. None if nothing is known against it.
 pub(crate) fn contradiction(function: &FunctionFact, facts: &[FunctionFact]) -> Option<&'static str> {
-    of_function(function, facts, 0)
+    Reading { facts, read: Vec::new() }.of_function(function, true)
 }
 
-fn of_function(function: &FunctionFact, facts: &[FunctionFact], depth: usize) -> Option<&'static str> {
-    if !matches!(function.language.as_deref(), Some("sql" | "plpgsql")) {
-        return None; // only the declaration tells
-    }
-    match function.source.as_deref().map(Source::read) {
-        Some(Some(source)) => of_source(&source, facts, depth),
-        Some(None) => Some("has a source that cannot be read"),
-        None => None, // the body is stored as a query, which names its objects
-    }
+struct Reading<'f> {
+    facts: &'f [FunctionFact],
+    /// The functions that are read, or being read, by their versions.
+    read: Vec<&'f str>,
 }
 
-fn of_source(source: &Source, facts: &[FunctionFact], depth: usize) -> Option<&'static str> {
-    if source.has_handler() {
-        return Some("catches errors, and with them the timeouts of a lane");
-    }
-    if source.changes_session() {
-        return Some("changes the session, although it has a pack rule");
-    }
-    let is_user = |name: &str| facts.iter().any(|fact| fact.kind == "function" && fact.name == name);
-    let called = source.functions(is_user).into_iter().find_map(|name| {
-        let mut users = facts.iter().filter(|fact| {
-            let is_meant = name.schema.as_ref().is_none_or(|schema| *schema == fact.schema);
-            fact.kind == "function" && fact.name == name.name && is_meant
-        });
-        let builtin = matches!(name.schema.as_deref(), None | Some("pg_catalog"));
-        let is_known =
-            users.clone().next().is_some() || builtin && behaviour(&name.name) != Behaviour::Unknown;
-        match behaviour(&name.name) {
-            _ if depth > 0 && !is_known && !source.is_table(&name.name) => {
-                Some("calls a function that calls others")
-            }
-            _ if depth >= DEPTH_MAX => Some("calls functions in too many levels"),
-            behaviour if builtin && of_builtin(&name.name, behaviour).is_some() => {
-                of_builtin(&name.name, behaviour)
-            }
-            _ => users.find_map(|fact| of_function(fact, facts, depth + 1)),
+impl<'f> Reading<'f> {
+    /// `is_first` is whether the function has the rule itself, so that the facts about all names in its source are there.
+    fn of_function(&mut self, function: &'f FunctionFact, is_first: bool) -> Option<&'static str> {
+        if self.read.contains(&&*function.version) {
+            return None;
         }
-    });
-    // A constant can be a statement.
-    called.or_else(|| source.constants().find_map(|constant| of_source(&constant, facts, depth)))
+        self.read.push(&function.version);
+        if !matches!(function.language.as_deref(), Some("sql" | "plpgsql")) {
+            return None; // only the declaration tells
+        }
+        match function.source.as_deref().map(Source::read) {
+            Some(Some(source)) => self.of_source(&source, is_first),
+            Some(None) => Some("has a source that cannot be read"),
+            None => None, // the body is stored as a query, which names its objects
+        }
+    }
+
+    fn of_source(&mut self, source: &Source, is_first: bool) -> Option<&'static str> {
+        if source.has_handler() {
+            return Some("catches errors, and with them the timeouts of a lane");
+        }
+        if source.changes_session() {
+            return Some("changes the session, although it has a pack rule");
+        }
+        let facts = self.facts;
+        let is_user = |name: &str| facts.iter().any(|fact| fact.kind == "function" && fact.name == name);
+        for called in source.functions(is_user) {
+            let users = facts.iter().filter(|fact| {
+                let is_meant = called.schema.as_ref().is_none_or(|schema| *schema == fact.schema);
+                fact.kind == "function" && fact.name == called.name && is_meant
+            });
+            let builtin = matches!(called.schema.as_deref(), None | Some("pg_catalog"));
+            let behaviour = if builtin { behaviour(&called.name) } else { Behaviour::Unknown };
+            if let Some(why) = of_builtin(&called.name, behaviour) {
+                return Some(why);
+            }
+            let is_known = behaviour != Behaviour::Unknown || users.clone().next().is_some();
+            if !is_first && !is_known && !source.is_table(&called.name) {
+                return Some("calls a function that calls others");
+            }
+            if let Some(why) = users.into_iter().find_map(|fact| self.of_function(fact, false)) {
+                return Some(why);
+            }
+        }
+        // A constant can be a statement.
+        source.constants().find_map(|constant| self.of_source(&constant, is_first))
+    }
 }
 
 /// What a function of PostgreSQL's own does that a declared one must not do.
