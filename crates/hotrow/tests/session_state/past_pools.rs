@@ -186,8 +186,11 @@ async fn a_session_past_the_bound_keeps_its_connection_for_a_text_of_other_setti
         customers[3].work().await;
     }
     let console = connect(gateway.config().dbname("hotrow")).await;
-    let clients = rows(&console, "show clients").await.unwrap();
-    assert!(clients.iter().flatten().flatten().any(|cell| cell.starts_with("pinned: SET")), "{clients:?}");
+    until("the session is shown as pinned", async || {
+        let clients = rows(&console, "show clients").await.unwrap();
+        clients.iter().flatten().flatten().any(|cell| cell.starts_with("pinned: SET"))
+    })
+    .await;
     drop(date);
     client.batch_execute("discard all").await.unwrap();
     assert_eq!(value(&client, "show datestyle").await, "ISO, MDY");

@@ -238,8 +238,8 @@ fn of_libraries() -> Vec<Form> {
         Form::after(
             Remedy::GraphileWorkerRules,
             "create schema if not exists graphile_worker;
-             create or replace function graphile_worker.add_job(identifier text, payload json) returns log language plpgsql as
-             $$ declare made log; begin execute 'insert into log values (1, $1) returning *' into made using payload; return made; end $$",
+             create or replace function graphile_worker.add_job(identifier text, payload json) returns text language plpgsql as
+             $$ declare made text; begin execute 'insert into log values (1, $1) returning note' into made using payload; return made; end $$",
             "select hotrow.add_pack_rule(oid::text, 'identifier') from pg_proc
              where oid::regproc::text = 'graphile_worker.add_job'",
             "select * from graphile_worker.add_job('mail', '{}')",
