@@ -10,12 +10,13 @@ use hotrow_mysql::{Config, UpstreamError};
 use super::{Settings, is_json, number};
 
 /// The settings that a gateway in front of MariaDB has.
-const USED: [&str; 8] = [
+const USED: [&str; 9] = [
     "upstream",
     "listen",
     "clients_max",
     "server_wait_ms",
     "drain_timeout_ms",
+    "pack",
     "workers",
     "log",
     "log_format",
@@ -102,6 +103,7 @@ impl Settings {
                 "1 to 1,000,000",
             )?,
             server_wait: milliseconds("server_wait_ms", self.server_wait_ms, limits::SERVER_WAIT_MS)?,
+            packs: self.pack.unwrap_or(false),
             drain_timeout: milliseconds("drain_timeout_ms", self.drain_timeout_ms, limits::DRAIN_TIMEOUT_MS)?,
         };
         Ok(MysqlResolved {
