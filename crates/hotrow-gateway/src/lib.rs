@@ -11,6 +11,7 @@
 //! | `session` | a client's messages: units go to lanes, other messages are passed through on a connection that the session holds |
 //! | `pool` | clients that the server cannot tell apart: their lanes, the catalogue's facts about their statements, waiting calls |
 //! | `lane` | one connection with one queue: batches are written, units answered or given back. `lane::postgres` speaks the protocol |
+//! | `lanes` | what other crates see of `lane` to run lanes of another kind of database |
 //! | `mailbox` | a client's answers on their way to its socket: lanes and the session put them in |
 //! | `statements` | the statements of a pool and the decisions about them |
 //! | `server` | connections to the server that sessions hold, and the state of its databases and replicas |
@@ -34,6 +35,11 @@ mod server;
 mod session;
 mod shared;
 mod statements;
+
+/// The task of a lane, and what a kind of database provides for it: `lane/backend.rs`.
+pub mod lanes {
+    pub use crate::lane::task::*;
+}
 
 pub use authentication::Error as AuthenticationError;
 pub use front::sockets::{InheritedSocket, Listener, OWN, Sockets};

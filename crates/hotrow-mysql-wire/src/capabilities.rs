@@ -52,7 +52,11 @@ pub const MYSQL: u32 = 1;
 
 /// A transaction is open.
 pub const STATUS_IN_TRANSACTION: u16 = 0x0001;
+/// Each statement is a transaction, unless one is begun.
+pub const STATUS_AUTOCOMMIT: u16 = 0x0002;
 /// Another result follows.
 pub const STATUS_MORE_RESULTS: u16 = 0x0008;
+/// The packet says how the session's state has changed.
+pub const STATUS_SESSION_STATE_CHANGED: u16 = 0x4000;
 /// The statement has opened a cursor: its rows are fetched by other commands.
 pub const STATUS_CURSOR_EXISTS: u16 = 0x0040;

@@ -22,7 +22,30 @@ pub struct Ok {
     pub status: u16,
 }
 
+/// The payload of an OK packet with another status.
+pub fn with_status(payload: &[u8], status: u16) -> Result<Vec<u8>, WireError> {
+    let mut reader = Reader::new(payload);
+    reader.u8()?;
+    reader.length_encoded()?;
+    reader.length_encoded()?;
+    let at = payload.len() - reader.rest().len();
+    reader.u16()?;
+    let mut changed = payload.to_vec();
+    changed[at..at + 2].copy_from_slice(&status.to_le_bytes());
+    Ok(changed)
+}
+
 impl Ok {
+    /// The number of warnings in an OK packet.
+    pub fn warnings(payload: &[u8]) -> Result<u16, WireError> {
+        let mut reader = Reader::new(payload);
+        reader.u8()?;
+        reader.length_encoded()?;
+        reader.length_encoded()?;
+        reader.u16()?;
+        reader.u16()
+    }
+
     /// Reads an OK packet. The packet that ends rows with DEPRECATE_EOF has another first byte.
     pub fn read(payload: &[u8]) -> Result<Self, WireError> {
         let mut reader = Reader::new(payload);

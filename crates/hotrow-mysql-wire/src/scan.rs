@@ -2,8 +2,8 @@
 
 use crate::packet::{HEADER_BYTES, Header};
 
-/// The most bytes that are kept of a payload: those of an OK packet up to its status (1 + 9 + 9 + 2).
-const HEAD_BYTES: usize = 21;
+/// The most bytes that are kept of a payload: those of an OK packet up to its status (1 + 9 + 9 + 2), and of a short text.
+const HEAD_BYTES: usize = 96;
 
 /// A payload that has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,14 @@ pub struct Scanned {
 }
 
 impl Scanned {
+    /// A whole payload.
+    pub fn of(payload: &[u8]) -> Self {
+        let mut head = [0; HEAD_BYTES];
+        let kept = payload.len().min(HEAD_BYTES);
+        head[..kept].copy_from_slice(&payload[..kept]);
+        Scanned { length: payload.len(), head }
+    }
+
     /// Its first bytes.
     pub fn head(&self) -> &[u8] {
         &self.head[..self.length.min(HEAD_BYTES)]
@@ -21,7 +29,7 @@ impl Scanned {
 }
 
 /// The state between two pieces of the stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Scanner {
     header: [u8; HEADER_BYTES],
     header_bytes: usize,
@@ -30,6 +38,13 @@ pub struct Scanner {
     is_continued: bool,
     length: usize,
     head: [u8; HEAD_BYTES],
+}
+
+impl Default for Scanner {
+    fn default() -> Self {
+        let (header, head) = ([0; HEADER_BYTES], [0; HEAD_BYTES]);
+        Scanner { header, header_bytes: 0, left: 0, is_continued: false, length: 0, head }
+    }
 }
 
 impl Scanner {

@@ -70,7 +70,7 @@ proptest! {
             }
         }
         prop_assert_eq!(&taken, &payloads);
-        let heads: Vec<_> = payloads.iter().map(|payload| (payload.len(), payload[..payload.len().min(21)].to_vec())).collect();
+        let heads: Vec<_> = payloads.iter().map(|payload| (payload.len(), payload[..payload.len().min(96)].to_vec())).collect();
         prop_assert_eq!(scanned, heads);
         prop_assert!(scanner.is_between());
     }

@@ -12,6 +12,7 @@ use tokio::time::{sleep, timeout};
 use crate::limits;
 use crate::log_in::log_in;
 use crate::own;
+use crate::packing::Pools;
 use crate::refusal::Refusal;
 use crate::session;
 use crate::socket::Socket;
@@ -28,30 +29,33 @@ pub struct Config {
     pub clients_max: usize,
     /// The longest wait for the server's greeting.
     pub server_wait: Duration,
+    /// Whether statements are packed.
+    pub packs: bool,
     /// The longest wait for open transactions at a stop.
     pub drain_timeout: Duration,
 }
 
 /// A running gateway.
-#[derive(Debug)]
 pub struct Front {
     shared: Arc<Shared>,
     addresses: Vec<SocketAddr>,
     stops: watch::Sender<bool>,
 }
 
-#[derive(Debug)]
 struct Shared {
     config: Config,
     /// A permit for each client.
     places: Arc<Semaphore>,
+    /// The lanes, if statements are packed.
+    pools: Option<Arc<Pools>>,
 }
 
 impl Front {
     /// Listens, and checks the gateway's own log-in at the server without waiting for it.
     pub async fn start(config: Config) -> io::Result<Self> {
         let places = Arc::new(Semaphore::new(config.clients_max));
-        let shared = Arc::new(Shared { config, places });
+        let pools = config.packs.then(|| Arc::new(Pools::new(config.upstream.clone(), config.server_wait)));
+        let shared = Arc::new(Shared { config, places, pools });
         let (stops, stopping) = watch::channel(false);
         let mut addresses = Vec::new();
         for address in &shared.config.listen {
@@ -124,7 +128,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>, stopping: watch::Receiver
     };
     let config = &shared.config;
     let Some(logged_in) = log_in(client, &config.upstream, config.server_wait).await else { return };
-    if let Err(error) = session::run(logged_in, stopping).await {
+    if let Err(error) = session::run(logged_in, shared.pools.clone(), stopping).await {
         tracing::debug!(%error, "a session has lost a connection");
     }
 }

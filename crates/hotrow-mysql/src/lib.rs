@@ -8,15 +8,22 @@
 //! | `log_in.rs` | the log-in of a client at the server |
 //! | `own.rs` | the gateway's own log-in |
 //! | `session/` | the relay of commands and replies after the log-in |
+//! | `packing/` | which statements are packed, and where they go |
+//! | `lane/` | the server's side of a lane |
+//! | `expected.rs`, `server_side.rs` | the replies that a client expects, and its connection to the server |
 //! | `socket.rs` | whole packets on a socket |
 //! | `refusal.rs` | the errors that the gateway itself sends |
 //! | `limits.rs` | every bound |
 
+mod expected;
 mod front;
+mod lane;
 mod limits;
 mod log_in;
 mod own;
+mod packing;
 mod refusal;
+mod server_side;
 mod session;
 mod socket;
 mod upstream;

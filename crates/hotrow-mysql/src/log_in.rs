@@ -5,8 +5,9 @@
 use std::time::Duration;
 
 use hotrow_mysql_wire::capabilities::{DEPRECATE_EOF, RELAYED, SSL};
-use hotrow_mysql_wire::handshake::{Greeting, Response};
-use hotrow_mysql_wire::message::{ERR, OK};
+use hotrow_mysql_wire::handshake::{Greeting, Response, Switch};
+use hotrow_mysql_wire::message::{EOF, ERR, OK, Ok as OkPacket};
+use hotrow_mysql_wire::native::{self, Hash};
 use hotrow_mysql_wire::packet::Packet;
 use tokio::time::timeout;
 
@@ -23,6 +24,12 @@ pub struct LoggedIn {
     pub server: Socket,
     /// Whether both sides use DEPRECATE_EOF.
     pub deprecates_eof: bool,
+    /// What the client has sent.
+    pub response: Response,
+    /// The random number and the proof that the server has accepted, if they are of `mysql_native_password`.
+    pub proof: Option<(Hash, Vec<u8>)>,
+    /// The server's status after the log-in.
+    pub status: Option<u16>,
 }
 
 /// Logs a client in. None if the client or the server did not want to; the client has got the reason.
@@ -42,9 +49,15 @@ pub async fn log_in(mut client: Socket, upstream: &Upstream, server_wait: Durati
     match timeout(Duration::from_millis(limits::LOG_IN_MS), respond(&mut client, &greeting)).await {
         Ok(Some((sequence, response))) => {
             let deprecates_eof = response.capabilities & DEPRECATE_EOF != 0;
-            let dialogue = authenticate(&mut client, &mut server, sequence, &response);
+            let nonce = greeting
+                .native_nonce()
+                .filter(|_| response.plugin.as_deref() == Some(native::PLUGIN.as_bytes()));
+            let mut proof = nonce.map(|nonce| (nonce, response.proof.clone()));
+            let dialogue = authenticate(&mut client, &mut server, sequence, &response, &mut proof);
             match timeout(Duration::from_millis(limits::LOG_IN_MS), dialogue).await {
-                Ok(Ok(true)) => Some(LoggedIn { client, server, deprecates_eof }),
+                Ok(Ok(Some(status))) => {
+                    Some(LoggedIn { client, server, deprecates_eof, response, proof, status: Some(status) })
+                }
                 _ => None, // the client has got the server's error, or one of both sides is gone
             }
         }
@@ -83,13 +96,15 @@ async fn respond(client: &mut Socket, greeting: &Greeting) -> Option<(u8, Respon
     None
 }
 
-/// Relays the dialogue up to the server's decision. False if it has refused the client.
+/// Relays the dialogue up to the server's decision, and notes the last proof. None if the server has refused the client, or its
+/// status.
 async fn authenticate(
     client: &mut Socket,
     server: &mut Socket,
     sequence: u8,
     response: &Response,
-) -> Result<bool, SocketError> {
+    proof: &mut Option<(Hash, Vec<u8>)>,
+) -> Result<Option<u16>, SocketError> {
     server.send(sequence, &response.payload()).await?;
     loop {
         tokio::select! {
@@ -97,13 +112,21 @@ async fn authenticate(
                 let Packet { sequence, payload } = packet?;
                 client.send(sequence, &payload).await?;
                 match payload.first() {
-                    Some(&OK) => return Ok(true),
-                    Some(&ERR) => return Ok(false),
-                    _ => {}
+                    Some(&OK) => return Ok(Some(OkPacket::read(&payload)?.status)),
+                    Some(&ERR) => return Ok(None),
+                    Some(&EOF) => {
+                        let switch = Switch::read(&payload).ok();
+                        let nonce = switch.filter(|switch| switch.plugin == native::PLUGIN.as_bytes());
+                        *proof = nonce.and_then(|switch| Some((switch.native_nonce()?, Vec::new())));
+                    }
+                    _ => *proof = None, // a dialogue of another plugin
                 }
             }
             packet = client.next() => {
                 let Packet { sequence, payload } = packet?;
+                if let Some((_, proof)) = proof {
+                    *proof = payload.to_vec();
+                }
                 server.send(sequence, &payload).await?;
             }
         }

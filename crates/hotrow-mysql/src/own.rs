@@ -6,8 +6,10 @@ use hotrow_mysql_wire::capabilities::{
 use hotrow_mysql_wire::command::Command;
 use hotrow_mysql_wire::handshake::{Greeting, Response, Switch};
 use hotrow_mysql_wire::message::{EOF, ERR, Err as ErrPacket, OK};
-use hotrow_mysql_wire::native;
-use hotrow_mysql_wire::{WireError, native::Hash};
+use hotrow_mysql_wire::native::{self, Hash};
+use hotrow_mysql_wire::reply::{Progress, ReplyReader};
+use hotrow_mysql_wire::scan::Scanned;
+use hotrow_mysql_wire::{Reader, WireError};
 use tokio::net::TcpStream;
 
 use crate::socket::{Socket, SocketError};
@@ -16,6 +18,8 @@ use crate::upstream::Upstream;
 /// The collation utf8mb4_general_ci, which every server has.
 const UTF8MB4: u8 = 45;
 const PACKET_BYTES_MAX: u32 = 1 << 24;
+/// The first byte of NULL in a row.
+const NULL: u8 = 0xfb;
 
 /// Why the gateway cannot log in.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +35,9 @@ pub enum OwnError {
         "the user of the upstream authenticates by {0}, and the gateway itself only by mysql_native_password; create a user for the gateway with IDENTIFIED VIA mysql_native_password"
     )]
     Plugin(String),
+    /// The connection before this one does not end.
+    #[error("the lane's former connection does not end")]
+    Former,
 }
 
 impl From<WireError> for OwnError {
@@ -50,26 +57,52 @@ pub async fn connect(upstream: &Upstream) -> Result<(Socket, Greeting), OwnError
     Ok((server, Greeting::read(&packet.payload)?))
 }
 
-/// Logs in as the upstream's user after the greeting, and leaves.
-pub async fn log_in_and_leave(
+/// What a log-in of the gateway sends.
+#[derive(Clone)]
+pub struct Credentials {
+    pub user: Vec<u8>,
+    /// SHA1 of the password. None if it is empty.
+    pub key: Option<Hash>,
+    pub database: Option<Vec<u8>>,
+    pub capabilities: u32,
+    pub collation: u8,
+}
+
+impl Credentials {
+    /// Those of the upstream's user.
+    pub fn own(upstream: &Upstream) -> Self {
+        let password = upstream.password.bytes();
+        Credentials {
+            user: upstream.user.clone().into_bytes(),
+            key: (!password.is_empty()).then(|| native::key(password)),
+            database: upstream.database.clone().map(String::into_bytes),
+            capabilities: PROTOCOL_41
+                | SECURE_CONNECTION
+                | PLUGIN_AUTH
+                | PLUGIN_AUTH_LENENC
+                | CONNECT_WITH_DB,
+            collation: UTF8MB4,
+        }
+    }
+}
+
+/// Logs in after the greeting.
+pub async fn log_in(
     server: &mut Socket,
     greeting: &Greeting,
-    upstream: &Upstream,
+    credentials: &Credentials,
 ) -> Result<(), OwnError> {
-    let proof = |nonce: Option<Hash>| match nonce {
-        Some(nonce) if !upstream.password.bytes().is_empty() => {
-            native::proof(&nonce, &native::key(upstream.password.bytes())).to_vec()
-        }
+    let proof = |nonce: Option<Hash>| match (nonce, credentials.key) {
+        (Some(nonce), Some(key)) => native::proof(&nonce, &key).to_vec(),
         _ => Vec::new(),
     };
     let response = Response {
-        capabilities: greeting.capabilities
-            & (PROTOCOL_41 | SECURE_CONNECTION | PLUGIN_AUTH | PLUGIN_AUTH_LENENC | CONNECT_WITH_DB),
+        capabilities: greeting.capabilities & credentials.capabilities,
         packet_bytes_max: PACKET_BYTES_MAX,
-        collation: UTF8MB4,
-        user: upstream.user.clone().into_bytes(),
+        collation: credentials.collation,
+        user: credentials.user.clone(),
         proof: proof(greeting.native_nonce()),
-        database: upstream.database.clone().map(String::into_bytes),
+        database: credentials.database.clone(),
         plugin: Some(native::PLUGIN.as_bytes().to_vec()),
         attributes: None,
     };
@@ -86,5 +119,53 @@ pub async fn log_in_and_leave(
     if packet.payload.first() != Some(&OK) {
         return Err(ErrPacket::read(&packet.payload)?.into());
     }
+    Ok(())
+}
+
+/// Logs in as the upstream's user after the greeting, and leaves.
+pub async fn log_in_and_leave(
+    server: &mut Socket,
+    greeting: &Greeting,
+    upstream: &Upstream,
+) -> Result<(), OwnError> {
+    log_in(server, greeting, &Credentials::own(upstream)).await?;
     Ok(server.send(0, &[Command::Quit as u8]).await?)
+}
+
+/// The rows of a query with one result, as texts.
+pub async fn rows(
+    server: &mut Socket,
+    deprecates_eof: bool,
+    sql: &str,
+) -> Result<Vec<Vec<Option<String>>>, OwnError> {
+    server.send(0, &[&[Command::Query as u8][..], sql.as_bytes()].concat()).await?;
+    let mut reader = ReplyReader::new(Command::Query.reply(), deprecates_eof).expect("a query has a reply");
+    let mut packets = Vec::new();
+    loop {
+        let payload = server.next().await?.payload;
+        let progress = reader.packet(&Scanned::of(&payload))?;
+        packets.push(payload);
+        match progress {
+            Progress::Continues => {}
+            Progress::Ended { is_error: true, .. } => {
+                return Err(ErrPacket::read(packets.last().expect("it has just come"))?.into());
+            }
+            Progress::Ended { .. } => break,
+        }
+    }
+    if packets.len() == 1 {
+        return Ok(Vec::new()); // OK
+    }
+    let columns = usize::from(packets[0][0]);
+    let first = 1 + columns + usize::from(!deprecates_eof);
+    let values = |row: &bytes::Bytes| {
+        let mut reader = Reader::new(row);
+        let value = |_| match reader.rest().first() {
+            Some(&NULL) => reader.u8().map(|_| None),
+            _ => reader.length_encoded_bytes().map(|text| Some(String::from_utf8_lossy(text).into_owned())),
+        };
+        (0..columns).map(value).collect::<Result<Vec<_>, WireError>>()
+    };
+    let rows = packets.get(first..packets.len() - 1).unwrap_or_default();
+    Ok(rows.iter().map(values).collect::<Result<_, _>>()?)
 }

@@ -15,6 +15,8 @@ pub enum Refusal<'a> {
     UnknownCommand(u8),
     /// A packet that is no command, outside of a log-in.
     OutOfOrder,
+    /// A commit's outcome cannot be found out.
+    UnknownOutcome,
     /// The gateway stops.
     Stopping,
 }
@@ -42,6 +44,11 @@ impl Refusal<'_> {
                 ),
             ),
             Refusal::OutOfOrder => (1156, "08S01", "hotrow: got packets out of order".to_owned()),
+            Refusal::UnknownOutcome => (
+                1105,
+                "08007",
+                "hotrow: the connection to the server was lost during a commit, and it is unknown whether the statement is committed; check its rows before you repeat it".to_owned(),
+            ),
             Refusal::Stopping => (1053, "08S01", "hotrow: the gateway stops; connect again".to_owned()),
         };
         ErrPacket { code, sqlstate: sqlstate.to_owned(), message }.payload()

@@ -31,6 +31,16 @@ pub use postgres::{
 };
 pub use snapshot::{Detail, LaneSnapshot, LaneState, LaneTotals};
 
+/// What a crate with another kind of database needs.
+pub mod task {
+    pub use crate::lane::backend::{Backend, BatchEvent, Patience, Progress, Work};
+    pub use crate::lane::inbox::{Inbox, Reader};
+    pub use crate::lane::message::{ToLane, Unblock};
+    pub use crate::lane::run;
+    pub use crate::lane::shared::LaneShared;
+    pub use crate::lane::snapshot::Place;
+}
+
 use crate::lane::backend::{Backend, BatchEvent, Progress};
 use crate::lane::counting::WaitingUnits;
 use crate::lane::hold_timer::HoldTimer;

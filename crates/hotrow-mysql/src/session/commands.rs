@@ -1,36 +1,36 @@
 //! From the client to the server: commands are forwarded as their bytes arrive, except those that are not relayed.
 
 use std::io;
-use std::sync::Arc;
 
 use bytes::BytesMut;
+use hotrow_gateway::lanes::Unblock;
 use hotrow_mysql_wire::command::Command;
-use hotrow_mysql_wire::packet::{HEADER_BYTES, Header};
+use hotrow_mysql_wire::packet::{self, HEADER_BYTES, Header};
 use hotrow_mysql_wire::reply::ReplyReader;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::AsyncReadExt;
+use tokio::net::tcp::OwnedReadHalf;
 
+use crate::expected::Reply;
+use crate::lane::Statement;
 use crate::limits;
+use crate::packing::{Packer, Run, StatementId};
 use crate::refusal::Refusal;
-use crate::session::expected::{Expected, Reply};
+use crate::server_side::ServerSide;
 
 /// The loop's state.
 pub struct CommandLoop {
     client: OwnedReadHalf,
-    server: OwnedWriteHalf,
-    expected: Arc<Expected>,
-    deprecates_eof: bool,
+    server: ServerSide,
+    packer: Option<Packer>,
+    /// Units of a lane wait until the session has run a statement.
+    unblock: Option<Unblock<Statement>>,
     splitter: Splitter,
 }
 
 impl CommandLoop {
-    pub fn new(
-        client: OwnedReadHalf,
-        server: OwnedWriteHalf,
-        expected: Arc<Expected>,
-        deprecates_eof: bool,
-    ) -> Self {
-        CommandLoop { client, server, expected, deprecates_eof, splitter: Splitter::default() }
+    pub fn new(client: OwnedReadHalf, server: ServerSide, packer: Option<Packer>) -> Self {
+        let splitter = Splitter { waits_for_texts: packer.is_some(), ..Splitter::default() };
+        CommandLoop { client, server, packer, unblock: None, splitter }
     }
 
     /// Forwards until the client closes its half, or sends something that is not MySQL's protocol. Then the server's
@@ -38,11 +38,11 @@ impl CommandLoop {
     pub async fn run(mut self, mut arrived: BytesMut) -> io::Result<()> {
         loop {
             if !self.forward(&mut arrived).await? {
-                return self.server.shutdown().await;
+                return self.server.shut_down().await;
             }
             arrived.reserve(limits::READ_BYTES);
             if self.client.read_buf(&mut arrived).await? == 0 {
-                return self.server.shutdown().await;
+                return self.server.shut_down().await;
             }
         }
     }
@@ -55,11 +55,16 @@ impl CommandLoop {
             match self.splitter.next(arrived) {
                 Piece::Incomplete => break,
                 Piece::Command(command) => {
-                    let Some(reader) = ReplyReader::new(command.reply(), self.deprecates_eof) else {
+                    let first = match self.pack(command, arrived, &mut out).await? {
+                        Packed::Answered => continue,
+                        Packed::No => None,
+                        Packed::Prepares(id) => Some(id),
+                    };
+                    let Some(reader) = ReplyReader::new(command.reply(), self.server.deprecates_eof) else {
                         continue;
                     };
                     let is_dialogue = command == Command::ChangeUser;
-                    if !self.expect(Reply::OfServer { reader, is_dialogue }, &mut out).await? {
+                    if !self.expect(Reply::OfServer { reader, is_dialogue, first }, &mut out).await? {
                         return Ok(false);
                     }
                 }
@@ -69,11 +74,11 @@ impl CommandLoop {
                         return Ok(false);
                     }
                 }
-                Piece::Dialogue if self.expected.in_dialogue() => {}
+                Piece::Dialogue if self.server.expected.in_dialogue() => {}
                 Piece::Dialogue => {
                     let payload = Refusal::OutOfOrder.payload();
-                    self.server.write_all(&out).await?;
-                    self.expected.add(Reply::Own { payload, is_last: true }).await;
+                    self.server.send(&out).await?;
+                    self.server.expected.add(Reply::Own { payload, is_last: true }).await;
                     return Ok(false);
                 }
                 Piece::Bytes { length, is_forwarded } => {
@@ -88,19 +93,85 @@ impl CommandLoop {
                 }
             }
         }
-        self.server.write_all(&out).await?;
+        self.server.send(&out).await?;
+        if self.unblock.is_some() {
+            self.server.idle().await;
+            self.unblock = None;
+        }
         Ok(true)
+    }
+
+    /// Gives a statement to a lane, if it can be packed.
+    async fn pack(&mut self, command: Command, arrived: &[u8], out: &mut BytesMut) -> io::Result<Packed> {
+        if self.unblock.is_some() {
+            // Otherwise the next statement could wait in the lane for the end of this one.
+            self.server.send(out).await?;
+            out.clear();
+            self.server.idle().await;
+            self.unblock = None;
+        }
+        let Some(packer) = &mut self.packer else { return Ok(Packed::No) };
+        let Some(text) = self.splitter.text(arrived) else {
+            packer.command(command);
+            return Ok(Packed::No);
+        };
+        self.server.send(out).await?;
+        out.clear();
+        let run = match command {
+            Command::Query => packer.run(text, &mut self.server).await?,
+            Command::StmtExecute => packer.execute(text, &mut self.server).await?,
+            Command::StmtPrepare => {
+                let id = packer.prepare(text, &mut self.server).await?;
+                return Ok(id.map_or(Packed::No, Packed::Prepares));
+            }
+            Command::StmtClose => {
+                packer.close(text);
+                return Ok(Packed::No);
+            }
+            _ => {
+                packer.command(command);
+                return Ok(Packed::No);
+            }
+        };
+        match run {
+            Run::Own(payload) => {
+                self.splitter.is_dropped = true;
+                // The gateway stops only outside of a lane, so a statement that is committed is answered.
+                self.server.expected.add(Reply::Own { payload, is_last: false }).await;
+                self.server.expected.leave_lane();
+                return Ok(Packed::Answered);
+            }
+            Run::Pass(unblock) => self.unblock = unblock,
+            Run::PassAs(payload, unblock) => {
+                self.splitter.is_dropped = true;
+                self.server.idle().await; // so that there is room for its reply, which is expected before it is sent
+                packet::put(out, 0, &[&[command as u8][..], &payload].concat());
+                self.unblock = unblock;
+            }
+        }
+        self.server.expected.leave_lane();
+        Ok(Packed::No)
     }
 
     /// Adds a reply. If it has to wait for room, the server must have the commands before it. False if the gateway stops:
     /// then no reply was expected, so the server has all earlier commands.
     async fn expect(&mut self, reply: Reply, out: &mut BytesMut) -> io::Result<bool> {
-        if !self.expected.has_room() {
-            self.server.write_all(out).await?;
+        if !self.server.expected.has_room() {
+            self.server.send(out).await?;
             out.clear();
         }
-        Ok(self.expected.add(reply).await)
+        Ok(self.server.expected.add(reply).await)
     }
+}
+
+/// What has become of a command.
+enum Packed {
+    /// Its answer is there.
+    Answered,
+    /// It goes to the session's own connection.
+    No,
+    /// The same, and the first packet of the answer goes here.
+    Prepares(StatementId),
 }
 
 /// A part of the client's stream.
@@ -118,6 +189,9 @@ enum Piece {
     Bytes { length: usize, is_forwarded: bool },
 }
 
+/// The commands whose bytes decide whether they are packed.
+const TEXTS: [Command; 4] = [Command::Query, Command::StmtPrepare, Command::StmtExecute, Command::StmtClose];
+
 /// Finds the commands in the client's stream.
 #[derive(Debug, Default)]
 struct Splitter {
@@ -125,9 +199,17 @@ struct Splitter {
     left: usize,
     is_continued: bool,
     is_dropped: bool,
+    /// A short text begins only when all of it has arrived.
+    waits_for_texts: bool,
 }
 
 impl Splitter {
+    /// The text of the command that has just begun, if all of it has arrived and it is short.
+    fn text<'b>(&self, arrived: &'b [u8]) -> Option<&'b [u8]> {
+        let is_short = self.left <= limits::TEXT_BYTES_MAX;
+        arrived.get(HEADER_BYTES + 1..self.left).filter(|_| is_short)
+    }
+
     /// The next piece of the bytes that have arrived. The caller removes the bytes of [`Piece::Bytes`].
     fn next(&mut self, arrived: &[u8]) -> Piece {
         if self.left > 0 {
@@ -143,6 +225,11 @@ impl Splitter {
         let begins = !self.is_continued;
         let first = arrived.get(HEADER_BYTES).copied();
         if begins && header.length > 0 && first.is_none() {
+            return Piece::Incomplete;
+        }
+        let has_text = |byte| TEXTS.iter().any(|command| *command as u8 == byte);
+        let is_text = first.is_some_and(has_text) && HEADER_BYTES + header.length <= limits::TEXT_BYTES_MAX;
+        if begins && is_text && self.waits_for_texts && arrived.len() < HEADER_BYTES + header.length {
             return Piece::Incomplete;
         }
         self.left = HEADER_BYTES + header.length;

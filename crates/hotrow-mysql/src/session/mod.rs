@@ -2,7 +2,6 @@
 //! meet in a queue of the replies that the client expects.
 
 mod commands;
-mod expected;
 mod replies;
 
 use std::io;
@@ -10,20 +9,29 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::expected::Expected;
 use crate::log_in::LoggedIn;
+use crate::packing::{Packer, Pools};
 use crate::session::commands::CommandLoop;
-use crate::session::expected::Expected;
 use crate::session::replies::ReplyLoop;
 
+use crate::server_side::ServerSide;
+
 /// Relays until one of both sides closes its connection, or the gateway stops and no transaction is open.
-pub async fn run(logged_in: LoggedIn, stopping: watch::Receiver<bool>) -> io::Result<()> {
-    let LoggedIn { client, server, deprecates_eof } = logged_in;
+pub async fn run(
+    logged_in: LoggedIn,
+    pools: Option<Arc<Pools>>,
+    stopping: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let packer = pools.and_then(|pools| Packer::new(pools, &logged_in));
+    let LoggedIn { client, server, deprecates_eof, status, .. } = logged_in;
     let (from_client, to_client) = client.stream.into_split();
     let (from_server, to_server) = server.stream.into_split();
-    let expected = Arc::new(Expected::default());
+    let expected = Arc::new(Expected::after_log_in(status));
     let mut replies = ReplyLoop::new(from_server, to_client, expected.clone(), stopping);
     let mut replies = std::pin::pin!(replies.run(server.arrived));
-    let commands = CommandLoop::new(from_client, to_server, expected, deprecates_eof);
+    let server = ServerSide::new(to_server, expected, deprecates_eof);
+    let commands = CommandLoop::new(from_client, server, packer);
     tokio::select! {
         ended = &mut replies => return ended,
         // The server's half is closed by now. The server completes the replies, as without a gateway.

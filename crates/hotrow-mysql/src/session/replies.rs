@@ -11,11 +11,11 @@ use hotrow_mysql_wire::reply::{Progress, ReplyReader};
 use hotrow_mysql_wire::scan::{Scanned, Scanner};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
+use crate::expected::{Expected, Reply};
 use crate::limits;
 use crate::refusal::Refusal;
-use crate::session::expected::{Expected, Reply};
 
 /// The loop's state.
 pub struct ReplyLoop {
@@ -24,9 +24,17 @@ pub struct ReplyLoop {
     expected: Arc<Expected>,
     stopping: watch::Receiver<bool>,
     scanner: Scanner,
-    /// The reply under way, and whether it is a dialogue.
-    current: Option<(ReplyReader, bool)>,
+    current: Option<Current>,
     in_transaction: bool,
+}
+
+/// The reply under way.
+struct Current {
+    reader: ReplyReader,
+    is_dialogue: bool,
+    first: Option<oneshot::Sender<Scanned>>,
+    /// The packets so far of a reply that the gateway itself reads, and where they go.
+    internal: Option<(Vec<Scanned>, oneshot::Sender<Vec<Scanned>>)>,
 }
 
 /// Whether the session goes on.
@@ -88,8 +96,12 @@ impl ReplyLoop {
             if at == arrived.len() {
                 break;
             }
+            let is_internal = self.is_internal();
             let (read, packet) = self.scanner.feed(&arrived[at..]);
             at += read;
+            if is_internal {
+                sent = at; // not for the client
+            }
             if let Some(packet) = packet {
                 self.packet(&packet)?;
             }
@@ -98,18 +110,28 @@ impl ReplyLoop {
         Ok(Goes::On)
     }
 
+    fn is_internal(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.internal.is_some())
+    }
+
     /// Sends the gateway's own replies that are due, and takes the server's next one.
     async fn advance(&mut self) -> io::Result<Goes> {
         while let Some(reply) = self.expected.take() {
             match reply {
-                Reply::OfServer { reader, is_dialogue } => {
-                    self.current = Some((reader, is_dialogue));
+                Reply::OfServer { reader, is_dialogue, first } => {
+                    self.current = Some(Current { reader, is_dialogue, first, internal: None });
+                    break;
+                }
+                Reply::Internal { reader, heads } => {
+                    let internal = Some((Vec::new(), heads));
+                    self.current = Some(Current { reader, is_dialogue: false, first: None, internal });
                     break;
                 }
                 Reply::Own { payload, is_last } => {
                     let mut out = BytesMut::new();
                     packet::put(&mut out, 1, &payload);
                     self.client.write_all(&out).await?;
+                    self.expected.own_sent();
                     if is_last {
                         return Ok(Goes::Over);
                     }
@@ -121,15 +143,24 @@ impl ReplyLoop {
 
     fn packet(&mut self, packet: &Scanned) -> io::Result<()> {
         // A server that ends a connection, after KILL for example, sends an error that is no reply.
-        let Some((reader, is_dialogue)) = &mut self.current else { return Ok(()) };
-        if let Progress::Ended { status, .. } = reader.packet(packet).map_err(io::Error::other)? {
-            if *is_dialogue {
-                self.expected.dialogue_ended();
-            }
+        let Some(current) = &mut self.current else { return Ok(()) };
+        if let Some(first) = current.first.take() {
+            let _ = first.send(*packet); // the other loop may have ended
+        }
+        if let Some((heads, _)) = &mut current.internal
+            && heads.len() < limits::INTERNAL_PACKETS_MAX
+        {
+            heads.push(*packet);
+        }
+        if let Progress::Ended { status, .. } = current.reader.packet(packet).map_err(io::Error::other)? {
             if let Some(status) = status {
                 self.in_transaction = status & STATUS_IN_TRANSACTION != 0;
             }
-            self.current = None;
+            let is_dialogue = current.is_dialogue;
+            if let Some((heads, receiver)) = self.current.take().and_then(|current| current.internal) {
+                let _ = receiver.send(heads); // the other loop may have ended
+            }
+            self.expected.ended(status, is_dialogue);
         }
         Ok(())
     }

@@ -4,18 +4,20 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use hotrow_core::limits;
+use hotrow_core::pack_mode::PackMode;
 use hotrow_gateway::config::Listen;
 use hotrow_mysql::{Config, UpstreamError};
 
 use super::{Settings, is_json, number};
 
 /// The settings that a gateway in front of MariaDB has.
-const USED: [&str; 8] = [
+const USED: [&str; 9] = [
     "upstream",
     "listen",
     "clients_max",
     "server_wait_ms",
     "drain_timeout_ms",
+    "pack",
     "workers",
     "log",
     "log_format",
@@ -37,6 +39,9 @@ pub enum Error {
         "the file has [[pool]], [[server]] or [[database]] tables, which a gateway in front of MariaDB does not have; remove them"
     )]
     Tables,
+    /// Shadow mode.
+    #[error("pack is \"shadow\", which a gateway in front of MariaDB does not have; set it to true or false")]
+    Shadow,
     /// A Unix socket.
     #[error("listen has the path of a Unix socket; a gateway in front of MariaDB listens on HOST:PORT only")]
     UnixSocket,
@@ -49,6 +54,7 @@ impl Error {
             Error::Upstream(_) => Some("upstream"),
             Error::NotUsed(name) => Some(name),
             Error::Tables => None,
+            Error::Shadow => Some("pack"),
             Error::UnixSocket => Some("listen"),
         }
     }
@@ -102,6 +108,11 @@ impl Settings {
                 "1 to 1,000,000",
             )?,
             server_wait: milliseconds("server_wait_ms", self.server_wait_ms, limits::SERVER_WAIT_MS)?,
+            packs: match self.pack {
+                None | Some(PackMode::Off) => false,
+                Some(PackMode::On) => true,
+                Some(PackMode::Shadow) => return Err(Error::Shadow.into()),
+            },
             drain_timeout: milliseconds("drain_timeout_ms", self.drain_timeout_ms, limits::DRAIN_TIMEOUT_MS)?,
         };
         Ok(MysqlResolved {
@@ -126,6 +137,7 @@ mod tests {
         assert!(message(Settings { lanes: Some(2), ..mysql() }).contains("lanes is set"));
         assert!(message(Settings { listen: Some("/run/x.sock".into()), ..mysql() }).contains("HOST:PORT"));
         assert!(message(Settings { clients_max: Some(0), ..mysql() }).contains("1 to 1,000,000"));
+        assert!(message(Settings { pack: Some(PackMode::Shadow), ..mysql() }).contains("true or false"));
         let wrong = Settings { upstream: Some("mysql://127.0.0.1/shop".into()), ..Settings::default() };
         assert!(message(wrong).contains("names no user"));
         assert!(matches!(mysql().resolve_any(None), Ok(super::super::AnyResolved::Mysql(_))));

@@ -147,9 +147,45 @@ impl Client {
         Ok(OkPacket::read(payload).unwrap())
     }
 
+    /// The same. None if the connection ends instead.
+    pub fn try_run(&mut self, sql: &str) -> Option<Result<OkPacket, ErrPacket>> {
+        let mut out = BytesMut::new();
+        packet::put(&mut out, 0, &[&[Command::Query as u8][..], sql.as_bytes()].concat());
+        self.stream.write_all(&out).ok()?;
+        let payload = self.packet()?.payload;
+        Some(match payload[0] {
+            ERR => Err(ErrPacket::read(&payload).unwrap()),
+            _ => Ok(OkPacket::read(&payload).unwrap()),
+        })
+    }
+
     /// The same for a statement that succeeds.
     pub fn ok(&mut self, sql: &str) -> OkPacket {
         self.try_ok(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// Prepares a statement and returns its ID.
+    pub fn prepare(&mut self, sql: &str) -> u32 {
+        let packets = self.command(Command::StmtPrepare, sql.as_bytes());
+        let first = &packets[0].1;
+        assert_eq!(first[0], OK, "{sql}: {:?}", ErrPacket::read(first));
+        u32::from_le_bytes(first[1..5].try_into().unwrap())
+    }
+
+    /// Executes a statement that returns no rows, with values of type BIGINT. Their types are sent only the first time.
+    pub fn execute(&mut self, id: u32, values: &[i64], with_types: bool) -> Result<OkPacket, ErrPacket> {
+        let mut rest = id.to_le_bytes().to_vec();
+        rest.extend_from_slice(&[0, 1, 0, 0, 0, 0, u8::from(with_types)]);
+        for _ in values.iter().filter(|_| with_types) {
+            rest.extend_from_slice(&[8, 0]);
+        }
+        values.iter().for_each(|value| rest.extend_from_slice(&value.to_le_bytes()));
+        let packets = self.command(Command::StmtExecute, &rest);
+        let (_, payload) = packets.first().expect("a reply");
+        if payload[0] == ERR {
+            return Err(ErrPacket::read(payload).unwrap());
+        }
+        Ok(OkPacket::read(payload).unwrap())
     }
 
     /// The rows of a query, as text.

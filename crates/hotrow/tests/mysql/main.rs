@@ -4,9 +4,14 @@
 
 mod client;
 mod commands;
+mod cuts;
+mod differential;
+mod lanes;
 mod log_in;
 mod sessions;
 
+use std::fs::File;
+use std::process::Command;
 use std::sync::OnceLock;
 
 use hotrow_mariadb::{PASSWORD, PrivateMariaDb, USER};
@@ -26,6 +31,18 @@ fn url(server: &PrivateMariaDb) -> String {
 
 fn gateway(options: &[&str]) -> Gateway {
     Gateway::in_front_of(&url(server()), options)
+}
+
+/// Installs what packing needs, as an administrator does.
+fn install(server: &PrivateMariaDb) {
+    let sql = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../hotrow-mysql/sql/install.sql")).unwrap();
+    let output = Command::new("mariadb")
+        .args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", &format!("--port={}", server.port())])
+        .args([&format!("--user={USER}"), &format!("--password={PASSWORD}")])
+        .stdin(sql)
+        .output()
+        .expect("the package of the server has its client");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A client at this port, with all rights.

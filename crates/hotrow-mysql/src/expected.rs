@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hotrow_mysql_wire::reply::ReplyReader;
-use tokio::sync::Notify;
+use hotrow_mysql_wire::scan::Scanned;
+use tokio::sync::{Notify, oneshot};
 
 use crate::limits;
 
@@ -16,7 +17,11 @@ pub enum Reply {
         reader: ReplyReader,
         /// Whether the client sends more packets before the reply ends.
         is_dialogue: bool,
+        /// Where its first packet goes.
+        first: Option<oneshot::Sender<Scanned>>,
     },
+    /// The server sends it, and the gateway itself reads it: the first bytes of its packets.
+    Internal { reader: ReplyReader, heads: oneshot::Sender<Vec<Scanned>> },
     /// The gateway itself sends this payload.
     Own {
         payload: Vec<u8>,
@@ -32,6 +37,12 @@ struct State {
     dialogues: usize,
     /// No more commands are forwarded.
     is_closed: bool,
+    /// Replies that have not ended.
+    open: usize,
+    /// A statement of the client runs in a lane.
+    is_in_lane: bool,
+    /// The server's status after the last reply. None after an error, which does not tell it.
+    status: Option<u16>,
 }
 
 /// The queue between the two loops of a session.
@@ -40,9 +51,59 @@ pub struct Expected {
     state: Mutex<State>,
     added: Notify,
     taken: Notify,
+    ended: Notify,
 }
 
 impl Expected {
+    /// After a log-in with this status.
+    pub fn after_log_in(status: Option<u16>) -> Self {
+        let expected = Expected::default();
+        expected.state().status = status;
+        expected
+    }
+
+    /// Waits until no reply is open. Returns the server's status, if it is known.
+    pub async fn idle(&self) -> Option<u16> {
+        loop {
+            let ended = self.ended.notified();
+            {
+                let state = self.state();
+                if state.open == 0 {
+                    return state.status;
+                }
+            }
+            ended.await;
+        }
+    }
+
+    /// A statement goes to a lane. False if no more commands may run.
+    pub fn enter_lane(&self) -> bool {
+        let mut state = self.state();
+        state.is_in_lane = !state.is_closed;
+        state.is_in_lane
+    }
+
+    /// It has come back.
+    pub fn leave_lane(&self) {
+        self.state().is_in_lane = false;
+    }
+
+    /// A reply has ended.
+    pub fn ended(&self, status: Option<u16>, was_dialogue: bool) {
+        let mut state = self.state();
+        state.open -= 1;
+        state.status = status;
+        state.dialogues -= usize::from(was_dialogue);
+        drop(state);
+        self.ended.notify_one();
+    }
+
+    /// One of the gateway's own replies was sent.
+    pub fn own_sent(&self) {
+        self.state().open -= 1;
+        self.ended.notify_one();
+    }
+
     /// Adds a reply. Waits while too many are expected. False if no more commands may be forwarded.
     pub async fn add(&self, reply: Reply) -> bool {
         let mut reply = Some(reply);
@@ -57,6 +118,7 @@ impl Expected {
                     let reply = reply.take().expect("it is added once");
                     state.dialogues +=
                         usize::from(matches!(reply, Reply::OfServer { is_dialogue: true, .. }));
+                    state.open += 1;
                     state.replies.push_back(reply);
                     break;
                 }
@@ -88,13 +150,8 @@ impl Expected {
     /// the gateway stops knows that its last command did not run.
     pub fn close_if_empty(&self) -> bool {
         let mut state = self.state();
-        state.is_closed = state.replies.is_empty();
+        state.is_closed = state.replies.is_empty() && !state.is_in_lane;
         state.is_closed
-    }
-
-    /// The reply of a dialogue has ended.
-    pub fn dialogue_ended(&self) {
-        self.state().dialogues -= 1;
     }
 
     /// Whether the client can send packets that are no commands.

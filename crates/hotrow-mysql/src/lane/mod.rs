@@ -1,0 +1,368 @@
+//! The server's side of a lane: batches as transactions with a barrier. The statements of a batch are sent together, all answers are
+//! read, and only then COMMIT or ROLLBACK is sent. Thus the lane has all answers before the batch can be committed, and a
+//! statement that undoes the transaction cannot let later ones be committed without it.
+
+mod flight;
+mod opening;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::{Future, pending};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use hotrow_core::key::KeyName;
+use hotrow_gateway::lanes::{Backend, BatchEvent, LaneShared, Patience, Place, Progress, Unblock, Work};
+use hotrow_lane::key::Key;
+use hotrow_lane::lane::{Batch, Doubt, Outcome, Refusal, Unit};
+use hotrow_mysql_wire::capabilities::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
+use hotrow_mysql_wire::command::Command;
+use hotrow_mysql_wire::message::{Ok as OkPacket, with_status};
+use hotrow_mysql_wire::packet;
+use tokio::io::Interest;
+use tokio::sync::oneshot;
+
+use crate::lane::flight::{Flight, Step};
+use crate::lane::opening::Opened;
+use crate::limits;
+
+pub use opening::{FINGERPRINT, Target, probe};
+
+/// What becomes of a unit.
+#[derive(Debug)]
+pub enum Fate {
+    /// It is committed, and this is its answer.
+    Answered(Vec<u8>),
+    /// It left nothing behind, and the session runs it on its own connection. Units of its row wait for the end of that.
+    Alone(Option<Unblock<Statement>>),
+    /// It left nothing behind, and the facts about its table may have changed.
+    Again,
+    /// It is unknown whether it is committed.
+    Unknown,
+}
+
+/// A statement on its way to a lane and back.
+#[derive(Debug)]
+pub struct Statement {
+    pub text: Bytes,
+    pub database: String,
+    pub table: String,
+    /// The definition of the table under which it was judged.
+    pub definition: String,
+    pub fate: oneshot::Sender<Fate>,
+    pub came: Instant,
+}
+
+impl Work for Statement {
+    fn came(&self) -> Instant {
+        self.came
+    }
+
+    fn since(&self) -> Instant {
+        self.came
+    }
+
+    fn is_unmeasured(&self) -> bool {
+        false
+    }
+
+    fn has_lost_credit(&self) -> bool {
+        false
+    }
+
+    fn name_of(&self, _: Key) -> Option<KeyName> {
+        None
+    }
+
+    fn tables(&self) -> Vec<String> {
+        vec![format!("{}.{}", self.database, self.table)]
+    }
+
+    fn shapes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+type Opening = Pin<Box<dyn Future<Output = Option<Opened>> + Send>>;
+
+/// The server's side of a lane.
+pub struct ServerLane {
+    target: Arc<Target>,
+    shared: Arc<LaneShared>,
+    /// Its name in `hotrow.batch`.
+    name: String,
+    opening: Option<Opening>,
+    connection: Option<Opened>,
+    /// The number of the last committed batch when the connection was opened. By then the one before it was gone.
+    resolved: Option<Outcome>,
+    out: BytesMut,
+    /// The next batch, until the one before it is committed or rolled back.
+    held: BytesMut,
+    flights: VecDeque<Flight>,
+    written: VecDeque<u64>,
+    events: VecDeque<BatchEvent>,
+    replies: BTreeMap<u64, Vec<Bytes>>,
+    gone: Vec<u64>,
+}
+
+impl ServerLane {
+    pub fn new(target: Arc<Target>, shared: Arc<LaneShared>) -> io::Result<Self> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(io::Error::other)?;
+        let name = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(ServerLane {
+            target,
+            shared,
+            name,
+            opening: None,
+            connection: None,
+            resolved: None,
+            out: BytesMut::new(),
+            held: BytesMut::new(),
+            flights: VecDeque::new(),
+            written: VecDeque::new(),
+            events: VecDeque::new(),
+            replies: BTreeMap::new(),
+            gone: Vec::new(),
+        })
+    }
+
+    fn forget(&mut self) {
+        self.connection = None;
+        self.opening = None;
+        self.resolved = None;
+        self.out.clear();
+        self.held.clear();
+        self.flights.clear();
+        self.events.clear();
+    }
+
+    /// Gives the operating system what it takes now. An error shows when the lane reads.
+    fn push(&mut self) {
+        let Some(connection) = &mut self.connection else { return };
+        while !self.out.is_empty() {
+            match connection.socket.stream.try_write(&self.out) {
+                Ok(written) => drop(self.out.split_to(written)),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn query(out: &mut BytesMut, text: &[u8]) {
+        packet::put(out, 0, &[&[Command::Query as u8][..], text].concat());
+    }
+
+    fn tell(&mut self, unit: Unit<Statement>, fate: Fate) {
+        if unit.payload.fate.send(fate).is_err() {
+            self.gone.push(unit.session);
+        }
+    }
+
+    /// Reads one packet of the earliest batch.
+    fn read(&mut self, payload: Bytes) {
+        let Some(flight) = self.flights.front_mut() else {
+            return self.events.push_back(BatchEvent::Invalid); // the server ends the connection
+        };
+        let number = flight.number;
+        match flight.read(payload, &mut self.events) {
+            Step::More => {}
+            Step::Commit => {
+                // From here on, the batch can be committed, and all its answers are here.
+                self.replies.insert(number, std::mem::take(&mut flight.replies));
+                self.written.push_back(number);
+                self.events.push_back(BatchEvent::Executed(Some(number)));
+                Self::query(&mut self.out, b"commit");
+                self.send_held();
+            }
+            Step::RollBack => {
+                Self::query(&mut self.out, b"rollback");
+                self.push();
+            }
+            Step::Over { was_committed } => {
+                self.flights.pop_front();
+                self.events.push_back(BatchEvent::Ready(number));
+                if !was_committed {
+                    self.send_held();
+                }
+            }
+            Step::Invalid => self.events.push_back(BatchEvent::Invalid),
+        }
+    }
+
+    fn send_held(&mut self) {
+        self.out.unsplit(self.held.split());
+        self.push();
+    }
+}
+
+impl Backend for ServerLane {
+    type Work = Statement;
+
+    fn shared(&self) -> &LaneShared {
+        &self.shared
+    }
+
+    fn patience(&self) -> Patience {
+        let queue = Duration::from_millis(limits::QUEUE_WAIT_MS);
+        Patience { idle: Duration::from_millis(limits::LANE_IDLE_MS), queue, server: self.target.server_wait }
+    }
+
+    fn connect(&mut self, in_doubt: bool) {
+        self.opening = Some(Box::pin(opening::open(self.target.clone(), self.name.clone(), in_doubt)));
+    }
+
+    fn close(&mut self) {
+        self.forget();
+    }
+
+    fn is_up(&self) -> bool {
+        self.connection.is_some()
+    }
+
+    fn is_outdated(&mut self) -> bool {
+        false
+    }
+
+    fn resolve(&mut self, doubt: Doubt) {
+        let marked = self.connection.as_ref().and_then(|connection| connection.marked);
+        self.resolved = Some(match (doubt, marked) {
+            (Doubt::Id(number), Some(marked)) if marked >= number => Outcome::Committed,
+            (Doubt::Id(_), Some(_)) => Outcome::Aborted,
+            _ => Outcome::Unknown,
+        });
+    }
+
+    fn settle(&mut self) {}
+
+    async fn progress(&mut self) -> Progress {
+        if let Some(opening) = &mut self.opening {
+            self.connection = opening.await;
+            self.opening = None;
+            return match self.connection {
+                Some(_) => Progress::Connected,
+                None => Progress::ConnectFailed { give_up: true },
+            };
+        }
+        let Some(connection) = &mut self.connection else { return pending().await };
+        if let Some(outcome) = self.resolved.take() {
+            return Progress::Resolved(outcome);
+        }
+        if !self.events.is_empty() {
+            return Progress::Bytes;
+        }
+        loop {
+            let writes = !self.out.is_empty();
+            let interest = if writes { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
+            let stream = &connection.socket.stream;
+            let Ok(ready) = stream.ready(interest).await else { return Progress::Lost };
+            if ready.is_readable() {
+                connection.socket.arrived.reserve(limits::READ_BYTES);
+                match stream.try_read_buf(&mut connection.socket.arrived) {
+                    Ok(0) => return Progress::Lost,
+                    Ok(_) => return Progress::Bytes,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(_) => return Progress::Lost,
+                }
+            }
+            if ready.is_writable() && writes {
+                match stream.try_write(&self.out) {
+                    Ok(written) => drop(self.out.split_to(written)),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(_) => return Progress::Lost,
+                }
+            }
+        }
+    }
+
+    fn lost(&mut self, _: Option<u64>) {
+        self.forget();
+    }
+
+    fn put(&mut self, batch: &Batch<Statement>) {
+        let fits = self.connection.as_ref().is_some_and(|connection| connection.fits);
+        if !fits {
+            // The server's defaults have changed, so new connections differ from those of the sessions.
+            let over =
+                [BatchEvent::Failed(hotrow_lane::lane::Failure::Behind), BatchEvent::Ready(batch.number)];
+            self.events.extend(over);
+            return;
+        }
+        let deprecates_eof = self.target.deprecates_eof();
+        let (flight, bytes) = Flight::new(batch, &self.name, deprecates_eof);
+        let waits = self.flights.back().is_some_and(|before| !before.is_committing());
+        self.flights.push_back(flight);
+        if waits {
+            self.held.unsplit(bytes);
+        } else {
+            self.out.unsplit(bytes);
+            self.push();
+        }
+    }
+
+    fn written(&mut self) -> Option<u64> {
+        self.written.pop_front()
+    }
+
+    fn next(&mut self, _: Option<&Batch<Statement>>) -> Option<BatchEvent> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            let arrived = &mut self.connection.as_mut()?.socket.arrived;
+            match packet::take(arrived, limits::LOG_IN_PACKET_BYTES_MAX) {
+                Ok(Some(packet)) => self.read(packet.payload),
+                Ok(None) => return None,
+                Err(_) => return Some(BatchEvent::Invalid),
+            }
+        }
+    }
+
+    fn has_replies(&self, batch: u64) -> bool {
+        self.replies.contains_key(&batch)
+    }
+
+    fn keep_replies(&mut self, is_needed: impl Fn(u64) -> bool) {
+        self.replies.retain(|number, _| is_needed(*number));
+    }
+
+    fn answer(&mut self, batch: Batch<Statement>) {
+        let replies = self.replies.remove(&batch.number).unwrap_or_default();
+        for (unit, reply) in batch.units.into_iter().zip(replies) {
+            let status = OkPacket::read(&reply).map_or(0, |ok| ok.status);
+            let status = status & !STATUS_IN_TRANSACTION | STATUS_AUTOCOMMIT;
+            let fate = with_status(&reply, status).map_or(Fate::Unknown, Fate::Answered);
+            self.tell(unit, fate);
+        }
+    }
+
+    fn refuse(&mut self, units: Vec<Unit<Statement>>, refusal: Refusal) {
+        for unit in units {
+            let fate = match refusal {
+                Refusal::OutcomeUnknown | Refusal::WrittenElsewhere => Fate::Unknown,
+                // Nothing ran: the session runs it, and gets the server's own error if there is one.
+                Refusal::NotSent | Refusal::QueueFull | Refusal::Paused | Refusal::Cancelled => {
+                    Fate::Alone(None)
+                }
+            };
+            self.tell(unit, fate);
+        }
+    }
+
+    fn alone(&mut self, unit: Unit<Statement>, unblock: Option<Unblock<Statement>>) {
+        self.tell(unit, Fate::Alone(unblock));
+    }
+
+    fn give_back(&mut self, unit: Unit<Statement>) {
+        self.tell(unit, Fate::Again);
+    }
+
+    fn flush(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.gone)
+    }
+
+    fn place(&mut self) -> Place {
+        Place::default()
+    }
+}

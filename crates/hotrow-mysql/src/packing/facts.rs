@@ -1,0 +1,128 @@
+//! The facts about tables, as the gateway's own user reads them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hotrow_mysql_wire::native::Hash;
+use tokio::sync::Mutex as AsyncMutex;
+
+use crate::limits;
+use crate::own::{self, Credentials, OwnError};
+use crate::packing::table::{KeyType, Table};
+use crate::socket::Socket;
+use crate::upstream::Upstream;
+
+type Known = HashMap<(String, String), (Instant, Option<Arc<Table>>)>;
+
+/// Facts with their age, and the connection that reads them.
+pub struct Facts {
+    upstream: Upstream,
+    known: Mutex<Known>,
+    connection: AsyncMutex<Option<Socket>>,
+}
+
+/// The columns, and the unique keys over whole columns.
+const COLUMNS: &str = include_str!("../../sql/columns.sql");
+const KEYS: &str = include_str!("../../sql/keys.sql");
+const HASHES: &str = include_str!("../../sql/hashes.sql");
+
+impl Facts {
+    pub fn new(upstream: Upstream) -> Self {
+        Facts { upstream, known: Mutex::default(), connection: AsyncMutex::new(None) }
+    }
+
+    /// The facts about a table. None if it does not exist, or if they cannot be read.
+    pub async fn of(&self, database: &str, table: &str) -> Option<Arc<Table>> {
+        let place = (database.to_owned(), table.to_owned());
+        let fresh = |since: &Instant| since.elapsed() < Duration::from_millis(limits::TABLE_AGE_MS);
+        if let Some((_, facts)) = self.known().get(&place).filter(|(since, _)| fresh(since)) {
+            return facts.clone();
+        }
+        let facts = match self.read(database, table).await {
+            Ok(facts) => facts.map(Arc::new),
+            Err(error) => {
+                tracing::warn!(%error, "the facts about a table cannot be read");
+                return None;
+            }
+        };
+        let mut known = self.known();
+        if known.len() >= limits::TABLES_MAX {
+            known.clear();
+        }
+        known.insert(place, (Instant::now(), facts.clone()));
+        facts
+    }
+
+    /// The facts may have changed.
+    pub fn forget(&self, database: &str, table: &str) {
+        self.known().remove(&(database.to_owned(), table.to_owned()));
+    }
+
+    /// The hashes that the server keeps for accounts of this name.
+    pub async fn hashes(&self, user: &str) -> Result<Vec<Hash>, OwnError> {
+        let rows = self.ask(&HASHES.replace("{user}", &quoted(user))).await?;
+        let texts = rows.into_iter().flatten().flatten();
+        Ok(texts.flat_map(|text| hashes_in(&text)).collect())
+    }
+
+    async fn read(&self, database: &str, table: &str) -> Result<Option<Table>, OwnError> {
+        let fill =
+            |sql: &str| sql.replace("{database}", &quoted(database)).replace("{table}", &quoted(table));
+        let definition = self.ask(&fill("select hotrow.definition({database}, {table})")).await?;
+        let Some(Some(definition)) = definition.into_iter().flatten().next() else { return Ok(None) };
+        let columns = self.ask(&fill(COLUMNS)).await?.into_iter().flatten().flatten().collect();
+        let mut keys: Vec<(String, Vec<(String, KeyType)>)> = Vec::new();
+        for row in self.ask(&fill(KEYS)).await? {
+            let [Some(index), Some(column), Some(kind)] = row.as_slice() else { continue };
+            let kind = match kind.as_str() {
+                "integer" => KeyType::Integer,
+                "text" => KeyType::Text,
+                _ => KeyType::Other,
+            };
+            match keys.iter_mut().find(|(name, _)| name == index) {
+                Some((_, columns)) => columns.push((column.clone(), kind)),
+                None => keys.push((index.clone(), vec![(column.clone(), kind)])),
+            }
+        }
+        let keys = keys.into_iter().map(|(_, columns)| columns).collect();
+        Ok(Some(Table { definition, columns, keys }))
+    }
+
+    /// Runs a query on the own connection, which is opened again once if it was lost.
+    async fn ask(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, OwnError> {
+        let mut connection = self.connection.lock().await;
+        if let Some(socket) = connection.as_mut() {
+            match own::rows(socket, false, sql).await {
+                Err(OwnError::Socket(_)) => *connection = None,
+                answer => return answer,
+            }
+        }
+        let (mut socket, greeting) = own::connect(&self.upstream).await?;
+        own::log_in(&mut socket, &greeting, &Credentials::own(&self.upstream)).await?;
+        let answer = own::rows(&mut socket, false, sql).await;
+        *connection = Some(socket);
+        answer
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A name as a literal in every `sql_mode`.
+fn quoted(name: &str) -> String {
+    let hex: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("convert(x'{hex}' using utf8mb4)")
+}
+
+/// The hashes in a text: a star and 40 hexadecimal digits.
+fn hashes_in(text: &str) -> Vec<Hash> {
+    let digits = text.split('*').skip(1).filter_map(|rest| rest.get(..40));
+    let byte = |digits: &str, at: usize| u8::from_str_radix(digits.get(2 * at..2 * at + 2)?, 16).ok();
+    let hashes = digits.filter_map(|digits| {
+        let bytes: Option<Vec<u8>> = (0..20).map(|at| byte(digits, at)).collect();
+        bytes?.try_into().ok()
+    });
+    hashes.collect()
+}

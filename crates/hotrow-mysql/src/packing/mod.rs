@@ -1,0 +1,12 @@
+//! Which statements are packed, and where they go. `reader` and `table` decide, the other files ask the server.
+
+mod facts;
+mod harmless;
+mod packer;
+mod pools;
+mod prepared;
+mod reader;
+mod table;
+
+pub use packer::{Packer, Run, StatementId};
+pub use pools::Pools;

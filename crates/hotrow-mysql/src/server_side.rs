@@ -1,0 +1,59 @@
+//! The session's own connection, as the client's loop sees it: bytes go there, and the gateway itself can ask something.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use hotrow_mysql_wire::Reader;
+use hotrow_mysql_wire::command::{Command, ReplyShape};
+use hotrow_mysql_wire::packet;
+use hotrow_mysql_wire::reply::ReplyReader;
+use tokio::io::AsyncWriteExt;
+use tokio::net::tcp::OwnedWriteHalf;
+use tokio::sync::oneshot;
+
+use crate::expected::{Expected, Reply};
+
+/// The connection's half for commands, and the replies that are expected.
+pub struct ServerSide {
+    half: OwnedWriteHalf,
+    pub expected: Arc<Expected>,
+    pub deprecates_eof: bool,
+}
+
+impl ServerSide {
+    pub fn new(half: OwnedWriteHalf, expected: Arc<Expected>, deprecates_eof: bool) -> Self {
+        ServerSide { half, expected, deprecates_eof }
+    }
+
+    /// Sends bytes of the client.
+    pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.half.write_all(bytes).await
+    }
+
+    /// Sends no more.
+    pub async fn shut_down(&mut self) -> io::Result<()> {
+        self.half.shutdown().await
+    }
+
+    /// Waits until no reply is open. Returns the server's status, if it is known.
+    pub async fn idle(&self) -> Option<u16> {
+        self.expected.idle().await
+    }
+
+    /// Runs a query of the gateway itself. Returns the short text of the last packet before the end, if it is one.
+    pub async fn ask(&mut self, sql: &str) -> io::Result<Option<String>> {
+        let (heads, answer) = oneshot::channel();
+        let reader = ReplyReader::new(ReplyShape::Results, self.deprecates_eof).expect("a query has a reply");
+        if !self.expected.add(Reply::Internal { reader, heads }).await {
+            return Ok(None);
+        }
+        let mut out = BytesMut::new();
+        packet::put(&mut out, 0, &[&[Command::Query as u8][..], sql.as_bytes()].concat());
+        self.half.write_all(&out).await?;
+        let packets = answer.await.map_err(|_| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+        let row = packets.iter().rev().nth(1);
+        let text = row.and_then(|row| Reader::new(row.head()).length_encoded_bytes().ok());
+        Ok(text.map(|text| String::from_utf8_lossy(text).into_owned()))
+    }
+}

@@ -1,0 +1,134 @@
+//! Connections of lanes are cut at random bytes, in both directions, while the server goes on with what it has. Each statement is
+//! answered, and the rows are those of the answers.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use hotrow_mariadb::{PASSWORD, USER};
+use hotrow_testkit::{Gateway, seed};
+
+use crate::lanes::{SELL, shop};
+use crate::root;
+
+/// What a lane sends first in each batch.
+const MARK: &[u8] = b"call hotrow.mark(";
+
+/// A proxy that cuts the connections on which it sees a mark.
+struct Cutter {
+    port: u16,
+    cuts: Arc<AtomicUsize>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Cutter {
+    fn start(server: u16, seed: u64) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (cuts, is_over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let random = Arc::new(Mutex::new(fastrand::Rng::with_seed(seed)));
+        let cutter = Cutter { port, cuts: cuts.clone(), is_over: is_over.clone() };
+        thread::spawn(move || {
+            for gateway in listener.incoming().map_while(Result::ok) {
+                let server = TcpStream::connect((Ipv4Addr::LOCALHOST, server)).unwrap();
+                let mut random = random.lock().unwrap();
+                let lane = Arc::new(Lane {
+                    is_one: AtomicBool::new(false),
+                    keeps_server: random.bool(),
+                    gateway: gateway.try_clone().unwrap(),
+                    server: server.try_clone().unwrap(),
+                    cuts: cuts.clone(),
+                    is_over: is_over.clone(),
+                });
+                let (bytes, is_to_server) = (random.usize(0..6_000), random.bool());
+                let other = lane.clone();
+                let (to_server, to_gateway) =
+                    ((gateway.try_clone().unwrap(), server.try_clone().unwrap()), (server, gateway));
+                thread::spawn(move || lane.carry(to_server, is_to_server.then_some(bytes)));
+                thread::spawn(move || other.carry(to_gateway, (!is_to_server).then_some(bytes)));
+            }
+        });
+        cutter
+    }
+}
+
+/// A connection, which can be one of a lane.
+struct Lane {
+    is_one: AtomicBool,
+    /// A cut leaves the server's side open, as on a network that has failed: the server's transaction goes on.
+    keeps_server: bool,
+    gateway: TcpStream,
+    server: TcpStream,
+    cuts: Arc<AtomicUsize>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Lane {
+    /// Carries bytes of one direction. On a lane it carries only `left` more bytes, if that is set, and then cuts the connection.
+    fn carry(&self, (mut from, mut to): (TcpStream, TcpStream), mut left: Option<usize>) {
+        let mut buffer = [0; 4096];
+        let mut is_cut = false;
+        while let (Ok(read @ 1..), false) = (from.read(&mut buffer), is_cut) {
+            let mut bytes = &buffer[..read];
+            if bytes.windows(MARK.len()).any(|window| window == MARK) {
+                self.is_one.store(true, Ordering::Relaxed);
+            }
+            let counts = self.is_one.load(Ordering::Relaxed) && !self.is_over.load(Ordering::Relaxed);
+            if let (Some(left), true) = (&mut left, counts) {
+                is_cut = bytes.len() > *left;
+                bytes = &bytes[..bytes.len().min(*left)];
+                *left -= bytes.len();
+            }
+            if to.write_all(bytes).is_err() || is_cut {
+                break;
+            }
+        }
+        if is_cut {
+            self.cuts.fetch_add(1, Ordering::Relaxed);
+        }
+        // A side can be closed already.
+        let _ = self.gateway.shutdown(Shutdown::Both);
+        if !(self.is_one.load(Ordering::Relaxed) && self.keeps_server) {
+            let _ = self.server.shutdown(Shutdown::Both);
+        } else {
+            // Kept open until the end of the test.
+            std::mem::forget((from, to));
+        }
+    }
+}
+
+#[test]
+fn each_statement_has_one_outcome_wherever_the_lanes_connection_is_cut() {
+    let server = shop();
+    let cutter = Cutter::start(server.port(), seed());
+    let url = format!("mysql://{USER}:{PASSWORD}@127.0.0.1:{}/mysql", cutter.port);
+    let gateway = Gateway::in_front_of(&url, &["--pack", "true"]);
+    let (sold, inserted) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for number in 0..12_u64 {
+            let (gateway, cuts, sold, inserted) = (&gateway, &cutter.cuts, &sold, &inserted);
+            scope.spawn(move || {
+                let mut client = root(gateway.port());
+                for one in 0.. {
+                    if cuts.load(Ordering::Relaxed) > 40 {
+                        return;
+                    }
+                    let id = number * 1_000_000 + one;
+                    sold.fetch_add(client.ok(SELL).affected, Ordering::Relaxed);
+                    client.ok(&format!("insert into shop.ledger (id, item) values ({id}, 1)"));
+                    inserted.lock().unwrap().push(id);
+                }
+            });
+        }
+    });
+    cutter.is_over.store(true, Ordering::Relaxed);
+    let mut direct = root(server.port());
+    assert_eq!(direct.value("select sold from shop.item where id = 1"), sold.into_inner().to_string());
+    let mut inserted = inserted.into_inner().unwrap();
+    inserted.sort_unstable();
+    let rows = direct.rows("select id from shop.ledger order by id");
+    let rows: Vec<u64> = rows.iter().map(|row| row[0].as_ref().unwrap().parse().unwrap()).collect();
+    assert_eq!(rows, inserted);
+}
