@@ -122,7 +122,7 @@ mod tests {
             ["queue-take", "queue-head", "queue-lease", "queue-batch", "queue-enqueue"]
         );
         assert_eq!(names("novelty").len(), 9);
-        assert_eq!(names("all").len(), 20);
+        assert_eq!(names("all").len(), 21);
         assert!(!names("all").iter().any(|name| name.ends_with("held") || name.starts_with("novelty")));
     }
 

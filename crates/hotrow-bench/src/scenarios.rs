@@ -45,10 +45,11 @@ use crate::scenario::{
 };
 
 /// All scenarios, in the order of `hotrow bench all`, which leaves out those that take long.
-pub static ALL: [&Scenario; 31] = [
+pub static ALL: [&Scenario; 32] = [
     &inventory::HOT_ROW,
     &inventory::SINGLE,
     &inventory::SPREAD,
+    &inventory::BULK,
     &inventory::READS,
     &inventory::PASS_THROUGH,
     &transaction::TRANSACTION,

@@ -1,5 +1,5 @@
-//! The scenarios with one table of items: `hot-row`, `single`, `spread`, `reads`, `pass-through` and `open-loop`. Their SQL is
-//! in `sql/`.
+//! The scenarios with one table of items: `hot-row`, `single`, `spread`, `bulk`, `reads`, `pass-through` and `open-loop`. Their
+//! SQL is in `sql/`.
 
 use super::{SELECT_ONE, SELL_DIRECT, USUAL};
 use crate::scenario::{Arrivals, Clients, Figure, Protocol, Rows, Scenario, Technique, Through, Worth};
@@ -36,6 +36,17 @@ pub static SPREAD: Scenario = Scenario {
     shows: "Updates spread evenly over a million rows: effect of packing without a hot row",
     rows: Rows::UpTo(1_000_000),
     techniques: &[SELL_ANY, SELL_ANY.through_hotrow(SELL_HOTROW.about)],
+    ..INVENTORY
+};
+
+/// Statements of several rows: the gain on rows that all of them change.
+pub static BULK: Scenario = Scenario {
+    name: "bulk",
+    shows: "INSERT of 20 rows with ON CONFLICT DO UPDATE, the same rows by all clients: rows changed per second",
+    rows: Rows::UpTo(20),
+    clients: Clients::Usually(&[20]),
+    techniques: &[SELL_BULK, SELL_BULK.through_hotrow("the same statement, through Hotrow")],
+    remarks: &["All statements name the rows in one order, so that direct clients do not deadlock."],
     ..INVENTORY
 };
 
@@ -139,6 +150,13 @@ const NOWAIT: Technique = Technique {
 
 /// The same for an item at random.
 pub const SELL_ANY: Technique = Technique { script: script!("pgbench/sell_any.sql"), ..SELL_DIRECT };
+
+const SELL_BULK: Technique = Technique {
+    about: "the statement, directly to the server",
+    script: script!("pgbench/sell_bulk.sql"),
+    worth: Worth::Each(20),
+    ..SELL_DIRECT
+};
 
 /// A read by primary key.
 pub const POINT_READ: Technique = Technique {

@@ -62,6 +62,10 @@ $$;
 create function hotrow.pack_rules(names text[]) returns json
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 begin
+    -- The nodes of a distributed pack have this function and not the table. In a database with Citus, rules have no effect.
+    if to_regclass('hotrow.pack_rule') is null then
+        return '[]';
+    end if;
     return (
         select coalesce(json_agg(json_build_object(
             'oid', f.oid::bigint, 'schema', n.nspname, 'name', f.proname,
