@@ -17,7 +17,7 @@ const THREE: &Shape = &[Task::Order, Task::Order, |_| Task::Sell];
 const SECOND_FAILS: &Shape = &[Task::Order, Task::BadOrder, |_| Task::Sell];
 
 /// More than a batch of a few units with the fingerprint of its tables, or a log-in, sends in one direction.
-const BYTES_MAX: usize = 12_000;
+const BYTES_MAX: usize = 16_000;
 
 /// A gateway with one lane that reaches the server through a proxy, and one client.
 struct Stage {

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use hotrow_connect::upstream::{Error, Rows, Upstream};
+use hotrow_connect::upstream::{Error, Upstream};
 use hotrow_core::limits;
+use hotrow_core::normalise::without_comments;
 use hotrow_lane::lane::Batch;
 use hotrow_wire::frontend::{self, ObjectName, Parse, tag};
 
@@ -31,15 +32,15 @@ pub struct LaneState {
 impl LaneState {
     /// Asks for it.
     pub async fn ask(upstream: &mut Upstream) -> Result<Option<Self>, Error> {
-        let quick = text(upstream.query_if_allowed(STATE, &["false"]).await?);
-        let full = text(upstream.query_if_allowed(STATE, &["true"]).await?);
+        let both = format!(
+            "select ({}) from pg_catalog.unnest('{{f,t}}'::pg_catalog.bool[]) a (every)",
+            without_comments(STATE).replace("$1", "a.every")
+        );
+        let rows = upstream.query_if_allowed(&both, &[]).await?.unwrap_or_default();
+        let mut texts = rows.into_iter().map(|row| Some(Bytes::from(row.into_iter().next()??.into_bytes())));
+        let (quick, full) = (texts.next().flatten(), texts.next().flatten());
         Ok(quick.zip(full).map(|(quick, full)| LaneState { quick, full }))
     }
-}
-
-fn text(rows: Option<Rows>) -> Option<Bytes> {
-    let text = rows?.into_iter().next()?.into_iter().next()??;
-    Some(text.into_bytes().into())
 }
 
 /// What is compared at the end of a batch with such calls.
