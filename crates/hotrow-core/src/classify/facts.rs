@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use crate::classify::text::names::FunctionName;
 use crate::distribution::Distribution;
 
 /// All facts that the decision needs from the catalogue.
@@ -27,6 +28,17 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// The users' functions that a call of this name can mean.
+    pub(crate) fn namesakes<'a>(
+        &'a self,
+        function: &'a FunctionName,
+    ) -> impl Iterator<Item = &'a FunctionFact> + Clone {
+        self.functions.iter().filter(move |fact| {
+            let means = function.schema.as_ref().map_or(fact.visible, |schema| *schema == fact.schema);
+            fact.kind == "function" && fact.name == function.name && means
+        })
+    }
+
     /// A hash of the catalogue state that these facts describe. Facts with the same hash are equal, and a
     /// statement that was prepared under one of them means the same under the other.
     pub fn state(&self) -> u64 {

@@ -18,17 +18,11 @@ pub(crate) struct Declared<'a> {
 impl<'a> Declared<'a> {
     /// The rules for a call. None if it can mean a function without one.
     pub(crate) fn find(call: &'a Call, facts: &'a Facts) -> Option<Self> {
-        let means = |schema: &str, visible: bool| match &call.function.schema {
-            Some(wanted) => wanted == schema,
-            None => visible,
-        };
-        let namesakes = facts.functions.iter().filter(|fact| {
-            fact.kind == "function" && fact.name == call.function.name && means(&fact.schema, fact.visible)
-        });
+        let mut namesakes = facts.namesakes(&call.function);
         let rule_of = |oid| facts.rules.pack.iter().find(|rule| Some(rule.oid) == oid);
         let rules: Vec<&PackRule> =
             namesakes.clone().map(|fact| rule_of(fact.oid())).collect::<Option<_>>()?;
-        let contradiction = namesakes.into_iter().find_map(|fact| contradiction(fact, &facts.functions));
+        let contradiction = namesakes.find_map(|fact| contradiction(fact, &facts.functions));
         (!rules.is_empty()).then_some(Declared { rules, call, contradiction })
     }
 

@@ -83,9 +83,7 @@ impl<'a> Matched<'a> {
             Some(wanted) => wanted == schema,
             None => visible,
         };
-        let mut namesakes = facts.functions.iter().filter(|fact| {
-            fact.kind == "function" && fact.name == function.name && means(&fact.schema, fact.visible)
-        });
+        let mut namesakes = facts.namesakes(function);
         if namesakes.next().is_none() || namesakes.next().is_some() {
             return None;
         }
