@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 use hotrow_wire::backend::{self, Notification, Problem, Report, Status, tag};
 use hotrow_wire::{Frame, HEADER_BYTES, SqlState, frontend, put_frame, split};
 
+use super::foretold::Learning;
 use super::marks::Mark;
 use super::stateless::learn_reply;
 use super::{Connection, Environment, OWN_NAMES, Resolved, Session, SessionEnd, statement_name};
@@ -165,11 +166,18 @@ impl<E: Environment> Session<E> {
         let prepared = holding.connection.prepared_mut();
         match holding.expected.received(&mut self.names, prepared, frame.tag, frame.body()) {
             Reply::Forward => {}
-            Reply::Swallow => return Ok(Passing::Swallowed),
+            Reply::Swallow => {
+                self.take_reply_to_writes(frame)?;
+                return Ok(Passing::Swallowed);
+            }
             Reply::ForwardAndAsk => put_question(holding.connection.output()),
             Reply::NotBegun => return Err(not_begun(Report::read(frame.body())?.message)),
             Reply::Unexpected => return Err(unexpected(frame.tag)),
         }
+        if self.take_reply_to_writes(frame)? {
+            return Ok(Passing::Swallowed);
+        }
+        let holding = self.phase.held_mut().expect("called only while a connection is held");
         if matches!(frame.tag, tag::ERROR | tag::NOTICE) {
             holding.marks.note(Mark::Failure); // an error also undoes what has succeeded before in the unit
         }
@@ -178,12 +186,16 @@ impl<E: Environment> Session<E> {
             tag::ERROR => self.handle_error(frame.body(), bound.as_ref())?,
             tag::PARAMETER_STATUS => self.handle_setting(frame.body())?,
             tag::READY => {
+                holding.learning = Learning::Nothing;
                 lost_name = self.handle_ready(frame.body())?;
                 false
             }
             tag::NOTIFICATION => return self.take_notification(frame.body()),
             tag::COMMAND_COMPLETE => {
                 holding.marks.completed(frame.body());
+                if let Learning::One(statement, row) = &holding.learning {
+                    statement.foretold.ran(*row, matches!(frame.body(), b"UPDATE 1\0" | b"INSERT 0 1\0"));
+                }
                 holding.name_reset |= matches!(frame.body(), b"DISCARD ALL\0" | b"RESET\0");
                 if matches!(frame.body(), b"COMMIT\0" | b"ROLLBACK\0") {
                     self.places.clear(); // with AND CHAIN the next transaction has begun
@@ -313,6 +325,9 @@ impl<E: Environment> Session<E> {
         }
         if holding.status != Status::Transaction {
             self.places.clear(); // its locks are released, also if it has failed
+            if holding.begun.is_none() {
+                self.deferred.clear();
+            }
         }
         if holding.status == Status::Idle && is_settled {
             holding.marks.end_of_local_settings();

@@ -199,6 +199,8 @@ pub struct Metrics {
     pub read_batches: Counter,
     /// Batches rolled back because a unit failed.
     pub rolled_back: Counter,
+    /// Writes that transactions have held back.
+    pub writes_deferred: Counter,
     /// Connections of lanes that were lost.
     pub lost: Counter,
     /// Notifications that shared listening connections have received, counted for each client.
@@ -273,6 +275,7 @@ impl Metrics {
             batches: Counter::new(),
             read_batches: Counter::new(),
             rolled_back: Counter::new(),
+            writes_deferred: Counter::new(),
             lost: Counter::new(),
             notifications: Counter::new(),
             clients: Gauge::new(),

@@ -111,7 +111,7 @@ impl Settings {
             packs: match self.pack {
                 None | Some(PackMode::Off) => false,
                 Some(PackMode::On) => true,
-                Some(PackMode::Shadow) => return Err(Error::Shadow.into()),
+                Some(PackMode::Shadow | PackMode::Deferred) => return Err(Error::Shadow.into()),
             },
             drain_timeout: milliseconds("drain_timeout_ms", self.drain_timeout_ms, limits::DRAIN_TIMEOUT_MS)?,
         };

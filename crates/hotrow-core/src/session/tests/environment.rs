@@ -438,6 +438,12 @@ impl Environment for SimEnvironment {
         self.extended(&statement.text, types)
     }
 
+    fn counted(&self, statement: &Arc<SimStatement>) -> Arc<SimStatement> {
+        statement.counted.get_or_init(|| self.extended(&statement.counted_text(), &statement.types)).clone()
+    }
+
+    fn write_deferred(&self) {}
+
     fn has_settings(&self) -> bool {
         !self.settings.borrow().is_empty()
     }
