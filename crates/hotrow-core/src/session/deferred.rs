@@ -159,17 +159,18 @@ impl<S> Deferred<S> {
         self.error.get_or_insert_with(|| Bytes::copy_from_slice(frame));
     }
 
-    /// The server is done with them.
-    pub(super) fn done(&mut self)
+    /// The server is done with them. Returns whether their outcome was foretold wrongly.
+    pub(super) fn done(&mut self) -> bool
     where
         S: Statement,
     {
         self.stage = Stage::Held;
         let foretold = std::mem::take(&mut self.foretold);
-        if let Some(error) = self.error.take() {
-            foretold.iter().for_each(|(statement, row)| statement.foretold.was_wrong(*row));
-            self.stage = Stage::Failed(as_told(error));
-        }
+        let Some(error) = self.error.take() else { return false };
+        foretold.iter().for_each(|(statement, row)| statement.foretold.was_wrong(*row));
+        let is_wrong = error.windows(WRONG_COUNT.len()).any(|part| part == WRONG_COUNT);
+        self.stage = Stage::Failed(if is_wrong { run_again() } else { error });
+        is_wrong
     }
 
     /// The error of which the client learns with its next message.
@@ -230,15 +231,12 @@ pub(super) fn row<'v, 'p: 'v, S>(
     }
 }
 
-/// The error as the client gets it. If the outcome was foretold wrongly, the transaction has to be run again.
-fn as_told(error: Bytes) -> Bytes {
-    if !error.windows(WRONG_COUNT.len()).any(|part| part == WRONG_COUNT) {
-        return error;
-    }
+/// The error for a transaction whose writes were foretold wrongly.
+fn run_again() -> Bytes {
     let problem = Problem::error(
         SqlState::SerializationFailure,
         "could not serialize access: a write of the transaction found another number of rows than its client was told",
-        "Nothing of the transaction was committed. Run it again. The setting defer_writes holds writes back.",
+        "Nothing of the transaction was committed. Run it again. pack = \"deferred\" holds such writes back.",
     );
     let mut out = BytesMut::new();
     problem.put(&mut out);

@@ -75,6 +75,8 @@ pub trait Environment: Sized {
     fn counted(&self, statement: &StatementOf<Self>) -> StatementOf<Self>;
     /// A write is held back.
     fn write_deferred(&self);
+    /// The outcome of a transaction's writes was foretold wrongly.
+    fn foretold_wrong(&self);
     /// Whether the session's pool has settings that its clients have set in their sessions.
     fn has_settings(&self) -> bool;
     fn settings(&self) -> Settings;

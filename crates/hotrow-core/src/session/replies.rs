@@ -8,7 +8,7 @@ use super::foretold::Learning;
 use super::marks::Mark;
 use super::stateless::learn_reply;
 use super::{Connection, Environment, OWN_NAMES, Resolved, Session, SessionEnd, statement_name};
-use crate::classify::Alters;
+use crate::classify::{Alters, Step};
 use crate::expect::Reply;
 use crate::limits;
 
@@ -164,17 +164,14 @@ impl<E: Environment> Session<E> {
         };
         let holding = self.phase.held_mut().expect("called only while a connection is held");
         let prepared = holding.connection.prepared_mut();
-        match holding.expected.received(&mut self.names, prepared, frame.tag, frame.body()) {
-            Reply::Forward => {}
-            Reply::Swallow => {
-                self.take_reply_to_writes(frame)?;
-                return Ok(Passing::Swallowed);
-            }
+        let reply = holding.expected.received(&mut self.names, prepared, frame.tag, frame.body());
+        match reply {
+            Reply::Forward | Reply::Swallow => {}
             Reply::ForwardAndAsk => put_question(holding.connection.output()),
             Reply::NotBegun => return Err(not_begun(Report::read(frame.body())?.message)),
             Reply::Unexpected => return Err(unexpected(frame.tag)),
         }
-        if self.take_reply_to_writes(frame)? {
+        if self.take_reply_to_writes(frame)? || reply == Reply::Swallow {
             return Ok(Passing::Swallowed);
         }
         let holding = self.phase.held_mut().expect("called only while a connection is held");
@@ -192,15 +189,7 @@ impl<E: Environment> Session<E> {
             }
             tag::NOTIFICATION => return self.take_notification(frame.body()),
             tag::COMMAND_COMPLETE => {
-                holding.marks.completed(frame.body());
-                if let Learning::One(statement, row) = &holding.learning {
-                    statement.foretold.ran(*row, matches!(frame.body(), b"UPDATE 1\0" | b"INSERT 0 1\0"));
-                }
-                holding.name_reset |= matches!(frame.body(), b"DISCARD ALL\0" | b"RESET\0");
-                if matches!(frame.body(), b"COMMIT\0" | b"ROLLBACK\0") {
-                    self.places.clear(); // with AND CHAIN the next transaction has begun
-                }
-                self.switches.succeeded(command_tag(frame.body()), step, &mut self.reads)?;
+                self.command_completed(frame.body(), step)?;
                 false
             }
             _ => false,
@@ -227,6 +216,20 @@ impl<E: Environment> Session<E> {
             return Ok(Passing::ChangedResult);
         }
         Ok(bound.map_or(Passing::AsItIs, Passing::Mentions))
+    }
+
+    /// Records the success of a command, which was this step of its transaction.
+    fn command_completed(&mut self, body: &[u8], step: Option<Step>) -> Result<(), SessionEnd> {
+        let holding = self.held();
+        holding.marks.completed(body);
+        if let Learning::One(statement, row) = &holding.learning {
+            statement.foretold.ran(*row, matches!(body, b"UPDATE 1\0" | b"INSERT 0 1\0"));
+        }
+        holding.name_reset |= matches!(body, b"DISCARD ALL\0" | b"RESET\0");
+        if matches!(body, b"COMMIT\0" | b"ROLLBACK\0") {
+            self.places.clear(); // with AND CHAIN the next transaction has begun
+        }
+        self.switches.succeeded(command_tag(body), step, &mut self.reads)
     }
 
     /// A unit is over. Returns how its ReadyForQuery is handled, if the client does not get it unchanged.

@@ -80,7 +80,9 @@ impl<E: Environment> Session<E> {
             backend::tag::READY => {
                 let status = backend::status(frame.body())?;
                 self.held().status = status;
-                self.deferred.done();
+                if self.deferred.done() {
+                    self.env.foretold_wrong();
+                }
                 if status != Status::Transaction {
                     self.places.clear();
                 }

@@ -201,6 +201,8 @@ pub struct Metrics {
     pub rolled_back: Counter,
     /// Writes that transactions have held back.
     pub writes_deferred: Counter,
+    /// Transactions whose writes were foretold wrongly.
+    pub foretold_wrong: Counter,
     /// Connections of lanes that were lost.
     pub lost: Counter,
     /// Notifications that shared listening connections have received, counted for each client.
@@ -276,6 +278,7 @@ impl Metrics {
             read_batches: Counter::new(),
             rolled_back: Counter::new(),
             writes_deferred: Counter::new(),
+            foretold_wrong: Counter::new(),
             lost: Counter::new(),
             notifications: Counter::new(),
             clients: Gauge::new(),

@@ -154,6 +154,10 @@ impl session::Environment for Environment {
         METRICS.writes_deferred.inc();
     }
 
+    fn foretold_wrong(&self) {
+        METRICS.foretold_wrong.inc();
+    }
+
     fn has_settings(&self) -> bool {
         !self.pool.identity.settings().is_empty()
     }
