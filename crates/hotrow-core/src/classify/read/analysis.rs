@@ -54,7 +54,7 @@ impl Switch {
     /// The values as SHOW writes them.
     pub fn values(self) -> &'static str {
         match self {
-            Switch::Pack => "on, off, shadow",
+            Switch::Pack => "on, off, shadow, deferred",
             Switch::Reads => "replica, primary",
         }
     }
