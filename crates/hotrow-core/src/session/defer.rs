@@ -27,12 +27,16 @@ impl<E: Environment> Session<E> {
     /// If the bytes begin with a whole unit of the transaction under way that is a write with a foretold outcome, or the COMMIT
     /// of a transaction that has only such writes, handles it. Returns the number of its bytes, or 0.
     pub(super) fn defer(&mut self, input: &[u8]) -> Result<usize, Stop<E>> {
+        let in_unit = self.phase.held().is_some_and(|holding| holding.expected.is_in_unit());
+        if self.gather.is_empty() && !in_unit {
+            self.deferred.begin_unit();
+        }
         if !self.may_defer() {
             return Ok(0);
         }
         let mut gather = Gather::default();
         let mut bytes = 0;
-        while let Some(frame) = split(&input[bytes..], |_| limits::UNIT_BYTES_MAX).ok().flatten() {
+        while let Ok(Some(frame)) = split(&input[bytes..], |_| limits::UNIT_BYTES_MAX) {
             bytes += frame.bytes.len();
             match frame.tag {
                 tag::QUERY if gather.is_empty() => {
@@ -58,9 +62,10 @@ impl<E: Environment> Session<E> {
                 _ => return Ok(0),
             }
         }
-        match self.deferred.is_empty() {
-            true => Ok(0),
-            false => Err(Stop::Need(Need::Event)), // until the unit is whole
+        let may_be_whole = split(&input[bytes..], |_| limits::UNIT_BYTES_MAX).is_ok();
+        match may_be_whole && input.len() <= limits::UNIT_BYTES_MAX && !self.deferred.is_empty() {
+            true => Err(Stop::Need(Need::Event)), // until the unit is whole
+            false => Ok(0),
         }
     }
 

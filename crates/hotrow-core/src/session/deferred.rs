@@ -87,16 +87,14 @@ impl<S> Deferred<S> {
         self.writes.is_empty()
     }
 
-    /// The next unit does not wait for them.
-    pub(super) fn let_pass(&mut self) {
-        self.passes = !self.is_empty();
+    /// A unit of the client begins.
+    pub(super) fn begin_unit(&mut self) {
+        self.passes = false;
     }
 
-    /// Whether a message of the unit under way does not wait for them. `is_sync` is whether it is the last one.
-    pub(super) fn passes(&mut self, is_sync: bool) -> bool {
-        let passes = self.passes;
-        self.passes &= !is_sync;
-        passes
+    /// This unit does not wait for them.
+    pub(super) fn let_pass(&mut self) {
+        self.passes = true;
     }
 
     /// Whether one more write with messages of this size can be held back.
@@ -147,6 +145,11 @@ impl<S> Deferred<S> {
         self.stage = Stage::Runs;
         self.bytes = 0;
         std::mem::take(&mut self.writes)
+    }
+
+    /// Whether a message of the unit under way waits until they have run.
+    pub(super) fn must_run(&self) -> bool {
+        !self.writes.is_empty() && !self.passes
     }
 
     /// Whether the server has to answer before the client's next message is handled.

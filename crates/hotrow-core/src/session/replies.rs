@@ -329,6 +329,8 @@ impl<E: Environment> Session<E> {
         if holding.status != Status::Transaction {
             self.places.clear(); // its locks are released, also if it has failed
             if holding.begun.is_none() {
+                let is_lost = holding.status == Status::Idle && !holding.failed && !self.deferred.is_empty();
+                debug_assert!(!is_lost, "a transaction is committed without its writes");
                 self.deferred.clear();
             }
         }

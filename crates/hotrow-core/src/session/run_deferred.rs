@@ -24,8 +24,7 @@ impl<E: Environment> Session<E> {
         }
         let describes = self.phase.begun().is_some_and(|begun| begun.describes != Describes::Nothing);
         let has_no_effect = matches!(frame.tag, tag::SYNC | tag::FLUSH | tag::TERMINATE);
-        let passes = self.deferred.passes(frame.tag == tag::SYNC);
-        if self.deferred.is_empty() || describes || passes || has_no_effect {
+        if !self.deferred.must_run() || describes || has_no_effect {
             return false;
         }
         if !self.is_settled() {

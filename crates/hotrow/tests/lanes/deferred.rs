@@ -289,3 +289,28 @@ fn nothing_is_held_back_without_the_setting_or_in_a_session_that_declines() {
         assert_eq!(gateway.metric("writes_deferred_total"), 0);
     }
 }
+
+/// The gateway looks for the whole unit before it decides. A message that is too long for a lane runs at the server, after the
+/// writes.
+#[test]
+fn a_message_that_is_too_long_for_a_lane_sees_the_writes() {
+    let mut direct = prepare("deferred_long");
+    let gateway = gateway();
+    let mut line = connect(gateway.port(), "deferred_long");
+    learn(&gateway, &mut line, SELL);
+    let expected = stock(&mut direct, 1);
+    let long = "x".repeat(300_000);
+    told(&line.query("begin"), "BEGIN");
+    told(&line.query(SELL), "UPDATE 1");
+    told(&line.query(&format!("update item set note = '{long}' where id = 1")), "UPDATE 1");
+    told(&line.query(SELL), "UPDATE 1");
+    line.put_unnamed_call(
+        "update item set note = $1 where id = $2 and stock = $3",
+        &[Some(long.as_str()), Some("1"), Some(&(expected - 2).to_string())],
+    );
+    line.put_sync();
+    line.send().unwrap();
+    told(&line.answer(), "UPDATE 1");
+    told(&line.query("commit"), "COMMIT");
+    assert_eq!(stock(&mut direct, 1), expected - 2);
+}

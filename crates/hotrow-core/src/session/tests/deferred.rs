@@ -1,7 +1,7 @@
 //! Writes that transactions hold back have the outcome of which their clients were told, and are neither lost nor run twice.
 
 use bytes::BytesMut;
-use hotrow_wire::frontend;
+use hotrow_wire::frontend::{self, tag};
 
 use super::program::{UPDATE, Writer};
 use super::random::{Counts, play_as, play_with_faults, program, seeds};
@@ -15,7 +15,7 @@ impl Writer<'_> {
         for _ in 0..units {
             self.boundary("begin");
             for _ in 0..self.random.usize(..6) {
-                match self.random.u8(..16) {
+                match self.random.u8(..18) {
                     ..8 => {
                         let text = UPDATE.replace("$1", &self.row().to_string());
                         frontend::put_query(&mut self.out, &text);
@@ -35,7 +35,13 @@ impl Writer<'_> {
                         let text = self.literal();
                         frontend::put_query(&mut self.out, &text);
                     }
-                    _ => self.block(),
+                    15 => self.block(),
+                    16 => self.out.extend_from_slice(frontend::SYNC),
+                    _ => {
+                        let is_statement = self.random.bool();
+                        self.named(tag::CLOSE, is_statement, "");
+                        self.out.extend_from_slice(frontend::SYNC);
+                    }
                 }
             }
             let end = self.one(&["commit", "commit", "commit", "rollback"]);
