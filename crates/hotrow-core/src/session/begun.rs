@@ -224,7 +224,7 @@ impl<E: Environment> Session<E> {
             // Writes that are held back run before a COMMIT.
             (&Transaction::End { commits: true, .. }, Some(_)) if !self.deferred.is_empty() => Ok(None),
             (&Transaction::End { commits, chains }, Some(begun)) if !(chains && begun.has_modes) => {
-                self.deferred.clear();
+                self.deferred.transaction_over();
                 let commits = commits && !begun.has_failed;
                 let text = begun.text.clone();
                 self.phase.take_begun();

@@ -14,6 +14,7 @@ use super::{Environment, Need, Session, Statement, StatementOf, Verdict};
 use crate::classify::{Analysis, Boundary, Verb};
 use crate::limits;
 use crate::pack_mode::PackMode;
+use crate::settings::Parsing;
 use crate::unit::gather::{Describe, Gather, Gathered, Single};
 use crate::unit::{Plan, UnitBuilder, param, put_command_answer};
 
@@ -76,7 +77,11 @@ impl<E: Environment> Session<E> {
                 let is_plain = !begun.has_failed && !begun.keeps_snapshot && !begun.has_modes;
                 is_plain && begun.describes == Describes::Nothing
             }
-            (None, Some(holding)) => holding.status == Status::Transaction,
+            // A statement that the gateway prepares there now is one that it prepares anywhere.
+            (None, Some(holding)) => {
+                let is_known = !holding.marks.is_unproven() && holding.marks.parsing() == Parsing::AsPool;
+                holding.status == Status::Transaction && is_known
+            }
             (None, None) => false,
         };
         is_open
@@ -86,7 +91,7 @@ impl<E: Environment> Session<E> {
             && self.is_settled()
             && self.gather.is_empty()
             && !self.skipping
-            && self.deferred.failure().is_none()
+            && self.deferred.accepts()
             && self.provided.no_connection.is_none()
     }
 

@@ -64,6 +64,8 @@ pub(super) struct Deferred<S> {
     error: Option<Bytes>,
     /// The unit under way only prepares and describes statements, and does not wait for them.
     passes: bool,
+    /// The transaction has run a command that can change what its writes do, as SET TRANSACTION READ ONLY. No more are held back.
+    declines: bool,
 }
 
 impl<S> Default for Deferred<S> {
@@ -75,6 +77,7 @@ impl<S> Default for Deferred<S> {
             stage: Stage::Held,
             error: None,
             passes: false,
+            declines: false,
         }
     }
 }
@@ -85,6 +88,22 @@ const WRONG_COUNT: &[u8] = b"hotrow_told_one_row_found_";
 impl<S> Deferred<S> {
     pub(super) fn is_empty(&self) -> bool {
         self.writes.is_empty()
+    }
+
+    /// No more writes of the transaction are held back.
+    pub(super) fn decline(&mut self) {
+        self.declines = true;
+    }
+
+    /// Whether writes of the transaction can be held back.
+    pub(super) fn accepts(&self) -> bool {
+        !self.declines && matches!(self.stage, Stage::Held)
+    }
+
+    /// The transaction is over.
+    pub(super) fn transaction_over(&mut self) {
+        self.clear();
+        self.declines = false;
     }
 
     /// A unit of the client begins.
@@ -122,7 +141,7 @@ impl<S> Deferred<S> {
         }));
     }
 
-    /// The transaction is over, or has gone back to a time before the writes.
+    /// The transaction has gone back to a time before the writes.
     pub(super) fn clear(&mut self) {
         self.writes.clear();
         self.foretold.clear();
@@ -215,6 +234,8 @@ pub(super) fn row<'v, 'p: 'v, S>(
         && !packing.in_key_space
         && !packing.is_declared
         && packing.merging.is_none()
+        // A sequence moves also if the transaction is rolled back, and the session can read its value.
+        && !packing.touches_sequence
         && packing.takes.is_none()
         && packing.with.is_empty()
         && packing.distribution.is_none()

@@ -59,6 +59,8 @@ impl<E: Environment> Session<E> {
             tag::FUNCTION_CALL => {
                 let holding = self.held();
                 holding.marks.note(Mark::FunctionCall);
+                self.deferred.decline();
+                let holding = self.held();
                 holding.connection.set_moved_sequence();
                 self.output().extend_from_slice(frame.bytes);
                 self.held().expected.sent(Message::FunctionCall);

@@ -5,7 +5,7 @@ use hotrow_wire::backend::Status;
 use super::environment::Stop;
 use super::marks::Mark;
 use super::{Connection, Environment, Need, RunOutcome, Sequences, Session, Statement, StatementOf};
-use crate::classify::{Alters, Analysis, Effect, Switch};
+use crate::classify::{Alters, Analysis, Effect, Step, Switch};
 use crate::pack_mode::PackMode;
 use crate::settings::Parsing;
 
@@ -16,6 +16,11 @@ impl<E: Environment> Session<E> {
             Analysis::SetWrong(Switch::Pack) => return Some(include_str!("../../sql/wrong_pack.sql")),
             Analysis::SetWrong(Switch::Reads) => return Some(include_str!("../../sql/wrong_reads.sql")),
             _ => {}
+        }
+        let keeps_writes = matches!(&statement.analysis, Analysis::Candidate(_))
+            || matches!(&*statement.steps(), [Step::Savepoint(_) | Step::Release(_) | Step::RollBackTo(_)]);
+        if !keeps_writes {
+            self.deferred.decline();
         }
         let runs = self.record_effect(statement);
         (!runs).then_some(include_str!("../../sql/no_sequence_values.sql"))

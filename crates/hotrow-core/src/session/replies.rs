@@ -331,7 +331,10 @@ impl<E: Environment> Session<E> {
             if holding.begun.is_none() {
                 let is_lost = holding.status == Status::Idle && !holding.failed && !self.deferred.is_empty();
                 debug_assert!(!is_lost, "a transaction is committed without its writes");
-                self.deferred.clear();
+                match holding.status {
+                    Status::Idle => self.deferred.transaction_over(),
+                    _ => self.deferred.clear(),
+                }
             }
         }
         if holding.status == Status::Idle && is_settled {

@@ -9,9 +9,7 @@ use super::begun::Describes;
 use super::deferred;
 use super::phase::Phase;
 use super::replies::put_ready;
-use super::{
-    Connection, Environment, Named, RunOutcome, Sequences, Session, SessionEnd, Statement, StatementOf,
-};
+use super::{Environment, Named, RunOutcome, Session, SessionEnd, Statement, StatementOf};
 use crate::expect::Message;
 use crate::key::ParamValue;
 use crate::pack_mode::PackMode;
@@ -35,11 +33,8 @@ impl<E: Environment> Session<E> {
         // All are prepared before the first one runs: the replies to the runs belong to one message.
         let names: Vec<Bytes> = writes.iter().map(|write| self.prepare_counted(&write.counted)).collect();
         for (write, name) in writes.iter().zip(&names) {
+            debug_assert!(*name == write.counted.name, "the connection is not as the pool's others");
             write.counted.count(RunOutcome::OwnTransaction);
-            if write.packing.touches_sequence {
-                self.sequences = Sequences::Here;
-                self.held().connection.set_moved_sequence();
-            }
             write.put(name, self.output());
         }
         self.put_own_sync();
@@ -86,6 +81,7 @@ impl<E: Environment> Session<E> {
                     self.places.clear();
                 }
                 if status == Status::Idle {
+                    self.deferred.transaction_over();
                     let holding = self.held();
                     holding.marks.end_of_local_settings();
                     holding.expected.clear_portals();

@@ -314,3 +314,44 @@ fn a_message_that_is_too_long_for_a_lane_sees_the_writes() {
     told(&line.query("commit"), "COMMIT");
     assert_eq!(stock(&mut direct, 1), expected - 2);
 }
+
+/// What a session has done on its connection decides what may be held back there.
+#[test]
+fn nothing_is_held_back_where_the_state_of_the_connection_is_not_known() {
+    let mut direct = prepare("deferred_state");
+    direct.query("create table numbered (id serial primary key, item int)");
+    let gateway = gateway();
+    let mut line = connect(gateway.port(), "deferred_state");
+    let note = "update item set note = 'sold' where id = 1";
+    learn(&gateway, &mut line, SELL);
+    learn(&gateway, &mut line, note);
+    let expected = stock(&mut direct, 1);
+    for (sql, command) in [
+        ("begin", "BEGIN"),
+        ("listen deferred_state", "LISTEN"),
+        (SELL, "UPDATE 1"),
+        (note, "UPDATE 1"),
+        ("commit", "COMMIT"),
+        ("unlisten *", "UNLISTEN"),
+    ] {
+        told(&line.query(sql), command);
+    }
+    assert_eq!(stock(&mut direct, 1), expected - 1);
+    for first in ["set transaction read only", "select set_config('transaction_read_only', 'on', true)"] {
+        told(&line.query("begin"), "BEGIN");
+        assert_eq!(line.query(first).error(), None);
+        failed(&line.query(SELL), "25006", b'E');
+        told(&line.query("rollback"), "ROLLBACK");
+    }
+    // The session can read the value of a sequence, which no rollback takes back.
+    for number in 1..20 {
+        told(&line.query("begin"), "BEGIN");
+        told(&line.query("insert into numbered (item) values (1)"), "INSERT 0 1");
+        told(&line.query("rollback"), "ROLLBACK");
+        told(&line.query("begin"), "BEGIN");
+        told(&line.query("insert into numbered (item) values (1)"), "INSERT 0 1");
+        let value = line.query("select currval('numbered_id_seq')").rows();
+        assert_eq!(value[0][0], Some((2 * number).to_string()));
+        told(&line.query("commit"), "COMMIT");
+    }
+}
