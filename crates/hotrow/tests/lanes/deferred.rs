@@ -355,3 +355,114 @@ fn nothing_is_held_back_where_the_state_of_the_connection_is_not_known() {
         told(&line.query("commit"), "COMMIT");
     }
 }
+
+/// What a client does in a transaction. Each write has one outcome, whatever happened before.
+const STEPS: &[&str] = &[
+    "update item set stock = stock - 1 where id = 1",
+    "update item set stock = stock - 1 where id = 1",
+    "update item set stock = stock - 1 where id = 2",
+    "update item set note = coalesce(note, '') || 'x' where id = 1",
+    "update item set note = coalesce(note, '') || 'y' where id = 2 and stock > 10",
+    "insert into log values (1, clock_timestamp() is null)",
+    "select stock, note from item where id = 1",
+    "select count(*) from log",
+    "savepoint a",
+    "savepoint b",
+    "rollback to a",
+    "release a",
+    "update item set stock = -1 where id = 3",
+    "set local work_mem = '5MB'",
+    "listen deferred_random",
+    "notify deferred_random",
+    "declare c cursor for select stock from item where id < 3 order by id",
+    "fetch 1 from c",
+    "prepare p as select stock from item where id = 1",
+    "execute p",
+    "deallocate p",
+    "select pg_listening_channels()",
+    "lock table item in share mode",
+    "update item set stock = stock - 1 where id < 3",
+    "delete from log where id = 1",
+    "create temporary table log (id int, b bool) on commit drop",
+    "select 1; update item set stock = stock - 1 where id = 1",
+    "",
+    "selec",
+];
+
+/// Runs a statement that is drawn at random, in one of the forms that drivers use.
+fn run_random(random: &mut fastrand::Rng, line: &mut Line, answers: &mut Vec<(&str, Answer)>) {
+    let common = if random.bool() { 8 } else { STEPS.len() };
+    let sql = STEPS[random.usize(..common)];
+    let answered = match random.u8(..10) {
+        0..4 => {
+            line.put_query(sql);
+            1
+        }
+        4..6 => {
+            line.put_unnamed_call(sql, &[]);
+            line.put_sync();
+            1
+        }
+        6..8 => {
+            line.put_prepare("s", sql);
+            line.put_call("s", &[]);
+            line.put_sync();
+            line.put_query("deallocate s");
+            3
+        }
+        8 => {
+            line.put_prepare("", sql);
+            1
+        }
+        _ => {
+            line.put_sync();
+            1
+        }
+    };
+    line.send().unwrap();
+    (0..answered).for_each(|_| answers.push((sql, line.answer())));
+}
+
+/// Random transactions of one client get the answers of a direct connection, and leave the same rows.
+#[test]
+fn random_transactions_are_answered_as_directly() {
+    let setup = |schema: &str| {
+        let mut direct = prepare(schema);
+        let made = direct.query("create table log (id int, b bool)");
+        assert_eq!(made.error(), None);
+        direct
+    };
+    let mut sides = [setup("deferred_here"), setup("deferred_there")];
+    let gateway = gateway();
+    let first = hotrow_testkit::first_seed();
+    for seed in first..first + 60 {
+        let mut answers: [Vec<(&str, Answer)>; 2] = Default::default();
+        for (side, port) in [server().port(), gateway.port()].into_iter().enumerate() {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut line = connect(port, ["deferred_here", "deferred_there"][side]);
+            for _ in 0..8 {
+                answers[side].push(("begin", line.query("begin")));
+                (0..random.usize(..6)).for_each(|_| run_random(&mut random, &mut line, &mut answers[side]));
+                let end = ["commit", "commit", "commit", "rollback"][random.usize(..4)];
+                answers[side].push((end, line.query(end)));
+            }
+        }
+        for ((sql, directly), (_, through)) in answers[0].iter().zip(&answers[1]) {
+            // A description of rows has the table's OID, a notification the process ID, and an error the schema's name.
+            let [through, directly] = [through, directly].map(|answer| {
+                let frames = answer.frames().into_iter();
+                let frames: Vec<_> = frames.filter(|(tag, _)| !matches!(tag, 'T' | 'A' | 'E')).collect();
+                (frames, answer.error().map(|error| error.code))
+            });
+            assert_eq!(through, directly, "seed {seed}: {sql}");
+        }
+        assert_eq!(answers[0].len(), answers[1].len(), "seed {seed}");
+        let rows = sides.each_mut().map(|side| {
+            let item = side.query("select * from item order by id").rows();
+            (item, side.query("select count(*) from log").rows())
+        });
+        assert_eq!(rows[1], rows[0], "seed {seed}");
+    }
+    let (deferred, wrong) = (gateway.metric("writes_deferred_total"), gateway.metric("foretold_wrong_total"));
+    assert!(deferred > 100 && wrong == 0, "{deferred} writes were held back, {wrong} wrongly");
+}
