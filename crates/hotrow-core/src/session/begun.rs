@@ -301,7 +301,9 @@ impl<E: Environment> Session<E> {
         if self.phase.begun().is_some_and(|begun| begun.describes != Describes::Nothing) {
             return;
         }
-        let Some(Begun { text, has_portal, has_failed, .. }) = self.phase.take_begun() else { return };
+        let Some(begun) = self.phase.take_begun() else { return };
+        let Begun { text, has_portal, has_failed, has_modes, keeps_snapshot, .. } = begun;
+        self.deferred.decline_unless(!has_modes && !keeps_snapshot);
         let out = self.output();
         Parse { name: b"", text: &text, types: &[] }.put(out);
         frontend::put_bind_text(out, b"", std::iter::empty());

@@ -90,9 +90,9 @@ impl<S> Deferred<S> {
         self.writes.is_empty()
     }
 
-    /// No more writes of the transaction are held back.
-    pub(super) fn decline(&mut self) {
-        self.declines = true;
+    /// No more writes of the transaction are held back, unless this is so.
+    pub(super) fn decline_unless(&mut self, accepts: bool) {
+        self.declines |= !accepts;
     }
 
     /// Whether writes of the transaction can be held back.

@@ -59,7 +59,7 @@ impl<E: Environment> Session<E> {
             tag::FUNCTION_CALL => {
                 let holding = self.held();
                 holding.marks.note(Mark::FunctionCall);
-                self.deferred.decline();
+                self.deferred.decline_unless(false);
                 let holding = self.held();
                 holding.connection.set_moved_sequence();
                 self.output().extend_from_slice(frame.bytes);

@@ -4,7 +4,7 @@ use hotrow_wire::backend::Status;
 
 use super::environment::Stop;
 use super::marks::Mark;
-use super::{Connection, Environment, Need, RunOutcome, Sequences, Session, Statement, StatementOf};
+use super::{Connection, Environment, Need, Proof, RunOutcome, Sequences, Session, Statement, StatementOf};
 use crate::classify::{Alters, Analysis, Effect, Step, Switch};
 use crate::pack_mode::PackMode;
 use crate::settings::Parsing;
@@ -16,11 +16,6 @@ impl<E: Environment> Session<E> {
             Analysis::SetWrong(Switch::Pack) => return Some(include_str!("../../sql/wrong_pack.sql")),
             Analysis::SetWrong(Switch::Reads) => return Some(include_str!("../../sql/wrong_reads.sql")),
             _ => {}
-        }
-        let keeps_writes = matches!(&statement.analysis, Analysis::Candidate(_))
-            || matches!(&*statement.steps(), [Step::Savepoint(_) | Step::Release(_) | Step::RollBackTo(_)]);
-        if !keeps_writes {
-            self.deferred.decline();
         }
         let runs = self.record_effect(statement);
         (!runs).then_some(include_str!("../../sql/no_sequence_values.sql"))
@@ -42,17 +37,20 @@ impl<E: Environment> Session<E> {
     pub(super) fn record_effect(&mut self, statement: &StatementOf<E>) -> bool {
         self.count_run(statement);
         let effect_of_text = self.effect_of(statement);
-        let effect = effect_of_text;
-        if effect.needs_sequence_state && !effect.touches_sequence && !self.can_read_sequences() {
+        if effect_of_text.needs_sequence_state
+            && !effect_of_text.touches_sequence
+            && !self.can_read_sequences()
+        {
             return false;
         }
         let known = self.env.proof(statement, self.names_as_pool());
-        let (proof, effect) = self.held().marks.judge(statement, effect, known);
+        let (proof, effect) = self.held().marks.judge(statement, effect_of_text, known);
         let changes_settings = !self.keeps_settings(statement)
             && (effect.settings
                 || statement.clears().settings && (self.env.has_settings() || self.is_in_transaction()));
         let becomes = self.outcome_here(statement);
         let is_certain = becomes.is_some();
+        self.deferred.decline_unless(keeps_writes(&**statement, proof, effect));
         self.add_run(statement, proof.is_clean);
         let changes_channels = effect_of_text.listen || self.may_end_listening(statement);
         let parsing =
@@ -205,4 +203,12 @@ impl<E: Environment> Session<E> {
         let sets = statement.sets().len();
         self.held().marks.note(Mark::Executed { statement: statement.clone(), sets, is_clean });
     }
+}
+
+/// Whether the later writes of its transaction do what they would do without this statement.
+fn keeps_writes<S: Statement>(statement: &S, proof: Proof, effect: Effect) -> bool {
+    let changes_meaning = proof.changes_meaning || effect.changes_meaning();
+    let steps = statement.steps();
+    let is_savepoint = matches!(&*steps, [Step::Savepoint(_) | Step::Release(_) | Step::RollBackTo(_)]);
+    is_savepoint || statement.is_work() && proof.is_clean && !changes_meaning
 }
