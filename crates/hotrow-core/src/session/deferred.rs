@@ -189,8 +189,10 @@ impl<S> Deferred<S> {
         self.stage = Stage::Held;
         let foretold = std::mem::take(&mut self.foretold);
         let Some(error) = self.error.take() else { return false };
-        foretold.iter().for_each(|(statement, row)| statement.foretold.was_wrong(*row));
         let is_wrong = error.windows(WRONG_COUNT.len()).any(|part| part == WRONG_COUNT);
+        if is_wrong {
+            foretold.iter().for_each(|(statement, row)| statement.foretold.was_wrong(*row));
+        }
         self.stage = Stage::Failed(if is_wrong { run_again() } else { error });
         is_wrong
     }

@@ -37,10 +37,8 @@ impl<E: Environment> Session<E> {
     pub(super) fn record_effect(&mut self, statement: &StatementOf<E>) -> bool {
         self.count_run(statement);
         let effect_of_text = self.effect_of(statement);
-        if effect_of_text.needs_sequence_state
-            && !effect_of_text.touches_sequence
-            && !self.can_read_sequences()
-        {
+        let reads_sequence = effect_of_text.needs_sequence_state && !effect_of_text.touches_sequence;
+        if reads_sequence && !self.can_read_sequences() {
             return false;
         }
         let known = self.env.proof(statement, self.names_as_pool());
@@ -53,11 +51,9 @@ impl<E: Environment> Session<E> {
         self.deferred.decline_unless(keeps_writes(&**statement, proof, effect));
         self.add_run(statement, proof.is_clean);
         let changes_channels = effect_of_text.listen || self.may_end_listening(statement);
-        let parsing =
-            self.may_change_parsing(statement).then_some(match changes_settings || !proof.is_clean {
-                true => Parsing::Otherwise,
-                false => Parsing::Locally,
-            });
+        let is_lasting = changes_settings || !proof.is_clean;
+        let reads = if is_lasting { Parsing::Otherwise } else { Parsing::Locally };
+        let parsing = self.may_change_parsing(statement).then_some(reads);
         let removes = statement.may_remove && self.left().pins() && !is_certain;
         let moves_sequence = if proof.is_clean { proof.moves_sequence } else { effect.touches_sequence };
         if moves_sequence {
@@ -77,7 +73,7 @@ impl<E: Environment> Session<E> {
         if let Some(parsing) = parsing {
             marks.note(Mark::Parses(parsing));
         }
-        if changes_settings || !proof.is_clean {
+        if is_lasting {
             marks.note(Mark::Names(Parsing::Otherwise));
         } else if proof.changes_meaning || effect.changes_meaning() {
             marks.note(Mark::Names(Parsing::Locally));
