@@ -40,18 +40,22 @@ pub struct Footprint {
     pub cpu_us: u64,
 }
 
+/// The option of a gateway that serves the schema pack over HTTP, on a free port.
+pub const WITH_HTTP: [&str; 2] = ["--http", "127.0.0.1:0"];
+/// The option of a gateway whose transactions hold back writes.
+pub const DEFERRING: [&str; 2] = ["--pack", "deferred"];
+
 /// The beginnings of the lines that show that the gateway is ready.
 const WIRE: &str = "hotrow: listening on ";
 const HTTP: &str = "hotrow: serving HTTP on ";
 
 impl Gateway {
-    /// Starts a gateway in front of the server at `upstream_url`, on a free port, and the schema pack over HTTP on another
-    /// port if requested.
+    /// Starts a gateway with these options in front of the server at `upstream_url`, on a free port.
     pub async fn start(
         program: &Path,
         upstream_url: &str,
         upstream: &Endpoint,
-        with_http: bool,
+        options: &[&str],
     ) -> Result<Self, Error> {
         let folder = temporary_folder()?;
         let (chain, key) = (folder.path().join("certificate.pem"), folder.path().join("key.pem"));
@@ -61,9 +65,8 @@ impl Gateway {
         let metrics = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         command.arg("--metrics").arg(metrics.to_string());
         command.arg("--tls-cert-file").arg(chain).arg("--tls-key-file").arg(key);
-        if with_http {
-            command.args(["--http", "127.0.0.1:0"]);
-        }
+        command.args(options);
+        let with_http = options == WITH_HTTP;
         let mut child = Child::start_with(program, command, folder)?;
         let (mut wire, mut http) = (None, None);
         let ready = |line: &str| {

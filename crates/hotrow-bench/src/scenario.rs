@@ -149,6 +149,11 @@ impl Technique {
     pub const fn through_hotrow(self, about: &'static str) -> Self {
         Self { name: "hotrow", about, through: Through::Hotrow, ..self }
     }
+
+    /// The same by clients of Hotrow whose transactions hold back writes, as the technique `hotrow-deferred`.
+    pub const fn deferred(self, about: &'static str) -> Self {
+        Self { name: "hotrow-deferred", about, through: Through::HotrowDeferred, ..self }
+    }
 }
 
 /// The server's disk, and the standby that confirms its commits.
@@ -266,6 +271,8 @@ pub enum Through {
     Direct,
     Hotrow,
     HotrowTls,
+    /// Hotrow with `pack = "deferred"`.
+    HotrowDeferred,
     /// Hotrow, over HTTP.
     HotrowHttp,
     /// PgBouncer with transaction pooling and its usual 20 connections to the server.

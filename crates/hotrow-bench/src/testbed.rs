@@ -9,7 +9,7 @@ use crate::child::Child;
 use crate::control::{Control, PACK, SCHEMAS, install_pack};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::gateway::{Footprint, Gateway, accepts_tls};
+use crate::gateway::{DEFERRING, Footprint, Gateway, accepts_tls};
 use crate::load::{Failure, NoFigure, Run};
 use crate::pgbench::Pgbench;
 use crate::plan::{GatewaySource, Plan};
@@ -44,6 +44,8 @@ pub struct Testbed {
     pub upstream_url: String,
     upstream: Endpoint,
     gateway: Option<Gateway>,
+    /// The gateway whose transactions hold back writes, if a technique uses it.
+    deferring: Option<Gateway>,
     /// The program that is started as the gateway, unless the benchmark uses a running one.
     program: Option<PathBuf>,
     running_gateway: Option<Endpoint>,
@@ -79,6 +81,7 @@ impl Testbed {
             upstream_url,
             upstream,
             gateway: None,
+            deferring: None,
             program,
             running_gateway,
             with_tls: None,
@@ -115,6 +118,10 @@ impl Testbed {
         if used(Through::Hotrow) || used(Through::HotrowTls) {
             self.fresh_gateway().await?;
         }
+        if let Some(program) = self.program.as_ref().filter(|_| used(Through::HotrowDeferred)) {
+            let started = Gateway::start(program, &self.upstream_url, &self.upstream, &DEFERRING);
+            self.deferring = Some(started.await?);
+        }
         if used(Through::HotrowTls) {
             self.with_tls = match self.endpoint(Through::Hotrow, 0) {
                 Ok(gateway) if accepts_tls(gateway).await => Some(gateway.with_tls()),
@@ -131,14 +138,14 @@ impl Testbed {
             gateway.child.stop().await?;
         }
         if let Some(program) = &self.program {
-            self.gateway = Some(Gateway::start(program, &self.upstream_url, &self.upstream, false).await?);
+            self.gateway = Some(Gateway::start(program, &self.upstream_url, &self.upstream, &[]).await?);
         }
         Ok(())
     }
 
     /// Stops the gateways and drops the rows. It can be called at any time, and repeatedly.
     pub async fn tear_down(&mut self) -> Result<(), Error> {
-        if let Some(gateway) = self.gateway.take() {
+        for gateway in [self.gateway.take(), self.deferring.take()].into_iter().flatten() {
             gateway.child.stop().await?;
         }
         self.use_disk(Disk::OWN).await?;
@@ -216,6 +223,10 @@ impl Testbed {
             }
             Through::Direct | Through::Application => return Ok(&self.upstream),
             Through::Hotrow => (gateway.or(self.running_gateway.as_ref()), "no gateway is running"),
+            Through::HotrowDeferred => {
+                let gateway = self.deferring.as_ref().map(|gateway| &gateway.endpoint);
+                (gateway, "the benchmark did not start the gateway, so it cannot set `pack`")
+            }
             Through::HotrowTls => (self.with_tls.as_ref(), "the gateway has no TLS"),
             Through::PgBouncer | Through::SmallPgBouncer | Through::HotrowHttp | Through::Redis => {
                 (None, "its load has addresses of its own")
@@ -235,9 +246,12 @@ impl Testbed {
     /// Adds to a failure that a program in between had ended, if this is true.
     pub fn explain(&mut self, technique: &Technique, other: &mut Running, failure: Failure) -> Failure {
         let mut programs: Vec<_> = other.iter_mut().flat_map(|other| other.children()).collect();
-        if let Through::Hotrow | Through::HotrowTls = technique.through {
-            programs.extend(self.gateway.iter_mut().map(|gateway| &mut gateway.child));
-        }
+        let gateway = match technique.through {
+            Through::Hotrow | Through::HotrowTls => self.gateway.as_mut(),
+            Through::HotrowDeferred => self.deferring.as_mut(),
+            _ => None,
+        };
+        programs.extend(gateway.map(|gateway| &mut gateway.child));
         match programs.into_iter().find_map(Child::exit_report) {
             Some(exit_report) => Failure(format!("{}; {exit_report}", failure.0)),
             None => failure,

@@ -4,5 +4,5 @@ do $$ begin
     raise exception using
         errcode = '22023',
         message = 'invalid value for parameter "hotrow.pack"',
-        hint = 'Available values: on, off, shadow.';
+        hint = 'Available values: on, off, shadow, deferred.';
 end $$

@@ -63,6 +63,12 @@ pub const STACK_BYTES: usize = 8 << 20;
 
 /// Statements of a packed unit. A unit with more statements is passed through.
 pub const UNIT_STATEMENTS_MAX: usize = 100;
+/// Bytes of the writes that a transaction holds back. Before the next one that is larger, they run.
+pub const DEFERRED_BYTES_MAX: usize = 64 << 10;
+/// Rows of one statement for which it is remembered whether a run changes one row. Later rows replace earlier ones.
+pub const FORETOLD_ROWS: usize = 256;
+/// Runs that have to change one row before it is foretold again, after it was foretold wrongly.
+pub const RUNS_AFTER_WRONG: u64 = 100;
 /// Partitions of a table whose statements are packed. A batch can lock each of them, with its indexes, until its commit.
 /// With more partitions, the batches of all lanes could fill the server's lock table.
 pub const PARTITIONS_MAX: usize = 128;

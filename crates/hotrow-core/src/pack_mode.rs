@@ -16,10 +16,15 @@ pub enum PackMode {
     Shadow,
     /// They are packed.
     On,
+    /// They are packed, and transactions hold back writes whose outcome is foretold.
+    Deferred,
 }
 
 /// The values in settings, for messages.
-pub const PACK_VALUES: &str = "true, false or \"shadow\"";
+pub const PACK_VALUES: &str = "true, false, \"shadow\" or \"deferred\"";
+
+/// From the least to the most.
+pub const PACK_MODES: [PackMode; 4] = [PackMode::Off, PackMode::Shadow, PackMode::On, PackMode::Deferred];
 
 /// A value that the setting does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +37,7 @@ impl PackMode {
             PackMode::Off => "off",
             PackMode::Shadow => "shadow",
             PackMode::On => "on",
+            PackMode::Deferred => "deferred",
         }
     }
 }
@@ -43,6 +49,7 @@ impl fmt::Display for PackMode {
             PackMode::Off => "false",
             PackMode::Shadow => "shadow",
             PackMode::On => "true",
+            PackMode::Deferred => "deferred",
         })
     }
 }
@@ -58,10 +65,7 @@ impl FromStr for PackMode {
     type Err = WrongMode;
 
     fn from_str(text: &str) -> Result<Self, WrongMode> {
-        [PackMode::Off, PackMode::Shadow, PackMode::On]
-            .into_iter()
-            .find(|mode| mode.to_string() == text)
-            .ok_or(WrongMode)
+        PACK_MODES.into_iter().find(|mode| mode.to_string() == text).ok_or(WrongMode)
     }
 }
 
@@ -98,6 +102,7 @@ mod tests {
         assert_eq!(read("true"), Ok(PackMode::On));
         assert_eq!(read("false"), Ok(PackMode::Off));
         assert_eq!(read("\"shadow\""), Ok(PackMode::Shadow));
+        assert_eq!(read("\"deferred\""), Ok(PackMode::Deferred));
         for wrong in ["\"Shadow\"", "\"on\"", "1", "null"] {
             assert!(read(wrong).unwrap_err().contains(PACK_VALUES), "{wrong}");
         }
@@ -105,6 +110,6 @@ mod tests {
 
     #[test]
     fn the_least_of_several_modes_counts() {
-        assert!(PackMode::Off < PackMode::Shadow && PackMode::Shadow < PackMode::On);
+        assert!(PACK_MODES.is_sorted());
     }
 }

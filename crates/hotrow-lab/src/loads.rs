@@ -16,7 +16,7 @@ mod started;
 
 use change_stream::Reader;
 use fleet::FLEET;
-use hotrow_bench::gateway::Gateway;
+use hotrow_bench::gateway::{Gateway, WITH_HTTP};
 use hotrow_bench::load::{Failure, NoFigure, Run};
 use hotrow_bench::scenario::{LoadBy, Protocol, Technique, Through};
 use hotrow_bench::testbed::{Later, OtherLoad, OtherLoads, Testbed};
@@ -150,8 +150,8 @@ impl Loads {
         };
         for _ in 0..gateways {
             let program = testbed.program()?;
-            let with_http = kind == Kind::Http;
-            started.gateways.push(Gateway::start(program, &testbed.upstream_url, server, with_http).await?);
+            let options: &[&str] = if kind == Kind::Http { &WITH_HTTP } else { &[] };
+            started.gateways.push(Gateway::start(program, &testbed.upstream_url, server, options).await?);
         }
         match kind {
             Kind::Redis => {

@@ -32,6 +32,7 @@ sqlstates! {
     UndefinedCursor = "34000",
     ExternalRoutineInvocationException = "39000",
     UndefinedDatabase = "3D000",
+    SerializationFailure = "40001",
     InsufficientPrivilege = "42501",
     SyntaxError = "42601",
     UndefinedObject = "42704",

@@ -243,7 +243,7 @@ settings! {
     metrics "HOTROW_METRICS": String = "(off)", "HOST:PORT", "Address of /metrics for Prometheus; an address beyond loopback needs http_token_file, and each request one of its tokens";
     workers "HOTROW_WORKERS": u64 = 1, "THREADS", "Threads for network traffic; one thread serves over 100,000 statements per second";
     citus_lanes "HOTROW_CITUS_LANES": bool = false, "BOOL", "Whether statements on tables distributed by Citus run in lanes to the node that has the row; read docs/citus.md before you switch it on";
-    pack "HOTROW_PACK": PackMode = PackMode::On, "MODE", "Whether statements are packed: true; false, the gateway only pools connections; or \"shadow\", it passes all through and counts what it would pack";
+    pack "HOTROW_PACK": PackMode = PackMode::On, "MODE", "Whether statements are packed: true; false, the gateway only pools connections; \"shadow\", it passes all through and counts what it would pack; or \"deferred\", transactions also hold back writes whose outcome is foretold";
     unpacked_tables "HOTROW_UNPACKED_TABLES": String = "(none)", "TABLES", "Tables whose statements are passed through all the same, and functions whose calls are, separated by commas: schema.table, or table in any schema";
     lanes "HOTROW_LANES": u64 = limits::LANES, "CONNECTIONS", "Lanes for writes of one user and database, and the same number for point reads; opened when needed";
     lane_lock_timeout_ms "HOTROW_LANE_LOCK_TIMEOUT_MS": u64 = limits::LANE_LOCK_TIMEOUT_MS, "MS", "Longest wait in a lane for the lock of another transaction; after it, the statement leaves the lane. Keep it below the server's deadlock_timeout";

@@ -11,7 +11,16 @@ pub static TRANSACTION: Scenario = Scenario {
     before_run: sql!("tpcb_before_run.sql"),
     tables: &["hotrow_bench.branch", "hotrow_bench.teller", "hotrow_bench.account"],
     reading: sql!("tpcb_reading.sql"),
-    techniques: &[PIPELINE, ROUND_TRIPS, PIPELINE.through_hotrow("the same in one pipeline, through Hotrow")],
+    techniques: &[
+        PIPELINE,
+        ROUND_TRIPS,
+        PIPELINE.through_hotrow("the same in one pipeline, through Hotrow"),
+        Technique {
+            name: "hotrow-round-trips",
+            ..ROUND_TRIPS.through_hotrow("each statement sent after the answer before it, through Hotrow")
+        },
+        ROUND_TRIPS.deferred("the same, through Hotrow with `pack = \"deferred\"`"),
+    ],
     remarks: &[
         "After each run, the history must have one entry per acknowledged transaction, and the sums of accounts, tellers and \
          branch must agree with it.",

@@ -68,7 +68,9 @@ const LISTEN: &str = "LISTEN";
 /// What a change of a setting of the gateway does.
 fn effect_of(change: SwitchChange) -> &'static str {
     match (change.switch, change.value) {
-        (_, Some(SwitchValue::Pack(PackMode::On))) => "switches packing on for the session",
+        (_, Some(SwitchValue::Pack(PackMode::On | PackMode::Deferred))) => {
+            "switches packing on for the session"
+        }
         (_, Some(SwitchValue::Pack(PackMode::Shadow))) => {
             "passes the session's statements through and counts those that would be packed"
         }

@@ -39,7 +39,7 @@ remedies! {
     FewerRows = "divide the list into several statements, if they need not commit together";
     FewerStatements = "divide it into several messages, if its statements need not commit together";
     Explain = "run hotrow explain with the text: it names each statement that cannot be packed, and why. If it names none, the text fails too often in lanes, or takes too long there";
-    Transaction = "send BEGIN to COMMIT in one message, with READ COMMITTED, without savepoints, and with statements that can all be packed; or use autocommit: a single statement needs no transaction";
+    Transaction = "send BEGIN to COMMIT in one message, with READ COMMITTED, without savepoints, and with statements that can all be packed; or use autocommit: a single statement needs no transaction; or hold writes back (docs/deferred.md)";
     Statements = "send its statements instead, all in one message: they commit together if each of them can be packed. Or write a function with a merge rule (docs/merge-rules.md) or a pack rule (docs/pack-rules.md)";
     OwnFunction = "use PostgreSQL's own functions, an IMMUTABLE function that uses its arguments only, or a function with a merge rule (docs/merge-rules.md) or a pack rule (docs/pack-rules.md)";
     MergedCall = "add a pack rule if the function leaves nothing in the session and is short (docs/pack-rules.md). docs/merge-rules.md says which calls are merged: those of a function with a merge rule, with all required arguments, a key that is a parameter or a constant, and a role that can execute the function and its batch twin";

@@ -32,8 +32,8 @@ pub enum Message<S> {
     /// The gateway's messages without a Sync that begin a transaction which the client has begun. If they fail, the
     /// server ignores what follows.
     OwnBegin,
-    /// The gateway's message that fails a transaction, and a Sync.
-    OwnFailure,
+    /// Messages of the gateway up to a Sync, whose outcome the session looks at itself.
+    OwnUnit,
     FunctionCall,
 }
 
@@ -89,7 +89,7 @@ impl<S> Message<S> {
             Message::Execute(RunEffects { deallocates: Some(name), .. }) => (Some((name, None)), None),
             // The server drops the unnamed statement at every Query.
             Message::Query(_) => (Some((&UNNAMED, None)), Some((StatementName::Unnamed, None))),
-            Message::OwnBegin | Message::OwnFailure => (None, Some((StatementName::Unnamed, None))),
+            Message::OwnBegin | Message::OwnUnit => (None, Some((StatementName::Unnamed, None))),
             _ => (None, None),
         }
     }

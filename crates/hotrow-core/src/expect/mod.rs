@@ -275,7 +275,7 @@ impl<S: Clone> Expected<S> {
 
     /// Records a message that was sent. While the server is known to skip, only a Sync is recorded.
     pub fn sent(&mut self, message: Message<S>) {
-        let is_sync = matches!(message, Message::Sync | Message::OwnFailure);
+        let is_sync = matches!(message, Message::Sync | Message::OwnUnit);
         if is_sync && let Copy::Reading { syncs } = &mut self.copy {
             *syncs += 1; // ignored, unless the COPY fails before the server has read it
             return;
@@ -292,7 +292,7 @@ impl<S: Clone> Expected<S> {
             | Message::OwnClose(_)
             | Message::OwnDescribe(_)
             | Message::OwnBegin
-            | Message::OwnFailure => {}
+            | Message::OwnUnit => {}
             _ => self.is_open = true,
         }
         if let Message::Execute(runs) | Message::Query(runs) = &message {
@@ -338,8 +338,8 @@ impl<S: Clone> Expected<S> {
         body: &[u8],
     ) -> Reply {
         use Message::{
-            Bind, Close, Describe, Execute, FunctionCall, OwnBegin, OwnClose, OwnDescribe, OwnFailure,
-            OwnParse, Parse, Placeholder, Query, Sync,
+            Bind, Close, Describe, Execute, FunctionCall, OwnBegin, OwnClose, OwnDescribe, OwnParse, OwnUnit,
+            Parse, Placeholder, Query, Sync,
         };
         match (reply, self.owed.front()) {
             (tag::PARSE_COMPLETE, Some(Parse(..) | OwnParse(_) | Placeholder(_)))
@@ -355,7 +355,10 @@ impl<S: Clone> Expected<S> {
             }
             (tag::PARSE_COMPLETE | tag::BIND_COMPLETE, Some(OwnBegin)) => Reply::Swallow,
             (tag::ERROR, Some(OwnBegin)) => Reply::NotBegun,
-            (tag::ERROR, Some(OwnFailure)) => Reply::Swallow,
+            (
+                tag::ERROR | tag::PARSE_COMPLETE | tag::BIND_COMPLETE | tag::COMMAND_COMPLETE,
+                Some(OwnUnit),
+            ) => Reply::Swallow,
             (tag::COMMAND_COMPLETE, _) => {
                 self.completed(names, prepared, body);
                 if let Copy::Ended { .. } = self.copy {
@@ -377,9 +380,7 @@ impl<S: Clone> Expected<S> {
                 let is_last = self.owed.len() <= usize::from(is_query);
                 if is_last { self.copy_failed(is_query) } else { Reply::Forward }
             }
-            (tag::READY, Some(Sync | OwnFailure | Query(_) | FunctionCall)) => {
-                self.succeeded(names, prepared)
-            }
+            (tag::READY, Some(Sync | OwnUnit | Query(_) | FunctionCall)) => self.succeeded(names, prepared),
             (tag::READY, _) => self.copy.counts_sync(),
             (tag::CLOSE_COMPLETE, _) => self.copy_asked(),
             (tag::PARSE_COMPLETE | tag::BIND_COMPLETE | tag::NO_DATA, _) => Reply::Unexpected,
@@ -400,7 +401,7 @@ impl<S: Clone> Expected<S> {
                 | Message::OwnDescribe(_)
                 | Message::Placeholder(_)
                 | Message::OwnBegin
-                | Message::OwnFailure
+                | Message::OwnUnit
         );
         if let Message::Placeholder(name) = &message {
             self.placeholders.push(name.clone());
@@ -457,7 +458,7 @@ impl<S: Clone> Expected<S> {
         if let Some((StatementName::Unnamed, _)) = parsed {
             prepared.set(StatementName::Unnamed, None);
         }
-        while self.owed.front().is_some_and(|message| !matches!(message, Message::Sync)) {
+        while self.owed.front().is_some_and(|message| !matches!(message, Message::Sync | Message::OwnUnit)) {
             self.take();
         }
         self.skips = self.owed.is_empty();

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use crate::limits;
 
 /// The name under which a statement is prepared on the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StatementName {
     Unnamed,
     /// The name of the statement with this number.

@@ -298,7 +298,7 @@ fn a_refused_begin_of_the_gateway_is_not_the_clients_error() {
 /// The gateway fails a transaction with a message and a Sync of its own. The client's next message runs after it.
 #[test]
 fn a_failure_of_the_gateway_is_not_the_clients_error() {
-    let mut c = Connection::with([OwnBegin, OwnFailure]);
+    let mut c = Connection::with([OwnBegin, OwnUnit]);
     for tag in *b"12CEZ" {
         assert_eq!(c.reply(tag, b"E"), Reply::Swallow, "{}", char::from(tag));
     }

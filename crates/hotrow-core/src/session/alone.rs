@@ -57,6 +57,10 @@ impl<E: Environment> Session<E> {
             Some(messages) => messages.clone(),
             None if self.phase.is_held() => {
                 let messages = Bytes::copy_from_slice(alone.envelope.unit().raw());
+                if alone.envelope.unit().told().next().is_some() {
+                    self.deferred.take_back(alone.envelope.unit());
+                    self.phase.begin(Begun::of_unit());
+                }
                 self.renaming.forget_first(&self.env, &mut self.names);
                 messages
             }
@@ -125,6 +129,7 @@ impl<E: Environment> Session<E> {
     /// client would take the answers of later units for this unit's.
     fn lost_while_alone(&mut self, owed: usize) {
         self.disconnect();
+        self.phase.take_begun(); // of writes that were not sent yet
         if self.sequences == Sequences::Here {
             self.sequences = Sequences::Elsewhere;
         }

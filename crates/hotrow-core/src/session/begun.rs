@@ -77,7 +77,7 @@ pub(super) struct Begun {
     /// Its statements all see the state of the first one.
     pub(super) keeps_snapshot: bool,
     /// Its BEGIN names modes.
-    has_modes: bool,
+    pub(super) has_modes: bool,
     /// A statement was refused. Only the end of the transaction succeeds.
     pub(super) has_failed: bool,
     /// A connection describes statements before the transaction begins there.
@@ -96,6 +96,11 @@ pub(super) enum Describes {
 }
 
 impl Begun {
+    /// A transaction that a lane has not run.
+    pub(super) fn of_unit() -> Self {
+        Begun::new(Bytes::from_static(b"BEGIN"), false)
+    }
+
     /// A transaction with this BEGIN, of which a later statement was refused.
     pub(super) fn failed(text: Bytes, has_modes: bool) -> Self {
         Begun { has_modes, has_failed: true, ..Begun::new(text, false) }
@@ -120,6 +125,7 @@ impl<E: Environment> Session<E> {
         if let Some(begun) = self.phase.begun_mut() {
             (begun.has_failed, begun.describes) = (true, Describes::Nothing);
             self.places.clear();
+            self.deferred.clear();
         }
     }
 
@@ -173,7 +179,7 @@ impl<E: Environment> Session<E> {
     /// because the transaction may hold locks when they come.
     pub(super) fn waits_for_turn(&self, statement: &StatementOf<E>) -> Result<Option<Verdict>, Stop<E>> {
         let is_first = self.begun_status() == Status::Transaction && !self.places.has_begun();
-        if !is_first || self.switches.pack() != PackMode::On || self.provided.no_connection.is_some() {
+        if !is_first || self.switches.pack() < PackMode::On || self.provided.no_connection.is_some() {
             return Ok(None);
         }
         self.verdict(statement).map(Some)
@@ -215,7 +221,10 @@ impl<E: Environment> Session<E> {
             }
             // The next transaction has the modes of this one, unless it fails. If that one then fails, the modes stay: they
             // are not those of its BEGIN. Only the server can do that.
+            // Writes that are held back run before a COMMIT.
+            (&Transaction::End { commits: true, .. }, Some(_)) if !self.deferred.is_empty() => Ok(None),
             (&Transaction::End { commits, chains }, Some(begun)) if !(chains && begun.has_modes) => {
+                self.deferred.transaction_over();
                 let commits = commits && !begun.has_failed;
                 let text = begun.text.clone();
                 self.phase.take_begun();
@@ -292,7 +301,9 @@ impl<E: Environment> Session<E> {
         if self.phase.begun().is_some_and(|begun| begun.describes != Describes::Nothing) {
             return;
         }
-        let Some(Begun { text, has_portal, has_failed, .. }) = self.phase.take_begun() else { return };
+        let Some(begun) = self.phase.take_begun() else { return };
+        let Begun { text, has_portal, has_failed, has_modes, keeps_snapshot, .. } = begun;
+        self.deferred.decline_unless(!has_modes && !keeps_snapshot);
         let out = self.output();
         Parse { name: b"", text: &text, types: &[] }.put(out);
         frontend::put_bind_text(out, b"", std::iter::empty());
@@ -308,16 +319,17 @@ impl<E: Environment> Session<E> {
         }
         self.held().status = if has_failed { Status::Failed } else { Status::Transaction };
         if has_failed {
+            self.deferred.clear();
             let out = self.output();
             Parse { name: b"", text: FAILING, types: &[] }.put(out);
             out.extend_from_slice(frontend::SYNC);
-            self.held().expected.sent(Message::OwnFailure);
+            self.held().expected.sent(Message::OwnUnit);
         }
     }
 }
 
 /// Whether a statement without parameters is run as drivers do it. The server answers other forms.
-fn is_usual(single: &Single<'_>, types: &[u8]) -> bool {
+pub(super) fn is_usual(single: &Single<'_>, types: &[u8]) -> bool {
     single.bind.portal.is_empty()
         && single.bind.count() == 0
         && single.bind.results().len() <= FORMAT_BYTES

@@ -71,6 +71,12 @@ pub trait Environment: Sized {
     fn successor(&self, statement: &Self::Statement) -> StatementOf<Self>;
     /// The same statement with these declared types, in the session's pool. It is not analysed again.
     fn with_types(&self, statement: &Self::Statement, types: &Bytes) -> StatementOf<Self>;
+    /// The same write, which fails if it changes another number of rows than one.
+    fn counted(&self, statement: &StatementOf<Self>) -> StatementOf<Self>;
+    /// A write is held back.
+    fn write_deferred(&self);
+    /// The outcome of a transaction's writes was foretold wrongly.
+    fn foretold_wrong(&self);
     /// Whether the session's pool has settings that its clients have set in their sessions.
     fn has_settings(&self) -> bool;
     fn settings(&self) -> Settings;

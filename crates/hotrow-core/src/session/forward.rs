@@ -11,6 +11,7 @@ use super::environment::Stop;
 use super::marks::Mark;
 use super::names::{newly_named, too_many_statements};
 use super::prepare::Preparer;
+use super::run_deferred::learn;
 use super::statement::{OWN_STATEMENT, alias_number, own_statement};
 use super::{Connection, Environment, Named, Need, Session, Statement, StatementOf};
 use crate::classify::{Analysis, Effect};
@@ -27,6 +28,9 @@ impl<E: Environment> Session<E> {
     pub(super) fn forward(&mut self, frame: Frame<'_>) -> Result<(), Stop<E>> {
         if self.expected().skips() && !matches!(frame.tag, tag::SYNC | tag::PASSWORD) {
             return Ok(()); // like the server
+        }
+        if self.refuse_after_writes(frame) {
+            return Ok(());
         }
         if !matches!(frame.tag, tag::QUERY | tag::PARSE | tag::BIND) {
             self.begin_here();
@@ -55,6 +59,8 @@ impl<E: Environment> Session<E> {
             tag::FUNCTION_CALL => {
                 let holding = self.held();
                 holding.marks.note(Mark::FunctionCall);
+                self.deferred.decline_unless(false);
+                let holding = self.held();
                 holding.connection.set_moved_sequence();
                 self.output().extend_from_slice(frame.bytes);
                 self.held().expected.sent(Message::FunctionCall);
@@ -141,6 +147,12 @@ impl<E: Environment> Session<E> {
             let shape = self.texts.shape(text);
             self.places.enter_row(&self.env, &statement, |index| shape.param(usize::from(index)));
         }
+        if self.learns_outcomes()
+            && let Ok(text) = str::from_utf8(frontend::query(frame.body())?)
+        {
+            let shape = self.texts.shape(text);
+            learn(&self.env, &mut self.phase, &statement, |index| shape.param(usize::from(index)));
+        }
         self.env.unit_passed();
         let runs = self.preparer().will_run(&statement);
         self.will_clear(Some(&statement));
@@ -215,7 +227,7 @@ impl<E: Environment> Session<E> {
     /// Whether a message has to wait for the answer to an earlier one, because its meaning or the gateway's record of
     /// it depends on that answer. The answer does not need another message of the client.
     pub(super) fn is_in_doubt(&mut self, frame: Frame<'_>) -> bool {
-        if self.phase.is_held() && self.waits_for_description() {
+        if self.phase.is_held() && (self.waits_for_description() || self.waits_for_writes(frame)) {
             return true;
         }
         if !self.phase.is_held() || self.expected().skips() || self.expected().is_reading_copy() {
@@ -311,6 +323,9 @@ impl<E: Environment> Session<E> {
                 }
                 if self.places.counts(statement) {
                     self.places.enter_row(&self.env, statement, |index| param(bind, index));
+                }
+                if self.learns_outcomes() {
+                    learn(&self.env, &mut self.phase, statement, |index| param(bind, index));
                 }
                 record = self.record_of_portal(bind.portal, &named)?;
                 let name = self.preparer().prepare(&named, bind.statement.is_empty());

@@ -6,6 +6,7 @@ use bytes::BytesMut;
 use hotrow_wire::backend::Status;
 
 use super::begun::Begun;
+use super::foretold::Learning;
 use super::handover::Handover;
 use super::marks::{Mark, Marks};
 use super::reports::Reports;
@@ -57,6 +58,8 @@ pub(super) struct Holding<E: Environment> {
     pub(super) begun: Option<Begun>,
     /// A unit of the connection is over.
     pub(super) unit_ended: bool,
+    /// The statement of the unit under way whose outcome is noted, to be foretold later.
+    pub(super) learning: Learning<E::Statement>,
 }
 
 impl<E: Environment> Holding<E> {
@@ -82,6 +85,7 @@ impl<E: Environment> Holding<E> {
             handover: None,
             begun,
             unit_ended: false,
+            learning: Learning::Nothing,
         }
     }
 

@@ -14,9 +14,12 @@ mod alone;
 mod answers;
 mod begun;
 mod block;
+mod defer;
+mod deferred;
 mod environment;
 mod executed;
 mod extended;
+mod foretold;
 mod forward;
 mod handover;
 mod holding;
@@ -33,6 +36,7 @@ mod refuse;
 mod release;
 mod replies;
 mod reports;
+mod run_deferred;
 mod sets;
 mod shadow;
 mod simple;
@@ -58,6 +62,7 @@ use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{Frame, split};
 
 use alone::Alone;
+use deferred::Deferred;
 use environment::Stop;
 pub use environment::{Connection, Envelope, Environment, LongText, Need, Place, SessionEnd, StatementOf};
 pub use handover::Moved;
@@ -115,6 +120,8 @@ pub struct Session<E: Environment> {
     /// The changes of these names by unanswered units, mostly in lanes.
     renaming: Renaming<E::Statement>,
     phase: Phase<E>,
+    /// The writes that its transaction holds back.
+    deferred: Deferred<E::Statement>,
     /// For its next connection, which it mostly has for one transaction.
     room: Room<E>,
     /// Its transaction's places among those that work on the same rows.
@@ -184,6 +191,7 @@ impl<E: Environment> Session<E> {
             names: Names::new(),
             renaming: Renaming::default(),
             phase: Phase::Free,
+            deferred: Deferred::default(),
             room: Room::<E>::new(),
             places: Places::default(),
             sequences: Sequences::Untouched,
@@ -260,6 +268,10 @@ impl<E: Environment> Session<E> {
     /// Handles a message, the first of these bytes. Returns how many of them are handled.
     fn take(&mut self, frame: Frame<'_>, input: &[u8]) -> Result<usize, Stop<E>> {
         self.classify_long(frame, 0)?;
+        let bytes = self.defer(input)?;
+        if bytes > 0 {
+            return Ok(bytes);
+        }
         if self.phase.is_held() {
             if !self.gather.is_empty() {
                 self.forward_gathered()?;

@@ -4,8 +4,8 @@ use hotrow_wire::backend::Status;
 
 use super::environment::Stop;
 use super::marks::Mark;
-use super::{Connection, Environment, Need, RunOutcome, Sequences, Session, Statement, StatementOf};
-use crate::classify::{Alters, Analysis, Effect, Switch};
+use super::{Connection, Environment, Need, Proof, RunOutcome, Sequences, Session, Statement, StatementOf};
+use crate::classify::{Alters, Analysis, Effect, Step, Switch};
 use crate::pack_mode::PackMode;
 use crate::settings::Parsing;
 
@@ -37,24 +37,23 @@ impl<E: Environment> Session<E> {
     pub(super) fn record_effect(&mut self, statement: &StatementOf<E>) -> bool {
         self.count_run(statement);
         let effect_of_text = self.effect_of(statement);
-        let effect = effect_of_text;
-        if effect.needs_sequence_state && !effect.touches_sequence && !self.can_read_sequences() {
+        let reads_sequence = effect_of_text.needs_sequence_state && !effect_of_text.touches_sequence;
+        if reads_sequence && !self.can_read_sequences() {
             return false;
         }
         let known = self.env.proof(statement, self.names_as_pool());
-        let (proof, effect) = self.held().marks.judge(statement, effect, known);
+        let (proof, effect) = self.held().marks.judge(statement, effect_of_text, known);
         let changes_settings = !self.keeps_settings(statement)
             && (effect.settings
                 || statement.clears().settings && (self.env.has_settings() || self.is_in_transaction()));
         let becomes = self.outcome_here(statement);
         let is_certain = becomes.is_some();
+        self.deferred.decline_unless(keeps_writes(&**statement, proof, effect));
         self.add_run(statement, proof.is_clean);
         let changes_channels = effect_of_text.listen || self.may_end_listening(statement);
-        let parsing =
-            self.may_change_parsing(statement).then_some(match changes_settings || !proof.is_clean {
-                true => Parsing::Otherwise,
-                false => Parsing::Locally,
-            });
+        let is_lasting = changes_settings || !proof.is_clean;
+        let reads = if is_lasting { Parsing::Otherwise } else { Parsing::Locally };
+        let parsing = self.may_change_parsing(statement).then_some(reads);
         let removes = statement.may_remove && self.left().pins() && !is_certain;
         let moves_sequence = if proof.is_clean { proof.moves_sequence } else { effect.touches_sequence };
         if moves_sequence {
@@ -74,7 +73,7 @@ impl<E: Environment> Session<E> {
         if let Some(parsing) = parsing {
             marks.note(Mark::Parses(parsing));
         }
-        if changes_settings || !proof.is_clean {
+        if is_lasting {
             marks.note(Mark::Names(Parsing::Otherwise));
         } else if proof.changes_meaning || effect.changes_meaning() {
             marks.note(Mark::Names(Parsing::Locally));
@@ -200,4 +199,12 @@ impl<E: Environment> Session<E> {
         let sets = statement.sets().len();
         self.held().marks.note(Mark::Executed { statement: statement.clone(), sets, is_clean });
     }
+}
+
+/// Whether the later writes of its transaction do what they would do without this statement.
+fn keeps_writes<S: Statement>(statement: &S, proof: Proof, effect: Effect) -> bool {
+    let changes_meaning = proof.changes_meaning || effect.changes_meaning();
+    let steps = statement.steps();
+    let is_savepoint = matches!(&*steps, [Step::Savepoint(_) | Step::Release(_) | Step::RollBackTo(_)]);
+    is_savepoint || statement.is_work() && proof.is_clean && !changes_meaning
 }

@@ -2,6 +2,7 @@
 
 use hotrow_wire::backend::{self, Status};
 
+use super::deferred::Deferred;
 use super::environment::Stop;
 use super::holding::Holding;
 use super::marks::Fate;
@@ -23,6 +24,7 @@ impl<E: Environment> Session<E> {
     /// transaction.
     pub fn disconnect(&mut self) {
         if self.drop_connection().is_some() {
+            self.deferred = Deferred::default();
             self.switches.transaction_over(false, &mut self.reads);
             self.reads.leave_replica();
             self.env.disconnected();
@@ -45,7 +47,7 @@ impl<E: Environment> Session<E> {
 
     /// The session keeps its connection, so that its statements are passed through.
     fn keeps_off(&self) -> bool {
-        self.switches.pack() == PackMode::Off && self.env.pack_mode() == PackMode::On
+        self.switches.pack() == PackMode::Off && self.env.pack_mode() >= PackMode::On
     }
 
     /// After the end of a unit: restores the client's name, and gives the connection back if no state is left.

@@ -4,10 +4,11 @@ use bytes::{Bytes, BytesMut};
 use hotrow_wire::backend::{self, Notification, Problem, Report, Status, tag};
 use hotrow_wire::{Frame, HEADER_BYTES, SqlState, frontend, put_frame, split};
 
+use super::foretold::Learning;
 use super::marks::Mark;
 use super::stateless::learn_reply;
 use super::{Connection, Environment, OWN_NAMES, Resolved, Session, SessionEnd, statement_name};
-use crate::classify::Alters;
+use crate::classify::{Alters, Step};
 use crate::expect::Reply;
 use crate::limits;
 
@@ -163,13 +164,17 @@ impl<E: Environment> Session<E> {
         };
         let holding = self.phase.held_mut().expect("called only while a connection is held");
         let prepared = holding.connection.prepared_mut();
-        match holding.expected.received(&mut self.names, prepared, frame.tag, frame.body()) {
-            Reply::Forward => {}
-            Reply::Swallow => return Ok(Passing::Swallowed),
+        let reply = holding.expected.received(&mut self.names, prepared, frame.tag, frame.body());
+        match reply {
+            Reply::Forward | Reply::Swallow => {}
             Reply::ForwardAndAsk => put_question(holding.connection.output()),
             Reply::NotBegun => return Err(not_begun(Report::read(frame.body())?.message)),
             Reply::Unexpected => return Err(unexpected(frame.tag)),
         }
+        if self.take_reply_to_writes(frame)? || reply == Reply::Swallow {
+            return Ok(Passing::Swallowed);
+        }
+        let holding = self.phase.held_mut().expect("called only while a connection is held");
         if matches!(frame.tag, tag::ERROR | tag::NOTICE) {
             holding.marks.note(Mark::Failure); // an error also undoes what has succeeded before in the unit
         }
@@ -178,17 +183,13 @@ impl<E: Environment> Session<E> {
             tag::ERROR => self.handle_error(frame.body(), bound.as_ref())?,
             tag::PARAMETER_STATUS => self.handle_setting(frame.body())?,
             tag::READY => {
+                holding.learning = Learning::Nothing;
                 lost_name = self.handle_ready(frame.body())?;
                 false
             }
             tag::NOTIFICATION => return self.take_notification(frame.body()),
             tag::COMMAND_COMPLETE => {
-                holding.marks.completed(frame.body());
-                holding.name_reset |= matches!(frame.body(), b"DISCARD ALL\0" | b"RESET\0");
-                if matches!(frame.body(), b"COMMIT\0" | b"ROLLBACK\0") {
-                    self.places.clear(); // with AND CHAIN the next transaction has begun
-                }
-                self.switches.succeeded(command_tag(frame.body()), step, &mut self.reads)?;
+                self.command_completed(frame.body(), step)?;
                 false
             }
             _ => false,
@@ -215,6 +216,20 @@ impl<E: Environment> Session<E> {
             return Ok(Passing::ChangedResult);
         }
         Ok(bound.map_or(Passing::AsItIs, Passing::Mentions))
+    }
+
+    /// Records the success of a command, which was this step of its transaction.
+    fn command_completed(&mut self, body: &[u8], step: Option<Step>) -> Result<(), SessionEnd> {
+        let holding = self.held();
+        holding.marks.completed(body);
+        if let Learning::One(statement, row) = &holding.learning {
+            statement.foretold.ran(*row, matches!(body, b"UPDATE 1\0" | b"INSERT 0 1\0"));
+        }
+        holding.name_reset |= matches!(body, b"DISCARD ALL\0" | b"RESET\0");
+        if matches!(body, b"COMMIT\0" | b"ROLLBACK\0") {
+            self.places.clear(); // with AND CHAIN the next transaction has begun
+        }
+        self.switches.succeeded(command_tag(body), step, &mut self.reads)
     }
 
     /// A unit is over. Returns how its ReadyForQuery is handled, if the client does not get it unchanged.
@@ -313,6 +328,14 @@ impl<E: Environment> Session<E> {
         }
         if holding.status != Status::Transaction {
             self.places.clear(); // its locks are released, also if it has failed
+            if holding.begun.is_none() {
+                let is_lost = holding.status == Status::Idle && !holding.failed && !self.deferred.is_empty();
+                debug_assert!(!is_lost, "a transaction is committed without its writes");
+                match holding.status {
+                    Status::Idle => self.deferred.transaction_over(),
+                    _ => self.deferred.clear(),
+                }
+            }
         }
         if holding.status == Status::Idle && is_settled {
             holding.marks.end_of_local_settings();

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::{Bytes, BytesMut};
 use hotrow_wire::frontend::Parse;
 
+use super::foretold::Foretold;
 use crate::classify::{
     self, Analysis, Effect, Packing, Pass, Reach, Reason, Step, SwitchChange, Transaction,
 };
@@ -72,6 +73,10 @@ pub struct StatementInfo<S> {
     pub effect: Effect,
     /// The statements of a simple query with several, each with the range of its literals in the whole.
     pub pieces: Pieces<S>,
+    /// The same write, which fails if it changes another number of rows than one, once it is needed.
+    pub counted: OnceLock<Arc<S>>,
+    /// The rows for which its outcome is foretold.
+    pub foretold: Foretold,
 }
 
 /// What a text of SETs and RESETs does to the settings of each session of a pool.
@@ -238,6 +243,9 @@ pub enum RunOutcome {
     TooSlow,
 }
 
+/// A write that fails if it changes another number of rows than one.
+const COUNTED: &str = include_str!("../../sql/counted_write.sql");
+
 /// Words of the commands that remove what others have left.
 const REMOVING: [&[u8]; 4] = [b"close", b"reset", b"role", b"authorization"];
 
@@ -269,6 +277,8 @@ impl<S> StatementInfo<S> {
             effect,
             analysis,
             pieces: Box::default(),
+            counted: OnceLock::new(),
+            foretold: Foretold::default(),
         }
     }
 
@@ -291,6 +301,8 @@ impl<S> StatementInfo<S> {
             types,
             analysis: self.analysis.clone(),
             pieces: Box::default(),
+            counted: OnceLock::new(),
+            foretold: Foretold::default(),
             ..*self
         }
     }
@@ -311,6 +323,29 @@ impl<S> StatementInfo<S> {
             Analysis::Pass(pass) => pass.leaves_open,
             _ => None,
         }
+    }
+
+    /// Whether it ends a transaction and does nothing else: whether it commits, and whether another transaction begins.
+    pub(super) fn ends_transaction(&self) -> Option<(bool, bool)> {
+        match &self.analysis {
+            Analysis::Pass(Pass { transaction: Some(Transaction::End { commits, chains }), .. }) => {
+                Some((*commits, *chains))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is ROLLBACK TO.
+    pub(super) fn goes_back(&self) -> bool {
+        self.pieces.is_empty() && matches!(&*self.steps(), [Step::RollBackTo(_)])
+    }
+
+    /// The text of the same write, which fails if it changes another number of rows than one.
+    pub fn counted_text(&self) -> Bytes {
+        let end = self.text.iter().rposition(|byte| !byte.is_ascii_whitespace() && *byte != b';');
+        let write = &self.text[..end.map_or(0, |end| end + 1)];
+        let (before, behind) = COUNTED.split_once("{write}").unwrap_or((COUNTED, ""));
+        [before.as_bytes(), write, behind.as_bytes()].concat().into()
     }
 
     /// Whether it is one call of a function, which may have a merge rule.

@@ -70,7 +70,7 @@ impl<E: Environment> Session<E> {
 
     /// Whether the session's statements are packed outside of transactions.
     pub(super) fn packs(&self) -> bool {
-        self.pack_mode() == PackMode::On && self.is_as_pool()
+        self.pack_mode() >= PackMode::On && self.is_as_pool()
     }
 
     /// Whether the gateway answers a BEGIN that a standby does not refuse, or refuses.

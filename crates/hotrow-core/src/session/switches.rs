@@ -21,7 +21,7 @@ pub struct SwitchValues {
 
 impl Default for SwitchValues {
     fn default() -> Self {
-        SwitchValues { pack: PackMode::On, reads_from_replica: false }
+        SwitchValues { pack: PackMode::Deferred, reads_from_replica: false }
     }
 }
 
@@ -93,6 +93,11 @@ impl Switches {
     /// Whether point reads run on replicas.
     pub fn reads_from_replica(&self) -> bool {
         self.values.reads_from_replica
+    }
+
+    /// Whether the transaction under way has changed a setting.
+    pub(super) fn have_changed(&self) -> bool {
+        self.changed.is_some()
     }
 
     /// A change of a setting, whether the gateway or the server answers it.
@@ -237,7 +242,7 @@ mod tests {
             changed.map_or((within, within), |changed| (changed.kept.pack, changed.before.pack));
         switches.end(true);
         assert_eq!(switches.pack(), kept);
-        [within, kept, before].map(|mode| mode == PackMode::On)
+        [within, kept, before].map(|mode| mode >= PackMode::On)
     }
 
     #[test]

@@ -178,6 +178,18 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
         self.add(statement, packing, framing, start, (rows, with));
     }
 
+    /// Adds a write of which the client was told, with its messages for the lane.
+    pub fn told(&mut self, statement: S, packing: Arc<Packing>, frames: &[u8]) {
+        let start = self.out.len();
+        self.out.extend_from_slice(frames);
+        let bind = bind_of(frames);
+        let param = |index| bind.as_ref().and_then(|bind| param(bind, index));
+        let rows = Rows::of(&packing, param);
+        self.locate(&packing, false, param);
+        let framing = ReplyFraming { told: true, ..ReplyFraming::default() };
+        self.add(statement, packing, framing, start, (rows, Vec::new()));
+    }
+
     /// Adds a statement with its rows, and those of the other statements in its WITH.
     fn add(
         &mut self,

@@ -22,6 +22,8 @@ pub(super) struct ReplyFraming {
     pub(super) no_data: bool,
     /// A ReadyForQuery inside the open transaction follows.
     pub(super) ready: bool,
+    /// The client has the reply already.
+    pub(super) told: bool,
 }
 
 /// Writes the reply to one statement of an extended query that returns no rows. `result` is the reply to its Execute.

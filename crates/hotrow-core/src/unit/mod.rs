@@ -122,6 +122,11 @@ impl<S> Packed<S> {
         readies.count().max(1)
     }
 
+    /// Its writes of which the client was told before they ran.
+    pub fn told(&self) -> impl Iterator<Item = &Run<S>> {
+        self.runs().filter(|run| run.framing.told)
+    }
+
     /// A statement's messages for the lane, without Parse and Sync.
     pub fn frames(&self, run: &Run<S>) -> &[u8] {
         &self.bytes[run.frames.clone()]
@@ -209,8 +214,12 @@ impl<S> Packed<S> {
         for (place, step) in self.steps.iter().enumerate() {
             let framing = match step {
                 Step::Run(run) => {
+                    let from_lane = from_lane.next().unwrap_or_default();
+                    if run.framing.told {
+                        continue;
+                    }
                     run.framing.put_before(out);
-                    run.framing.put(from_lane.next().unwrap_or_default(), out);
+                    run.framing.put(from_lane, out);
                     run.framing
                 }
                 Step::Boundary(boundary, framing) => {

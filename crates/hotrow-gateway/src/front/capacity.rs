@@ -49,7 +49,7 @@ impl Capacities {
 /// The connections that clients of this server can use at once.
 fn demand(shared: &Shared, server: u64) -> Demand {
     let config = shared.config();
-    let lanes = |mode: PackMode, lanes: usize| if mode == PackMode::On { lanes } else { 0 };
+    let lanes = |mode: PackMode, lanes: usize| if mode >= PackMode::On { lanes } else { 0 };
     let pools = shared.pools();
     let of_server = pools.iter().filter(|pool| pool.identity.route().server.id == server);
     let of_pools: Vec<usize> = of_server

@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn settings_of_the_gateway_stay_in_it() {
-        const DEFAULT: SwitchValues = SwitchValues { pack: PackMode::On, reads_from_replica: false };
+        const DEFAULT: SwitchValues = SwitchValues { pack: PackMode::Deferred, reads_from_replica: false };
         let replica = Some(SwitchValues { reads_from_replica: true, ..DEFAULT });
         let off = Some(SwitchValues { pack: PackMode::Off, ..DEFAULT });
         let shadow = Some(SwitchValues { pack: PackMode::Shadow, ..DEFAULT });

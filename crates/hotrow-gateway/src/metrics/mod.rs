@@ -199,6 +199,10 @@ pub struct Metrics {
     pub read_batches: Counter,
     /// Batches rolled back because a unit failed.
     pub rolled_back: Counter,
+    /// Writes that transactions have held back.
+    pub writes_deferred: Counter,
+    /// Transactions whose writes were foretold wrongly.
+    pub foretold_wrong: Counter,
     /// Connections of lanes that were lost.
     pub lost: Counter,
     /// Notifications that shared listening connections have received, counted for each client.
@@ -273,6 +277,8 @@ impl Metrics {
             batches: Counter::new(),
             read_batches: Counter::new(),
             rolled_back: Counter::new(),
+            writes_deferred: Counter::new(),
+            foretold_wrong: Counter::new(),
             lost: Counter::new(),
             notifications: Counter::new(),
             clients: Gauge::new(),

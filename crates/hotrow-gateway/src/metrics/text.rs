@@ -117,6 +117,8 @@ impl Metrics {
             ("unknown_units_total", "Units whose outcome is unknown (08007).", &self.unknown),
             ("batches_total", "Batches committed.", &self.batches),
             ("batches_rolled_back_total", "Batches rolled back because a unit failed.", &self.rolled_back),
+            ("writes_deferred_total", "Writes of which clients were told first.", &self.writes_deferred),
+            ("foretold_wrong_total", "Transactions that were foretold wrongly.", &self.foretold_wrong),
             ("lane_connections_lost_total", "Connections of lanes that were lost.", &self.lost),
             (
                 "notifications_total",

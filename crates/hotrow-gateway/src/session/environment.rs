@@ -30,7 +30,7 @@ use crate::pool::shadow::ShadowedUnit;
 use crate::server::held::{HeldConnection, OpenConnection};
 use crate::server::rows::RowPlace;
 use crate::session::control::Control;
-use crate::statements::Statement;
+use crate::statements::{Statement, Statements};
 
 /// The gateway around one session.
 pub struct Environment {
@@ -144,6 +144,18 @@ impl session::Environment for Environment {
 
     fn with_types(&self, statement: &Statement, types: &Bytes) -> Arc<Statement> {
         self.pool.context.statements.with_types(statement, types)
+    }
+
+    fn counted(&self, statement: &Arc<Statement>) -> Arc<Statement> {
+        Statements::counted(statement)
+    }
+
+    fn write_deferred(&self) {
+        METRICS.writes_deferred.inc();
+    }
+
+    fn foretold_wrong(&self) {
+        METRICS.foretold_wrong.inc();
     }
 
     fn has_settings(&self) -> bool {

@@ -451,11 +451,24 @@ impl Statements {
         })
     }
 
+    /// The same write, which fails if it changes another number of rows than one. Its runs count as those of the write.
+    pub fn counted(statement: &Statement) -> Arc<Statement> {
+        let make = || {
+            let text = statement.counted_text();
+            let analysis = classify::analyse(&String::from_utf8_lossy(&text));
+            let info = info(text, statement.types.clone(), analysis);
+            let unrecorded = Records::default();
+            Arc::new(Statement { record: statement.record.clone(), ..Statement::new(info, &unrecorded) })
+        };
+        statement.counted.get_or_init(make).clone()
+    }
+
     /// The catalogue has changed, and maybe the meaning of the statement. From now on its text gives another statement,
     /// which no connection has prepared.
     pub fn supersede(&self, statement: &Statement) {
         statement.superseded.store(true, Relaxed);
         statement.record.renew_credit();
+        statement.counted.get().inspect(|counted| counted.superseded.store(true, Relaxed));
         if let Some(packing) = statement.packing() {
             let locks = packing.parts().filter_map(|part| part.lock_statement.as_ref());
             let with_it = locks.flat_map(|ahead| [true, false].map(|waits| self.ahead(ahead, waits)));

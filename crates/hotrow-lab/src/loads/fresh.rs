@@ -21,7 +21,7 @@ pub async fn run(testbed: &Testbed, part: &Part) -> Result<Answers, NoFigure> {
         let gateway = match through {
             Through::Hotrow => {
                 let (program, server) = (testbed.program()?, testbed.server());
-                Some(Gateway::start(program, &testbed.upstream_url, server, false).await?)
+                Some(Gateway::start(program, &testbed.upstream_url, server, &[]).await?)
             }
             _ => None,
         };

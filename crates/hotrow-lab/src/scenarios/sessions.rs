@@ -64,6 +64,7 @@ pub static ROUND_TRIPS: Scenario = Scenario {
             "through PgBouncer with transaction pooling and 20 connections to the server",
         ),
         IN_TRANSACTION.through_hotrow("through Hotrow"),
+        IN_TRANSACTION.deferred("through Hotrow with `pack = \"deferred\"`"),
     ],
     remarks: &[
         "Each statement is sent after the answer to the one before it. The row is locked from the update to the end of the commit.",

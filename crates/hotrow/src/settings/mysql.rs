@@ -39,9 +39,9 @@ pub enum Error {
         "the file has [[pool]], [[server]] or [[database]] tables, which a gateway in front of MariaDB does not have; remove them"
     )]
     Tables,
-    /// Shadow mode.
-    #[error("pack is \"shadow\", which a gateway in front of MariaDB does not have; set it to true or false")]
-    Shadow,
+    /// Shadow mode, or deferred writes.
+    #[error("pack is \"{0}\", which a gateway in front of MariaDB does not have; set it to true or false")]
+    Mode(PackMode),
     /// A Unix socket.
     #[error("listen has the path of a Unix socket; a gateway in front of MariaDB listens on HOST:PORT only")]
     UnixSocket,
@@ -54,7 +54,7 @@ impl Error {
             Error::Upstream(_) => Some("upstream"),
             Error::NotUsed(name) => Some(name),
             Error::Tables => None,
-            Error::Shadow => Some("pack"),
+            Error::Mode(_) => Some("pack"),
             Error::UnixSocket => Some("listen"),
         }
     }
@@ -111,7 +111,7 @@ impl Settings {
             packs: match self.pack {
                 None | Some(PackMode::Off) => false,
                 Some(PackMode::On) => true,
-                Some(PackMode::Shadow) => return Err(Error::Shadow.into()),
+                Some(mode @ (PackMode::Shadow | PackMode::Deferred)) => return Err(Error::Mode(mode).into()),
             },
             drain_timeout: milliseconds("drain_timeout_ms", self.drain_timeout_ms, limits::DRAIN_TIMEOUT_MS)?,
         };

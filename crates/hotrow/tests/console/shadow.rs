@@ -175,7 +175,7 @@ async fn shadow_mode_begins_and_ends_with_a_reload_or_for_one_session_or_user() 
     assert_eq!(number(&stage, "would_pack").await, before + 1.0);
     let error = client.batch_execute("set hotrow.pack = shade").await.unwrap_err();
     assert_eq!(sqlstate(&error), "22023");
-    assert_eq!(error.as_db_error().unwrap().hint(), Some("Available values: on, off, shadow."));
+    assert_eq!(error.as_db_error().unwrap().hint(), Some("Available values: on, off, shadow, deferred."));
     stage.reload("pack = false\n").await;
     assert_eq!(value(&client, "show hotrow.pack").await, "off", "the least of both counts");
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod bulk;
+mod deferred;
 mod heads;
 mod novelty;
 mod outsiders;

@@ -54,7 +54,7 @@ impl Switch {
     /// The values as SHOW writes them.
     pub fn values(self) -> &'static str {
         match self {
-            Switch::Pack => "on, off, shadow",
+            Switch::Pack => "on, off, shadow, deferred",
             Switch::Reads => "replica, primary",
         }
     }
@@ -66,6 +66,7 @@ impl Switch {
             (Switch::Pack, "on" | "true" | "1" | "yes") => SwitchValue::Pack(PackMode::On),
             (Switch::Pack, "off" | "false" | "0" | "no") => SwitchValue::Pack(PackMode::Off),
             (Switch::Pack, "shadow") => SwitchValue::Pack(PackMode::Shadow),
+            (Switch::Pack, "deferred") => SwitchValue::Pack(PackMode::Deferred),
             (Switch::Reads, "replica") => SwitchValue::ReadsFromReplica(true),
             (Switch::Reads, "primary") => SwitchValue::ReadsFromReplica(false),
             _ => return None,

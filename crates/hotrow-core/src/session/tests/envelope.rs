@@ -9,7 +9,8 @@ use hotrow_lane::answers::Answers;
 use hotrow_lane::waiting::NotificationCount;
 use hotrow_wire::backend::Problem;
 
-use super::environment::{SimStatement, is_take};
+use super::environment::SimStatement;
+use super::packing::is_take;
 use crate::key::KeySpec;
 use crate::replica::LsnBound;
 use crate::session;

@@ -13,7 +13,7 @@ use hotrow_lane::affinity::{Affinity, LaneId};
 use hotrow_lane::answers::Answers;
 use hotrow_lane::cancel::CancelState;
 use hotrow_lane::key::Key;
-use hotrow_lane::lane::{Claimed, Event, LaneKind, Unit};
+use hotrow_lane::lane::{Claimed, Event, Unit};
 use hotrow_lane::row_queue::{Contention, QueueId, RowQueues};
 use hotrow_lane::waiting::Waiting;
 use hotrow_wire::SqlState;
@@ -22,10 +22,11 @@ use hotrow_wire::backend::Problem;
 use super::connection::SimConnection;
 use super::envelope::{Delivery, SimAnswers, SimEnvelope, SimReturned};
 use super::listener::SimInbox;
+use super::packing::packing;
 use super::postgres::{parameter_types, parameters};
 use super::replicas::{FIRST_LANE, REPLICAS, SimReplicas};
-use crate::classify::{self, Analysis, Packing, Pass, Reason, Watch};
-use crate::key::{KeyColumn, KeyName, KeySource, KeySpec, ValueForm, key_space};
+use crate::classify::{self, Analysis, Packing, Pass, Reason};
+use crate::key::{KeyName, KeySpec, ValueForm};
 use crate::normalise::Shape;
 use crate::pack_mode::PackMode;
 use crate::replica::{LsnBound, ReadSource};
@@ -114,54 +115,6 @@ impl SimStatement {
     }
 }
 
-/// The table, whose definition does not change.
-fn watch() -> Watch {
-    Watch {
-        name: "t".to_owned(),
-        oid: 1,
-        fingerprint: String::new(),
-        trigger_functions: Vec::new(),
-        parts: Vec::new(),
-    }
-}
-
-fn packing(text: &str) -> Packing {
-    let row = text.trim_end_matches(" returning n").rsplit(' ').next().unwrap_or_default();
-    let source = match row.strip_prefix('$') {
-        Some(parameter) => KeySource::Param(parameter.parse::<u16>().expect("a number") - 1),
-        None => KeySource::Const(row.to_owned()),
-    };
-    let column = KeyColumn { name: "id".to_owned(), attnum: 1, form: ValueForm::Integer, source };
-    let kind = if text.starts_with("select") { LaneKind::Read } else { LaneKind::Write };
-    let table = if is_take(text) { key_space(BOXES) } else { 1 };
-    Packing {
-        kind,
-        table: "t".to_owned(),
-        key: Some(KeySpec { table, columns: vec![column] }),
-        rows_per_commit: 128,
-        touches_sequence: false,
-        returns_rows: text.starts_with("select") || text.ends_with("returning n"),
-        merging: None,
-        lock_statement: None,
-        in_key_space: false,
-        is_declared: false,
-        takes: None,
-        watch: Some(Box::new(watch())),
-        distribution: None,
-        with: Box::default(),
-        arrays: Box::default(),
-        why: String::new(),
-    }
-}
-
-/// The key space of rows from which calls take.
-pub const BOXES: &str = "box";
-
-/// Whether a statement is a call that waits if it finds nothing.
-pub fn is_take(text: &str) -> bool {
-    text.contains(" n > 0 ")
-}
-
 /// Statements by their pool's settings, text and types.
 type Statements = HashMap<(BTreeMap<String, String>, Vec<u8>, Vec<u8>), Arc<SimStatement>>;
 
@@ -183,6 +136,9 @@ pub struct Shared {
     pub pack_mode: Cell<PackMode>,
     /// Statements that were passed through and would have been packed.
     pub shadowed: Cell<usize>,
+    /// Writes of which clients were told before they ran, and transactions in which that was wrong.
+    pub deferred: Cell<usize>,
+    pub foretold_wrong: Cell<usize>,
     /// The rows on which open transactions work.
     pub rows: RefCell<RowQueues>,
     /// The sessions that have ended.
@@ -219,6 +175,8 @@ impl Shared {
             passed: Cell::new(0),
             packed: Cell::new(0),
             pack_mode: Cell::new(PackMode::On),
+            deferred: Cell::new(0),
+            foretold_wrong: Cell::new(0),
             shadowed: Cell::new(0),
         })
     }
@@ -436,6 +394,18 @@ impl Environment for SimEnvironment {
 
     fn with_types(&self, statement: &SimStatement, types: &Bytes) -> Arc<SimStatement> {
         self.extended(&statement.text, types)
+    }
+
+    fn counted(&self, statement: &Arc<SimStatement>) -> Arc<SimStatement> {
+        statement.counted.get_or_init(|| self.extended(&statement.counted_text(), &statement.types)).clone()
+    }
+
+    fn write_deferred(&self) {
+        self.shared.deferred.set(self.shared.deferred.get() + 1);
+    }
+
+    fn foretold_wrong(&self) {
+        self.shared.foretold_wrong.set(self.shared.foretold_wrong.get() + 1);
     }
 
     fn has_settings(&self) -> bool {

@@ -5,7 +5,7 @@
 //! cancel requests, `lane` the I/O of a lane, `replicas` the standbys, `listener` the shared listening connection,
 //! `program` and `copies` the messages of clients, `statements`, `transaction`, `portals` and `notify` the model's statements,
 //! `random` the comparison, `handover` the state that sessions leave (`state_left`), `forgotten` statements that triggers
-//! remove, `marks` what keeps a connection from other sessions, `kept` the commands that the gateway answers, `leaving` the ends of sessions, and `count` the effects of
+//! remove, `deferred` the writes that are held back, `marks` what keeps a connection from other sessions, `kept` the commands that the gateway answers, `leaving` the ends of sessions, and `count` the effects of
 //! acknowledged units. `same_as_postgres` compares the model of PostgreSQL with a real server.
 
 mod cancelling;
@@ -13,6 +13,7 @@ mod client;
 mod connection;
 mod copies;
 mod count;
+mod deferred;
 mod envelope;
 mod environment;
 mod forgotten;
@@ -24,6 +25,7 @@ mod listener;
 mod marks;
 mod notify;
 mod order;
+mod packing;
 mod portals;
 mod postgres;
 mod program;

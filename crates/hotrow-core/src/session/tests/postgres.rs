@@ -453,6 +453,7 @@ impl Backend {
         let words: Vec<&str> = statement.split_whitespace().collect();
         match words[0] {
             "update" | "select" => self.run_on_rows(&words, values, database),
+            "--" => self.run_counted(statement, values, database),
             "begin" | "commit" | "rollback" | "savepoint" | "release" => {
                 self.run_on_transaction(&words, database)
             }

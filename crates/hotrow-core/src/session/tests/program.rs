@@ -21,7 +21,7 @@ pub const BOX: u64 = 2;
 
 /// The last one is also a name that the gateway gives to a statement on its connections.
 const NAMES: [&str; 4] = ["", "a", "b", "hotrow_1"];
-const UPDATE: &str = "update t set n = n + 1 where id = $1";
+pub(super) const UPDATE: &str = "update t set n = n + 1 where id = $1";
 const UPDATE_RETURNING: &str = "update t set n = n + 1 where id = $1 returning n";
 const UPDATE_BOTH: &str = "update t set n = n + $1 where id = $2";
 const SELECT: &str = "select n from t where id = $1";
@@ -207,12 +207,12 @@ impl Writer<'_> {
     }
 
     /// Reads the shared row or a row of the client.
-    fn read(&mut self) {
+    pub(super) fn read(&mut self) {
         let row = if self.random.bool() { SHARED_ROW } else { self.row() };
         frontend::put_query(&mut self.out, &SELECT.replace("$1", &row.to_string()));
     }
 
-    fn row(&mut self) -> u64 {
+    pub(super) fn row(&mut self) -> u64 {
         self.row + self.random.u64(..2)
     }
 
@@ -226,7 +226,7 @@ impl Writer<'_> {
         self.one(&[UPDATE, UPDATE, UPDATE_RETURNING, SELECT, FAILS]).replace("$1", &row)
     }
 
-    fn command(&mut self) -> String {
+    pub(super) fn command(&mut self) -> String {
         let texts = [
             "begin",
             "commit",
@@ -316,7 +316,7 @@ impl Writer<'_> {
     }
 
     /// A transaction in one message, sometimes with a statement that the gateway answers itself.
-    fn block(&mut self) {
+    pub(super) fn block(&mut self) {
         let text = format!("begin; {}; {}; commit", self.literal(), self.literal());
         frontend::put_query(&mut self.out, &text);
         match self.random.u8(..3) {
@@ -349,7 +349,7 @@ impl Writer<'_> {
 
     /// Statements that are prepared and described in a unit of their own, as drivers do it before the first run. A name that
     /// is in use is an error.
-    fn prepares(&mut self) {
+    pub(super) fn prepares(&mut self) {
         for _ in 0..self.random.usize(1..3) {
             let name = self.one(&NAMES);
             if self.random.bool() {

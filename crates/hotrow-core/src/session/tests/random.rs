@@ -127,6 +127,8 @@ pub(super) fn play_as(
         packed: world.shared.packed.get(),
         passed: world.shared.passed.get(),
         shadowed: world.shared.shadowed.get(),
+        deferred: world.shared.deferred.get(),
+        foretold_wrong: world.shared.foretold_wrong.get(),
         reads: replicas.reads,
         behind: replicas.behind,
         questions: replicas.questions,
@@ -137,9 +139,11 @@ pub(super) fn play_as(
 /// Units by where they ran, batches that a standby has refused because it was behind, and questions for the primary's position.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    packed: usize,
+    pub packed: usize,
     passed: usize,
     shadowed: usize,
+    pub deferred: usize,
+    pub foretold_wrong: usize,
     reads: usize,
     behind: usize,
     questions: usize,
@@ -151,6 +155,8 @@ impl Counts {
         self.packed += other.packed;
         self.passed += other.passed;
         self.shadowed += other.shadowed;
+        self.deferred += other.deferred;
+        self.foretold_wrong += other.foretold_wrong;
         self.reads += other.reads;
         self.behind += other.behind;
         self.questions += other.questions;
@@ -239,7 +245,7 @@ fn check_order(seed: u64, client: usize, program: &[u8], received: &[(String, us
 }
 
 /// Returns the number of errors of cancelled units.
-fn play_with_faults(mode: PackMode, seed: u64, cuts: usize, cancels: usize) -> usize {
+pub(super) fn play_with_faults(mode: PackMode, seed: u64, cuts: usize, cancels: usize) -> usize {
     let mut random = fastrand::Rng::with_seed(seed);
     let programs: Vec<_> = (0..3).map(|client| program(&mut random, client, true)).collect();
     let mut world = World::new(random, programs.clone());
@@ -317,7 +323,7 @@ fn packing_is_switched_at_any_time() {
         sum.add(&play_as(seed, change, |random, client| program(random, client, false)));
     }
     let all = seeds().count() > 1;
-    assert!(!all || sum.packed > 300 && sum.shadowed > 300, "{sum:?}");
+    assert!(!all || sum.packed > 300 && sum.shadowed > 200, "{sum:?}");
 }
 
 /// A session that reads from standbys sees its own commits, and never an older state than before.

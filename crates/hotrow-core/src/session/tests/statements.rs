@@ -61,6 +61,26 @@ impl Backend {
         Ok(())
     }
 
+    /// A write of which its client was told.
+    pub(super) fn run_counted(
+        &mut self,
+        statement: &str,
+        values: &[String],
+        database: &mut Database,
+    ) -> Result<(), Failure> {
+        let (_, write) = statement.split_once("as (\n").expect("the gateway's text");
+        let (write, _) = write.split_once("\nreturning 1)").expect("the gateway's text");
+        let before = self.kept.len();
+        self.run_on_rows(&write.split_whitespace().collect::<Vec<_>>(), values, database)?;
+        let changed_one = self.kept.ends_with(b"UPDATE 1\0");
+        self.kept.truncate(before);
+        if !changed_one {
+            return failure("22P02", "hotrow_told_one_row_found_0");
+        }
+        self.complete("SELECT 0");
+        Ok(())
+    }
+
     fn change(&mut self, row: u64, value: i64, database: &mut Database) {
         let before = database.rows.insert(row, value).unwrap_or(0);
         self.undo.push((row, before));

@@ -12,8 +12,9 @@ use hotrow_wire::backend::Problem;
 
 use super::client::Client;
 use super::envelope::SimEnvelope;
-use super::environment::{BOXES, SimEnvironment, SimPlace, SimStatement};
+use super::environment::{SimEnvironment, SimPlace, SimStatement};
 use super::leaving::Fate;
+use super::packing::BOXES;
 use super::program::BOX;
 use super::replicas::Search;
 use super::world::World;

@@ -19,7 +19,7 @@ use super::listener::Listener;
 use super::postgres::{Backend, Database};
 use super::replicas::{FIRST_LANE, REPLICAS, Search};
 use super::waits::Wait;
-use crate::pack_mode::PackMode;
+use crate::pack_mode::PACK_MODES;
 use crate::session::{Need, Stage, Wait as Waits};
 
 /// Everything around the clients.
@@ -178,8 +178,7 @@ impl World {
     fn turn(&mut self) -> bool {
         self.clock += 1;
         if self.changes_mode && self.random.u8(..32) == 0 {
-            let modes = [PackMode::Off, PackMode::Shadow, PackMode::On];
-            self.shared.pack_mode.set(modes[self.random.usize(..modes.len())]);
+            self.shared.pack_mode.set(PACK_MODES[self.random.usize(..PACK_MODES.len())]);
         }
         if self.before_faults.is_some() {
             return self.take_turn();

@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use hotrow_connect::login::Login;
 use hotrow_core::admission::{ServerSettings, SessionDefaults};
 use hotrow_core::limits;
-use hotrow_core::pack_mode::PackMode;
+use hotrow_core::pack_mode::{PACK_MODES, PackMode};
 use hotrow_core::settings::Settings;
 use tokio::sync::Notify;
 
@@ -22,8 +22,6 @@ use crate::statements::Statements;
 
 /// Settings that a lane sets itself.
 pub(super) const OWN: [&str; 2] = ["idle_session_timeout", "lock_timeout"];
-
-const MODES: [PackMode; 3] = [PackMode::Off, PackMode::Shadow, PackMode::On];
 
 const IN_SHADOW: &str = "packing is in shadow mode: units are counted, see SHOW SHADOW";
 
@@ -50,7 +48,7 @@ pub struct LaneContext {
     server: ArcSwap<ServerSettings>,
     /// Whether the server ends the statements of clients that have gone.
     ends_work_of_gone_clients: AtomicBool,
-    /// An index of `MODES`.
+    /// An index of `PACK_MODES`.
     pack_mode: AtomicUsize,
 }
 
@@ -119,12 +117,12 @@ impl LaneContext {
 
     /// Whether statements of these clients can be packed.
     pub fn packs(&self) -> bool {
-        self.pack_mode() == PackMode::On
+        self.pack_mode() >= PackMode::On
     }
 
     /// What happens with units of these clients that can be packed.
     pub fn pack_mode(&self) -> PackMode {
-        MODES[self.pack_mode.load(Relaxed)]
+        PACK_MODES[self.pack_mode.load(Relaxed)]
     }
 
     /// Packs nothing until the server is asked again.
