@@ -70,7 +70,7 @@ examples: | rust ## the example programs of all drivers, downloaded and run (nee
 	examples/prepare.sh
 	$(CARGO) test --workspace --test examples
 
-frameworks: | rust ## one hot row updated by 14 frameworks, directly and through the gateway (QUICK=1: only the shares; docs/frameworks/README.md)
+frameworks: | rust ## one hot row updated by 24 frameworks, directly and through the gateway (QUICK=1: only the shares; docs/frameworks/README.md)
 	examples/frameworks/prepare.sh
 	HOTROW_TEST_FRAMEWORKS="$(ONLY)" HOTROW_TEST_QUICK="$(QUICK)" \
 		$(CARGO) test $(if $(QUICK),,--release) --workspace --test frameworks -- --nocapture frameworks
