@@ -5,7 +5,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 # More options of the benchmark: make bench ARGS="--seconds 2 --clients 64"
 ARGS ?=
-# Frameworks to run: make frameworks ONLY="django gorm"
+# Frameworks or applications to run: make frameworks ONLY="django gorm"
 ONLY ?=
 # Number of tests of a binary that run at once: most tests wait for servers half of the time
 TEST_THREADS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
@@ -15,7 +15,7 @@ TEST_SEED ?= 1
 # Folders with the server programs for `make test-versions`
 PG_BINS ?=
 
-.PHONY: help demo payments-demo test test-all test-versions faults differential scale-out conformance examples frameworks openapi page-test screenshots check lint deny audit bench peers fuzz
+.PHONY: help demo payments-demo test test-all test-versions faults differential scale-out conformance examples frameworks applications openapi page-test screenshots check lint deny audit bench peers fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ payments-demo: | rust ## a payment service under the load of a match day, direct
 test: | rust ## the tests of every promise, without the long ones, which are listed as ignored; they start the servers that they need (ten minutes on two cores, after the build)
 	HOTROW_TEST_SEED=$(TEST_SEED) PROPTEST_RNG_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace
 
-test-all: | rust ## all tests except examples, frameworks, conformance, openapi and page-test below, as in CI
+test-all: | rust ## all tests except examples, frameworks, applications, conformance, openapi and page-test below, as in CI
 	HOTROW_TEST_SEED=$(TEST_SEED) PROPTEST_RNG_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace -- --include-ignored --skip schemathesis
 
 test-versions: | rust ## the tests of the schema pack and of the doctor on several servers: make test-versions PG_BINS="/usr/lib/postgresql/14/bin ..."
@@ -70,10 +70,14 @@ examples: | rust ## the example programs of all drivers, downloaded and run (nee
 	examples/prepare.sh
 	$(CARGO) test --workspace --test examples
 
-frameworks: | rust ## one hot row updated by 14 frameworks, directly and through the gateway (QUICK=1: only the shares; docs/frameworks/README.md)
+frameworks: | rust ## one hot row updated by 24 frameworks, directly and through the gateway (QUICK=1: only the shares; docs/frameworks/README.md)
 	examples/frameworks/prepare.sh
-	HOTROW_TEST_FRAMEWORKS="$(ONLY)" HOTROW_TEST_QUICK="$(QUICK)" \
-		$(CARGO) test $(if $(QUICK),,--release) --workspace --test frameworks -- --nocapture frameworks
+	HOTROW_TEST_ONLY="$(ONLY)" HOTROW_TEST_QUICK="$(QUICK)" \
+		$(CARGO) test $(if $(QUICK),,--release) --workspace --test frameworks -- --nocapture --exact frameworks
+
+applications: | rust ## smoke tests of Miniflux, Unleash and four job queues, directly and through the gateway (docs/applications.md)
+	examples/applications/prepare.sh
+	HOTROW_TEST_ONLY="$(ONLY)" $(CARGO) test --workspace --test frameworks -- --nocapture --exact applications::applications
 
 openapi: target/schemathesis/bin/schemathesis | rust ## schemathesis against the HTTP APIs of Hotrow and of the payment service (needs Python)
 	$(CARGO) test --workspace --test schemathesis

@@ -2,6 +2,7 @@
 
 mod counter;
 mod disks;
+mod incidents;
 mod inventory;
 mod payments;
 mod predictions;
@@ -15,7 +16,7 @@ use hotrow_bench::scenario::{LoadBy, Scenario, Technique, Through};
 use hotrow_bench::scenarios as shipped;
 
 /// All scenarios, in the order of `hotrow-lab bench all`, which leaves out those that take long.
-pub static ALL: [&Scenario; 55] = [
+pub static ALL: [&Scenario; 58] = [
     &shipped::inventory::HOT_ROW,
     &inventory::SINGLE,
     &shipped::inventory::SPREAD,
@@ -49,6 +50,9 @@ pub static ALL: [&Scenario; 55] = [
     &payments::PAYMENTS,
     &payments::PAYMENTS_OPEN_LOOP,
     &payments::MATCH_DAY,
+    &incidents::N8N,
+    &incidents::UNLEASH,
+    &incidents::HEARTBEATS,
     &disks::HOT_ROW,
     &disks::SPREAD,
     &disks::TRANSACTION,
@@ -79,6 +83,10 @@ pub static MENU: Menu = Menu {
     families: &[
         ("queue", "All scenarios `queue-...` that do not take long, in one report"),
         ("feed", "All scenarios `feed-...`, in one report"),
+        (
+            "incidents",
+            "All scenarios `incidents-...`, in one report: the statements of three public incidents",
+        ),
         ("disks", "All scenarios `disks-...`, in one report"),
         (
             "predictions",

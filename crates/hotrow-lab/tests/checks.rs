@@ -109,3 +109,55 @@ async fn faults_in_the_sales_of_transactions_are_reported() {
     ])
     .await;
 }
+
+#[tokio::test]
+async fn faults_in_the_rows_of_incidents_are_reported() {
+    let tables = include_str!("../sql/incidents/tables.sql");
+    let statistics = Rows::new(
+        tables,
+        "",
+        "insert into hotrow_bench.workflow_statistics values (3, 3, 'production_success', '7', now())",
+        include_str!("../sql/incidents/statistics_reading.sql"),
+    )
+    .await;
+    assert_eq!(statistics.read().await.unwrap(), (3, 0));
+    statistics
+        .reports(&[
+            "update hotrow_bench.workflow_statistics set root_count = 2",
+            "insert into hotrow_bench.workflow_statistics values (1, 1, 'production_success', '8', now())",
+        ])
+        .await;
+    let applications = Rows::new(
+        tables,
+        "",
+        "insert into hotrow_bench.client_application select app, now(), now(), 2 from generate_series(1, 10) as app",
+        include_str!("../sql/incidents/applications_reading.sql"),
+    )
+    .await;
+    assert_eq!(applications.read().await.unwrap(), (20, 0));
+    applications
+        .reports(&[
+            "delete from hotrow_bench.client_application where app_name = '3'",
+            "update hotrow_bench.client_application set writes = 1 where app_name = '3'",
+            "update hotrow_bench.client_application set seen_at = 'epoch' where app_name = '3'",
+        ])
+        .await;
+    let services = Rows::new(
+        tables,
+        "set hotrow_bench.first = 1; set hotrow_bench.last = 10",
+        concat!(
+            include_str!("../sql/incidents/services_fill.sql"),
+            "update hotrow_bench.service set last_seen_at = now(), writes = 4 where id = 3",
+        ),
+        include_str!("../sql/incidents/services_reading.sql"),
+    )
+    .await;
+    assert_eq!(services.read().await.unwrap(), (4, 0));
+    services
+        .reports(&[
+            "delete from hotrow_bench.service where id = 4",
+            "update hotrow_bench.service set writes = 1 where id = 4",
+            "update hotrow_bench.service set last_seen_at = 'epoch' where id = 3",
+        ])
+        .await;
+}

@@ -1,10 +1,13 @@
 //! One hot row updated by the programs under examples/frameworks, directly and through a gateway: how many statements
 //! the gateway packed, why not the others, and the rates, on a server whose log flushes take as long as on a cloud disk.
-//! `make frameworks` runs this and prints a table. `cargo test` does not, because it needs all their languages.
+//! `make frameworks` runs this and prints a table. `cargo test` does not, because it needs all their languages. `make
+//! applications` runs applications of other projects in a similar way.
 
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
+mod applications;
 mod counts;
+mod framework;
 mod program;
 mod report;
 
@@ -15,7 +18,8 @@ use hotrow_postgres::{PrivateServer, SlowFlush};
 use hotrow_testkit::{Gateway, connect};
 
 use counts::Counts;
-use program::{Framework, Run, Variant, framework};
+use framework::{Framework, Run, Variant, framework};
+use program::chosen;
 use report::{Line, SHARE_MIN};
 
 /// How much longer a flush takes than the disk needs, in microseconds.
@@ -28,16 +32,26 @@ const JARS: &str = "target/classes:target/dependency/*";
 const FRAMEWORKS: &[Framework] = &[
     framework("django", "python", &[PYTHON, "django_orm.py"], "shop_item"),
     framework("sqlalchemy", "python", &[PYTHON, "sqlalchemy_orm.py"], "item").wrapping(),
+    framework("peewee", "python", &[PYTHON, "peewee_orm.py"], "item"),
+    framework("tortoise", "python", &[PYTHON, "tortoise_orm.py"], "item"),
+    framework("asyncpg", "python", &[PYTHON, "asyncpg_pool.py"], "items"),
+    framework("psycopg_pool", "python", &[PYTHON, "psycopg_pool_program.py"], "items").wrapping(),
     framework("active_record", "ruby", &["ruby", "active_record.rb"], "items"),
     framework("sequelize", "node", &["node", "sequelize.js"], "\"Items\""),
     framework("knex", "node", &["node", "knex.js"], "items"),
     framework("typeorm", "node", &["node", "typeorm.js"], "item"),
     framework("drizzle", "node", &["node", "drizzle.js"], "items"),
+    framework("prisma", "node", &["node", "prisma.js"], "\"Item\""),
+    framework("kysely", "node", &["node", "kysely.js"], "items"),
+    framework("mikro_orm", "node", &["node", "mikro-orm.js"], "item"),
+    framework("eloquent", "php", &["php", "eloquent.php"], "items"),
+    framework("doctrine", "php", &["php", "doctrine.php"], "item"),
     framework("hibernate", "java", &["java", "-cp", JARS, "frameworks.HibernateItem"], "item").wrapping(),
     framework("spring_data_jdbc", "java", &["java", "-cp", JARS, "frameworks.SpringDataItem"], "item"),
     framework("jooq", "java", &["java", "-cp", JARS, "frameworks.JooqItem"], "item"),
     framework("gorm", "go", &["../../../target/frameworks-go/gorm"], "items").wrapping(),
     framework("bun", "go", &["../../../target/frameworks-go/bun"], "items"),
+    framework("sqlc", "go", &["../../../target/frameworks-go/sqlc"], "items"),
     framework("sqlx", "rust", &["../../../target/frameworks-rust/release/sqlx"], "items"),
     framework("diesel", "rust", &["../../../target/frameworks-rust/release/diesel"], "items"),
 ];
@@ -48,16 +62,6 @@ const WORKERS: usize = 32;
 /// A number from the environment.
 fn setting(name: &str, default: usize) -> usize {
     env::var(name).map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name} is not a number")))
-}
-
-/// The frameworks that `HOTROW_TEST_FRAMEWORKS` names, or all.
-fn chosen() -> Vec<&'static Framework> {
-    let names = env::var("HOTROW_TEST_FRAMEWORKS").unwrap_or_default();
-    let names: Vec<&str> = names.split_whitespace().collect();
-    for name in &names {
-        assert!(FRAMEWORKS.iter().any(|framework| framework.name == *name), "no framework is called {name}");
-    }
-    FRAMEWORKS.iter().filter(|framework| names.is_empty() || names.contains(&framework.name)).collect()
 }
 
 /// Whether only the shares of the autocommit updates are of interest, not the rates.
@@ -99,7 +103,7 @@ impl Database {
 async fn measure(server: &PrivateServer, framework: &Framework, variant: Variant) -> Line {
     let seconds = setting("HOTROW_TEST_SECONDS", if is_quick() { 1 } else { 5 });
     let rounds = setting("HOTROW_TEST_ROUNDS", 1);
-    let mut line = Line::new(framework.name, variant);
+    let mut line = Line::new(framework.program.name, variant);
     for _ in 0..rounds {
         let run = Run { framework, variant, server: server.port(), workers: WORKERS, seconds };
         if !is_quick() {
@@ -119,8 +123,8 @@ async fn frameworks() {
     let server = &database.server;
     let postgres = connect(&hotrow_testkit::config(server.port())).await;
     let mut lines = Vec::new();
-    for framework in chosen() {
-        postgres.batch_execute(&format!("create database {}", framework.name)).await.unwrap();
+    for framework in chosen(FRAMEWORKS, |framework| framework.program.name) {
+        postgres.batch_execute(&format!("create database {}", framework.program.name)).await.unwrap();
         framework.set_up(server.port()).await;
         for variant in framework.variants().filter(|variant| !is_quick() || *variant == Variant::Autocommit) {
             lines.push(measure(server, framework, variant).await);

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::counts::{Counted, Shape};
-use crate::program::Variant;
+use crate::framework::Variant;
 
 /// The smallest part of a framework's autocommit updates that must be packed or merged.
 pub const SHARE_MIN: f64 = 0.95;
@@ -47,7 +47,7 @@ impl Line {
             merged.to_string(),
             (all - packed - merged).to_string(),
             self.counts.pinned.values().sum::<usize>().to_string(),
-            self.why(),
+            why(&self.counts),
             format!("{:.1} %", self.counts.share() * 100.0),
             figure(direct, 0),
             figure(through, 0),
@@ -56,18 +56,18 @@ impl Line {
             (self.direct.len() + self.through.len()).to_string(),
         ]
     }
+}
 
-    /// Why statements were not packed, with the number of each reason, and why clients were pinned.
-    fn why(&self) -> String {
-        let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
-        for (reason, count) in self.counts.shapes.iter().flat_map(|shape| &shape.others) {
-            *reasons.entry(reason).or_default() += count;
-        }
-        let mut all: Vec<String> =
-            reasons.iter().map(|(reason, count)| format!("{count} {}", reason.replace('_', " "))).collect();
-        all.extend(self.counts.pinned.keys().map(|why| format!("pinned: {why}")));
-        if all.is_empty() { "-".to_owned() } else { all.join("; ") }
+/// Why statements were not packed, with the number of each reason, and why clients were pinned.
+pub fn why(counts: &Counted) -> String {
+    let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+    for (reason, count) in counts.shapes.iter().flat_map(|shape| &shape.others) {
+        *reasons.entry(reason).or_default() += count;
     }
+    let mut all: Vec<String> =
+        reasons.iter().map(|(reason, count)| format!("{count} {}", reason.replace('_', " "))).collect();
+    all.extend(counts.pinned.keys().map(|why| format!("pinned: {why}")));
+    if all.is_empty() { "-".to_owned() } else { all.join("; ") }
 }
 
 fn median(values: &[f64]) -> Option<f64> {
@@ -77,7 +77,7 @@ fn median(values: &[f64]) -> Option<f64> {
 }
 
 /// The statements that the gateway did not pack and their causes, without those sent once per connection.
-fn causes(counts: &Counted) -> Vec<String> {
+pub fn causes(counts: &Counted) -> Vec<String> {
     let all = counts.sum(|shape| shape.runs) as f64;
     let unpacked = |shape: &Shape| shape.runs - shape.packed - shape.merged;
     let mut causes: Vec<String> = counts
