@@ -74,6 +74,9 @@ pub enum Event<P> {
     /// has no room. After the commit its session gets it back, and handles it before all later units of the
     /// session.
     Waits(usize),
+    /// The unit with this index in the earliest batch has failed and left nothing behind, and the others are not rolled back.
+    /// After the commit its session runs it alone. If an outsider holds a lock, units of its key wait for the end of that.
+    Leaves(usize, Failure),
     /// The session's client does not read its replies. Waiting units of the session go back to the session.
     Unread(u64),
     /// The earliest batch's transaction ID arrived. `None` if the batch has written nothing.
@@ -260,6 +263,11 @@ impl<P> Lane<P> {
                     batch.waits.push(place);
                 }
             }
+            Event::Leaves(place, failure) => {
+                if let Some(batch) = self.under_way.front_mut() {
+                    batch.leaves.push((place, failure));
+                }
+            }
             Event::Unread(session) => {
                 if self.queue.has_session(session) {
                     self.returned.insert(session);
@@ -311,7 +319,7 @@ impl<P> Lane<P> {
     }
 
     fn ready(&mut self, actions: &mut Vec<Action<P>>) {
-        let Some(batch) = self.under_way.pop_front() else { return };
+        let Some(mut batch) = self.under_way.pop_front() else { return };
         debug_assert!(batch.failure.is_some() || batch.is_complete(self.kind), "committed before its end");
         self.look_again_at = 0;
         match batch.failure {
@@ -320,6 +328,7 @@ impl<P> Lane<P> {
                 actions.push(Action::Refuse(batch.units, Refusal::WrittenElsewhere));
             }
             None => {
+                self.part_with_leaving(&mut batch, actions);
                 self.keep_waiting_sessions(&batch, actions);
                 if self.under_way.is_empty() && !self.paused {
                     let held = self.hold.begin(batch.units.len(), self.queue.len());
@@ -423,7 +432,7 @@ impl<P> Lane<P> {
 
     /// A unit is blocked on this key, which can stand for several rows of which the unit takes any. From now on, units of the key are
     /// parked, and later units of their sessions go back to the sessions. Returns the key to release later.
-    fn block(
+    pub(super) fn block(
         &mut self,
         at_fault: Option<(Key, bool)>,
         failure: Failure,

@@ -111,12 +111,12 @@ impl CommandLoop {
             self.unblock = None;
         }
         let Some(packer) = &mut self.packer else { return Ok(Packed::No) };
-        let Some(text) = self.splitter.text(arrived) else {
-            packer.command(command);
-            return Ok(Packed::No);
-        };
         self.server.send(out).await?;
         out.clear();
+        let Some(text) = self.splitter.text(arrived) else {
+            packer.command(command, &mut self.server).await?;
+            return Ok(Packed::No);
+        };
         let run = match command {
             Command::Query => packer.run(text, &mut self.server).await?,
             Command::StmtExecute => packer.execute(text, &mut self.server).await?,
@@ -129,7 +129,7 @@ impl CommandLoop {
                 return Ok(Packed::No);
             }
             _ => {
-                packer.command(command);
+                packer.command(command, &mut self.server).await?;
                 return Ok(Packed::No);
             }
         };
