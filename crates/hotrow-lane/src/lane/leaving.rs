@@ -26,12 +26,16 @@ impl<P> Lane<P> {
         }
         debug_assert!(batch.waits.is_empty(), "indexes of waiting units would be wrong");
         let mut leaves = std::mem::take(&mut batch.leaves).into_iter().peekable();
-        let units = std::mem::take(&mut batch.units);
-        for (place, mut unit) in units.into_iter().enumerate() {
-            let Some((_, failure)) = leaves.next_if(|(next, _)| *next == place) else {
-                batch.units.push(unit);
-                continue;
-            };
+        let (mut left, mut others) = (Vec::new(), Vec::new());
+        for (place, unit) in std::mem::take(&mut batch.units).into_iter().enumerate() {
+            match leaves.next_if(|(next, _)| *next == place) {
+                Some((_, failure)) => left.push((unit, failure)),
+                None => others.push(unit),
+            }
+        }
+        batch.units = others;
+        let later = self.queue.take(|unit| left.iter().any(|(one, _)| one.session == unit.session));
+        for (mut unit, failure) in left {
             unit.blocked = matches!(failure, Failure::Blocked | Failure::TableBlocked);
             if unit.cancelled {
                 actions.push(Action::Refuse(vec![unit], Refusal::Cancelled));
@@ -43,6 +47,7 @@ impl<P> Lane<P> {
                 self.set_aside(unit, key, actions);
             }
         }
+        later.into_iter().for_each(|unit| self.place(unit, actions));
     }
 
     /// The batch is committed, which was found out after its connection was lost.

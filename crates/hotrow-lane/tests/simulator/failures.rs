@@ -219,7 +219,7 @@ fn units_that_hit_one_lock_without_the_others_wait_for_the_first_of_them() {
         Write,
         "
         submit 1a& 2a& 3a& 4b&          -> connect
-        connected                       -> write 1a& 2a& 3a& 4b&
+        connected                       -> write 1..3a& 4b&
         submit 5a&                      ->
         answered, leaves-blocked 2a&, leaves-blocked 3a&, answered 3, xid 7, ready -> alone 2a& blocking a; answer 1a& 4b&
         unblocked a                     -> write 5a& 3a&

@@ -121,6 +121,8 @@ pub struct History {
     pub batches: Vec<Sent>,
     /// Units that ran again or alone after they had been in a batch, with the evidence at that time.
     pub again: Vec<(usize, Evidence)>,
+    /// Units that failed without the others of their batch, each with the index of the batch.
+    pub left: BTreeSet<(usize, usize)>,
     /// Units in the order of their first arrival in lanes.
     pub submitted: Vec<usize>,
     /// Sessions whose client cancelled a unit.

@@ -101,6 +101,7 @@ impl World {
                 let answered = sent.replies.len();
                 sent.replies.push((txn, Reply::Error));
                 let place = self.history.place(&self.history.batches[index].units, answered);
+                self.history.left.insert((index, self.history.batches[index].units[place]));
                 self.step(lane, Event::Leaves(place, failure));
                 return self.step(lane, Event::Answered(Changes::None));
             }
@@ -247,7 +248,7 @@ impl World {
             let evidence = self.history.batches[sent].evidence;
             // Units before it may have left the batch.
             let before = self.history.batches[sent].units.iter().take_while(|one| **one != unit);
-            let mut place = before.map(|one| self.history.parts(*one).count()).sum();
+            let mut place: usize = before.map(|one| self.history.parts(*one).count()).sum();
             for part in self.history.parts(unit) {
                 let sent = &self.history.batches[sent];
                 let fate = match sent.replies.get(place) {
@@ -295,7 +296,10 @@ impl World {
     }
 
     fn last_evidence(&self, unit: usize) -> Option<Evidence> {
-        self.last_batch.get(&unit).map(|batch| self.history.batches[*batch].evidence)
+        self.last_batch.get(&unit).map(|batch| {
+            let evidence = self.history.batches[*batch].evidence;
+            Evidence { failed: evidence.failed || self.history.left.contains(&(*batch, unit)), ..evidence }
+        })
     }
 
     fn note_again(&mut self, unit: usize) {

@@ -68,9 +68,13 @@ impl Random {
         let rows = (0..rng.u64(1..8)).map(|hash| Key { table: 1 + rng.u32(..2), hash }).collect();
         let failures = if calm { 0 } else { rng.u8(..20) };
         let depth = if calm { 1 } else { rng.usize(1..8) };
-        let undoes_statements = rng.u8(..4) == 0;
-        let most = [None, Some(3), Some(256)][rng.usize(..3)].filter(|_| !undoes_statements);
-        Random { rng, rows, failures, depth, most, undoes_statements }
+        let most = [None, Some(3), Some(256)][rng.usize(..3)];
+        Random { rng, rows, failures, depth, most, undoes_statements: false }
+    }
+
+    /// The server is one on which an error undoes its statement only.
+    pub fn undo_statements(&mut self) {
+        (self.most, self.undoes_statements) = (None, true);
     }
 
     /// Draws gateways, lanes, sessions and units.
