@@ -32,6 +32,33 @@ fn stage() -> (PrivateMariaDb, Gateway) {
 
 pub const SELL: &str = "update shop.item set stock = stock - 1, sold = sold + 1 where id = 1 and stock >= 1";
 
+/// Sets the flag at the end of the work beside it, also if that panics.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Does this work while clients sell item 1. It can look at the number of items sold, which is returned.
+fn while_selling(gateway: &Gateway, work: impl FnOnce(&dyn Fn() -> u64)) -> u64 {
+    let (stop, sold) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let mut client = root(gateway.port());
+                while !stop.load(Ordering::Relaxed) {
+                    sold.fetch_add(client.ok(SELL).affected, Ordering::Relaxed);
+                }
+            });
+        }
+        let _stop = Stop(&stop);
+        work(&|| sold.load(Ordering::Relaxed));
+    });
+    sold.into_inner()
+}
+
 fn commits(direct: &mut Client) -> u64 {
     direct.rows("show global status like 'Binlog_commits'")[0][1].as_ref().unwrap().parse().unwrap()
 }
@@ -67,17 +94,7 @@ fn a_hot_row_is_exact_and_commits_are_shared() {
 #[test]
 fn an_error_or_a_warning_of_one_statement_is_its_own() {
     let (server, gateway) = stage();
-    let stop = AtomicBool::new(false);
-    let sold = AtomicU64::new(0);
-    thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                let mut client = root(gateway.port());
-                while !stop.load(Ordering::Relaxed) {
-                    sold.fetch_add(client.ok(SELL).affected, Ordering::Relaxed);
-                }
-            });
-        }
+    let sold = while_selling(&gateway, |_| {
         let mut client = root(gateway.port());
         let mut direct = root(server.port());
         for sql in [
@@ -98,9 +115,7 @@ fn an_error_or_a_warning_of_one_statement_is_its_own() {
         let warnings = client.rows("show warnings");
         assert_eq!((warnings.len(), direct.ok(sql).affected), (1, 0));
         assert_eq!(warnings, direct.rows("show warnings"));
-        stop.store(true, Ordering::Relaxed);
     });
-    let sold = sold.into_inner();
     assert_eq!(root(server.port()).value("select sold from shop.item where id = 1"), sold.to_string());
     assert!(sold > 0);
 }
@@ -233,18 +248,7 @@ fn deadlocks_of_lanes_are_run_again() {
 #[test]
 fn changes_of_a_table_beside_traffic_are_seen_by_the_batch_that_they_concern() {
     let (server, gateway) = stage();
-    let stop = AtomicBool::new(false);
-    let sold = AtomicU64::new(0);
-    thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                let mut client = root(gateway.port());
-                while !stop.load(Ordering::Relaxed) {
-                    sold.fetch_add(client.ok(SELL).affected, Ordering::Relaxed);
-                }
-            });
-        }
-        let answered = || sold.load(Ordering::Relaxed);
+    let sold = while_selling(&gateway, |answered| {
         let mut direct = root(server.port());
         for ddl in [
             "alter table shop.item add column note varchar(9)",
@@ -261,10 +265,9 @@ fn changes_of_a_table_beside_traffic_are_seen_by_the_batch_that_they_concern() {
         }
         let before = answered();
         until("statements are answered", || answered() > before + 50);
-        stop.store(true, Ordering::Relaxed);
     });
     let rows = root(server.port()).value("select sold from shop.item where id = 1");
-    assert_eq!(rows, sold.into_inner().to_string());
+    assert_eq!(rows, sold.to_string());
 }
 
 #[test]
