@@ -1,5 +1,6 @@
 //! Statements that are packed: exact under load, after crashes, beside other transactions.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -59,15 +60,16 @@ fn while_selling(gateway: &Gateway, work: impl FnOnce(&dyn Fn() -> u64)) -> u64 
     sold.into_inner()
 }
 
-fn commits(direct: &mut Client) -> u64 {
-    direct.rows("show global status like 'Binlog_commits'")[0][1].as_ref().unwrap().parse().unwrap()
+/// A counter of the server.
+fn counter(direct: &mut Client, name: &str) -> u64 {
+    direct.rows(&format!("show global status like '{name}'"))[0][1].as_ref().unwrap().parse().unwrap()
 }
 
 #[test]
 fn a_hot_row_is_exact_and_commits_are_shared() {
     let (server, gateway) = stage();
     let mut direct = root(server.port());
-    let before = commits(&mut direct);
+    let before = counter(&mut direct, "Binlog_commits");
     const CLIENTS: u64 = 64;
     const EACH: u64 = 30;
     thread::scope(|scope| {
@@ -87,7 +89,7 @@ fn a_hot_row_is_exact_and_commits_are_shared() {
     let sold = CLIENTS * EACH;
     assert_eq!(direct.value("select sold from shop.item where id = 1"), sold.to_string());
     assert_eq!(direct.value("select count(*) from shop.ledger"), sold.to_string());
-    let commits = commits(&mut direct) - before;
+    let commits = counter(&mut direct, "Binlog_commits") - before;
     assert!(commits < sold, "{commits} commits of {} statements", 2 * sold);
 }
 
@@ -121,6 +123,44 @@ fn an_error_or_a_warning_of_one_statement_is_its_own() {
 }
 
 #[test]
+fn statements_that_fail_do_not_roll_back_those_beside_them() {
+    let (server, gateway) = stage();
+    let mut direct = root(server.port());
+    direct.ok("insert into shop.ledger values (1, 1)");
+    let before = counter(&mut direct, "Com_rollback");
+    let errors = Mutex::new(Vec::new());
+    let sold = while_selling(&gateway, |answered| {
+        thread::scope(|scope| {
+            for number in 0..8 {
+                let (gateway, errors) = (&gateway, &errors);
+                scope.spawn(move || {
+                    let mut client = root(gateway.port());
+                    for one in 0..20 {
+                        let sql = match (number + one) % 3 {
+                            0 => "update shop.item set stock = stock - 1 where id = 3",
+                            1 => "insert into shop.ledger (id, item) values (1, 1)",
+                            _ => "insert into shop.ledger (id, item) values (1, 'x')",
+                        };
+                        if let Err(error) = client.try_ok(sql) {
+                            errors.lock().unwrap().push(error.code);
+                        }
+                    }
+                });
+            }
+        });
+        let before = answered();
+        until("statements are answered", || answered() > before);
+    });
+    assert_eq!(direct.value("select sold from shop.item where id = 1"), sold.to_string());
+    assert_eq!(direct.value("select stock from shop.item where id = 3"), "0");
+    let errors = errors.into_inner().unwrap();
+    let count = |code| errors.iter().filter(|one| **one == code).count();
+    assert_eq!(count(4025) + count(1062) + count(1366), errors.len(), "{errors:?}");
+    assert_eq!(errors.len(), 160 - 5, "five were in stock");
+    assert_eq!(counter(&mut direct, "Com_rollback"), before, "no batch was rolled back");
+}
+
+#[test]
 fn what_a_packed_statement_leaves_is_seen_by_the_next() {
     let (_server, gateway) = stage();
     let mut client = root(gateway.port());
@@ -141,6 +181,7 @@ fn an_outsiders_lock_holds_up_only_its_row() {
     let mut outsider = root(server.port());
     outsider.ok("begin");
     outsider.ok("update shop.item set sold = sold where id = 2");
+    let before = counter(&mut outsider, "Com_rollback");
     thread::scope(|scope| {
         let blocked = scope.spawn(|| {
             let mut client = root(gateway.port());
@@ -156,6 +197,7 @@ fn an_outsiders_lock_holds_up_only_its_row() {
         }
         outsider.ok("commit");
         assert_eq!(blocked.join().unwrap().affected, 1);
+        assert_eq!(counter(&mut outsider, "Com_rollback"), before, "no batch was rolled back");
     });
 }
 
