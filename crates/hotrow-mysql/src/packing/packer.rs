@@ -175,7 +175,7 @@ impl Packer {
         })
     }
 
-    /// A prepared statement is closed.
+    /// A prepared statement is closed, or not packed any more.
     pub fn close(&mut self, payload: &[u8]) {
         if let Some(id) = payload.first_chunk() {
             self.prepared.remove(&u32::from_le_bytes(*id));

@@ -51,10 +51,7 @@ impl Table {
 
     /// The key by which a statement can be packed. None if it has to be passed through.
     pub fn key(&self, number: u32, statement: &Statement<'_>) -> Option<Key> {
-        let Some((form, _)) = self.definition.rsplit_once(':').filter(|(form, _)| PACKABLE.contains(form))
-        else {
-            return None;
-        };
+        let (form, _) = self.definition.rsplit_once(':').filter(|(form, _)| PACKABLE.contains(form))?;
         // LAST_INSERT_ID() has to be right afterwards.
         if statement.kind == Kind::Insert && form == WITH_GENERATED_NUMBERS {
             return None;

@@ -46,7 +46,11 @@ impl Side {
             Some(("long", sql)) => (Command::Query, sql.replacen(' ', &" ".repeat(20_000), 1)),
             _ => (Command::Query, line.replace("{db}", self.database)),
         };
-        let packets = self.client.command(command, rest.as_bytes());
+        self.command(command, rest.as_bytes())
+    }
+
+    fn command(&mut self, command: Command, rest: &[u8]) -> Vec<String> {
+        let packets = self.client.command(command, rest);
         let text = |payload: &[u8]| String::from_utf8_lossy(payload).replace(self.database, "{db}");
         packets.iter().map(|(sequence, payload)| format!("{sequence} {}", text(payload))).collect()
     }
@@ -280,4 +284,94 @@ fn expressions_of_a_table_see_the_sessions_own_connection() {
     let mut through = root(gateway.port());
     through.ok("insert into shop.x (id) values (1)");
     assert_eq!(through.value("select lastval(shop.s)"), "1");
+}
+
+const BIGINT: [u8; 2] = [8, 0];
+const UNSIGNED_BIGINT: [u8; 2] = [8, 0x80];
+const TEXT: [u8; 2] = [0xfd, 0];
+
+/// What follows the command in an execution of a statement with two parameters.
+fn execution(id: u32, types: Option<[[u8; 2]; 2]>, values: &[&[u8]]) -> Vec<u8> {
+    let mut rest = id.to_le_bytes().to_vec();
+    rest.extend_from_slice(&[0, 1, 0, 0, 0, 0, u8::from(types.is_some())]);
+    types.iter().for_each(|types| rest.extend_from_slice(types.as_flattened()));
+    rest.extend(values.concat());
+    rest
+}
+
+fn text(value: &str) -> Vec<u8> {
+    let length = u16::try_from(value.len()).unwrap().to_le_bytes();
+    [&[0xfc][..], &length, value.as_bytes()].concat()
+}
+
+#[test]
+fn executions_of_prepared_statements_are_those_of_a_direct_connection() {
+    let one = 1_i64.to_le_bytes();
+    let (short, long) = (text("abc"), text(&"x".repeat(20_000)));
+    let set_text = "update t set v = ? where id = ?";
+    let set_number = "update t set n = ? - 7 where id = ?";
+    let scripts: [(&str, &[(Option<[[u8; 2]; 2]>, &[&[u8]])]); 5] = [
+        (
+            set_text,
+            &[(Some([TEXT, BIGINT]), &[&short, &one]), (None, &[&short, &one]), (None, &[&long, &one])],
+        ),
+        (
+            set_text,
+            &[
+                (Some([BIGINT, BIGINT]), &[&one, &one]),
+                (None, &[&one, &one]),
+                (Some([TEXT, BIGINT]), &[&long, &one]),
+            ],
+        ),
+        (
+            set_number,
+            &[(Some([BIGINT, BIGINT]), &[&one, &one]), (Some([UNSIGNED_BIGINT, BIGINT]), &[&one, &one])],
+        ),
+        (
+            set_number,
+            &[
+                (Some([UNSIGNED_BIGINT, BIGINT]), &[&one, &one]),
+                (Some([BIGINT, BIGINT]), &[&one, &one]),
+                (None, &[&one, &one]),
+            ],
+        ),
+        (set_text, &[(Some([BIGINT, BIGINT]), &[&one, &one]), (Some([BIGINT, BIGINT]), &[&one])]),
+    ];
+    let server = shop();
+    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    for (sql, executions) in scripts {
+        let mut sides = [(server.port(), "one_db"), (gateway.port(), "two_db")]
+            .map(|(port, database)| Side::new(port, database));
+        let ids = [0, 1].map(|side: usize| sides[side].client.prepare(sql));
+        let mut same = |what: &dyn Fn(&mut Side, u32) -> Vec<String>| {
+            let [direct, through] = &mut sides;
+            assert_eq!(what(through, ids[1]), what(direct, ids[0]), "{sql} with {executions:?}");
+        };
+        for (types, values) in executions {
+            same(&|side, id| side.command(Command::StmtExecute, &execution(id, *types, values)));
+            same(&|side, _| side.run("update t set n = 5, v = null where id = 1"));
+        }
+        same(&|side, id| {
+            let long = [&id.to_le_bytes()[..], &[0, 0], b"long"].concat();
+            side.command(Command::StmtSendLongData, &long)
+        });
+        same(&|side, id| side.command(Command::StmtExecute, &execution(id, None, &[&one])));
+        same(&|side, _| side.run("show warnings"));
+        same(&|side, _| side.run("select * from t order by id"));
+    }
+    let batches = root(server.port()).value("select sum(n) from hotrow.batch").parse::<u64>().unwrap();
+    assert!(batches > 10, "statements were packed: {batches}");
+}
+
+#[test]
+fn a_statement_that_is_prepared_for_each_execution_is_packed() {
+    let server = shop();
+    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let mut client = root(gateway.port());
+    for _ in 0..5 {
+        let id = client.prepare("update shop.item set sold = sold + ? where id = ?");
+        assert_eq!(client.execute(id, &[1, 1], true).unwrap().affected, 1);
+        client.command(Command::StmtClose, &id.to_le_bytes());
+    }
+    assert_eq!(root(server.port()).value("select sum(n) from hotrow.batch"), "5");
 }
