@@ -248,15 +248,14 @@ impl World {
             let evidence = self.history.batches[sent].evidence;
             // Units before it may have left the batch.
             let before = self.history.batches[sent].units.iter().take_while(|one| **one != unit);
-            let mut place: usize = before.map(|one| self.history.parts(*one).count()).sum();
-            for part in self.history.parts(unit) {
+            let first: usize = before.map(|one| self.history.parts(*one).count()).sum();
+            for (place, part) in (first..).zip(self.history.parts(unit)) {
                 let sent = &self.history.batches[sent];
                 let fate = match sent.replies.get(place) {
                     Some((txn, reply)) if sent.number == batch.number => Fate::Answered(*txn, *reply),
                     _ => Fate::Nothing,
                 };
                 self.record(part, fate, Some(evidence));
-                place += 1;
             }
             self.release(lane, unit);
             self.note(unit, State::Done);

@@ -290,8 +290,12 @@ const BIGINT: [u8; 2] = [8, 0];
 const UNSIGNED_BIGINT: [u8; 2] = [8, 0x80];
 const TEXT: [u8; 2] = [0xfd, 0];
 
+/// The types of two parameters, if they are sent, and the values.
+type Execution<'a> = (Option<Types>, &'a [&'a [u8]]);
+type Types = [[u8; 2]; 2];
+
 /// What follows the command in an execution of a statement with two parameters.
-fn execution(id: u32, types: Option<[[u8; 2]; 2]>, values: &[&[u8]]) -> Vec<u8> {
+fn execution(id: u32, types: Option<Types>, values: &[&[u8]]) -> Vec<u8> {
     let mut rest = id.to_le_bytes().to_vec();
     rest.extend_from_slice(&[0, 1, 0, 0, 0, 0, u8::from(types.is_some())]);
     types.iter().for_each(|types| rest.extend_from_slice(types.as_flattened()));
@@ -310,7 +314,7 @@ fn executions_of_prepared_statements_are_those_of_a_direct_connection() {
     let (short, long) = (text("abc"), text(&"x".repeat(20_000)));
     let set_text = "update t set v = ? where id = ?";
     let set_number = "update t set n = ? - 7 where id = ?";
-    let scripts: [(&str, &[(Option<[[u8; 2]; 2]>, &[&[u8]])]); 5] = [
+    let scripts: [(&str, &[Execution]); 5] = [
         (
             set_text,
             &[(Some([TEXT, BIGINT]), &[&short, &one]), (None, &[&short, &one]), (None, &[&long, &one])],
