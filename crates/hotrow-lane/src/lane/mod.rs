@@ -16,6 +16,7 @@ mod doubt;
 mod hold;
 mod leaving;
 mod pace;
+mod parting;
 mod pause;
 mod queue;
 mod sending;
@@ -263,11 +264,7 @@ impl<P> Lane<P> {
                     batch.waits.push(place);
                 }
             }
-            Event::Leaves(place, failure) => {
-                if let Some(batch) = self.under_way.front_mut() {
-                    batch.leaves.push((place, failure));
-                }
-            }
+            Event::Leaves(place, failure) => self.leaves(place, failure),
             Event::Unread(session) => {
                 if self.queue.has_session(session) {
                     self.returned.insert(session);
@@ -428,25 +425,5 @@ impl<P> Lane<P> {
     /// All units of a rolled-back batch run again, except cancelled ones.
     fn rerun(&mut self, batch: Batch<P>, actions: &mut Vec<Action<P>>) {
         self.requeue(batch.units.into_iter().map(Unit::rerun).collect(), actions);
-    }
-
-    /// A unit is blocked on this key, which can stand for several rows of which the unit takes any. From now on, units of the key are
-    /// parked, and later units of their sessions go back to the sessions. Returns the key to release later.
-    pub(super) fn block(
-        &mut self,
-        at_fault: Option<(Key, bool)>,
-        failure: Failure,
-        actions: &mut Vec<Action<P>>,
-    ) -> Option<Key> {
-        let culprit = match at_fault {
-            Some((key, true)) if failure == Failure::TableBlocked => Some(key.of_table()),
-            Some((_, true)) => return None, // the others take other rows
-            at_fault => at_fault.map(|(key, _)| key),
-        };
-        let key = self.blocked.block(culprit);
-        for unit in self.queue.take(|_| true) {
-            self.place(unit, actions);
-        }
-        Some(key)
     }
 }
