@@ -15,8 +15,10 @@ use hotrow_mysql_wire::scan::Scanner;
 use hotrow_mysql_wire::{Reader, native};
 use hotrow_testkit::PATIENCE;
 
+/// The client counts found rows instead of changed ones.
+pub const FOUND_ROWS: u32 = 1 << 1;
 /// FOUND_ROWS, NO_SCHEMA, ODBC, IGNORE_SPACE and INTERACTIVE: most clients do not use them.
-pub const UNUSUAL: u32 = 1 << 1 | 1 << 4 | 1 << 6 | 1 << 8 | 1 << 10;
+pub const UNUSUAL: u32 = FOUND_ROWS | 1 << 4 | 1 << 6 | 1 << 8 | 1 << 10;
 
 /// How a client logs in.
 pub struct LogIn<'a> {
@@ -68,13 +70,11 @@ impl Client {
         Client::connect(port)?.respond(&LogIn { user, password, plugin: native::PLUGIN, without: UNUSUAL })
     }
 
-    /// Logs in with all rights to this database.
-    pub fn log_in_to(port: u16, database: &str) -> Self {
+    /// Logs in with all rights to this database, without these capabilities.
+    pub fn log_in_to(port: u16, database: &str, without: u32) -> Self {
         let mut client = Client::connect(port).unwrap();
         client.database = Some(database.into());
-        client
-            .respond(&LogIn { user: USER, password: PASSWORD, plugin: native::PLUGIN, without: UNUSUAL })
-            .unwrap()
+        client.respond(&LogIn { user: USER, password: PASSWORD, plugin: native::PLUGIN, without }).unwrap()
     }
 
     /// Logs in after the greeting.
