@@ -288,6 +288,26 @@ fn deadlocks_of_lanes_are_run_again() {
 }
 
 #[test]
+fn a_lane_whose_connection_or_statement_is_killed_goes_on() {
+    let (server, gateway) = stage();
+    let sold = while_selling(&gateway, |answered| {
+        let mut direct = root(server.port());
+        for kill in ["kill", "kill query"].into_iter().cycle().take(40) {
+            let before = answered();
+            until("statements are answered", || answered() > before + 5);
+            let lane = direct.rows("select is_used_lock(concat('hotrow.', lane)) from hotrow.batch");
+            if let Some(id) = &lane[0][0] {
+                let _ = direct.try_ok(&format!("{kill} {id}")); // it can have ended
+            }
+        }
+        let before = answered();
+        until("statements are answered", || answered() > before + 50);
+    });
+    let mut direct = root(server.port());
+    assert_eq!(direct.value("select sold from shop.item where id = 1"), sold.to_string());
+}
+
+#[test]
 fn changes_of_a_table_beside_traffic_are_seen_by_the_batch_that_they_concern() {
     let (server, gateway) = stage();
     let sold = while_selling(&gateway, |answered| {
