@@ -16,9 +16,26 @@ insert ignore into hotrow.restored values (1, 0), (2, 0);
 
 delimiter $$;
 
--- Gives the session's connection the diagnostics that its last packed statement would have left there: no warnings, and n rows.
+-- Gives the session's connection the diagnostics that its last packed statement would have left there: no warnings, and n rows. A
+-- query would change FOUND_ROWS().
 create or replace procedure hotrow.restore(n int) modifies sql data sql security definer
-    update hotrow.restored set v = v + 1 where i <= n $$;
+    update hotrow.restored set v = v + 1 where i <= n and i in (1, 2) $$;
+
+-- Tells the caller this text as an error. A query would change FOUND_ROWS().
+create or replace procedure hotrow.tell(t varchar(100) character set ascii) no sql sql security definer
+    signal sqlstate '45000' set mysql_errno = 1644, message_text = t $$;
+
+-- The rights that a session of this user gets at its log-in and keeps: others are read again for each statement.
+create or replace function hotrow.rights() returns char(32) character set ascii reads sql data sql security definer
+begin
+    declare name varchar(128) default left(user(), char_length(user()) - char_length(substring_index(user(), '@', -1)) - 1);
+    return md5(concat_ws('|',
+        (select group_concat(host, ':', user, ':', priv order by host, user) from mysql.global_priv
+            where user in ('', name) or json_value(priv, '$.is_role')),
+        (select group_concat(host, ':', user, ':', db, ':', select_priv, insert_priv, update_priv, delete_priv, execute_priv
+            order by host, user, db) from mysql.db where user in ('', name) or host = ''),
+        (select group_concat(host, ':', user, ':', role order by host, user, role) from mysql.roles_mapping)));
+end $$;
 
 create or replace procedure hotrow.open_lane(l varchar(64) character set ascii) modifies sql data sql security definer
 begin
@@ -36,10 +53,19 @@ create or replace function hotrow.marked(l varchar(64) character set ascii) retu
     return (select n from hotrow.batch where lane = l) $$;
 
 -- The facts about a table on which packing depends. A batch reads them before its commit, while its metadata locks keep them.
+-- The last but one is the number of expressions that could see the session, such as the default connection_id(). The last one
+-- stands for the columns and their types.
 create or replace function hotrow.definition(s varchar(64), t varchar(64)) returns varchar(200)
     reads sql data sql security definer
     return (select concat_ws(':', f.engine, f.table_type, f.auto_increment is not null,
-            (select count(*) from information_schema.triggers where event_object_schema = s and event_object_table = t))
+            (select count(*) from information_schema.triggers where event_object_schema = s and event_object_table = t),
+            (select count(*) from information_schema.columns where table_schema = s and table_name = t
+                and (generation_expression regexp '[a-z0-9_`][(]|@'
+                    or column_default regexp '[a-z0-9_`][(]|@' and column_default not regexp '^current_timestamp[(][0-6]?[)]$'))
+            + (select count(*) from information_schema.check_constraints where constraint_schema = s and table_name = t
+                and check_clause regexp '[a-z0-9_`][(]|@' and check_clause not regexp '^json_valid[(]`[^`]*`[)]$'),
+            (select sum(crc32(concat_ws(' ', column_name, column_type, is_nullable))) from information_schema.columns
+                where table_schema = s and table_name = t))
         from information_schema.tables f where f.table_schema = s and f.table_name = t) $$;
 
 delimiter ;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use hotrow_mysql_wire::capabilities::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
 use hotrow_mysql_wire::reply::ReplyReader;
 use hotrow_mysql_wire::scan::Scanned;
 use tokio::sync::{Notify, oneshot};
@@ -20,8 +21,8 @@ pub enum Reply {
         /// Where its first packet goes.
         first: Option<oneshot::Sender<Scanned>>,
     },
-    /// The server sends it, and the gateway itself reads it: the first bytes of its packets.
-    Internal { reader: ReplyReader, heads: oneshot::Sender<Vec<Scanned>> },
+    /// The server sends it, and the gateway itself reads it: one packet.
+    Internal { reader: ReplyReader, answer: oneshot::Sender<Scanned> },
     /// The gateway itself sends this payload.
     Own {
         payload: Vec<u8>,
@@ -41,7 +42,7 @@ struct State {
     open: usize,
     /// A statement of the client runs in a lane.
     is_in_lane: bool,
-    /// The server's status after the last reply. None after an error, which does not tell it.
+    /// The server's status. None after an error in a transaction, which can have ended.
     status: Option<u16>,
 }
 
@@ -92,7 +93,10 @@ impl Expected {
     pub fn ended(&self, status: Option<u16>, was_dialogue: bool) {
         let mut state = self.state();
         state.open -= 1;
-        state.status = status;
+        // A reply without a status is an error or tells of a prepared statement. It ends a transaction at most.
+        let is_plain =
+            |status: &u16| status & (STATUS_AUTOCOMMIT | STATUS_IN_TRANSACTION) == STATUS_AUTOCOMMIT;
+        state.status = status.or(state.status.filter(is_plain));
         state.dialogues -= usize::from(was_dialogue);
         drop(state);
         self.ended.notify_one();

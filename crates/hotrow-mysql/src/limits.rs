@@ -10,14 +10,15 @@ pub const READ_BYTES: usize = 32 << 10;
 pub const PIPELINED_COMMANDS_MAX: usize = 1024;
 /// Longest text of a statement that can be packed.
 pub const TEXT_BYTES_MAX: usize = 16 << 10;
-/// Kinds of clients with lanes: a user, a database, capabilities, and settings. Clients of further kinds are passed through.
+/// Kinds of clients with lanes: a user, a database, capabilities, and settings. Those without clients make room for
+/// others.
 pub const POOLS_MAX: usize = 64;
 /// Tables whose facts are remembered. With one more, all are forgotten.
 pub const TABLES_MAX: usize = 1_000;
 /// Age at which a table's facts are read again. A batch checks those that matter.
 pub const TABLE_AGE_MS: u64 = 10_000;
-/// Changes of settings that a session can have made and still be packed.
-pub const SETS_MAX: usize = 32;
+/// Until a lane that could not be opened is tried again.
+pub const FAILED_POOL_MS: u64 = 10_000;
 /// Longest estimated wait in a lane. After it, the session runs its statement itself.
 pub const QUEUE_WAIT_MS: u64 = 10_000;
 /// Until an unused connection of a lane is closed.
@@ -28,7 +29,5 @@ pub const OPEN_PAUSE_MS: u64 = 50;
 pub const FORMER_WAIT_SECONDS: u64 = 10;
 /// Prepared statements of a session that can be packed. With one more, the session packs no more.
 pub const PREPARED_MAX: usize = 1_000;
-/// Packets of a reply that the gateway itself reads.
-pub const INTERNAL_PACKETS_MAX: usize = 16;
 /// Pause after the system could not accept a connection, for example because too many files are open.
 pub const ACCEPT_PAUSE_MS: u64 = 100;

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use hotrow_mysql_wire::Reader;
 use hotrow_mysql_wire::command::{Command, ReplyShape};
+use hotrow_mysql_wire::message::Err as ErrPacket;
 use hotrow_mysql_wire::packet;
 use hotrow_mysql_wire::reply::ReplyReader;
 use tokio::io::AsyncWriteExt;
@@ -41,19 +41,17 @@ impl ServerSide {
         self.expected.idle().await
     }
 
-    /// Runs a query of the gateway itself. Returns the short text of the last packet before the end, if it is one.
-    pub async fn ask(&mut self, sql: &str) -> io::Result<Option<String>> {
-        let (heads, answer) = oneshot::channel();
+    /// Runs a statement of the gateway itself that returns no rows. Returns the error, if it is short.
+    pub async fn ask(&mut self, sql: &str) -> io::Result<Option<ErrPacket>> {
+        let (told, answer) = oneshot::channel();
         let reader = ReplyReader::new(ReplyShape::Results, self.deprecates_eof).expect("a query has a reply");
-        if !self.expected.add(Reply::Internal { reader, heads }).await {
+        if !self.expected.add(Reply::Internal { reader, answer: told }).await {
             return Ok(None);
         }
         let mut out = BytesMut::new();
         packet::put(&mut out, 0, &[&[Command::Query as u8][..], sql.as_bytes()].concat());
         self.half.write_all(&out).await?;
-        let packets = answer.await.map_err(|_| io::Error::from(io::ErrorKind::UnexpectedEof))?;
-        let row = packets.iter().rev().nth(1);
-        let text = row.and_then(|row| Reader::new(row.head()).length_encoded_bytes().ok());
-        Ok(text.map(|text| String::from_utf8_lossy(text).into_owned()))
+        let packet = answer.await.map_err(|_| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+        Ok(ErrPacket::read(packet.head()).ok())
     }
 }

@@ -277,6 +277,7 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
             rows_per_commit: first.map_or(1, |claim| claim.rows_per_commit),
             merge,
             may_wait: runs().any(|run| may_wait(&run.packing)),
+            may_leave: false,
             lockable: runs().any(|run| run.packing.lock_statement.is_some()),
             takes_any: first.is_some_and(|claim| claim.takes_any),
             statements: u16::try_from(runs().count()).unwrap_or(u16::MAX),

@@ -40,6 +40,8 @@ pub enum BatchEvent {
     Locked,
     /// The unit with this index has found nothing and waits, or its reply has no room. Comes before `Answered`.
     Waits(usize),
+    /// The unit with this index has failed and left nothing behind, and the batch goes on. Comes before `Answered`.
+    Leaves(usize, Failure),
     /// One more call is answered, with these changes.
     Answered(Changes),
     /// A statement of the batch is no longer packed. Waiting units that have it go back to their sessions.
@@ -86,11 +88,13 @@ pub trait Backend: Send + 'static {
     /// Whether the connection is up.
     fn is_up(&self) -> bool;
     /// Whether the connection has to be renewed after the batches under way. It says so once.
-    fn is_outdated(&mut self) -> bool;
+    fn is_outdated(&mut self) -> bool {
+        false
+    }
     /// Begins to ask for the outcome of a transaction.
     fn resolve(&mut self, doubt: Doubt);
     /// No commit is in doubt any more: a later connection is compared with this one.
-    fn settle(&mut self);
+    fn settle(&mut self) {}
     /// The next event on the connection. Cancel safe.
     fn progress(&mut self) -> impl Future<Output = Progress> + Send;
     /// The connection is lost while this batch is the earliest one under way.
@@ -118,7 +122,9 @@ pub trait Backend: Send + 'static {
     fn flush(&mut self) -> Vec<u64>;
 
     /// Where the lane leads, for people.
-    fn place(&mut self) -> Place;
+    fn place(&mut self) -> Place {
+        Place::default()
+    }
 }
 
 /// A unit as a lane's task sees it.
@@ -126,15 +132,25 @@ pub trait Work: Debug + Send + 'static {
     /// When it arrived.
     fn came(&self) -> Instant;
     /// When it was last given to a lane, or arrived.
-    fn since(&self) -> Instant;
+    fn since(&self) -> Instant {
+        self.came()
+    }
     /// Whether its reply's size is unknown.
-    fn is_unmeasured(&self) -> bool;
+    fn is_unmeasured(&self) -> bool {
+        false
+    }
     /// Whether one of its statements is no longer packed.
-    fn has_lost_credit(&self) -> bool;
+    fn has_lost_credit(&self) -> bool {
+        false
+    }
     /// One of its rows in words.
-    fn name_of(&self, key: Key) -> Option<KeyName>;
+    fn name_of(&self, _: Key) -> Option<KeyName> {
+        None
+    }
     /// The tables or functions of its statements.
     fn tables(&self) -> Vec<String>;
     /// The shapes of its statements.
-    fn shapes(&self) -> Vec<String>;
+    fn shapes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -262,6 +262,7 @@ impl<B: Backend> Task<B> {
         let event = match event {
             BatchEvent::Locked => Event::Locked,
             BatchEvent::Waits(place) => Event::Waits(place),
+            BatchEvent::Leaves(place, failure) => Event::Leaves(place, failure),
             BatchEvent::Answered(changes) => Event::Answered(changes),
             BatchEvent::Failed(failure) => Event::Failed(failure),
             BatchEvent::Unread(session) => Event::Unread(session),

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hotrow_core::key::KeyName;
 use hotrow_lane::key::Key;
 use hotrow_lane::lane::{Batch, Changes, Claimed, Doubt, Failure, LaneKind, Outcome, Refusal, Unit};
 use tokio::sync::oneshot;
@@ -15,7 +14,6 @@ use super::inbox::{Inbox, Reader};
 use super::message::{ToLane, Unblock};
 use super::run;
 use super::shared::LaneShared;
-use super::snapshot::Place;
 
 /// Adds a number to the counter. A negative one is an error, which undoes the whole transaction.
 #[derive(Debug)]
@@ -31,22 +29,6 @@ type Answer = Result<i64, &'static str>;
 impl Work for Add {
     fn came(&self) -> Instant {
         self.came
-    }
-
-    fn since(&self) -> Instant {
-        self.came
-    }
-
-    fn is_unmeasured(&self) -> bool {
-        false
-    }
-
-    fn has_lost_credit(&self) -> bool {
-        false
-    }
-
-    fn name_of(&self, _: Key) -> Option<KeyName> {
-        None
     }
 
     fn tables(&self) -> Vec<String> {
@@ -148,10 +130,6 @@ impl Backend for Toy {
         self.is_up
     }
 
-    fn is_outdated(&mut self) -> bool {
-        false
-    }
-
     fn resolve(&mut self, doubt: Doubt) {
         let counter = self.counter.lock().unwrap();
         let is_committed = match doubt {
@@ -244,10 +222,6 @@ impl Backend for Toy {
 
     fn flush(&mut self) -> Vec<u64> {
         Vec::new()
-    }
-
-    fn place(&mut self) -> Place {
-        Place::default()
     }
 }
 

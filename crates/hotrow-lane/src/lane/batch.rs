@@ -81,6 +81,8 @@ pub struct Batch<P> {
     pub answered: usize,
     /// Indexes of units that found nothing and wait.
     pub waits: Vec<usize>,
+    /// Indexes of units that have failed by themselves, and why.
+    pub(super) leaves: Vec<(usize, Failure)>,
     /// The changes that its replies have shown so far.
     pub changes: Changes,
     /// Its transaction.
@@ -131,6 +133,7 @@ impl<P> Batch<P> {
             locked: 0,
             answered: 0,
             waits: Vec::new(),
+            leaves: Vec::new(),
             changes: Changes::None,
             xid: Xid::Missing,
             failure: None,

@@ -31,9 +31,7 @@ impl<P> Lane<P> {
             match self.after_loss(&batch) {
                 AfterLoss::RunAgain => self.run_again(batch),
                 AfterLoss::Answer => self.answer(batch, actions),
-                AfterLoss::Ask(_) | AfterLoss::Unknown => {
-                    actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown));
-                }
+                AfterLoss::Ask(_) | AfterLoss::Unknown => self.refuse_unknown(batch, actions),
             }
         }
         let mut units = std::mem::take(&mut self.again);
@@ -51,7 +49,7 @@ impl<P> Lane<P> {
             match self.after_loss(&batch) {
                 AfterLoss::RunAgain => self.run_again(batch),
                 AfterLoss::Answer => self.answer(batch, actions),
-                AfterLoss::Unknown => actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown)),
+                AfterLoss::Unknown => self.refuse_unknown(batch, actions),
                 AfterLoss::Ask(doubt) => {
                     self.under_way.push_front(batch);
                     actions.push(Action::Resolve(doubt));
@@ -81,7 +79,7 @@ impl<P> Lane<P> {
                 self.answer(batch, actions);
             }
             Outcome::Aborted => self.run_again(batch),
-            Outcome::Unknown => actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown)),
+            Outcome::Unknown => self.refuse_unknown(batch, actions),
         }
         self.resolve_next(actions);
     }
@@ -104,6 +102,12 @@ impl<P> Lane<P> {
             Xid::Known(xid) => AfterLoss::Ask(Doubt::Id(xid)),
             Xid::Missing => AfterLoss::Ask(Doubt::IdAfter(self.last_id)),
         }
+    }
+
+    /// Units that have failed by themselves have left nothing behind, whatever has become of the others.
+    fn refuse_unknown(&mut self, mut batch: Batch<P>, actions: &mut Vec<Action<P>>) {
+        self.part_with_leaving(&mut batch, actions);
+        actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown));
     }
 
     fn run_again(&mut self, batch: Batch<P>) {

@@ -18,12 +18,6 @@ impl<P> Lane<P> {
         }
     }
 
-    /// The batch is committed, which was found out after its connection was lost.
-    pub(super) fn answer(&mut self, batch: Batch<P>, actions: &mut Vec<Action<P>>) {
-        self.keep_waiting_sessions(&batch, actions);
-        actions.push(Action::Answer(batch));
-    }
-
     /// Returns a unit to its session to run it alone. Later units of the session go back too and wait for it.
     pub(super) fn set_aside(&mut self, unit: Unit<P>, key: Option<Key>, actions: &mut Vec<Action<P>>) {
         let session = unit.session;

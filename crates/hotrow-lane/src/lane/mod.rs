@@ -16,6 +16,7 @@ mod doubt;
 mod hold;
 mod leaving;
 mod pace;
+mod parting;
 mod pause;
 mod queue;
 mod sending;
@@ -74,6 +75,9 @@ pub enum Event<P> {
     /// has no room. After the commit its session gets it back, and handles it before all later units of the
     /// session.
     Waits(usize),
+    /// The unit with this index in the earliest batch has failed and left nothing behind, and the others are not rolled back.
+    /// After the commit its session runs it alone. If an outsider holds a lock, units of its key wait for the end of that.
+    Leaves(usize, Failure),
     /// The session's client does not read its replies. Waiting units of the session go back to the session.
     Unread(u64),
     /// The earliest batch's transaction ID arrived. `None` if the batch has written nothing.
@@ -260,6 +264,7 @@ impl<P> Lane<P> {
                     batch.waits.push(place);
                 }
             }
+            Event::Leaves(place, failure) => self.leaves(place, failure),
             Event::Unread(session) => {
                 if self.queue.has_session(session) {
                     self.returned.insert(session);
@@ -311,7 +316,7 @@ impl<P> Lane<P> {
     }
 
     fn ready(&mut self, actions: &mut Vec<Action<P>>) {
-        let Some(batch) = self.under_way.pop_front() else { return };
+        let Some(mut batch) = self.under_way.pop_front() else { return };
         debug_assert!(batch.failure.is_some() || batch.is_complete(self.kind), "committed before its end");
         self.look_again_at = 0;
         match batch.failure {
@@ -320,6 +325,7 @@ impl<P> Lane<P> {
                 actions.push(Action::Refuse(batch.units, Refusal::WrittenElsewhere));
             }
             None => {
+                self.part_with_leaving(&mut batch, actions);
                 self.keep_waiting_sessions(&batch, actions);
                 if self.under_way.is_empty() && !self.paused {
                     let held = self.hold.begin(batch.units.len(), self.queue.len());
@@ -419,25 +425,5 @@ impl<P> Lane<P> {
     /// All units of a rolled-back batch run again, except cancelled ones.
     fn rerun(&mut self, batch: Batch<P>, actions: &mut Vec<Action<P>>) {
         self.requeue(batch.units.into_iter().map(Unit::rerun).collect(), actions);
-    }
-
-    /// A unit is blocked on this key, which can stand for several rows of which the unit takes any. From now on, units of the key are
-    /// parked, and later units of their sessions go back to the sessions. Returns the key to release later.
-    fn block(
-        &mut self,
-        at_fault: Option<(Key, bool)>,
-        failure: Failure,
-        actions: &mut Vec<Action<P>>,
-    ) -> Option<Key> {
-        let culprit = match at_fault {
-            Some((key, true)) if failure == Failure::TableBlocked => Some(key.of_table()),
-            Some((_, true)) => return None, // the others take other rows
-            at_fault => at_fault.map(|(key, _)| key),
-        };
-        let key = self.blocked.block(culprit);
-        for unit in self.queue.take(|_| true) {
-            self.place(unit, actions);
-        }
-        Some(key)
     }
 }

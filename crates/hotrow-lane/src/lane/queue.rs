@@ -153,7 +153,7 @@ impl<P> Queue<P> {
                 if unit.unmeasured {
                     break;
                 }
-                if unit.claimed.may_wait {
+                if unit.claimed.may_wait || unit.claimed.may_leave {
                     cut.closed.insert(unit.session); // later units may have to wait for it
                 }
             } else {

@@ -50,6 +50,8 @@ pub struct Claimed {
     pub merge: Option<Merge>,
     /// It can find nothing, and then waits with its session: see [`Event::Waits`](super::Event::Waits).
     pub may_wait: bool,
+    /// It can fail without the others of its batch: see [`Event::Leaves`](super::Event::Leaves).
+    pub may_leave: bool,
     /// Its row can be locked before it runs. Claims say it of several rows.
     pub lockable: bool,
     /// Its key stands for several rows, of which it takes any that nobody has locked. Claims say it of several keys.

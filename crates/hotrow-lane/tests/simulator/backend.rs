@@ -31,6 +31,8 @@ pub enum Message {
     /// The result of a unit in a merged call that is not complete.
     Part(Txn, Reply),
     Answered(Txn, Reply),
+    /// A unit has failed, and its transaction goes on.
+    Left(Txn, Failure),
     Locked,
     Xid(Option<u64>),
     Failed(Failure),
@@ -49,11 +51,13 @@ pub struct Backend {
     pub mark: Option<(usize, u64)>,
     /// The rows are on another server, which has the transaction's ID. This one has none.
     pub hides_ids: bool,
+    /// An error undoes its statement only, as on MariaDB.
+    pub undoes_statements: bool,
 }
 
 impl Backend {
-    pub fn new(mark: Option<(usize, u64)>, hides_ids: bool) -> Self {
-        Backend { mark, hides_ids, ..Backend::default() }
+    pub fn new(mark: Option<(usize, u64)>, hides_ids: bool, undoes_statements: bool) -> Self {
+        Backend { mark, hides_ids, undoes_statements, ..Backend::default() }
     }
 
     fn statement(&self, units: &[Work]) -> Option<Statement> {
@@ -103,6 +107,9 @@ impl Backend {
                 Some(Statement::Slow { .. }) => self.fail(server, Failure::TooSlow),
                 Some(statement) => {
                     let txn = *self.txn.get_or_insert_with(|| server.begin());
+                    if self.undoes_statements && units[unit].may_leave() && server.fails(txn, statement) {
+                        return self.output.push_back(Message::Left(txn, Failure::Error));
+                    }
                     match server.execute(txn, unit, statement) {
                         Reply::Error => self.fail(server, Failure::Error),
                         reply if matches!(frame, Some(Frame::Part(_))) => {
@@ -116,16 +123,21 @@ impl Backend {
     }
 
     /// The next statement fails because it waits for a lock or takes too long.
-    pub fn give_up(&mut self, server: &mut Server, failure: Failure) {
-        self.input.pop_front();
-        self.fail(server, failure);
+    pub fn give_up(&mut self, server: &mut Server, units: &[Work], failure: Failure) {
+        match self.input.pop_front() {
+            Some(Frame::Statement(unit)) if self.undoes_statements && units[unit].may_leave() => {
+                let txn = *self.txn.get_or_insert_with(|| server.begin());
+                self.output.push_back(Message::Left(txn, failure));
+            }
+            _ => self.fail(server, failure),
+        }
     }
 
     /// The next statement takes too long, unless it is a commit, which has no time limit.
-    pub fn stall(&mut self, server: &mut Server) {
+    pub fn stall(&mut self, server: &mut Server, units: &[Work]) {
         let is_sync = self.input.front().is_none_or(|frame| matches!(frame, Frame::Sync(_)));
         if !is_sync && !self.skipping && !self.dead {
-            self.give_up(server, Failure::TooSlow);
+            self.give_up(server, units, Failure::TooSlow);
         }
     }
 

@@ -198,3 +198,72 @@ fn units_whose_tables_change_repeatedly_run_alone() {
         ),
     );
 }
+
+#[test]
+fn a_unit_that_fails_without_the_others_runs_alone_after_their_commit() {
+    script(
+        Write,
+        "
+        submit 1a& 2b& 3c&              -> connect
+        connected                       -> write 1a& 2b& 3c&
+        submit 2d                       ->
+        leaves 2b&, commits             -> alone 2b&; return 2d; answer 1a& 3c&
+        done 2b&, again 2d              -> write 2d
+        ",
+    );
+}
+
+#[test]
+fn units_that_hit_one_lock_without_the_others_wait_for_the_first_of_them() {
+    script(
+        Write,
+        "
+        submit 1a& 2a& 3a& 4b&          -> connect
+        connected                       -> write 1..3a& 4b&
+        submit 5a&                      ->
+        answered, leaves-blocked 2a&, leaves-blocked 3a&, answered 3, xid 7, ready -> alone 2a& blocking a; answer 1a& 4b&
+        unblocked a                     -> write 5a& 3a&
+        commits                         -> answer 5a& 3a&
+        ",
+    );
+}
+
+#[test]
+fn in_a_batch_that_is_rolled_back_no_unit_leaves() {
+    script(
+        Write,
+        "
+        submit 1a& 2b&                  -> connect
+        connected                       -> write 1a& 2b&
+        leaves 1a&, answered, error, ready -> alone 2b&; write 1a&
+        commits                         -> answer 1a&
+        ",
+    );
+}
+
+#[test]
+fn a_unit_leaves_a_batch_that_is_found_committed() {
+    script(
+        Write,
+        "
+        submit 1a& 2b& 3c&              -> connect
+        connected                       -> write 1a& 2b& 3c&
+        leaves 1a&, answered 3, xid 7, written, lost -> connect
+        cancel 1                        ->
+        connected                       -> resolve 7
+        committed                       -> cancelled 1a&; answer 2b& 3c&
+        ",
+    );
+}
+
+#[test]
+fn later_units_of_a_session_are_not_in_the_batch_of_a_unit_that_may_fail_alone() {
+    script(
+        Write,
+        "
+        submit 1a& 1b 2c                -> connect
+        connected                       -> write 1a& 2c
+        leaves 1a&, commits             -> alone 1a&; return 1b; answer 2c
+        ",
+    );
+}

@@ -26,6 +26,11 @@ pub struct Work {
 }
 
 impl Work {
+    /// Where an error undoes its statement only, it can fail without the others of its batch.
+    pub fn may_leave(&self) -> bool {
+        self.merge.is_none() && self.then.is_none()
+    }
+
     /// Whether its row can be locked before it runs. A call's row cannot, and other rows only by their known
     /// key.
     pub fn is_lockable(&self) -> bool {
@@ -116,6 +121,8 @@ pub struct History {
     pub batches: Vec<Sent>,
     /// Units that ran again or alone after they had been in a batch, with the evidence at that time.
     pub again: Vec<(usize, Evidence)>,
+    /// Units that failed without the others of their batch, each with the index of the batch.
+    pub left: BTreeSet<(usize, usize)>,
     /// Units in the order of their first arrival in lanes.
     pub submitted: Vec<usize>,
     /// Sessions whose client cancelled a unit.
@@ -142,6 +149,13 @@ impl History {
     /// The numbers of a unit's statements.
     pub fn parts(&self, unit: usize) -> impl Iterator<Item = usize> + Clone + use<> {
         [Some(unit), self.units[unit].then].into_iter().flatten()
+    }
+
+    /// The index of the unit to which this part of a batch belongs.
+    pub fn place(&self, units: &[usize], part: usize) -> usize {
+        let mut owners =
+            units.iter().enumerate().flat_map(|(place, unit)| self.parts(*unit).map(move |_| place));
+        owners.nth(part).expect("the batch has the part")
     }
 
     /// The rows for which a unit is known to contend, by statement.

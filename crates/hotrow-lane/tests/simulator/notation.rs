@@ -6,7 +6,8 @@
 //! the units of sessions 1 to 9. `1a+b` is a unit of two statements on two rows, and `fails-at 1a+b/2` means
 //! that the second one failed. `1ab` is a unit of one statement on two rows. In a batch, `{a b}` are rows that are locked first. `1a@500` has 500 bytes. Of
 //! `1a%2`, two fit one commit. `1a#2` is a call of a function with a merge rule, in group 2, of which four
-//! can become one. `1a?#2` is a call that can wait, and `waits 1a?` says that it does. `1a~` has waited before. `1a^` takes any of several rows, whose key is `a`. In a batch, `[1a 2b]`
+//! can become one. `1a?#2` is a call that can wait, and `waits 1a?` says that it does. `1a&` can fail without the others, and `leaves 1a&` says that it does.
+//! `1a~` has waited before. `1a^` takes any of several rows, whose key is `a`. In a batch, `[1a 2b]`
 //! is one call. `*` is the whole of table 1.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,10 +68,16 @@ impl Interpreter {
             "changed" => self.answered(rest, Changes::Rows),
             "hidden" => self.answered(rest, Changes::Hidden),
             "waits" => {
-                let batch = self.lane.under_way().front().expect("a batch is under way");
-                let place = batch.units.iter().position(|unit| unit.payload == rest);
-                let place = place.unwrap_or_else(|| panic!("{rest} is not in the batch"));
+                let place = self.index(rest);
                 self.step(Event::Waits(place));
+            }
+            "leaves" => {
+                let place = self.index(rest);
+                self.step(Event::Leaves(place, Failure::Error));
+            }
+            "leaves-blocked" => {
+                let place = self.index(rest);
+                self.step(Event::Leaves(place, Failure::Blocked));
             }
             "xid" => self.step(Event::TransactionId(rest.parse().ok())),
             "behind" => self.step(Event::Failed(Failure::Behind)),
@@ -100,6 +107,13 @@ impl Interpreter {
             )),
             _ => self.sequence(verb, rest),
         }
+    }
+
+    /// The index of a unit in the earliest batch.
+    fn index(&self, name: &str) -> usize {
+        let batch = self.lane.under_way().front().expect("a batch is under way");
+        let place = batch.units.iter().position(|unit| unit.payload == name);
+        place.unwrap_or_else(|| panic!("{name} is not in the batch"))
     }
 
     fn took(&mut self, times: Times) {
@@ -340,6 +354,7 @@ fn unit(text: &str, first: bool) -> Unit<String> {
         rows_per_commit: rows,
         merge,
         may_wait: name.contains('?'),
+        may_leave: name.contains('&'),
         lockable: merge.is_none(),
         takes_any,
         statements: statements.len() as u16,

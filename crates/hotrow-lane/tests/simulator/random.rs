@@ -10,10 +10,12 @@ use super::schedule::{self, Schedule};
 use super::tally::Tally;
 use super::workload::Random;
 
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 2_500;
+/// From this one on, an error undoes its statement only.
+const UNDOES_STATEMENTS: u64 = 2_000;
 
 /// Events that the seeds must cause. Without them the tests would test less than expected.
-const WANTED: [&str; 37] = [
+const WANTED: [&str; 40] = [
     "held back",
     "locked ahead: ready",
     "locked ahead: failed",
@@ -21,6 +23,9 @@ const WANTED: [&str; 37] = [
     "two statements: ready",
     "two statements: failed",
     "two statements: asked, committed",
+    "left: ready",
+    "left: failed",
+    "left: asked, committed",
     "merged: ready",
     "merged: failed",
     "merged: asked, committed",
@@ -58,6 +63,9 @@ fn simulate(seed: u64, traced: bool, tally: &mut Tally) {
     let mut rng = Rng::with_seed(seed);
     let calm = seed.is_multiple_of(5);
     let mut workload = Random::new(rng.fork(), calm);
+    if seed >= UNDOES_STATEMENTS {
+        workload.undo_statements();
+    }
     let mut world = workload.world(calm);
     world.trace = traced.then(Vec::new);
     world.commits_take = seed.is_multiple_of(3).then_some(Duration::from_millis(12));

@@ -104,7 +104,7 @@ impl Lane {
     fn new() -> Self {
         let line = log_in("simulated");
         line.set_patience(Duration::from_secs(10));
-        Lane { backend: Backend::new(Some((0, BASE)), false), line, xids: [None, None] }
+        Lane { backend: Backend::new(Some((0, BASE)), false, false), line, xids: [None, None] }
     }
 
     /// Both servers run these frames. Returns their messages.

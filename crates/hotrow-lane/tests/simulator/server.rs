@@ -214,6 +214,11 @@ impl Server {
         self.locks.insert(Lock::Row(row), txn);
     }
 
+    /// Whether a statement would fail.
+    pub fn fails(&self, txn: Txn, statement: Statement) -> bool {
+        statement.on(self.value(Some(txn), statement).0).reply == Reply::Error
+    }
+
     /// Runs a statement that waits for no lock.
     pub fn execute(&mut self, txn: Txn, unit: usize, statement: Statement) -> Reply {
         self.runs += 1;

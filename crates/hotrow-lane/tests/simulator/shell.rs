@@ -77,17 +77,17 @@ impl World {
             self.wires[lane].disconnect();
             return self.step(lane, Event::Lost);
         };
-        let Some(sent) = self.wires[lane].sent.front().copied() else {
+        let Some(index) = self.wires[lane].sent.front().copied() else {
             return self.history.complaints.push(format!("{message:?} for no batch"));
         };
         let elsewhere = self.elsewhere;
-        let units = &self.history.batches[sent].units;
+        let units = &self.history.batches[index].units;
         let of_statement: Vec<Work> = units
             .iter()
             .flat_map(|unit| self.history.parts(*unit))
             .map(|part| self.history.units[part])
             .collect();
-        let sent = &mut self.history.batches[sent];
+        let sent = &mut self.history.batches[index];
         let event = match message {
             Message::Part(txn, reply) => return sent.replies.push((txn, reply)),
             Message::Answered(txn, reply) => {
@@ -96,6 +96,14 @@ impl World {
                 sent.replies.push((txn, reply));
                 sent.evidence.changes = sent.evidence.changes.max(changes);
                 Event::Answered(changes)
+            }
+            Message::Left(txn, failure) => {
+                let answered = sent.replies.len();
+                sent.replies.push((txn, Reply::Error));
+                let place = self.history.place(&self.history.batches[index].units, answered);
+                self.history.left.insert((index, self.history.batches[index].units[place]));
+                self.step(lane, Event::Leaves(place, failure));
+                return self.step(lane, Event::Answered(Changes::None));
             }
             Message::Locked => Event::Locked,
             Message::Xid(xid) => {
@@ -235,18 +243,19 @@ impl World {
     }
 
     fn answer(&mut self, lane: usize, batch: &Batch<usize>) {
-        let mut place = 0;
         for unit in batch.units.iter().map(|unit| unit.payload) {
             let sent = self.last_batch[&unit];
             let evidence = self.history.batches[sent].evidence;
-            for part in self.history.parts(unit) {
+            // Units before it may have left the batch.
+            let before = self.history.batches[sent].units.iter().take_while(|one| **one != unit);
+            let first: usize = before.map(|one| self.history.parts(*one).count()).sum();
+            for (place, part) in (first..).zip(self.history.parts(unit)) {
                 let sent = &self.history.batches[sent];
                 let fate = match sent.replies.get(place) {
                     Some((txn, reply)) if sent.number == batch.number => Fate::Answered(*txn, *reply),
                     _ => Fate::Nothing,
                 };
                 self.record(part, fate, Some(evidence));
-                place += 1;
             }
             self.release(lane, unit);
             self.note(unit, State::Done);
@@ -286,7 +295,10 @@ impl World {
     }
 
     fn last_evidence(&self, unit: usize) -> Option<Evidence> {
-        self.last_batch.get(&unit).map(|batch| self.history.batches[*batch].evidence)
+        self.last_batch.get(&unit).map(|batch| {
+            let evidence = self.history.batches[*batch].evidence;
+            Evidence { failed: evidence.failed || self.history.left.contains(&(*batch, unit)), ..evidence }
+        })
     }
 
     fn note_again(&mut self, unit: usize) {

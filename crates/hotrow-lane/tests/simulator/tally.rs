@@ -25,6 +25,9 @@ impl Tally {
         for (_, evidence) in &history.again {
             self.count(&format!("again: {}", proof(evidence)));
         }
+        for (batch, _) in &history.left {
+            self.count(&format!("left: {}", proof(&history.batches[*batch].evidence)));
+        }
         for batch in &history.batches {
             self.count(&format!("{} under way", batch.under_way));
             if batch.units.iter().any(|unit| history.units[*unit].then.is_some()) {

@@ -58,6 +58,8 @@ pub struct Random {
     depth: usize,
     /// Statements on table 2 are calls of a function with a merge rule. This number of them can become one.
     most: Option<u16>,
+    /// An error undoes its statement only. Then each unit is one statement that is not merged.
+    undoes_statements: bool,
 }
 
 impl Random {
@@ -67,7 +69,12 @@ impl Random {
         let failures = if calm { 0 } else { rng.u8(..20) };
         let depth = if calm { 1 } else { rng.usize(1..8) };
         let most = [None, Some(3), Some(256)][rng.usize(..3)];
-        Random { rng, rows, failures, depth, most }
+        Random { rng, rows, failures, depth, most, undoes_statements: false }
+    }
+
+    /// The server is one on which an error undoes its statement only.
+    pub fn undo_statements(&mut self) {
+        (self.most, self.undoes_statements) = (None, true);
     }
 
     /// Draws gateways, lanes, sessions and units.
@@ -94,7 +101,7 @@ impl Random {
                 let unit = world.add_unit(work);
                 let is_harmless = matches!(work.statement, Statement::Add { .. } | Statement::Insert { .. });
                 let is_single = work.merge.is_none_or(|merge| merge == Merge::NEVER);
-                if is_harmless && is_single && self.rng.u8(..5) == 0 {
+                if is_harmless && is_single && !self.undoes_statements && self.rng.u8(..5) == 0 {
                     let second = self.harmless(session);
                     world.add_second(unit, second);
                 }
@@ -102,7 +109,8 @@ impl Random {
         }
         world.history.calm = calm;
         world.marks = self.rng.bool();
-        world.elsewhere = !calm && self.rng.u8(..8) == 0;
+        world.undoes_statements = self.undoes_statements;
+        world.elsewhere = !calm && !self.undoes_statements && self.rng.u8(..8) == 0;
         world
     }
 

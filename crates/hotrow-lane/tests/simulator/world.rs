@@ -72,6 +72,8 @@ pub struct World {
     /// The rows are on another server than the one that the lanes are connected to, as on a node that no longer has the
     /// shard. The server that the lanes ask then has no transaction ID for changes.
     pub elsewhere: bool,
+    /// An error undoes its statement only, as on MariaDB.
+    pub undoes_statements: bool,
     /// How long the server takes for a commit, if that is long.
     pub commits_take: Option<Duration>,
     /// The last batch of each unit.
@@ -161,7 +163,9 @@ impl World {
             }
             Move::Write(lane) => self.write(lane),
             Move::Serve(backend) => self.backends[backend].serve(&mut self.server, &self.history.units),
-            Move::TimeOut(backend) => self.backends[backend].give_up(&mut self.server, Failure::Blocked),
+            Move::TimeOut(backend) => {
+                self.backends[backend].give_up(&mut self.server, &self.history.units, Failure::Blocked)
+            }
             Move::Deliver(lane) => self.deliver(lane),
             Move::Connect(lane) => {
                 let number = self.mark(lane);
@@ -170,8 +174,8 @@ impl World {
                 wire.wanted = false;
                 wire.marked_by = Some(self.backends.len());
                 wire.backend = Some(self.backends.len());
-                self.backends
-                    .push(Backend::new(number.zip(mark.as_ref().map(|mark| mark.base)), self.elsewhere));
+                let mark_and_base = number.zip(mark.as_ref().map(|mark| mark.base));
+                self.backends.push(Backend::new(mark_and_base, self.elsewhere, self.undoes_statements));
                 wire.now = Some(self.server.identity(mark));
                 self.step(lane, Event::Connected);
             }
@@ -299,7 +303,7 @@ impl World {
     /// The server finds that the next statement of a lane's backend takes too long.
     pub fn stall(&mut self, lane: usize) {
         if let Some(backend) = self.wires[lane].backend {
-            self.backends[backend].stall(&mut self.server);
+            self.backends[backend].stall(&mut self.server, &self.history.units);
         }
     }
 
@@ -350,6 +354,7 @@ impl World {
             rows_per_commit,
             merge,
             may_wait: false,
+            may_leave: self.undoes_statements && self.history.units[unit].may_leave(),
             lockable: self.history.units[unit].is_lockable(),
             takes_any,
             statements: self.history.parts(unit).count() as u16,

@@ -17,6 +17,14 @@ use crate::lane::Statement;
 
 /// The server's errors of a statement that another transaction holds up.
 const LOCK_WAIT: [u16; 2] = [1205, 1969];
+/// The errors with which the server undoes the whole transaction: a deadlock, and a row that has changed under a snapshot. After
+/// others that do so, the mark of the batch is gone.
+const UNDO_ALL: [u16; 2] = [1213, 1020];
+/// Errors that come alone, after all columns have their values, and whose text is the same in a lane: a duplicate, foreign keys, and
+/// a CHECK.
+const SINGLE: [u16; 4] = [1062, 1451, 1452, 4025];
+/// The longest text of an error that can be left on the session's connection.
+const TEXT_BYTES_MAX: usize = 500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -48,12 +56,15 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Flight {
     pub number: u64,
-    /// The units' answers so far.
+    /// The answers so far of the units that do not leave the batch.
     pub replies: Vec<Bytes>,
-    units: usize,
+    /// Number of units that are answered or leave.
+    answered: usize,
+    /// Whether each of its units leaves nothing but its error, if it fails.
+    never_warn: Vec<bool>,
     stage: Stage,
     failure: Option<Failure>,
-    /// The expected definitions of its tables.
+    /// The expected definitions of its tables, with its number.
     definitions: Vec<String>,
     definition: Option<String>,
     reader: Option<ReplyReader>,
@@ -61,7 +72,8 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// A batch, and the bytes up to the barrier: its mark, its statements, and the questions for its tables' definitions.
+    /// A batch, and the bytes up to the barrier: its mark, its statements, and the questions for its mark and its tables'
+    /// definitions.
     pub fn new(batch: &Batch<Statement>, lane: &str, deprecates_eof: bool) -> (Self, BytesMut) {
         let mut bytes = BytesMut::new();
         let mut query = |text: &[u8]| {
@@ -77,15 +89,23 @@ impl Flight {
             }
         }
         for (database, table, _) in &tables {
-            query(format!("select hotrow.definition({}, {})", quoted(database), quoted(table)).as_bytes());
+            let (database, table) = (quoted(database), quoted(table));
+            query(
+                format!("select concat(hotrow.marked('{lane}'), ' ', coalesce(hotrow.definition({database}, {table}), ''))")
+                    .as_bytes(),
+            );
         }
         let flight = Flight {
             number: batch.number,
             replies: Vec::new(),
-            units: batch.units.len(),
+            answered: 0,
+            never_warn: batch.units.iter().map(|unit| unit.payload.never_warns).collect(),
             stage: Stage::Mark,
             failure: None,
-            definitions: tables.into_iter().map(|(.., definition)| definition.to_owned()).collect(),
+            definitions: tables
+                .into_iter()
+                .map(|(.., definition)| format!("{} {definition}", batch.number))
+                .collect(),
             definition: None,
             reader: None,
             deprecates_eof,
@@ -110,15 +130,12 @@ impl Flight {
                 Step::Invalid
             }
             Stage::Unit(place) => {
-                match judge(&payload) {
-                    None if self.failure.is_none() => {
-                        events.push_back(BatchEvent::Answered(Changes::Rows));
-                        self.replies.push(payload);
-                    }
-                    failure => self.failure = self.failure.or(failure),
-                }
-                self.stage =
-                    if place + 1 < self.units { Stage::Unit(place + 1) } else { Stage::Definition(0) };
+                self.unit(place, payload, events);
+                self.stage = if place + 1 < self.never_warn.len() {
+                    Stage::Unit(place + 1)
+                } else {
+                    Stage::Definition(0)
+                };
                 Step::More
             }
             Stage::Definition(place) => self.definition(place, &payload),
@@ -130,6 +147,22 @@ impl Flight {
             }
             Stage::RollingBack => Step::Invalid,
         }
+    }
+
+    fn unit(&mut self, place: usize, payload: Bytes, events: &mut VecDeque<BatchEvent>) {
+        if self.failure.is_some() {
+            return;
+        }
+        match judge(&payload, self.never_warn[place]) {
+            Judged::Answer => self.replies.push(payload),
+            Judged::Leaves(failure) => events.push_back(BatchEvent::Leaves(place, failure)),
+            Judged::Fails => {
+                self.failure = Some(Failure::Error);
+                return;
+            }
+        }
+        self.answered += 1;
+        events.push_back(BatchEvent::Answered(Changes::Rows));
     }
 
     fn definition(&mut self, place: usize, payload: &Bytes) -> Step {
@@ -149,9 +182,11 @@ impl Flight {
             }
             Ok(Progress::Ended { is_error, .. }) => {
                 self.reader = None;
-                let is_same = self.definition.take().is_some_and(|now| now == self.definitions[place]);
-                if is_error || !is_same {
-                    self.failure = self.failure.or(Some(Failure::Behind));
+                let now = self.definition.take().filter(|_| !is_error).unwrap_or_default();
+                if now != self.definitions[place] {
+                    let has_mark = now.split(' ').next() == Some(&self.number.to_string());
+                    let failure = if has_mark { Failure::Behind } else { Failure::Stale };
+                    self.failure = self.failure.or(Some(failure));
                 }
                 if place + 1 < self.definitions.len() {
                     self.stage = Stage::Definition(place + 1);
@@ -174,26 +209,48 @@ impl Flight {
             return events.push_back(BatchEvent::Failed(failure));
         }
         // A table has become one whose changes cannot be rolled back: what is left of the batch is unknown.
-        for _ in self.replies.len()..self.units {
+        for _ in self.answered..self.never_warn.len() {
             events.push_back(BatchEvent::Answered(Changes::Rows));
         }
         events.push_back(BatchEvent::Failed(Failure::Uncertain));
     }
 }
 
-/// Why an answer fails its batch. The unit then runs alone, so that its error and its warnings are its session's own.
-fn judge(payload: &[u8]) -> Option<Failure> {
+/// What an answer means.
+#[derive(Debug, PartialEq, Eq)]
+enum Judged {
+    /// It is the unit's answer.
+    Answer,
+    /// The unit has left nothing behind. It runs alone, so that its error is its session's own, and the batch goes on.
+    Leaves(Failure),
+    /// The batch is rolled back, and the unit runs alone, so that its warnings are its session's own.
+    Fails,
+}
+
+fn judge(payload: &[u8], never_warns: bool) -> Judged {
     if payload.first() == Some(&ERR) {
-        let code = ErrPacket::read(payload).map_or(0, |error| error.code);
-        return Some(if LOCK_WAIT.contains(&code) { Failure::Blocked } else { Failure::Error });
+        return match ErrPacket::read(payload) {
+            Ok(error) if LOCK_WAIT.contains(&error.code) => Judged::Leaves(Failure::Blocked),
+            Ok(error) if UNDO_ALL.contains(&error.code) => Judged::Fails,
+            Ok(error) if never_warns && is_repeatable(&error) => Judged::Answer,
+            _ => Judged::Leaves(Failure::Error),
+        };
     }
     let (Ok(ok), Ok(warnings), Some(&OK)) =
         (OkPacket::read(payload), OkPacket::warnings(payload), payload.first())
     else {
-        return Some(Failure::Error);
+        return Judged::Fails;
     };
     let status = ok.status & (STATUS_IN_TRANSACTION | STATUS_SESSION_STATE_CHANGED);
-    (warnings > 0 || status != STATUS_IN_TRANSACTION).then_some(Failure::Error)
+    if warnings == 0 && status == STATUS_IN_TRANSACTION { Judged::Answer } else { Judged::Fails }
+}
+
+/// Whether the session's connection can be given the same error.
+fn is_repeatable(error: &ErrPacket) -> bool {
+    SINGLE.contains(&error.code)
+        && error.message.is_ascii()
+        && error.message.len() <= TEXT_BYTES_MAX
+        && error.sqlstate.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// A name as a literal. Names that are judged have neither quotes nor backslashes.

@@ -13,13 +13,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use hotrow_core::key::KeyName;
-use hotrow_gateway::lanes::{Backend, BatchEvent, LaneShared, Patience, Place, Progress, Unblock, Work};
-use hotrow_lane::key::Key;
+use hotrow_gateway::lanes::{Backend, BatchEvent, LaneShared, Patience, Progress, Unblock, Work};
 use hotrow_lane::lane::{Batch, Doubt, Outcome, Refusal, Unit};
 use hotrow_mysql_wire::capabilities::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
 use hotrow_mysql_wire::command::Command;
-use hotrow_mysql_wire::message::{Ok as OkPacket, with_status};
+use hotrow_mysql_wire::message::{ERR, Ok as OkPacket, with_status};
 use hotrow_mysql_wire::packet;
 use tokio::io::Interest;
 use tokio::sync::oneshot;
@@ -28,12 +26,12 @@ use crate::lane::flight::{Flight, Step};
 use crate::lane::opening::Opened;
 use crate::limits;
 
-pub use opening::{FINGERPRINT, Target, probe};
+pub use opening::{FINGERPRINT, Target, fingerprint, probe};
 
 /// What becomes of a unit.
 #[derive(Debug)]
 pub enum Fate {
-    /// It is committed, and this is its answer.
+    /// It is committed, or has failed by itself, and this is its answer.
     Answered(Vec<u8>),
     /// It left nothing behind, and the session runs it on its own connection. Units of its row wait for the end of that.
     Alone(Option<Unblock<Statement>>),
@@ -51,6 +49,8 @@ pub struct Statement {
     pub table: String,
     /// The definition of the table under which it was judged.
     pub definition: String,
+    /// Whether its error, if it fails, is all that it leaves.
+    pub never_warns: bool,
     pub fate: oneshot::Sender<Fate>,
     pub came: Instant,
 }
@@ -60,28 +60,8 @@ impl Work for Statement {
         self.came
     }
 
-    fn since(&self) -> Instant {
-        self.came
-    }
-
-    fn is_unmeasured(&self) -> bool {
-        false
-    }
-
-    fn has_lost_credit(&self) -> bool {
-        false
-    }
-
-    fn name_of(&self, _: Key) -> Option<KeyName> {
-        None
-    }
-
     fn tables(&self) -> Vec<String> {
         vec![format!("{}.{}", self.database, self.table)]
-    }
-
-    fn shapes(&self) -> Vec<String> {
-        Vec::new()
     }
 }
 
@@ -221,10 +201,6 @@ impl Backend for ServerLane {
         self.connection.is_some()
     }
 
-    fn is_outdated(&mut self) -> bool {
-        false
-    }
-
     fn resolve(&mut self, doubt: Doubt) {
         let marked = self.connection.as_ref().and_then(|connection| connection.marked);
         self.resolved = Some(match (doubt, marked) {
@@ -233,8 +209,6 @@ impl Backend for ServerLane {
             _ => Outcome::Unknown,
         });
     }
-
-    fn settle(&mut self) {}
 
     async fn progress(&mut self) -> Progress {
         if let Some(opening) = &mut self.opening {
@@ -332,7 +306,10 @@ impl Backend for ServerLane {
         for (unit, reply) in batch.units.into_iter().zip(replies) {
             let status = OkPacket::read(&reply).map_or(0, |ok| ok.status);
             let status = status & !STATUS_IN_TRANSACTION | STATUS_AUTOCOMMIT;
-            let fate = with_status(&reply, status).map_or(Fate::Unknown, Fate::Answered);
+            let fate = match reply.first() {
+                Some(&ERR) => Fate::Answered(reply.to_vec()),
+                _ => with_status(&reply, status).map_or(Fate::Unknown, Fate::Answered),
+            };
             self.tell(unit, fate);
         }
     }
@@ -360,9 +337,5 @@ impl Backend for ServerLane {
 
     fn flush(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.gone)
-    }
-
-    fn place(&mut self) -> Place {
-        Place::default()
     }
 }

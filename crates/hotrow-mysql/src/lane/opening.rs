@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use hotrow_mysql_wire::capabilities::DEPRECATE_EOF;
+use hotrow_mysql_wire::message::Err as ErrPacket;
 use tokio::time::{sleep, timeout};
 
 use crate::limits;
@@ -17,7 +18,7 @@ pub struct Target {
     pub credentials: Credentials,
     /// The settings that the clients have made, as statements.
     pub sets: Vec<String>,
-    /// The settings that result, as [`FINGERPRINT`] tells them.
+    /// The settings and rights that result, as [`FINGERPRINT`] tells them.
     pub fingerprint: String,
     pub server_wait: Duration,
 }
@@ -38,8 +39,7 @@ pub struct Opened {
     pub fits: bool,
 }
 
-/// The session variables on which the effect of a statement by key can depend, as one text. A session that has set another one
-/// itself is not packed, so the difference can only come from changes of the server's defaults.
+/// The session variables on which the effect of a statement by key can depend, and the rights of the user, as one text.
 pub const FINGERPRINT: &str = include_str!("../../sql/fingerprint.sql");
 
 /// A lane's own settings. Locks of others are not waited for, and a gateway that hangs between the answers and COMMIT does not hold
@@ -47,24 +47,35 @@ pub const FINGERPRINT: &str = include_str!("../../sql/fingerprint.sql");
 const SETTINGS: &str = "set session autocommit = 0, tx_isolation = 'READ-COMMITTED', innodb_lock_wait_timeout = 0, \
     lock_wait_timeout = 1, idle_write_transaction_timeout = 5, wait_timeout = 28800";
 
-async fn log_in(upstream: &Upstream, credentials: &Credentials, sets: &[String]) -> Result<Socket, OwnError> {
-    let (mut socket, greeting) = own::connect(upstream).await?;
-    own::log_in(&mut socket, &greeting, credentials).await?;
-    for set in sets {
-        own::rows(&mut socket, credentials.capabilities & DEPRECATE_EOF != 0, set).await?;
-    }
+/// The number of the error as which the server tells the fingerprint.
+const TOLD: u16 = 1644;
+
+/// The fingerprint in an answer. None if there is none, because the user cannot be packed.
+pub fn fingerprint(answer: &ErrPacket) -> Option<String> {
+    Some(answer.message.clone()).filter(|text| answer.code == TOLD && !text.is_empty())
+}
+
+async fn log_in(target: &Target) -> Result<Socket, OwnError> {
+    let (mut socket, greeting) = own::connect(&target.upstream).await?;
+    own::log_in(&mut socket, &greeting, &target.credentials).await?;
     Ok(socket)
 }
 
-/// The settings of a new connection with these.
-pub async fn probe(
-    upstream: &Upstream,
-    credentials: &Credentials,
-    sets: &[String],
-) -> Result<String, OwnError> {
-    let mut socket = log_in(upstream, credentials, sets).await?;
-    let deprecates_eof = credentials.capabilities & DEPRECATE_EOF != 0;
-    Ok(single(own::rows(&mut socket, deprecates_eof, FINGERPRINT).await?).unwrap_or_default())
+/// Makes the clients' settings. Returns whether the connection is then like those of the clients.
+async fn set(socket: &mut Socket, target: &Target) -> Result<bool, OwnError> {
+    for set in &target.sets {
+        own::rows(socket, target.deprecates_eof(), set).await?;
+    }
+    match own::rows(socket, target.deprecates_eof(), FINGERPRINT).await {
+        Err(OwnError::Refused(told)) => Ok(fingerprint(&told).as_ref() == Some(&target.fingerprint)),
+        told => told.map(|_| false),
+    }
+}
+
+/// Whether a new connection is like those of the clients.
+pub async fn probe(target: &Target) -> Result<bool, OwnError> {
+    let mut socket = log_in(target).await?;
+    set(&mut socket, target).await
 }
 
 fn single(rows: Vec<Vec<Option<String>>>) -> Option<String> {
@@ -88,9 +99,7 @@ pub async fn open(target: std::sync::Arc<Target>, name: String, in_doubt: bool) 
 
 async fn attempt(target: &Target, name: &str) -> Result<Opened, OwnError> {
     let deprecates_eof = target.deprecates_eof();
-    let mut socket = log_in(&target.upstream, &target.credentials, &target.sets).await?;
-    let fingerprint = single(own::rows(&mut socket, deprecates_eof, FINGERPRINT).await?);
-    let fits = fingerprint.as_ref() == Some(&target.fingerprint);
+    let mut socket = log_in(target).await?;
     let mut ask = async |sql: &str| own::rows(&mut socket, deprecates_eof, sql).await.map(single);
     let lock = format!("hotrow.{name}");
     if ask(&format!("select get_lock('{lock}', 0)")).await?.as_deref() != Some("1") {
@@ -103,9 +112,12 @@ async fn attempt(target: &Target, name: &str) -> Result<Opened, OwnError> {
             return Err(OwnError::Former);
         }
     }
-    ask(&format!("call hotrow.open_lane('{name}')")).await?;
+    // Before the row is made: a row that somebody has removed does not say that nothing was committed.
     let marked =
         ask(&format!("select hotrow.marked('{name}')")).await?.and_then(|number| number.parse().ok());
-    ask(SETTINGS).await?;
+    ask(&format!("call hotrow.open_lane('{name}')")).await?;
+    // After the questions above, whose answers depend on character_set_results and sql_safe_updates.
+    let fits = set(&mut socket, target).await?;
+    own::rows(&mut socket, deprecates_eof, SETTINGS).await?;
     Ok(Opened { socket, marked, fits })
 }

@@ -71,7 +71,12 @@ impl Facts {
             |sql: &str| sql.replace("{database}", &quoted(database)).replace("{table}", &quoted(table));
         let definition = self.ask(&fill("select hotrow.definition({database}, {table})")).await?;
         let Some(Some(definition)) = definition.into_iter().flatten().next() else { return Ok(None) };
-        let columns = self.ask(&fill(COLUMNS)).await?.into_iter().flatten().flatten().collect();
+        let columns = self.ask(&fill(COLUMNS)).await?;
+        let columns = columns.into_iter().filter_map(|row| match <[_; 2]>::try_from(row).ok()? {
+            [Some(name), is_integer] => Some((name, is_integer.as_deref() == Some("1"))),
+            _ => None,
+        });
+        let columns = columns.collect();
         let mut keys: Vec<(String, Vec<(String, KeyType)>)> = Vec::new();
         for row in self.ask(&fill(KEYS)).await? {
             let [Some(index), Some(column), Some(kind)] = row.as_slice() else { continue };

@@ -11,12 +11,12 @@ use hotrow_gateway::lanes::{ToLane, Unblock};
 use hotrow_lane::lane::{Claimed, LaneKind, Unit};
 use hotrow_mysql_wire::capabilities::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
 use hotrow_mysql_wire::command::Command;
-use hotrow_mysql_wire::message::Ok as OkPacket;
+use hotrow_mysql_wire::message::{Err as ErrPacket, Ok as OkPacket};
 use hotrow_mysql_wire::native::Hash;
 use hotrow_mysql_wire::scan::Scanned;
 use tokio::sync::oneshot;
 
-use crate::lane::{FINGERPRINT, Fate, Statement};
+use crate::lane::{FINGERPRINT, Fate, Statement, fingerprint};
 use crate::limits;
 use crate::log_in::LoggedIn;
 use crate::packing::harmless::{self, Harm};
@@ -30,6 +30,9 @@ use crate::server_side::ServerSide;
 /// Lanes can give a statement back for other facts about its table. After this number, it is passed through.
 const TRIES_MAX: usize = 3;
 
+/// The first letter of the fingerprint of a session in strict mode.
+const STRICT: char = 's';
+
 /// What the session does with a statement.
 #[derive(Debug)]
 pub enum Run {
@@ -39,6 +42,12 @@ pub enum Run {
     Pass(Option<Unblock<Statement>>),
     /// The same, with this payload instead of its own.
     PassAs(Vec<u8>, Option<Unblock<Statement>>),
+}
+
+/// What a packed statement leaves for the next one: SHOW WARNINGS, ROW_COUNT().
+enum Left {
+    Rows(u64),
+    Error(ErrPacket),
 }
 
 /// Where the first packet of the answer to a PREPARE goes, which has the statement's ID.
@@ -53,10 +62,11 @@ pub struct Packer {
     pool: Option<Arc<Pool>>,
     /// It packs no more.
     is_pinned: bool,
-    /// Its settings are the lane's.
-    is_verified: bool,
-    /// The rows of the last statement, if that was packed. The session's own connection does not know of it.
-    packed_rows: Option<u64>,
+    has_packed: bool,
+    /// What the last statement has left, if that was packed. The session's own connection does not know of it.
+    left: Option<Left>,
+    /// Number of changes of its settings.
+    settings: u64,
     prepared: HashMap<u32, Prepared>,
     /// Statements whose ID the server has not told yet.
     preparing: Vec<(Prepared, oneshot::Receiver<Scanned>)>,
@@ -72,7 +82,12 @@ impl Packer {
             capabilities: response.capabilities,
             collation: response.collation,
             sets: Vec::new(),
+            fingerprint: String::new(),
         };
+        let is_plain = |name: &Vec<u8>| name.is_ascii() && !name.iter().any(|byte| b"\\'\0".contains(byte));
+        if !identity.database.as_ref().is_none_or(is_plain) {
+            return None; // the name is written in the lane's questions
+        }
         let session = pools.next_session();
         let proof = logged_in.proof.clone()?;
         Some(Packer {
@@ -82,28 +97,36 @@ impl Packer {
             session,
             pool: None,
             is_pinned: false,
-            is_verified: false,
-            packed_rows: None,
+            has_packed: false,
+            left: None,
+            settings: 0,
             prepared: HashMap::new(),
             preparing: Vec::new(),
         })
     }
 
-    /// A command comes whose bytes are not all here, or that has no text.
-    pub fn command(&mut self, command: Command) {
-        self.is_pinned |= !matches!(
-            command,
-            Command::Ping | Command::Quit | Command::Statistics | Command::StmtReset | Command::StmtFetch
-        );
+    /// A command comes whose bytes are not all here, or that has no text. What is before it has been sent.
+    pub async fn command(&mut self, command: Command, server: &mut ServerSide) -> io::Result<()> {
+        if matches!(command, Command::Quit | Command::StmtClose) {
+            return Ok(());
+        }
+        self.is_pinned |=
+            !matches!(command, Command::Ping | Command::Statistics | Command::StmtReset | Command::StmtFetch);
+        self.restore(server).await
     }
 
     /// A statement is prepared. Returns where its ID goes, if the statement may be packed.
     pub async fn prepare(&mut self, text: &[u8], server: &mut ServerSide) -> io::Result<Option<StatementId>> {
         let text = std::str::from_utf8(text).unwrap_or_default();
-        let prepared = Prepared::of(text).filter(|_| !self.is_pinned);
+        let prepared = Prepared::of(text, self.settings).filter(|_| !self.is_pinned);
         let Some(prepared) = prepared else {
             // Its executions can leave what it leaves.
-            let is_harmless = harmless::judge(&text.replace('?', "1")) == Harm::None;
+            let text = text.replace('?', "1");
+            let is_harmless = match harmless::judge(&text) {
+                Harm::None => true,
+                Harm::Tables(tables) => self.calls_nothing(&tables).await,
+                Harm::Setting(_) | Harm::Any => false,
+            };
             self.is_pinned |= !is_harmless;
             self.restore(server).await?;
             return Ok(None);
@@ -130,24 +153,29 @@ impl Packer {
         }
         let id = payload.first_chunk().map_or(0, |id| u32::from_le_bytes(*id));
         let Some(prepared) = self.prepared.get_mut(&id) else {
-            self.restore(server).await?;
+            self.restore_warnings(server).await?;
             return Ok(Run::Pass(None));
         };
         let Ok((text, whole)) = prepared.execute(payload) else { return self.pin(server).await };
-        // The server has not seen the types of executions in a lane.
-        Ok(match text {
-            Some(text) => match self.run(text.as_bytes(), server).await? {
-                Run::Pass(unblock) => Run::PassAs(whole, unblock),
-                run => run,
-            },
+        // Its constants keep the collation of the time at which it was prepared.
+        let run = match text.filter(|_| prepared.settings == self.settings) {
+            Some(text) => self.run(text.as_bytes(), server).await?,
             None => {
-                self.pin(server).await?;
-                Run::PassAs(whole, None)
+                let sample = prepared.sample();
+                self.pass(&sample, server).await?
             }
+        };
+        // The server has not seen the types of executions in a lane.
+        Ok(match run {
+            Run::Pass(unblock) => {
+                self.prepared.entry(id).and_modify(Prepared::passed);
+                Run::PassAs(whole, unblock)
+            }
+            run => run,
         })
     }
 
-    /// A prepared statement is closed.
+    /// A prepared statement is closed, or not packed any more.
     pub fn close(&mut self, payload: &[u8]) {
         if let Some(id) = payload.first_chunk() {
             self.prepared.remove(&u32::from_le_bytes(*id));
@@ -166,14 +194,12 @@ impl Packer {
             let autocommit = status.is_some_and(|status| {
                 status & (STATUS_AUTOCOMMIT | STATUS_IN_TRANSACTION) == STATUS_AUTOCOMMIT
             });
-            let of_session =
-                || self.identity.database.as_deref().and_then(|name| std::str::from_utf8(name).ok());
-            let Some(database) = statement.database.or_else(of_session).map(str::to_owned) else {
+            let Some(database) = statement.database.or_else(|| self.database()).map(str::to_owned) else {
                 return self.pin(server).await;
             };
             let facts = self.pools.facts.of(&database, statement.table).await;
-            let Some(facts) = facts.filter(|facts| facts.has_no_triggers()) else {
-                return self.pin(server).await; // a trigger can do anything to the session
+            let Some(facts) = facts.filter(|facts| facts.calls_nothing()) else {
+                return self.pin(server).await; // a trigger or a view can do anything to the session
             };
             let key = facts.key(table::number(&database, statement.table), &statement);
             let (true, Some(key)) = (autocommit, key) else { break };
@@ -183,6 +209,7 @@ impl Packer {
                 key: Some(key),
                 rows_per_commit: u16::MAX,
                 statements: 1,
+                may_leave: true,
                 bytes: text.len(),
                 ..Claimed::default()
             };
@@ -191,6 +218,7 @@ impl Packer {
                 database: database.clone(),
                 table: statement.table.to_owned(),
                 definition: facts.definition.clone(),
+                never_warns: self.identity.fingerprint.starts_with(STRICT) && facts.never_warns(&statement),
                 fate,
                 came: Instant::now(),
             };
@@ -202,49 +230,87 @@ impl Packer {
             let fate = answer.await.unwrap_or(Fate::Unknown);
             match fate {
                 Fate::Answered(payload) => {
-                    self.packed_rows = OkPacket::read(&payload).ok().map(|ok| ok.affected);
+                    self.has_packed = true;
+                    self.left = match ErrPacket::read(&payload) {
+                        Ok(error) => Some(Left::Error(error)),
+                        Err(_) => OkPacket::read(&payload).ok().map(|ok| Left::Rows(ok.affected)),
+                    };
                     return Ok(Run::Own(payload));
                 }
                 Fate::Alone(unblock) => {
-                    self.packed_rows = None;
+                    self.left = None;
                     return Ok(Run::Pass(unblock));
                 }
                 Fate::Again => self.pools.facts.forget(&database, statement.table),
-                Fate::Unknown => return Ok(Run::Own(Refusal::UnknownOutcome.payload())),
+                Fate::Unknown => {
+                    self.left = None;
+                    self.is_pinned = true;
+                    return Ok(Run::Own(Refusal::UnknownOutcome.payload()));
+                }
             }
         }
-        self.packed_rows = None;
+        self.left = None;
         Ok(Run::Pass(None))
     }
 
-    /// The lane for this session, if its settings are the lane's.
+    /// The session's database.
+    fn database(&self) -> Option<&str> {
+        self.identity.database.as_deref().and_then(|name| std::str::from_utf8(name).ok())
+    }
+
+    /// Whether statements on these tables run nothing but themselves.
+    async fn calls_nothing(&self, tables: &[(Option<&str>, &str)]) -> bool {
+        for (database, table) in tables {
+            let Some(database) = database.or(self.database()) else { return false };
+            let facts = self.pools.facts.of(database, table).await;
+            if !facts.is_some_and(|facts| facts.calls_nothing()) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The lane for this session, if a lane's connection can be like the session's.
     async fn lane(&mut self, server: &mut ServerSide) -> io::Result<Option<Arc<Pool>>> {
         if self.pool.is_none() {
-            self.pool = self.pools.of(&self.identity, &self.proof).await;
+            if let Some(fingerprint) = server.ask(FINGERPRINT).await?.as_ref().and_then(fingerprint) {
+                self.identity.fingerprint = fingerprint;
+                // The call has entered another database and left it. The next OK packet of this kind tells of that.
+                server.ask("call hotrow.restore(0)").await?;
+                self.pool = self.pools.of(&self.identity, &self.proof).await;
+            }
+            self.is_pinned = self.pool.is_none();
         }
-        let Some(pool) = self.pool.clone() else {
-            self.is_pinned = true;
-            return Ok(None);
-        };
-        if !self.is_verified {
-            let fingerprint = server.ask(FINGERPRINT).await?;
-            self.is_verified = fingerprint.as_ref() == Some(&pool.fingerprint);
-            self.is_pinned = !self.is_verified;
-        }
-        Ok(Some(pool).filter(|_| self.is_verified))
+        Ok(self.pool.clone())
     }
 
     /// A statement that is not packed.
     async fn pass(&mut self, text: &str, server: &mut ServerSide) -> io::Result<Run> {
+        if self.is_pinned {
+            return Ok(Run::Pass(None));
+        }
         match harmless::judge(text) {
             Harm::None => {}
-            Harm::Setting if self.identity.sets.len() < limits::SETS_MAX => {
-                self.forget_lane();
-                self.identity.sets.push(text.to_owned());
+            // It sets the diagnostics of the connection itself.
+            Harm::Tables(tables) if self.calls_nothing(&tables).await => {
+                self.left = None;
+                return Ok(Run::Pass(None));
             }
-            Harm::Setting | Harm::Any => return self.pin(server).await,
+            Harm::Setting(name) => {
+                self.forget_lane();
+                self.settings += 1;
+                self.identity.sets.retain(|(other, _)| *other != name);
+                self.identity.sets.push((name, text.to_owned()));
+            }
+            Harm::Tables(_) | Harm::Any => {
+                if self.has_packed && text.to_ascii_lowercase().contains("gtid") {
+                    // A transaction of the session itself, whose number is behind those of its packed statements.
+                    server.ask("call hotrow.restore(2)").await?;
+                }
+                return self.pin(server).await;
+            }
         }
-        self.restore(server).await?;
+        self.restore_warnings(server).await?;
         Ok(Run::Pass(None))
     }
 
@@ -256,14 +322,27 @@ impl Packer {
 
     /// The statement that follows may see what the last one has left, which ran in a lane.
     async fn restore(&mut self, server: &mut ServerSide) -> io::Result<()> {
-        if let Some(rows) = self.packed_rows.take() {
-            server.ask(&format!("call hotrow.restore({rows})")).await?;
-        }
+        let sql = match self.left.take() {
+            None => return Ok(()),
+            Some(Left::Rows(rows)) => format!("call hotrow.restore({rows})"),
+            Some(Left::Error(ErrPacket { code, sqlstate, message })) => {
+                let hex: String = message.bytes().map(|byte| format!("{byte:02x}")).collect();
+                format!("signal sqlstate '{sqlstate}' set mysql_errno = {code}, message_text = x'{hex}'")
+            }
+        };
+        server.ask(&sql).await?;
         Ok(())
     }
 
+    /// The same for one that sets the number of rows itself, and keeps warnings. Nothing has to be written for it.
+    async fn restore_warnings(&mut self, server: &mut ServerSide) -> io::Result<()> {
+        if let Some(Left::Rows(rows)) = &mut self.left {
+            *rows = 0;
+        }
+        self.restore(server).await
+    }
+
     fn forget_lane(&mut self) {
-        self.is_verified = false;
         if let Some(pool) = self.pool.take() {
             pool.inbox.send(ToLane::Gone(self.session));
         }

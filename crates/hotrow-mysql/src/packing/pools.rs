@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hotrow_gateway::lanes::{Inbox, LaneShared, Reader, ToLane, run};
 use hotrow_lane::lane::LaneKind;
 use hotrow_mysql_wire::native::{Hash, recover};
+use tokio::task::JoinHandle;
 
 use crate::lane::{ServerLane, Statement, Target, probe};
 use crate::limits;
@@ -22,22 +23,34 @@ pub struct Identity {
     pub database: Option<Vec<u8>>,
     pub capabilities: u32,
     pub collation: u8,
-    pub sets: Vec<String>,
+    /// The settings that the session has made, each with its statement.
+    pub sets: Vec<(&'static str, String)>,
+    /// The settings and rights that result.
+    pub fingerprint: String,
 }
 
 /// A lane of one kind of clients.
 pub struct Pool {
     pub shared: Arc<LaneShared>,
     pub inbox: Arc<Inbox<ToLane<Statement>>>,
-    pub fingerprint: String,
+    task: JoinHandle<()>,
 }
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A lane, or when it could not be opened.
+type Known = Result<Arc<Pool>, Instant>;
 
 /// All lanes.
 pub struct Pools {
     pub facts: Facts,
     upstream: Upstream,
     server_wait: Duration,
-    pools: Mutex<HashMap<Identity, Option<Arc<Pool>>>>,
+    pools: Mutex<HashMap<Identity, Known>>,
     sessions: AtomicU64,
 }
 
@@ -55,18 +68,29 @@ impl Pools {
     /// The lane for clients of this kind. None if there is none, for a reason that is in the log.
     pub async fn of(&self, identity: &Identity, proof: &(Hash, Vec<u8>)) -> Option<Arc<Pool>> {
         {
-            let pools = self.pools();
-            if let Some(pool) = pools.get(identity) {
-                return pool.clone();
+            let mut pools = self.pools();
+            match pools.get(identity) {
+                Some(Ok(pool)) => return Some(pool.clone()),
+                Some(Err(since)) if since.elapsed() < Duration::from_millis(limits::FAILED_POOL_MS) => {
+                    return None;
+                }
+                _ => {}
+            }
+            if pools.len() >= limits::POOLS_MAX {
+                // Those that no session uses.
+                pools.retain(|_, known| known.as_ref().is_ok_and(|pool| Arc::strong_count(pool) > 1));
             }
             if pools.len() >= limits::POOLS_MAX {
                 return None;
             }
         }
-        let pool = self.open(identity, proof).await;
+        let opened = self.open(identity, proof).await;
         let mut pools = self.pools();
-        // Another session of the kind may have been faster.
-        pools.entry(identity.clone()).or_insert(pool).clone()
+        if let Some(Ok(pool)) = pools.get(identity) {
+            return Some(pool.clone()); // another session of the kind was faster
+        }
+        pools.insert(identity.clone(), opened.clone().ok_or_else(Instant::now));
+        opened
     }
 
     async fn open(&self, identity: &Identity, (nonce, proof): &(Hash, Vec<u8>)) -> Option<Arc<Pool>> {
@@ -75,23 +99,30 @@ impl Pools {
             Err(_) if proof.is_empty() => None,
             Err(_) => return None,
         };
-        let Identity { user, database, capabilities, collation, sets } = identity.clone();
-        let credentials = Credentials { user, key, database, capabilities, collation };
-        let fingerprint = probe(&self.upstream, &credentials, &sets).await;
-        let fingerprint =
-            fingerprint.inspect_err(|error| tracing::warn!(%error, "a lane's user cannot log in")).ok()?;
+        let Identity { user, database, capabilities, collation, sets, fingerprint } = identity.clone();
         let target = Target {
             upstream: self.upstream.clone(),
-            credentials,
-            sets,
-            fingerprint: fingerprint.clone(),
+            credentials: Credentials { user, key, database, capabilities, collation },
+            sets: sets.into_iter().map(|(_, set)| set).collect(),
+            fingerprint,
             server_wait: self.server_wait,
         };
+        match probe(&target).await {
+            Ok(true) => {}
+            Ok(false) => {
+                tracing::debug!("a new connection differs from that of a session: it is not packed");
+                return None;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a lane's user cannot log in");
+                return None;
+            }
+        }
         let shared = Arc::new(LaneShared::new(1, Arc::default()));
         let inbox = Arc::<Inbox<_>>::default();
         let lane = ServerLane::new(Arc::new(target), shared.clone()).ok()?;
-        tokio::spawn(run(lane, LaneKind::Write, 0, Reader::new(inbox.clone())));
-        Some(Arc::new(Pool { shared, inbox, fingerprint }))
+        let task = tokio::spawn(run(lane, LaneKind::Write, 0, Reader::new(inbox.clone())));
+        Some(Arc::new(Pool { shared, inbox, task }))
     }
 
     /// The client's key, from its proof and what the server keeps.
@@ -103,7 +134,7 @@ impl Pools {
         kept.iter().find_map(|kept| recover(nonce, proof, kept))
     }
 
-    fn pools(&self) -> std::sync::MutexGuard<'_, HashMap<Identity, Option<Arc<Pool>>>> {
+    fn pools(&self) -> std::sync::MutexGuard<'_, HashMap<Identity, Known>> {
         self.pools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

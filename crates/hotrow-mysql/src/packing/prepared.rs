@@ -15,11 +15,18 @@ pub struct Prepared {
     parts: Vec<String>,
     /// The types of the parameters in the last execution that had them.
     types: Option<Vec<[u8; 2]>>,
+    /// The number of changes of the session's settings before it was prepared.
+    pub settings: u64,
+    /// Whether the server knows these types from an execution that was passed through.
+    are_types_known: bool,
 }
+
+/// The most parameters of a statement that may be packed. Executions with as many numbers are short.
+const PARAMETERS_MAX: usize = 1_000;
 
 impl Prepared {
     /// None if the text cannot be packed with any values.
-    pub fn of(text: &str) -> Option<Self> {
+    pub fn of(text: &str, settings: u64) -> Option<Self> {
         let (mut parts, mut quote) = (vec![String::new()], None);
         for letter in text.chars() {
             match (quote, letter) {
@@ -32,7 +39,22 @@ impl Prepared {
                 parts.last_mut().expect("there is one part at least").push(letter);
             }
         }
-        reader::read(&parts.join("1")).is_some().then_some(Prepared { parts, types: None })
+        (parts.len() <= PARAMETERS_MAX && reader::read(&parts.join("1")).is_some()).then_some(Prepared {
+            parts,
+            types: None,
+            settings,
+            are_types_known: false,
+        })
+    }
+
+    /// The text with any values.
+    pub fn sample(&self) -> String {
+        self.parts.join("1")
+    }
+
+    /// The server has got the types of the last execution.
+    pub fn passed(&mut self) {
+        self.are_types_known = true;
     }
 
     /// The text of an execution, and the payload that runs it on a connection that has not seen the types before. The text is None
@@ -41,39 +63,71 @@ impl Prepared {
         let mut reader = Reader::new(payload);
         let head = reader.bytes(HEAD_BYTES)?;
         let count = self.parts.len() - 1;
+        let has_cursor = head[4] != 0;
         if count == 0 {
-            return Ok((Some(self.parts[0].clone()).filter(|_| head[4] == 0), payload.to_vec()));
+            return Ok((Some(self.parts[0].clone()).filter(|_| !has_cursor), payload.to_vec()));
         }
         let nulls = reader.bytes(count.div_ceil(8))?;
         if reader.u8()? == 1 {
             let types = (0..count).map(|_| Ok([reader.u8()?, reader.u8()?]));
-            self.types = Some(types.collect::<Result<_, WireError>>()?);
+            let types = Some(types.collect::<Result<Vec<_>, WireError>>()?);
+            self.are_types_known &= self.types == types;
+            self.types = types;
         }
         let Some(types) = &self.types else { return Ok((None, payload.to_vec())) };
         let whole = [head, nulls, &[1], types.as_flattened(), reader.rest()].concat();
+        // A later execution with a long text is relayed in pieces, and can lack the types.
+        let may_be_long = types.iter().any(|[kind, _]| TEXTS.contains(kind));
+        let is_passed = has_cursor || may_be_long && !self.are_types_known;
+        let text = if is_passed { None } else { self.text(types, nulls, &mut reader).unwrap_or_default() };
+        Ok((text, whole))
+    }
+
+    /// The text with the values. None if a value cannot be written.
+    fn text(
+        &self,
+        types: &[[u8; 2]],
+        nulls: &[u8],
+        reader: &mut Reader<'_>,
+    ) -> Result<Option<String>, WireError> {
         let mut text = self.parts[0].clone();
         for (place, (kind, part)) in types.iter().zip(&self.parts[1..]).enumerate() {
             let is_null = nulls[place / 8] & (1 << (place % 8)) != 0;
-            let value = if is_null { Some("null".to_owned()) } else { value(*kind, &mut reader)? };
-            let Some(value) = value else { return Ok((None, whole)) };
+            // A number without a sign is one in calculations, and its digits are not.
+            let is_read = is_null || kind[1] & UNSIGNED == 0 || is_alone(&self.parts[place], part);
+            let value = match is_null {
+                true => Some("null".to_owned()),
+                false => value(*kind, reader)?.filter(|_| is_read),
+            };
+            let Some(value) = value else { return Ok(None) };
             // With blanks, so that it never joins what stands beside it.
             text += &format!(" {value} {part}");
         }
-        let has_cursor = head[4] != 0;
-        Ok((Some(text).filter(|_| !has_cursor), whole))
+        Ok(Some(text))
     }
+}
+
+const UNSIGNED: u8 = 0x80;
+/// The types of texts.
+const TEXTS: [u8; 3] = [0x0f, 0xfd, 0xfe];
+
+/// Whether a value between these texts is a whole expression.
+fn is_alone(before: &str, after: &str) -> bool {
+    let (before, after) = (before.trim_ascii_end(), after.trim_ascii_start());
+    let signs = ['+', '-', '*', '/'];
+    !(before.ends_with(signs) || after.starts_with(signs) || before.ends_with('(') && after.starts_with(')'))
 }
 
 /// A value as a literal. None if its meaning could differ.
 fn value([kind, flags]: [u8; 2], reader: &mut Reader<'_>) -> Result<Option<String>, WireError> {
-    let is_unsigned = flags & 0x80 != 0;
+    let is_unsigned = flags & UNSIGNED != 0;
     let (number, bytes) = match kind {
         1 => (u64::from(reader.u8()?), 1),
         2 => (u64::from(reader.u16()?), 2),
         3 | 9 => (u64::from(reader.u32()?), 4),
         8 => (u64::from(reader.u32()?) | u64::from(reader.u32()?) << 32, 8),
         6 => return Ok(Some("null".to_owned())),
-        0x0f | 0xfd | 0xfe => {
+        _ if TEXTS.contains(&kind) => {
             let text = std::str::from_utf8(reader.length_encoded_bytes()?).ok();
             let plain = text.filter(|text| text.is_ascii() && !text.contains(['\\', '\0']));
             return Ok(plain.map(|text| format!("'{}'", text.replace('\'', "''"))));
@@ -94,11 +148,18 @@ mod tests {
 
     #[test]
     fn an_execution_becomes_a_text() {
-        let mut prepared = Prepared::of("update t set a = a - ?, b = '?''?' where id = ? and c = ?").unwrap();
+        let mut prepared =
+            Prepared::of("update t set a = a - ?, b = '?''?' where id = ? and c = ?", 0).unwrap();
         let head = [7, 0, 0, 0, 0, 1, 0, 0, 0];
         let types = [1, 3, 0, 8, 0x80, 0xfe, 0];
         let values = |a: i32| [&a.to_le_bytes()[..], &u64::MAX.to_le_bytes(), b"\x04it's"].concat();
         let payload = [&head[..], &[0], &types, &values(-5)].concat();
+        assert_eq!(
+            prepared.execute(&payload).unwrap(),
+            (None, payload.clone()),
+            "the server gets the types first"
+        );
+        prepared.passed();
         let (text, whole) = prepared.execute(&payload).unwrap();
         let expected =
             "update t set a = a -  (-5) , b = '?''?' where id =  18446744073709551615  and c =  'it''s' ";
@@ -117,6 +178,22 @@ mod tests {
         let double = [&head[..], &[0, 1, 5, 0, 8, 0, 0xfe, 0], &[0; 16], b"\x01x"].concat();
         assert_eq!(prepared.execute(&double).unwrap().0, None);
         assert!(prepared.execute(&head[..5]).is_err());
-        assert!(Prepared::of("select ?").is_none());
+        assert!(Prepared::of("select ?", 0).is_none());
+    }
+
+    #[test]
+    fn a_number_without_a_sign_is_written_only_as_a_whole_expression() {
+        for (sql, is_written) in [
+            ("update t set a = ? where id = 1", true),
+            ("insert into t (a, id) values (?, 1)", true),
+            ("update t set a = a - ? where id = 1", false),
+            ("update t set a = ? - 7 where id = 1", false),
+            ("update t set a = (?) - 7 where id = 1", false),
+        ] {
+            let payload =
+                [&[7, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 8, UNSIGNED][..], &5_u64.to_le_bytes()].concat();
+            let (text, _) = Prepared::of(sql, 0).unwrap().execute(&payload).unwrap();
+            assert_eq!(text.is_some(), is_written, "{sql}");
+        }
     }
 }

@@ -7,6 +7,9 @@
 pub enum Token<'a> {
     /// A name without quotes, or a keyword.
     Word(&'a str),
+    /// The same right before a parenthesis. The server takes some names as those of its own functions only then: with a blank
+    /// between, they can be names of stored functions.
+    Call(&'a str),
     /// A name in backticks.
     Quoted(&'a str),
     /// Digits, with or without a decimal point.
@@ -17,6 +20,12 @@ pub enum Token<'a> {
     Sign(&'a str),
 }
 
+/// A text without the semicolon that can end it.
+pub fn without_end(text: &str) -> &str {
+    let text = text.trim_ascii_end();
+    text.strip_suffix(';').unwrap_or(text)
+}
+
 /// The tokens of a text. None if it has anything else.
 pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     let (mut tokens, mut rest) = (Vec::new(), text.trim_ascii());
@@ -24,7 +33,9 @@ pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
         let (token, length) = match first {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
                 let length = end(rest, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
-                (Token::Word(&rest[..length]), length)
+                let is_call = rest[length..].starts_with('(');
+                let token = if is_call { Token::Call } else { Token::Word };
+                (token(&rest[..length]), length)
             }
             b'0'..=b'9' => {
                 let length = end(rest, |byte| byte.is_ascii_digit() || byte == b'.');
@@ -100,14 +111,22 @@ pub struct Statement<'a> {
     pub assigned: Vec<&'a str>,
     /// All columns that it names.
     pub columns: Vec<&'a str>,
+    /// Whether it calculates with integers only, without a division.
+    pub is_integral: bool,
 }
 
 /// Reads a statement. None if its form is not the one of a statement that can be packed.
 pub fn read(text: &str) -> Option<Statement<'_>> {
-    let tokens = tokens(text)?;
+    let tokens = tokens(without_end(text))?;
     let mut parser = Parser { tokens: &tokens, columns: Vec::new() };
     let statement = parser.statement()?;
-    parser.tokens.is_empty().then_some(statement)
+    let is_integral = |token: &Token<'_>| match token {
+        Token::Text(_) | Token::Sign("/") => false,
+        Token::Number(digits) => !digits.contains('.'),
+        Token::Call(name) => !name.eq_ignore_ascii_case("now"),
+        _ => true,
+    };
+    (parser.tokens.is_empty()).then(|| Statement { is_integral: tokens.iter().all(is_integral), ..statement })
 }
 
 struct Parser<'t, 'a> {
@@ -163,7 +182,7 @@ impl<'a> Parser<'_, 'a> {
     /// Takes this keyword or sign, if it is next.
     fn takes(&mut self, wanted: &str) -> bool {
         let is_it = match self.tokens.first() {
-            Some(Token::Word(word)) => word.eq_ignore_ascii_case(wanted),
+            Some(Token::Word(word) | Token::Call(word)) => word.eq_ignore_ascii_case(wanted),
             Some(Token::Sign(sign)) => *sign == wanted,
             _ => false,
         };
@@ -179,7 +198,9 @@ impl<'a> Parser<'_, 'a> {
 
     fn name(&mut self) -> Option<&'a str> {
         match self.next()? {
-            Token::Word(word) if !RESERVED.iter().any(|one| one.eq_ignore_ascii_case(word)) => Some(word),
+            Token::Word(word) | Token::Call(word) => {
+                (!RESERVED.iter().any(|one| one.eq_ignore_ascii_case(word))).then_some(word)
+            }
             Token::Quoted(name) => Some(name),
             _ => None,
         }
@@ -226,7 +247,15 @@ impl<'a> Parser<'_, 'a> {
         equals: Vec<(&'a str, Literal<'a>)>,
         assigned: Vec<&'a str>,
     ) -> Statement<'a> {
-        Statement { kind, database, table, equals, assigned, columns: std::mem::take(&mut self.columns) }
+        Statement {
+            kind,
+            database,
+            table,
+            equals,
+            assigned,
+            columns: std::mem::take(&mut self.columns),
+            is_integral: false,
+        }
     }
 
     /// `(a, b) values (1, 'x')`
@@ -333,20 +362,18 @@ impl<'a> Parser<'_, 'a> {
                 self.next();
                 Some(Operand::Literal(Literal::Text(text)))
             }
-            Token::Word(_) | Token::Quoted(_) => self.column_or_now(),
+            Token::Call(_) => {
+                for part in ["now", "(", ")"] {
+                    self.expect(part)?;
+                }
+                Some(Operand::Other)
+            }
+            Token::Word(_) | Token::Quoted(_) => {
+                let name = self.name()?;
+                self.columns.push(name);
+                Some(Operand::Column(name))
+            }
         }
-    }
-
-    fn column_or_now(&mut self) -> Option<Operand<'a>> {
-        let is_now =
-            matches!(self.tokens.first(), Some(Token::Word(word)) if word.eq_ignore_ascii_case("now"));
-        let name = self.name()?;
-        if self.takes("(") {
-            // The server accepts a blank before the parenthesis or not, by its mode. Both are the function.
-            return (is_now && self.takes(")")).then_some(Operand::Other);
-        }
-        self.columns.push(name);
-        Some(Operand::Column(name))
     }
 }
 
@@ -368,16 +395,21 @@ mod tests {
     #[test]
     fn statements_by_key_are_read() {
         let text =
-            "UPDATE `shop`.item SET stock = stock - 1, note='it''s', at=now() WHERE id = 7 AND stock >= 1";
+            "UPDATE `shop`.item SET stock = stock - 1, note='it''s', at=now() WHERE id = 7 AND stock >= 1;";
         let update = read(text).unwrap();
         assert_eq!((update.kind, update.database, update.table), (Kind::Update, Some("shop"), "item"));
         assert_eq!(update.equals, [("id", Literal::Integer("7"))]);
         assert_eq!(update.assigned, ["stock", "note", "at"]);
         let delete = read("delete from t where a='x' and b = 1 and a < b").unwrap();
         assert_eq!(delete.equals, [("a", Literal::Text("x")), ("b", Literal::Integer("1"))]);
+        assert!(!delete.is_integral);
         let insert =
-            read("insert into t (id, n) values (1, -2) on duplicate key update n = n + values(n)").unwrap();
-        assert_eq!((insert.equals.len(), insert.assigned), (1, vec!["n"]));
+            read("insert into t(id, n) values (1, -2) on duplicate key update n = n + values(n)").unwrap();
+        assert_eq!((insert.equals.len(), insert.assigned, insert.is_integral), (1, vec!["n"], true));
+        for other in ["a / 2", "1.5", "now()", "''"] {
+            let text = format!("update t set a = {other} where id = 1");
+            assert!(!read(&text).unwrap().is_integral, "{text}");
+        }
     }
 
     #[test]
@@ -387,6 +419,9 @@ mod tests {
             "update t set a = 1 where id = 1 limit 1",
             "update t set a = 1 where id = 1 or id = 2",
             "update t set a = rand() where id = 1",
+            "update t set a = now () where id = 1",
+            "update t set a = now where id = 1; ;",
+            "update t set a = `now`() where id = 1",
             "update t set a = last_insert_id(a + 1) where id = 1",
             "update t set a = @x where id = 1",
             "update t set a = \"x\" where id = 1",

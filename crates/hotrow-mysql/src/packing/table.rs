@@ -20,34 +20,43 @@ pub enum KeyType {
 pub struct Table {
     /// What `hotrow.definition` says.
     pub definition: String,
-    /// The columns, in lower case.
-    pub columns: Vec<String>,
+    /// The columns, in lower case, and whether they have integers.
+    pub columns: Vec<(String, bool)>,
     /// The unique indexes: their columns, in lower case, each with its type.
     pub keys: Vec<Vec<(String, KeyType)>>,
 }
 
-/// The definition of tables on which statements can be packed: InnoDB, no view, no versions, without triggers. The third part
-/// says whether a column has generated numbers.
-const PACKABLE: [&str; 2] = ["InnoDB:BASE TABLE:0:0", "InnoDB:BASE TABLE:1:0"];
+/// The definition of tables on which statements can be packed: InnoDB, no view, no versions, without triggers, and without
+/// expressions that could see the session. The third part says whether a column has generated numbers.
+const PACKABLE: [&str; 2] = ["InnoDB:BASE TABLE:0:0:0", "InnoDB:BASE TABLE:1:0:0"];
 const WITH_GENERATED_NUMBERS: &str = PACKABLE[1];
 
 impl Table {
-    /// Whether no trigger runs for its statements.
-    pub fn has_no_triggers(&self) -> bool {
-        self.definition.ends_with(":0")
+    /// Whether a statement on it runs nothing but itself: no view, and no trigger.
+    pub fn calls_nothing(&self) -> bool {
+        let parts: Vec<&str> = self.definition.split(':').collect();
+        matches!(parts[..], ["InnoDB" | "Aria" | "MyISAM", "BASE TABLE" | "SYSTEM VERSIONED", _, "0", _, _])
+    }
+
+    /// Whether the column has integers. None if there is no such column.
+    fn column(&self, name: &str) -> Option<bool> {
+        let mut columns = self.columns.iter().filter(|(column, _)| column.eq_ignore_ascii_case(name));
+        columns.next().map(|(_, is_integer)| *is_integer)
+    }
+
+    /// Whether a statement warns of nothing in strict mode, so that it leaves its error alone if it fails.
+    pub fn never_warns(&self, statement: &Statement<'_>) -> bool {
+        statement.is_integral && statement.columns.iter().all(|name| self.column(name) == Some(true))
     }
 
     /// The key by which a statement can be packed. None if it has to be passed through.
     pub fn key(&self, number: u32, statement: &Statement<'_>) -> Option<Key> {
-        if !PACKABLE.contains(&self.definition.as_str()) {
-            return None;
-        }
+        let (form, _) = self.definition.rsplit_once(':').filter(|(form, _)| PACKABLE.contains(form))?;
         // LAST_INSERT_ID() has to be right afterwards.
-        if statement.kind == Kind::Insert && self.definition == WITH_GENERATED_NUMBERS {
+        if statement.kind == Kind::Insert && form == WITH_GENERATED_NUMBERS {
             return None;
         }
-        let is_known = |name: &str| self.columns.contains(&name.to_ascii_lowercase());
-        if !statement.columns.iter().all(|name| is_known(name)) {
+        if !statement.columns.iter().all(|name| self.column(name).is_some()) {
             return None;
         }
         let key = self.keys.iter().find_map(|columns| hash(columns, &statement.equals))?;
@@ -93,8 +102,9 @@ mod tests {
     fn table(definition: &str) -> Table {
         let text = |name: &str| (name.to_owned(), KeyType::Text);
         let keys = vec![vec![("id".to_owned(), KeyType::Integer)], vec![text("a"), text("b")]];
-        let columns = ["id", "a", "b", "n"].map(str::to_owned).to_vec();
-        Table { definition: definition.to_owned(), columns, keys }
+        let columns =
+            ["id", "a", "b", "n"].map(|name| (name.to_owned(), ["id", "n"].contains(&name))).to_vec();
+        Table { definition: format!("{definition}:1234"), columns, keys }
     }
 
     #[test]
@@ -124,15 +134,35 @@ mod tests {
     }
 
     #[test]
+    fn statements_with_integers_only_do_not_warn() {
+        let table = table(PACKABLE[0]);
+        for (sql, never_warns) in [
+            ("update t set n = n - 1 where id = 7 and N >= 1", true),
+            ("update t set n = 1.5 where id = 7", false),
+            ("update t set a = 1 where id = 7", false),
+            ("update t set x = 1 where id = 7", false),
+        ] {
+            assert_eq!(table.never_warns(&read(sql).unwrap()), never_warns, "{sql}");
+        }
+    }
+
+    #[test]
     fn tables_that_are_not_plain_are_passed_through() {
         let key = |definition: &str, sql: &str| table(definition).key(1, &read(sql).unwrap());
         let (update, insert) = ("update t set n = 1 where id = 7", "insert into t (id, n) values (1, 2)");
-        assert!(key("InnoDB:BASE TABLE:1:0", update).is_some());
-        assert!(key("InnoDB:BASE TABLE:1:0", insert).is_none());
-        for other in
-            ["MyISAM:BASE TABLE:0:0", "InnoDB:SYSTEM VERSIONED:0:0", "InnoDB:BASE TABLE:0:1", "VIEW", ""]
-        {
+        assert!(key("InnoDB:BASE TABLE:1:0:0", update).is_some());
+        assert!(key("InnoDB:BASE TABLE:1:0:0", insert).is_none());
+        for (other, calls_nothing) in [
+            ("MyISAM:BASE TABLE:0:0:0", true),
+            ("InnoDB:SYSTEM VERSIONED:0:0:0", true),
+            ("InnoDB:BASE TABLE:0:0:1", true),
+            ("InnoDB:BASE TABLE:0:1:0", false),
+            ("PERFORMANCE_SCHEMA:BASE TABLE:0:0:0", false),
+            ("VIEW:0:0:0", false),
+            ("", false),
+        ] {
             assert!(key(other, update).is_none(), "{other}");
+            assert_eq!(table(other).calls_nothing(), calls_nothing, "{other}");
         }
     }
 }

@@ -111,12 +111,16 @@ impl CommandLoop {
             self.unblock = None;
         }
         let Some(packer) = &mut self.packer else { return Ok(Packed::No) };
-        let Some(text) = self.splitter.text(arrived) else {
-            packer.command(command);
-            return Ok(Packed::No);
-        };
         self.server.send(out).await?;
         out.clear();
+        let Some(text) = self.splitter.text(arrived) else {
+            if command == Command::StmtExecute {
+                // It can have new types, which are not read here. From now on the server has all that it needs.
+                packer.close(&arrived[HEADER_BYTES + 1..]);
+            }
+            packer.command(command, &mut self.server).await?;
+            return Ok(Packed::No);
+        };
         let run = match command {
             Command::Query => packer.run(text, &mut self.server).await?,
             Command::StmtExecute => packer.execute(text, &mut self.server).await?,
@@ -129,7 +133,7 @@ impl CommandLoop {
                 return Ok(Packed::No);
             }
             _ => {
-                packer.command(command);
+                packer.command(command, &mut self.server).await?;
                 return Ok(Packed::No);
             }
         };
@@ -192,6 +196,8 @@ enum Piece {
 /// The commands whose bytes decide whether they are packed.
 const TEXTS: [Command; 4] = [Command::Query, Command::StmtPrepare, Command::StmtExecute, Command::StmtClose];
 
+const STATEMENT_ID_BYTES: usize = 4;
+
 /// Finds the commands in the client's stream.
 #[derive(Debug, Default)]
 struct Splitter {
@@ -228,8 +234,13 @@ impl Splitter {
             return Piece::Incomplete;
         }
         let has_text = |byte| TEXTS.iter().any(|command| *command as u8 == byte);
-        let is_text = first.is_some_and(has_text) && HEADER_BYTES + header.length <= limits::TEXT_BYTES_MAX;
-        if begins && is_text && self.waits_for_texts && arrived.len() < HEADER_BYTES + header.length {
+        // Of a long one, the ID of a prepared statement.
+        let needed = match HEADER_BYTES + header.length {
+            length @ ..=limits::TEXT_BYTES_MAX => length,
+            _ => HEADER_BYTES + 1 + STATEMENT_ID_BYTES,
+        };
+        let is_text = first.is_some_and(has_text) && self.waits_for_texts;
+        if begins && is_text && arrived.len() < needed {
             return Piece::Incomplete;
         }
         self.left = HEADER_BYTES + header.length;

@@ -32,9 +32,10 @@ pub struct ReplyLoop {
 struct Current {
     reader: ReplyReader,
     is_dialogue: bool,
+    /// Where its first packet goes.
     first: Option<oneshot::Sender<Scanned>>,
-    /// The packets so far of a reply that the gateway itself reads, and where they go.
-    internal: Option<(Vec<Scanned>, oneshot::Sender<Vec<Scanned>>)>,
+    /// Whether the gateway itself reads it.
+    is_internal: bool,
 }
 
 /// Whether the session goes on.
@@ -111,7 +112,7 @@ impl ReplyLoop {
     }
 
     fn is_internal(&self) -> bool {
-        self.current.as_ref().is_some_and(|current| current.internal.is_some())
+        self.current.as_ref().is_some_and(|current| current.is_internal)
     }
 
     /// Sends the gateway's own replies that are due, and takes the server's next one.
@@ -119,12 +120,12 @@ impl ReplyLoop {
         while let Some(reply) = self.expected.take() {
             match reply {
                 Reply::OfServer { reader, is_dialogue, first } => {
-                    self.current = Some(Current { reader, is_dialogue, first, internal: None });
+                    self.current = Some(Current { reader, is_dialogue, first, is_internal: false });
                     break;
                 }
-                Reply::Internal { reader, heads } => {
-                    let internal = Some((Vec::new(), heads));
-                    self.current = Some(Current { reader, is_dialogue: false, first: None, internal });
+                Reply::Internal { reader, answer } => {
+                    let first = Some(answer);
+                    self.current = Some(Current { reader, is_dialogue: false, first, is_internal: true });
                     break;
                 }
                 Reply::Own { payload, is_last } => {
@@ -147,19 +148,12 @@ impl ReplyLoop {
         if let Some(first) = current.first.take() {
             let _ = first.send(*packet); // the other loop may have ended
         }
-        if let Some((heads, _)) = &mut current.internal
-            && heads.len() < limits::INTERNAL_PACKETS_MAX
-        {
-            heads.push(*packet);
-        }
         if let Progress::Ended { status, .. } = current.reader.packet(packet).map_err(io::Error::other)? {
             if let Some(status) = status {
                 self.in_transaction = status & STATUS_IN_TRANSACTION != 0;
             }
             let is_dialogue = current.is_dialogue;
-            if let Some((heads, receiver)) = self.current.take().and_then(|current| current.internal) {
-                let _ = receiver.send(heads); // the other loop may have ended
-            }
+            self.current = None;
             self.expected.ended(status, is_dialogue);
         }
         Ok(())

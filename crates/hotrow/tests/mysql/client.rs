@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 
 use bytes::{Bytes, BytesMut};
+use hotrow_mariadb::{PASSWORD, USER};
 use hotrow_mysql_wire::capabilities::{DEPRECATE_EOF, RELAYED};
 use hotrow_mysql_wire::command::Command;
 use hotrow_mysql_wire::handshake::{Greeting, Response, Switch};
@@ -14,8 +15,10 @@ use hotrow_mysql_wire::scan::Scanner;
 use hotrow_mysql_wire::{Reader, native};
 use hotrow_testkit::PATIENCE;
 
+/// The client counts found rows instead of changed ones.
+pub const FOUND_ROWS: u32 = 1 << 1;
 /// FOUND_ROWS, NO_SCHEMA, ODBC, IGNORE_SPACE and INTERACTIVE: most clients do not use them.
-pub const UNUSUAL: u32 = 1 << 1 | 1 << 4 | 1 << 6 | 1 << 8 | 1 << 10;
+pub const UNUSUAL: u32 = FOUND_ROWS | 1 << 4 | 1 << 6 | 1 << 8 | 1 << 10;
 
 /// How a client logs in.
 pub struct LogIn<'a> {
@@ -33,6 +36,7 @@ pub struct Client {
     /// The greeting of its connection.
     pub greeting: Greeting,
     pub deprecates_eof: bool,
+    database: Option<Vec<u8>>,
 }
 
 impl Client {
@@ -51,7 +55,8 @@ impl Client {
             extended: 0,
             plugin: Vec::new(),
         };
-        let mut client = Client { stream, arrived: BytesMut::new(), greeting, deprecates_eof: false };
+        let mut client =
+            Client { stream, arrived: BytesMut::new(), greeting, deprecates_eof: false, database: None };
         let packet = client.packet().expect("a greeting").payload;
         if packet[0] == ERR {
             return Err(ErrPacket::read(&packet).unwrap());
@@ -65,6 +70,13 @@ impl Client {
         Client::connect(port)?.respond(&LogIn { user, password, plugin: native::PLUGIN, without: UNUSUAL })
     }
 
+    /// Logs in with all rights to this database, without these capabilities.
+    pub fn log_in_to(port: u16, database: &str, without: u32) -> Self {
+        let mut client = Client::connect(port).unwrap();
+        client.database = Some(database.into());
+        client.respond(&LogIn { user: USER, password: PASSWORD, plugin: native::PLUGIN, without }).unwrap()
+    }
+
     /// Logs in after the greeting.
     pub fn respond(mut self, log_in: &LogIn<'_>) -> Result<Self, ErrPacket> {
         let capabilities = self.greeting.capabilities & RELAYED & !log_in.without;
@@ -75,7 +87,7 @@ impl Client {
             collation: 45,
             user: log_in.user.into(),
             proof: proof(&self.greeting.nonce, log_in.password),
-            database: None,
+            database: self.database.clone(),
             plugin: Some(log_in.plugin.into()),
             attributes: None,
         };

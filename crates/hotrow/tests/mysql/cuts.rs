@@ -4,6 +4,7 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -131,4 +132,84 @@ fn each_statement_has_one_outcome_wherever_the_lanes_connection_is_cut() {
     let rows = direct.rows("select id from shop.ledger order by id");
     let rows: Vec<u64> = rows.iter().map(|row| row[0].as_ref().unwrap().parse().unwrap()).collect();
     assert_eq!(rows, inserted);
+}
+
+/// What a lane sends to commit.
+const COMMIT: &[u8] = b"\x07\0\0\0\x03commit";
+
+/// A proxy that holds the first COMMIT of a lane back, as a network can, and cuts the gateway's side. The COMMIT reaches the server
+/// before the first batch of the next connection.
+fn hold_first_commit(server: u16) -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let held = Arc::new(Mutex::new(None));
+    let was_held = Arc::new(AtomicBool::new(false));
+    thread::spawn(move || {
+        for gateway in listener.incoming().map_while(Result::ok) {
+            let server = TcpStream::connect((Ipv4Addr::LOCALHOST, server)).unwrap();
+            let (held, was_held) = (held.clone(), was_held.clone());
+            let (from_server, to_gateway) = (server.try_clone().unwrap(), gateway.try_clone().unwrap());
+            let (copied, answers) = channel();
+            thread::spawn(move || copy(from_server, to_gateway, &copied));
+            thread::spawn(move || hold(gateway, server, answers, &held, &was_held));
+        }
+    });
+    port
+}
+
+/// Carries the server's answers, and reports each piece.
+fn copy(mut from: TcpStream, mut to: TcpStream, copied: &Sender<()>) {
+    let mut buffer = [0; 16 << 10];
+    while let Ok(read @ 1..) = from.read(&mut buffer) {
+        let _ = to.write_all(&buffer[..read]); // the gateway's side can be cut already
+        let _ = copied.send(());
+    }
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+/// A connection whose COMMIT is held back: its server's side, the bytes, and the reports about its answers.
+type Held = Mutex<Option<(TcpStream, Vec<u8>, Receiver<()>)>>;
+
+fn hold(
+    mut gateway: TcpStream,
+    mut server: TcpStream,
+    answers: Receiver<()>,
+    held: &Held,
+    was_held: &AtomicBool,
+) {
+    let mut buffer = [0; 16 << 10];
+    while let Ok(read @ 1..) = gateway.read(&mut buffer) {
+        let bytes = &buffer[..read];
+        if bytes.windows(MARK.len()).any(|window| window == MARK)
+            && let Some((mut former, commit, answers)) = held.lock().unwrap().take()
+        {
+            answers.try_iter().for_each(drop);
+            let _ = former.write_all(&commit); // the server can have closed it
+            let _ = answers.recv(); // the server has run it, or has ended the connection
+        }
+        let at = bytes.windows(COMMIT.len()).position(|window| window == COMMIT);
+        if let Some(at) = at.filter(|_| !was_held.swap(true, Ordering::Relaxed)) {
+            server.write_all(&bytes[..at]).unwrap();
+            *held.lock().unwrap() = Some((server, bytes[at..].to_vec(), answers));
+            let _ = gateway.shutdown(Shutdown::Both);
+            return;
+        }
+        if server.write_all(bytes).is_err() {
+            break;
+        }
+    }
+    let _ = server.shutdown(Shutdown::Both);
+}
+
+#[test]
+fn a_commit_that_reaches_the_server_late_does_not_count() {
+    let server = shop();
+    let url = format!("mysql://{USER}:{PASSWORD}@127.0.0.1:{}/mysql", hold_first_commit(server.port()));
+    let gateway = Gateway::in_front_of(&url, &["--pack", "true"]);
+    let mut client = root(gateway.port());
+    assert_eq!(client.ok(SELL).affected, 1);
+    let mut direct = root(server.port());
+    assert_eq!(direct.value("select sold from shop.item where id = 1"), "1");
+    let kills = direct.rows("show global status like 'Com_kill'")[0][1].clone();
+    assert_eq!(kills.as_deref(), Some("1"), "the former connection is ended before its outcome is read");
 }

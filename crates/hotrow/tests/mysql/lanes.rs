@@ -1,5 +1,6 @@
 //! Statements that are packed: exact under load, after crashes, beside other transactions.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -32,15 +33,43 @@ fn stage() -> (PrivateMariaDb, Gateway) {
 
 pub const SELL: &str = "update shop.item set stock = stock - 1, sold = sold + 1 where id = 1 and stock >= 1";
 
-fn commits(direct: &mut Client) -> u64 {
-    direct.rows("show global status like 'Binlog_commits'")[0][1].as_ref().unwrap().parse().unwrap()
+/// Sets the flag at the end of the work beside it, also if that panics.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Does this work while clients sell item 1. It can look at the number of items sold, which is returned.
+fn while_selling(gateway: &Gateway, work: impl FnOnce(&dyn Fn() -> u64)) -> u64 {
+    let (stop, sold) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let mut client = root(gateway.port());
+                while !stop.load(Ordering::Relaxed) {
+                    sold.fetch_add(client.ok(SELL).affected, Ordering::Relaxed);
+                }
+            });
+        }
+        let _stop = Stop(&stop);
+        work(&|| sold.load(Ordering::Relaxed));
+    });
+    sold.into_inner()
+}
+
+/// A counter of the server.
+fn counter(direct: &mut Client, name: &str) -> u64 {
+    direct.rows(&format!("show global status like '{name}'"))[0][1].as_ref().unwrap().parse().unwrap()
 }
 
 #[test]
 fn a_hot_row_is_exact_and_commits_are_shared() {
     let (server, gateway) = stage();
     let mut direct = root(server.port());
-    let before = commits(&mut direct);
+    let before = counter(&mut direct, "Binlog_commits");
     const CLIENTS: u64 = 64;
     const EACH: u64 = 30;
     thread::scope(|scope| {
@@ -60,24 +89,14 @@ fn a_hot_row_is_exact_and_commits_are_shared() {
     let sold = CLIENTS * EACH;
     assert_eq!(direct.value("select sold from shop.item where id = 1"), sold.to_string());
     assert_eq!(direct.value("select count(*) from shop.ledger"), sold.to_string());
-    let commits = commits(&mut direct) - before;
+    let commits = counter(&mut direct, "Binlog_commits") - before;
     assert!(commits < sold, "{commits} commits of {} statements", 2 * sold);
 }
 
 #[test]
 fn an_error_or_a_warning_of_one_statement_is_its_own() {
     let (server, gateway) = stage();
-    let stop = AtomicBool::new(false);
-    let sold = AtomicU64::new(0);
-    thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                let mut client = root(gateway.port());
-                while !stop.load(Ordering::Relaxed) {
-                    sold.fetch_add(client.ok(SELL).affected, Ordering::Relaxed);
-                }
-            });
-        }
+    let sold = while_selling(&gateway, |_| {
         let mut client = root(gateway.port());
         let mut direct = root(server.port());
         for sql in [
@@ -98,11 +117,47 @@ fn an_error_or_a_warning_of_one_statement_is_its_own() {
         let warnings = client.rows("show warnings");
         assert_eq!((warnings.len(), direct.ok(sql).affected), (1, 0));
         assert_eq!(warnings, direct.rows("show warnings"));
-        stop.store(true, Ordering::Relaxed);
     });
-    let sold = sold.into_inner();
     assert_eq!(root(server.port()).value("select sold from shop.item where id = 1"), sold.to_string());
     assert!(sold > 0);
+}
+
+#[test]
+fn statements_that_fail_do_not_roll_back_those_beside_them() {
+    let (server, gateway) = stage();
+    let mut direct = root(server.port());
+    direct.ok("insert into shop.ledger values (1, 1)");
+    let before = counter(&mut direct, "Com_rollback");
+    let errors = Mutex::new(Vec::new());
+    let sold = while_selling(&gateway, |answered| {
+        thread::scope(|scope| {
+            for number in 0..8 {
+                let (gateway, errors) = (&gateway, &errors);
+                scope.spawn(move || {
+                    let mut client = root(gateway.port());
+                    for one in 0..20 {
+                        let sql = match (number + one) % 3 {
+                            0 => "update shop.item set stock = stock - 1 where id = 3",
+                            1 => "insert into shop.ledger (id, item) values (1, 1)",
+                            _ => "insert into shop.ledger (id, item) values (1, 'x')",
+                        };
+                        if let Err(error) = client.try_ok(sql) {
+                            errors.lock().unwrap().push(error.code);
+                        }
+                    }
+                });
+            }
+        });
+        let before = answered();
+        until("statements are answered", || answered() > before);
+    });
+    assert_eq!(direct.value("select sold from shop.item where id = 1"), sold.to_string());
+    assert_eq!(direct.value("select stock from shop.item where id = 3"), "0");
+    let errors = errors.into_inner().unwrap();
+    let count = |code| errors.iter().filter(|one| **one == code).count();
+    assert_eq!(count(4025) + count(1062) + count(1366), errors.len(), "{errors:?}");
+    assert_eq!(errors.len(), 160 - 5, "five were in stock");
+    assert_eq!(counter(&mut direct, "Com_rollback"), before, "no batch was rolled back");
 }
 
 #[test]
@@ -126,6 +181,7 @@ fn an_outsiders_lock_holds_up_only_its_row() {
     let mut outsider = root(server.port());
     outsider.ok("begin");
     outsider.ok("update shop.item set sold = sold where id = 2");
+    let before = counter(&mut outsider, "Com_rollback");
     thread::scope(|scope| {
         let blocked = scope.spawn(|| {
             let mut client = root(gateway.port());
@@ -141,6 +197,7 @@ fn an_outsiders_lock_holds_up_only_its_row() {
         }
         outsider.ok("commit");
         assert_eq!(blocked.join().unwrap().affected, 1);
+        assert_eq!(counter(&mut outsider, "Com_rollback"), before, "no batch was rolled back");
     });
 }
 
@@ -231,20 +288,29 @@ fn deadlocks_of_lanes_are_run_again() {
 }
 
 #[test]
+fn a_lane_whose_connection_or_statement_is_killed_goes_on() {
+    let (server, gateway) = stage();
+    let sold = while_selling(&gateway, |answered| {
+        let mut direct = root(server.port());
+        for kill in ["kill", "kill query"].into_iter().cycle().take(40) {
+            let before = answered();
+            until("statements are answered", || answered() > before + 5);
+            let lane = direct.rows("select is_used_lock(concat('hotrow.', lane)) from hotrow.batch");
+            if let Some(id) = &lane[0][0] {
+                let _ = direct.try_ok(&format!("{kill} {id}")); // it can have ended
+            }
+        }
+        let before = answered();
+        until("statements are answered", || answered() > before + 50);
+    });
+    let mut direct = root(server.port());
+    assert_eq!(direct.value("select sold from shop.item where id = 1"), sold.to_string());
+}
+
+#[test]
 fn changes_of_a_table_beside_traffic_are_seen_by_the_batch_that_they_concern() {
     let (server, gateway) = stage();
-    let stop = AtomicBool::new(false);
-    let sold = AtomicU64::new(0);
-    thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                let mut client = root(gateway.port());
-                while !stop.load(Ordering::Relaxed) {
-                    sold.fetch_add(client.ok(SELL).affected, Ordering::Relaxed);
-                }
-            });
-        }
-        let answered = || sold.load(Ordering::Relaxed);
+    let sold = while_selling(&gateway, |answered| {
         let mut direct = root(server.port());
         for ddl in [
             "alter table shop.item add column note varchar(9)",
@@ -261,10 +327,9 @@ fn changes_of_a_table_beside_traffic_are_seen_by_the_batch_that_they_concern() {
         }
         let before = answered();
         until("statements are answered", || answered() > before + 50);
-        stop.store(true, Ordering::Relaxed);
     });
     let rows = root(server.port()).value("select sold from shop.item where id = 1");
-    assert_eq!(rows, sold.into_inner().to_string());
+    assert_eq!(rows, sold.to_string());
 }
 
 #[test]

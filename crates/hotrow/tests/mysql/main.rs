@@ -6,8 +6,10 @@ mod client;
 mod commands;
 mod cuts;
 mod differential;
+mod exactness;
 mod lanes;
 mod log_in;
+mod rights;
 mod sessions;
 
 use std::fs::File;
