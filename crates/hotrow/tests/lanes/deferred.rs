@@ -393,6 +393,7 @@ const STEPS: &[&str] = &[
     "prepare p as select stock from item where id = 1",
     "execute p",
     "deallocate p",
+    "deallocate all",
     "select pg_listening_channels()",
     "lock table item in share mode",
     "update item set stock = stock - 1 where id < 3",
