@@ -1,5 +1,5 @@
 //! The gateway in front of a MariaDB server: clients log in at the server through it, and each session has a
-//! connection of its own, on which bytes are relayed. This is a preview: nothing is packed yet.
+//! connection of its own, on which bytes are relayed. Statements on one row by its key can be packed. This is a preview.
 //!
 //! | file | contents |
 //! |---|---|

@@ -28,6 +28,8 @@ pub struct LoggedIn {
     pub response: Response,
     /// The random number and the proof that the server has accepted, if they are of `mysql_native_password`.
     pub proof: Option<(Hash, Vec<u8>)>,
+    /// The ID of the server connection, which KILL takes.
+    pub thread: u32,
     /// The server's status after the log-in.
     pub status: Option<u16>,
 }
@@ -56,7 +58,16 @@ pub async fn log_in(mut client: Socket, upstream: &Upstream, server_wait: Durati
             let dialogue = authenticate(&mut client, &mut server, sequence, &response, &mut proof);
             match timeout(Duration::from_millis(limits::LOG_IN_MS), dialogue).await {
                 Ok(Ok(Some(status))) => {
-                    Some(LoggedIn { client, server, deprecates_eof, response, proof, status: Some(status) })
+                    let thread = greeting.thread;
+                    Some(LoggedIn {
+                        client,
+                        server,
+                        deprecates_eof,
+                        response,
+                        proof,
+                        thread,
+                        status: Some(status),
+                    })
                 }
                 _ => None, // the client has got the server's error, or one of both sides is gone
             }

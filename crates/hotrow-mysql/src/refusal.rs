@@ -17,6 +17,8 @@ pub enum Refusal<'a> {
     OutOfOrder,
     /// A commit's outcome cannot be found out.
     UnknownOutcome,
+    /// The statement was killed in a lane. The text is the server's.
+    Killed,
     /// The gateway stops.
     Stopping,
 }
@@ -49,6 +51,7 @@ impl Refusal<'_> {
                 "08007",
                 "hotrow: the connection to the server was lost during a commit, and it is unknown whether the statement is committed; check its rows before you repeat it".to_owned(),
             ),
+            Refusal::Killed => (1317, "70100", "Query execution was interrupted".to_owned()),
             Refusal::Stopping => (1053, "08S01", "hotrow: the gateway stops; connect again".to_owned()),
         };
         ErrPacket { code, sqlstate: sqlstate.to_owned(), message }.payload()

@@ -25,13 +25,14 @@ use tokio::sync::oneshot;
 use crate::lane::flight::{Flight, Step};
 use crate::lane::opening::Opened;
 use crate::limits;
+use crate::refusal;
 
 pub use opening::{FINGERPRINT, Target, fingerprint, probe};
 
 /// What becomes of a unit.
 #[derive(Debug)]
 pub enum Fate {
-    /// It is committed, or has failed by itself, and this is its answer.
+    /// It is committed, or has failed by itself, or was killed, and this is its answer.
     Answered(Vec<u8>),
     /// It left nothing behind, and the session runs it on its own connection. Units of its row wait for the end of that.
     Alone(Option<Unblock<Statement>>),
@@ -319,9 +320,8 @@ impl Backend for ServerLane {
             let fate = match refusal {
                 Refusal::OutcomeUnknown | Refusal::WrittenElsewhere => Fate::Unknown,
                 // Nothing ran: the session runs it, and gets the server's own error if there is one.
-                Refusal::NotSent | Refusal::QueueFull | Refusal::Paused | Refusal::Cancelled => {
-                    Fate::Alone(None)
-                }
+                Refusal::NotSent | Refusal::QueueFull | Refusal::Paused => Fate::Alone(None),
+                Refusal::Cancelled => Fate::Answered(refusal::Refusal::Killed.payload()),
             };
             self.tell(unit, fate);
         }

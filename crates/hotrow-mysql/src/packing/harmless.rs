@@ -98,6 +98,8 @@ const VARIABLES: [&str; 36] = [
     "transaction_isolation",
 ];
 
+const KILL_OPTIONS: [&str; 4] = ["hard", "soft", "connection", "query"];
+
 /// Judges a statement.
 pub fn judge(text: &str) -> Harm<'_> {
     let text = without_end(text).trim_ascii();
@@ -112,6 +114,16 @@ pub fn judge(text: &str) -> Harm<'_> {
     match (tokens(&lower), tokens(text)) {
         (Some(lower), Some(tokens)) => Tables::of(&lower, &tokens).map_or(Harm::Any, Harm::Tables),
         _ => Harm::Any,
+    }
+}
+
+/// The connection that a statement kills, or whose statement it kills.
+pub fn killed(text: &str) -> Option<u32> {
+    let text = without_end(text).to_ascii_lowercase();
+    let mut words = text.split_ascii_whitespace().filter(|word| !KILL_OPTIONS.contains(word));
+    match [words.next(), words.next(), words.next()] {
+        [Some("kill"), Some(thread), None] => thread.parse().ok(),
+        _ => None,
     }
 }
 
@@ -315,6 +327,20 @@ mod tests {
             ("call p()", Harm::Any),
         ] {
             assert_eq!(judge(text), harm, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_killed_connection_is_read() {
+        for (text, thread) in [
+            ("KILL 7", Some(7)),
+            ("kill soft query 7;", Some(7)),
+            ("kill connection 7", Some(7)),
+            ("kill query id 7", None),
+            ("kill user ann", None),
+            ("select 7", None),
+        ] {
+            assert_eq!(killed(text), thread, "{text}");
         }
     }
 

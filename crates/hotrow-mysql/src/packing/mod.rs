@@ -8,5 +8,6 @@ mod prepared;
 mod reader;
 mod table;
 
-pub use packer::{Packer, Run, StatementId};
+pub use harmless::killed;
+pub use packer::{FirstPacket, Packer, Run};
 pub use pools::Pools;

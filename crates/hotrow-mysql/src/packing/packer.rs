@@ -11,7 +11,7 @@ use hotrow_gateway::lanes::{ToLane, Unblock};
 use hotrow_lane::lane::{Claimed, LaneKind, Unit};
 use hotrow_mysql_wire::capabilities::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
 use hotrow_mysql_wire::command::Command;
-use hotrow_mysql_wire::message::{Err as ErrPacket, Ok as OkPacket};
+use hotrow_mysql_wire::message::{Err as ErrPacket, OK, Ok as OkPacket};
 use hotrow_mysql_wire::native::Hash;
 use hotrow_mysql_wire::scan::Scanned;
 use tokio::sync::oneshot;
@@ -50,8 +50,8 @@ enum Left {
     Error(ErrPacket),
 }
 
-/// Where the first packet of the answer to a PREPARE goes, which has the statement's ID.
-pub type StatementId = oneshot::Sender<Scanned>;
+/// Where the first packet of an answer of the server goes. That of a PREPARE has the statement's ID.
+pub type FirstPacket = oneshot::Sender<Scanned>;
 
 /// A session's part in packing.
 pub struct Packer {
@@ -59,6 +59,8 @@ pub struct Packer {
     identity: Identity,
     proof: (Hash, Vec<u8>),
     session: u64,
+    /// The ID of its connection.
+    thread: u32,
     pool: Option<Arc<Pool>>,
     /// It packs no more.
     is_pinned: bool,
@@ -95,6 +97,7 @@ impl Packer {
             identity,
             proof,
             session,
+            thread: logged_in.thread,
             pool: None,
             is_pinned: false,
             has_packed: false,
@@ -115,8 +118,21 @@ impl Packer {
         self.restore(server).await
     }
 
+    /// Another connection, or its statement, is killed. If the server agrees, a statement in a lane is cancelled.
+    pub async fn kill(&mut self, thread: u32, server: &mut ServerSide) -> io::Result<FirstPacket> {
+        self.pin(server).await?;
+        let (told, answer) = oneshot::channel::<Scanned>();
+        let pools = self.pools.clone();
+        tokio::spawn(async move {
+            if answer.await.is_ok_and(|packet| packet.head().first() == Some(&OK)) {
+                pools.cancel(thread);
+            }
+        });
+        Ok(told)
+    }
+
     /// A statement is prepared. Returns where its ID goes, if the statement may be packed.
-    pub async fn prepare(&mut self, text: &[u8], server: &mut ServerSide) -> io::Result<Option<StatementId>> {
+    pub async fn prepare(&mut self, text: &[u8], server: &mut ServerSide) -> io::Result<Option<FirstPacket>> {
         let text = std::str::from_utf8(text).unwrap_or_default();
         let prepared = Prepared::of(text, self.settings).filter(|_| !self.is_pinned);
         let Some(prepared) = prepared else {
@@ -226,8 +242,10 @@ impl Packer {
                 break; // the gateway stops
             }
             pool.shared.assign(LaneKind::Write, claimed.keys(), None);
+            self.pools.enters(self.thread, self.session, &pool);
             pool.inbox.send(ToLane::Unit(Unit::new(self.session, true, claimed, unit)));
             let fate = answer.await.unwrap_or(Fate::Unknown);
+            self.pools.leaves(self.thread);
             match fate {
                 Fate::Answered(payload) => {
                     self.has_packed = true;
@@ -351,6 +369,7 @@ impl Packer {
 
 impl Drop for Packer {
     fn drop(&mut self) {
+        self.pools.leaves(self.thread);
         self.forget_lane();
     }
 }

@@ -52,17 +52,47 @@ pub struct Pools {
     server_wait: Duration,
     pools: Mutex<HashMap<Identity, Known>>,
     sessions: AtomicU64,
+    /// Sessions with a statement in a lane, by the ID of their connection.
+    in_lanes: Mutex<HashMap<u32, (u64, Arc<Pool>)>>,
 }
 
 impl Pools {
     pub fn new(upstream: Upstream, server_wait: Duration) -> Self {
         let facts = Facts::new(upstream.clone());
-        Pools { facts, upstream, server_wait, pools: Mutex::default(), sessions: AtomicU64::new(0) }
+        Pools {
+            facts,
+            upstream,
+            server_wait,
+            pools: Mutex::default(),
+            sessions: AtomicU64::new(0),
+            in_lanes: Mutex::default(),
+        }
     }
 
     /// A number for a session.
     pub fn next_session(&self) -> u64 {
         self.sessions.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A statement of this connection goes to a lane.
+    pub fn enters(&self, thread: u32, session: u64, pool: &Arc<Pool>) {
+        self.in_lanes().insert(thread, (session, pool.clone()));
+    }
+
+    /// It has come back.
+    pub fn leaves(&self, thread: u32) {
+        self.in_lanes().remove(&thread);
+    }
+
+    /// Somebody has killed this connection or its statement.
+    pub fn cancel(&self, thread: u32) {
+        if let Some((session, pool)) = self.in_lanes().get(&thread) {
+            pool.inbox.send(ToLane::Cancel(*session));
+        }
+    }
+
+    fn in_lanes(&self) -> std::sync::MutexGuard<'_, HashMap<u32, (u64, Arc<Pool>)>> {
+        self.in_lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The lane for clients of this kind. None if there is none, for a reason that is in the log.

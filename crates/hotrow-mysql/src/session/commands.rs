@@ -13,7 +13,7 @@ use tokio::net::tcp::OwnedReadHalf;
 use crate::expected::Reply;
 use crate::lane::Statement;
 use crate::limits;
-use crate::packing::{Packer, Run, StatementId};
+use crate::packing::{FirstPacket, Packer, Run, killed};
 use crate::refusal::Refusal;
 use crate::server_side::ServerSide;
 
@@ -58,7 +58,7 @@ impl CommandLoop {
                     let first = match self.pack(command, arrived, &mut out).await? {
                         Packed::Answered => continue,
                         Packed::No => None,
-                        Packed::Prepares(id) => Some(id),
+                        Packed::Told(first) => Some(first),
                     };
                     let Some(reader) = ReplyReader::new(command.reply(), self.server.deprecates_eof) else {
                         continue;
@@ -121,12 +121,21 @@ impl CommandLoop {
             packer.command(command, &mut self.server).await?;
             return Ok(Packed::No);
         };
+        let of_text = || std::str::from_utf8(text).ok().and_then(killed);
+        let killed = match command {
+            Command::Query => of_text(),
+            Command::ProcessKill => text.first_chunk().map(|thread| u32::from_le_bytes(*thread)),
+            _ => None,
+        };
+        if let Some(thread) = killed {
+            return Ok(Packed::Told(packer.kill(thread, &mut self.server).await?));
+        }
         let run = match command {
             Command::Query => packer.run(text, &mut self.server).await?,
             Command::StmtExecute => packer.execute(text, &mut self.server).await?,
             Command::StmtPrepare => {
                 let id = packer.prepare(text, &mut self.server).await?;
-                return Ok(id.map_or(Packed::No, Packed::Prepares));
+                return Ok(id.map_or(Packed::No, Packed::Told));
             }
             Command::StmtClose => {
                 packer.close(text);
@@ -175,7 +184,7 @@ enum Packed {
     /// It goes to the session's own connection.
     No,
     /// The same, and the first packet of the answer goes here.
-    Prepares(StatementId),
+    Told(FirstPacket),
 }
 
 /// A part of the client's stream.
@@ -194,7 +203,8 @@ enum Piece {
 }
 
 /// The commands whose bytes decide whether they are packed.
-const TEXTS: [Command; 4] = [Command::Query, Command::StmtPrepare, Command::StmtExecute, Command::StmtClose];
+const TEXTS: [Command; 5] =
+    [Command::Query, Command::StmtPrepare, Command::StmtExecute, Command::StmtClose, Command::ProcessKill];
 
 const STATEMENT_ID_BYTES: usize = 4;
 

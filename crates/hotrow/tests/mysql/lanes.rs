@@ -202,6 +202,34 @@ fn an_outsiders_lock_holds_up_only_its_row() {
 }
 
 #[test]
+fn kill_reaches_a_statement_that_waits_in_a_lane() {
+    let (server, gateway) = stage();
+    let mut outsider = root(server.port());
+    outsider.ok("begin");
+    outsider.ok("update shop.item set sold = sold where id = 2");
+    let sell = "update shop.item set sold = sold + 1 where id = 2";
+    let waits = "select count(*) from information_schema.processlist where info like 'update shop.item set sold = sold + 1%'";
+    thread::scope(|scope| {
+        let first = scope.spawn(|| root(gateway.port()).ok(sell).affected);
+        until("a session waits for the lock", || outsider.value(waits) == "1");
+        // It waits for the first one.
+        let mut second = root(gateway.port());
+        let id = second.greeting.thread;
+        let killed = scope.spawn(move || second.try_ok(sell).unwrap_err());
+        let mut killer = root(gateway.port());
+        until("the statement is killed", || {
+            let _ = killer.try_ok(&format!("kill query {id}")); // it can have ended
+            killed.is_finished()
+        });
+        let error = killed.join().unwrap();
+        assert_eq!((error.code, error.sqlstate.as_str()), (1317, "70100"), "{error}");
+        outsider.ok("commit");
+        assert_eq!(first.join().unwrap(), 1);
+    });
+    assert_eq!(outsider.value("select sold from shop.item where id = 2"), "1");
+}
+
+#[test]
 fn nothing_acknowledged_is_lost_and_nothing_runs_twice_when_the_server_is_killed() {
     let (server, gateway) = stage();
     let (acknowledged, unknown, next) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
