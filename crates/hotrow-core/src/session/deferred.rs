@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use hotrow_lane::lane::LaneKind;
-use hotrow_wire::backend::{Problem, Status};
+use hotrow_wire::backend::{Problem, Report, Status};
 use hotrow_wire::frontend::Bind;
 use hotrow_wire::{SqlState, split};
 
@@ -190,7 +190,8 @@ impl<S> Deferred<S> {
         let foretold = std::mem::take(&mut self.foretold);
         let Some(error) = self.error.take() else { return false };
         let is_wrong = error.windows(WRONG_COUNT.len()).any(|part| part == WRONG_COUNT);
-        if is_wrong {
+        // The server may refuse the counted write for a table that has another definition now.
+        if is_wrong || is_about_definitions(&error) {
             foretold.iter().for_each(|(statement, row)| statement.foretold.was_wrong(*row));
         }
         self.stage = Stage::Failed(if is_wrong { run_again() } else { error });
@@ -267,4 +268,10 @@ fn run_again() -> Bytes {
     let mut out = BytesMut::new();
     problem.put(&mut out);
     out.freeze()
+}
+
+/// Whether the server's error is about the statement and not about its rows: it does not exist, or has no such form.
+fn is_about_definitions(error: &[u8]) -> bool {
+    let Ok(Some(frame)) = split(error, |_| usize::MAX) else { return false };
+    Report::read(frame.body()).is_ok_and(|report| matches!(report.code, [b'4', b'2', ..] | [b'0', b'A', ..]))
 }

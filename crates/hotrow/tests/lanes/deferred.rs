@@ -481,3 +481,22 @@ fn random_transactions_are_answered_as_directly() {
     let (deferred, wrong) = (gateway.metric("writes_deferred_total"), gateway.metric("foretold_wrong_total"));
     assert!(deferred > 100 && wrong == 0, "{deferred} writes were held back, {wrong} wrongly");
 }
+
+/// The server refuses the counted form of the write for the table's new definition. The write itself is run the next time.
+#[test]
+fn a_rule_that_comes_between_fails_one_transaction() {
+    let mut direct = prepare("deferred_rule");
+    let gateway = gateway();
+    let mut line = connect(gateway.port(), "deferred_rule");
+    learn(&gateway, &mut line, SELL);
+    let expected = stock(&mut direct, 1);
+    told(&line.query("begin"), "BEGIN");
+    told(&line.query(SELL), "UPDATE 1");
+    let rule = "create rule also as on update to item do also insert into sale values (new.stock, 1)";
+    told(&direct.query(rule), "CREATE RULE");
+    failed(&line.query("commit"), "0A000", b'I');
+    told(&line.query("begin"), "BEGIN");
+    told(&line.query(SELL), "UPDATE 1");
+    told(&line.query("commit"), "COMMIT");
+    assert_eq!(stock(&mut direct, 1), expected - 1);
+}
