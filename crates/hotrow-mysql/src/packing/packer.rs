@@ -261,8 +261,7 @@ impl Packer {
                 }
                 Fate::Again => self.pools.facts.forget(&database, statement.table),
                 Fate::Unknown => {
-                    self.left = None;
-                    self.is_pinned = true;
+                    (self.left, self.is_pinned) = (None, true);
                     return Ok(Run::Own(Refusal::UnknownOutcome.payload()));
                 }
             }
