@@ -166,9 +166,9 @@ impl<S> Deferred<S> {
         std::mem::take(&mut self.writes)
     }
 
-    /// Whether a message of the unit under way waits until they have run.
-    pub(super) fn must_run(&self) -> bool {
-        !self.writes.is_empty() && !self.passes
+    /// Whether a message of the unit under way waits until they have run. One that runs something always does.
+    pub(super) fn must_run(&self, runs: bool) -> bool {
+        !self.writes.is_empty() && (runs || !self.passes)
     }
 
     /// Whether the server has to answer before the client's next message is handled.
@@ -190,11 +190,12 @@ impl<S> Deferred<S> {
         let foretold = std::mem::take(&mut self.foretold);
         let Some(error) = self.error.take() else { return false };
         let is_wrong = error.windows(WRONG_COUNT.len()).any(|part| part == WRONG_COUNT);
-        // The server may refuse the counted write for a table that has another definition now.
-        if is_wrong || is_about_definitions(&error) {
+        // The server may refuse the counted form for a table that has another definition now.
+        let is_refused = code(&error).is_some_and(|code| code.starts_with(b"0A"));
+        if is_wrong || is_refused || code(&error).is_some_and(|code| code.starts_with(b"42")) {
             foretold.iter().for_each(|(statement, row)| statement.foretold.was_wrong(*row));
         }
-        self.stage = Stage::Failed(if is_wrong { run_again() } else { error });
+        self.stage = Stage::Failed(if is_wrong || is_refused { run_again() } else { error });
         is_wrong
     }
 
@@ -262,7 +263,7 @@ pub(super) fn row<'v, 'p: 'v, S>(
 fn run_again() -> Bytes {
     let problem = Problem::error(
         SqlState::SerializationFailure,
-        "could not serialize access: a write of the transaction found another number of rows than its client was told",
+        "could not serialize access: a write of the transaction had another outcome than its client was told",
         "Nothing of the transaction was committed. Run it again. pack = \"deferred\" holds such writes back.",
     );
     let mut out = BytesMut::new();
@@ -270,8 +271,8 @@ fn run_again() -> Bytes {
     out.freeze()
 }
 
-/// Whether the server's error is about the statement and not about its rows: it does not exist, or has no such form.
-fn is_about_definitions(error: &[u8]) -> bool {
-    let Ok(Some(frame)) = split(error, |_| usize::MAX) else { return false };
-    Report::read(frame.body()).is_ok_and(|report| matches!(report.code, [b'4', b'2', ..] | [b'0', b'A', ..]))
+/// The SQLSTATE of an error's frame.
+fn code(error: &[u8]) -> Option<&[u8]> {
+    let frame = split(error, |_| usize::MAX).ok()??;
+    Report::read(frame.body()).ok().map(|report| report.code)
 }

@@ -171,7 +171,8 @@ impl<E: Environment> Session<E> {
             Reply::NotBegun => return Err(not_begun(Report::read(frame.body())?.message)),
             Reply::Unexpected => return Err(unexpected(frame.tag)),
         }
-        if self.take_reply_to_writes(frame)? || reply == Reply::Swallow {
+        let is_fatal = frame.tag == tag::ERROR && !Report::read(frame.body())?.is_error();
+        if !is_fatal && (self.take_reply_to_writes(frame)? || reply == Reply::Swallow) {
             return Ok(Passing::Swallowed);
         }
         let holding = self.phase.held_mut().expect("called only while a connection is held");

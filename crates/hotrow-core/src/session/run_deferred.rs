@@ -22,7 +22,8 @@ impl<E: Environment> Session<E> {
         }
         let describes = self.phase.begun().is_some_and(|begun| begun.describes != Describes::Nothing);
         let has_no_effect = matches!(frame.tag, tag::SYNC | tag::FLUSH | tag::TERMINATE);
-        if !self.deferred.must_run() || describes || has_no_effect {
+        let runs = matches!(frame.tag, tag::QUERY | tag::BIND | tag::EXECUTE | tag::FUNCTION_CALL);
+        if !self.deferred.must_run(runs) || describes || has_no_effect {
             return false;
         }
         if !self.is_settled() {

@@ -494,9 +494,37 @@ fn a_rule_that_comes_between_fails_one_transaction() {
     told(&line.query(SELL), "UPDATE 1");
     let rule = "create rule also as on update to item do also insert into sale values (new.stock, 1)";
     told(&direct.query(rule), "CREATE RULE");
-    failed(&line.query("commit"), "0A000", b'I');
+    failed(&line.query("commit"), "40001", b'I');
     told(&line.query("begin"), "BEGIN");
     told(&line.query(SELL), "UPDATE 1");
     told(&line.query("commit"), "COMMIT");
     assert_eq!(stock(&mut direct, 1), expected - 1);
+}
+
+#[test]
+fn a_client_whose_backend_is_terminated_while_its_writes_run_learns_the_reason() {
+    let mut direct = prepare("deferred_killed");
+    let mut outsider = connect(server().port(), "deferred_killed");
+    let holder = outsider.query("select pg_backend_pid()").rows()[0][0].clone().unwrap();
+    let gateway = gateway();
+    let mut line = connect(gateway.port(), "deferred_killed");
+    learn(&gateway, &mut line, SELL);
+    told(&outsider.query("begin"), "BEGIN");
+    told(&outsider.query(SELL), "UPDATE 1");
+    told(&line.query("begin"), "BEGIN");
+    told(&line.query("select stock from item where id = 2"), "SELECT 1");
+    told(&line.query(SELL), "UPDATE 1");
+    line.put_query("commit");
+    line.send().unwrap();
+    until("its write waits and is terminated", || {
+        let ended = direct.query(&format!(
+            "select pg_terminate_backend(pid) from pg_stat_activity where {holder} = any (pg_blocking_pids(pid)) \
+             and query like '%hotrow_write%'"
+        ));
+        !ended.rows().is_empty()
+    });
+    let answer = line.answer();
+    let error = answer.error().map(|error| (error.severity, error.code));
+    assert_eq!(error, Some(("FATAL".to_owned(), "57P01".to_owned())));
+    told(&outsider.query("rollback"), "ROLLBACK");
 }
