@@ -178,6 +178,14 @@ impl Stage {
         panic!("these units take more than {BYTES_MAX} bytes");
     }
 
+    /// Whether the end of the last connection has overtaken the transaction's ID, as the system allows. Then the gateway has no
+    /// commit to ask for, and the outcome is unknown.
+    fn has_lost_the_id(&self) -> bool {
+        let log = self.gateway.log();
+        let asked = log.lines().rev().find(|line| line.contains("asking for the outcome"));
+        asked.is_some_and(|line| line.contains("question=Nothing"))
+    }
+
     fn finish(self) {
         assert_eq!(self.records.unexpected(&["ERROR 08007"]), []);
         check(server().port(), &self.schema, &self.records);
@@ -321,8 +329,11 @@ fn the_outcome_of_a_commit_whose_confirmation_is_lost_is_always_determined() {
 fn the_gateway_waits_for_a_commit_that_is_still_running() {
     let mut stage = Stage::new("under_way", "-c commit_delay=100000 -c commit_siblings=0");
     for _ in 0..5 {
-        let outcomes = stage.break_commit(How::Cut, THREE);
-        assert_eq!(outcomes, [Outcome::Acknowledged; 3], "{:#?}", stage.records.errors);
+        let outcomes = (0..5).find_map(|_| {
+            let outcomes = stage.break_commit(How::Cut, THREE);
+            (!stage.has_lost_the_id()).then_some(outcomes)
+        });
+        assert_eq!(outcomes, Some(vec![Outcome::Acknowledged; 3]), "{:#?}", stage.records.errors);
     }
     stage.finish();
 }

@@ -53,8 +53,17 @@ impl Side {
 
     fn command(&mut self, command: Command, rest: &[u8]) -> Vec<String> {
         let packets = self.client.command(command, rest);
+        // The server's number of a prepared statement counts other statements, too.
+        let is_number = |at: usize, sequence: u8| {
+            command == Command::StmtPrepare && sequence == 1 && (1..5).contains(&at)
+        };
         let text = |payload: &[u8]| String::from_utf8_lossy(payload).replace(self.database, "{db}");
-        packets.iter().map(|(sequence, payload)| format!("{sequence} {}", text(payload))).collect()
+        let seen = packets.iter().map(|(sequence, payload)| {
+            let shown = payload.iter().enumerate();
+            let shown = shown.map(|(at, byte)| if is_number(at, *sequence) { 0 } else { *byte });
+            format!("{sequence} {}", text(&shown.collect::<Vec<u8>>()))
+        });
+        seen.collect()
     }
 }
 
