@@ -330,8 +330,10 @@ impl<E: Environment> Session<E> {
 
 /// Whether a statement without parameters is run as drivers do it. The server answers other forms.
 pub(super) fn is_usual(single: &Single<'_>, types: &[u8]) -> bool {
-    single.bind.portal.is_empty()
-        && single.bind.count() == 0
-        && single.bind.results().len() <= FORMAT_BYTES
-        && types.is_empty()
+    is_bound_as_usual(single) && single.bind.count() == 0 && types.is_empty()
+}
+
+/// Whether a statement without rows runs in the unnamed portal, with a format of results that fits any number of columns.
+pub(super) fn is_bound_as_usual(single: &Single<'_>) -> bool {
+    single.bind.portal.is_empty() && single.bind.results().len() <= FORMAT_BYTES
 }

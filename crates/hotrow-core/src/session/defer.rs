@@ -5,7 +5,7 @@ use hotrow_wire::backend::{self, Status};
 use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::split;
 
-use super::begun::{Describes, is_usual};
+use super::begun::{Describes, is_bound_as_usual, is_usual};
 use super::deferred::{self, Write};
 use super::environment::Stop;
 use super::names::{self, Unnamed};
@@ -156,8 +156,8 @@ impl<E: Environment> Session<E> {
         match unit {
             Unit::Simple(text) => {
                 let shape = self.texts.shape(text);
-                let values = shape.literals().map(|literal| literal.value).collect::<Vec<_>>();
-                frontend::put_bind_text(&mut frames, &counted.name, values.into_iter());
+                let values = shape.literals().map(|literal| literal.value);
+                frontend::put_bind_text(&mut frames, &counted.name, values);
             }
             Unit::Extended(single) => single.bind.put(b"", &counted.name, &mut frames),
         }
@@ -228,7 +228,5 @@ impl<E: Environment> Session<E> {
 
 /// Whether the gateway can tell the client the outcome of a statement that is run like this.
 fn is_told_as_usual(single: &Single<'_>) -> bool {
-    single.bind.portal.is_empty()
-        && single.bind.results().len() <= 2
-        && matches!(single.describe, Describe::No | Describe::Portal)
+    is_bound_as_usual(single) && matches!(single.describe, Describe::No | Describe::Portal)
 }

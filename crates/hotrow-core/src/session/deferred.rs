@@ -6,7 +6,6 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use hotrow_lane::lane::LaneKind;
 use hotrow_wire::backend::{Problem, Report, Status};
-use hotrow_wire::frontend::Bind;
 use hotrow_wire::{SqlState, split};
 
 use super::{Statement, StatementInfo};
@@ -20,23 +19,8 @@ pub(super) struct Write<S> {
     /// The statement that fails if it changes another number of rows than one.
     pub(super) counted: Arc<S>,
     pub(super) packing: Arc<Packing>,
-    /// Its messages for a lane.
+    /// Its messages, for a lane or a connection.
     pub(super) frames: Bytes,
-}
-
-impl<S: Statement> Write<S> {
-    /// Puts its messages for a connection that has the statement under this name.
-    pub(super) fn put(&self, name: &Bytes, out: &mut BytesMut) {
-        match split(&self.frames, |_| usize::MAX) {
-            Ok(Some(frame)) if *name != self.counted.name => {
-                if let Ok(bind) = Bind::read(frame.body()) {
-                    bind.put(b"", name, out);
-                    out.extend_from_slice(&self.frames[frame.bytes.len()..]);
-                }
-            }
-            _ => out.extend_from_slice(&self.frames),
-        }
-    }
 }
 
 /// What becomes of the writes.

@@ -57,10 +57,9 @@ impl<E: Environment> Session<E> {
                 self.described();
             }
             tag::FUNCTION_CALL => {
-                let holding = self.held();
-                holding.marks.note(Mark::FunctionCall);
                 self.deferred.decline_unless(false);
                 let holding = self.held();
+                holding.marks.note(Mark::FunctionCall);
                 holding.connection.set_moved_sequence();
                 self.output().extend_from_slice(frame.bytes);
                 self.held().expected.sent(Message::FunctionCall);

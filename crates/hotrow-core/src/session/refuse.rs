@@ -48,7 +48,7 @@ impl<E: Environment> Session<E> {
         match frame.tag {
             tag::QUERY if self.gather.is_empty() => {
                 let statement = self.texts.simple(&self.env, frontend::query(frame.body())?);
-                match transaction_of(&statement.analysis) {
+                match statement.transaction() {
                     Some(Transaction::Begin { tag, .. })
                         if !behind.is_empty() && self.phase.begun().is_none() =>
                     {
@@ -121,7 +121,7 @@ impl<E: Environment> Session<E> {
                 Some(begin) => {
                     if let Ok(Gathered::Several(statements)) = gather.form()
                         && let Some(first) = statements.first().filter(|_| is_whole)
-                        && let Some(Transaction::Begin { tag, .. }) = transaction_of(&begin.analysis)
+                        && let Some(Transaction::Begin { tag, .. }) = begin.transaction()
                     {
                         let answer = Answer::from(tag);
                         self.append_in_turn(|out| {
@@ -190,13 +190,6 @@ fn course<E: Environment>(
         }
     }
     course
-}
-
-fn transaction_of(analysis: &Analysis) -> Option<Transaction> {
-    match analysis {
-        Analysis::Pass(pass) => pass.transaction,
-        _ => None,
-    }
 }
 
 /// The messages up to the first Sync, and those after it.

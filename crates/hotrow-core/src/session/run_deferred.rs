@@ -1,6 +1,5 @@
 //! Runs the writes that a transaction holds back on the session's connection, and tells the client if they fail.
 
-use bytes::Bytes;
 use hotrow_wire::Frame;
 use hotrow_wire::backend::{self, Status};
 use hotrow_wire::frontend::{self, Bind, Parse, tag};
@@ -32,11 +31,10 @@ impl<E: Environment> Session<E> {
         self.begin_here();
         let writes = self.deferred.run();
         // All are prepared before the first one runs: the replies to the runs belong to one message.
-        let names: Vec<Bytes> = writes.iter().map(|write| self.prepare_counted(&write.counted)).collect();
-        for (write, name) in writes.iter().zip(&names) {
-            debug_assert!(*name == write.counted.name, "the connection is not as the pool's others");
+        writes.iter().for_each(|write| self.prepare_counted(&write.counted));
+        for write in &writes {
             write.counted.count(RunOutcome::OwnTransaction);
-            write.put(name, self.output());
+            self.output().extend_from_slice(&write.frames);
         }
         self.put_own_sync();
         true
@@ -48,8 +46,8 @@ impl<E: Environment> Session<E> {
         self.pack_mode() == PackMode::Deferred && begins() && !self.expected().has_unit_under_way()
     }
 
-    /// Makes sure that a statement is prepared. Returns its name on the connection.
-    fn prepare_counted(&mut self, statement: &StatementOf<E>) -> Bytes {
+    /// Makes sure that a statement is prepared, under its own name.
+    fn prepare_counted(&mut self, statement: &StatementOf<E>) {
         let named = Named {
             statement: statement.clone(),
             text: statement.text.clone(),
@@ -57,7 +55,8 @@ impl<E: Environment> Session<E> {
             resolved: None,
             is_pinned: false,
         };
-        self.preparer().prepare(&named, false)
+        let name = self.preparer().prepare(&named, false);
+        debug_assert!(name == statement.name, "the connection is not as the pool's others");
     }
 
     fn put_own_sync(&mut self) {

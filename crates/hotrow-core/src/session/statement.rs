@@ -325,12 +325,18 @@ impl<S> StatementInfo<S> {
         }
     }
 
-    /// Whether it ends a transaction and does nothing else: whether it commits, and whether another transaction begins.
-    pub(super) fn ends_transaction(&self) -> Option<(bool, bool)> {
+    /// What it does to a transaction, if it does nothing else.
+    pub(super) fn transaction(&self) -> Option<Transaction> {
         match &self.analysis {
-            Analysis::Pass(Pass { transaction: Some(Transaction::End { commits, chains }), .. }) => {
-                Some((*commits, *chains))
-            }
+            Analysis::Pass(pass) => pass.transaction,
+            _ => None,
+        }
+    }
+
+    /// Whether it ends a transaction: whether it commits, and whether another transaction begins.
+    pub(super) fn ends_transaction(&self) -> Option<(bool, bool)> {
+        match self.transaction() {
+            Some(Transaction::End { commits, chains }) => Some((commits, chains)),
             _ => None,
         }
     }
@@ -363,7 +369,7 @@ impl<S> StatementInfo<S> {
 
     /// Whether it begins a transaction that the gateway can begin.
     pub(super) fn begins_empty(&self) -> bool {
-        matches!(&self.analysis, Analysis::Pass(Pass { transaction: Some(Transaction::Begin { .. }), .. }))
+        matches!(self.transaction(), Some(Transaction::Begin { .. }))
     }
 
     /// Whether it removes the names of all prepared statements.

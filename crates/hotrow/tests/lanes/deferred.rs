@@ -30,6 +30,11 @@ fn told(answer: &Answer, command: &str) {
     assert_eq!((answer.error(), answer.command().as_deref()), (None, Some(command)), "{:?}", answer.frames());
 }
 
+/// Runs statements, each of which is answered with its command.
+fn all_told(line: &mut Line, statements: &[(&str, &str)]) {
+    statements.iter().for_each(|(sql, command)| told(&line.query(sql), command));
+}
+
 fn failed(answer: &Answer, code: &str, status: u8) {
     assert_eq!(answer.error().map(|error| error.code).as_deref(), Some(code), "{:?}", answer.frames());
     assert_eq!(answer.bytes.last(), Some(&status), "{:?}", answer.frames());
@@ -96,8 +101,7 @@ fn a_client_that_was_told_another_count_gets_an_error_for_its_commit() {
     let gateway = gateway();
     let mut line = connect(gateway.port(), "deferred_wrong");
     learn(&gateway, &mut line, SELL);
-    told(&line.query("begin"), "BEGIN");
-    told(&line.query(SELL), "UPDATE 1");
+    all_told(&mut line, &[("begin", "BEGIN"), (SELL, "UPDATE 1")]);
     told(&direct.query("delete from item where id = 1"), "DELETE 1");
     failed(&line.query("commit"), "40001", b'I');
     assert_eq!(gateway.metric("foretold_wrong_total"), 1);
@@ -129,8 +133,7 @@ fn a_constraint_fails_the_commit_with_its_own_error() {
     let mut line = connect(gateway.port(), "deferred_check");
     learn(&gateway, &mut line, SELL);
     direct.query("update item set stock = 0 where id = 1");
-    told(&line.query("begin"), "BEGIN");
-    told(&line.query(SELL), "UPDATE 1");
+    all_told(&mut line, &[("begin", "BEGIN"), (SELL, "UPDATE 1")]);
     failed(&line.query("commit"), "23514", b'I');
     assert_eq!(stock(&mut line, 1), 0);
     assert_eq!(gateway.metric("foretold_wrong_total"), 0);
@@ -143,24 +146,10 @@ fn the_transaction_sees_its_own_writes_and_takes_them_back() {
     let mut line = connect(gateway.port(), "deferred_own");
     learn(&gateway, &mut line, SELL);
     let mut expected = stock(&mut direct, 1);
-    let mut transaction = |statements: &[(&str, &str)]| {
-        told(&line.query("begin"), "BEGIN");
-        for (sql, command) in statements {
-            told(&line.query(sql), command);
-        }
-        stock(&mut line, 1)
-    };
-    assert_eq!(transaction(&[(SELL, "UPDATE 1"), (SELL, "UPDATE 1")]), expected - 2);
+    all_told(&mut line, &[("begin", "BEGIN"), (SELL, "UPDATE 1"), (SELL, "UPDATE 1")]);
+    assert_eq!(stock(&mut line, 1), expected - 2);
     told(&line.query("rollback"), "ROLLBACK");
     assert_eq!(stock(&mut direct, 1), expected);
-    let mut transaction = |statements: &[(&str, &str)]| {
-        told(&line.query("begin"), "BEGIN");
-        for (sql, command) in statements {
-            told(&line.query(sql), command);
-        }
-        let _ = line.query("commit");
-        stock(&mut line, 1)
-    };
     for (statements, sold) in [
         (
             &[
@@ -198,7 +187,10 @@ fn the_transaction_sees_its_own_writes_and_takes_them_back() {
         (&[(SELL, "UPDATE 1"), ("select 1", "SELECT 1"), (SELL, "UPDATE 1"), (SELL, "UPDATE 1")], 3),
     ] {
         expected -= sold;
-        assert_eq!(transaction(statements), expected, "{statements:?}");
+        told(&line.query("begin"), "BEGIN");
+        all_told(&mut line, statements);
+        let _ = line.query("commit");
+        assert_eq!(stock(&mut line, 1), expected, "{statements:?}");
     }
     assert_eq!(stock(&mut direct, 1), expected);
 }
@@ -240,8 +232,7 @@ fn a_client_that_leaves_before_its_commit_has_changed_nothing() {
     let mut line = connect(gateway.port(), "deferred_leaves");
     learn(&gateway, &mut line, SELL);
     let expected = stock(&mut direct, 1);
-    told(&line.query("begin"), "BEGIN");
-    told(&line.query(SELL), "UPDATE 1");
+    all_told(&mut line, &[("begin", "BEGIN"), (SELL, "UPDATE 1")]);
     drop(line);
     until("the client is gone", || gateway.metric("clients") == 0);
     assert_eq!(stock(&mut direct, 1), expected);
@@ -260,8 +251,7 @@ fn a_transaction_waits_for_the_lock_of_an_outsider_with_its_commit() {
     let expected = stock(&mut direct, 1);
     told(&direct.query("begin"), "BEGIN");
     told(&direct.query("update item set note = 'held' where id = 1"), "UPDATE 1");
-    told(&line.query("begin"), "BEGIN");
-    told(&line.query(SELL), "UPDATE 1");
+    all_told(&mut line, &[("begin", "BEGIN"), (SELL, "UPDATE 1")]);
     line.put_query("commit");
     line.send().unwrap();
     for sql in ["begin", second, "commit"] {
@@ -282,9 +272,7 @@ fn nothing_is_held_back_without_the_setting_or_in_a_session_that_declines() {
         let mut line = connect(gateway.port(), "deferred_off");
         line.query(first);
         for _ in 0..20 {
-            for (sql, command) in [("begin", "BEGIN"), (SELL, "UPDATE 1"), ("commit", "COMMIT")] {
-                told(&line.query(sql), command);
-            }
+            all_told(&mut line, &[("begin", "BEGIN"), (SELL, "UPDATE 1"), ("commit", "COMMIT")]);
         }
         assert_eq!(gateway.metric("writes_deferred_total"), 0);
     }
@@ -300,8 +288,7 @@ fn a_message_that_is_too_long_for_a_lane_sees_the_writes() {
     learn(&gateway, &mut line, SELL);
     let expected = stock(&mut direct, 1);
     let long = "x".repeat(300_000);
-    told(&line.query("begin"), "BEGIN");
-    told(&line.query(SELL), "UPDATE 1");
+    all_told(&mut line, &[("begin", "BEGIN"), (SELL, "UPDATE 1")]);
     told(&line.query(&format!("update item set note = '{long}' where id = 1")), "UPDATE 1");
     told(&line.query(SELL), "UPDATE 1");
     line.put_unnamed_call(
@@ -326,16 +313,17 @@ fn nothing_is_held_back_where_the_state_of_the_connection_is_not_known() {
     learn(&gateway, &mut line, SELL);
     learn(&gateway, &mut line, note);
     let expected = stock(&mut direct, 1);
-    for (sql, command) in [
-        ("begin", "BEGIN"),
-        ("listen deferred_state", "LISTEN"),
-        (SELL, "UPDATE 1"),
-        (note, "UPDATE 1"),
-        ("commit", "COMMIT"),
-        ("unlisten *", "UNLISTEN"),
-    ] {
-        told(&line.query(sql), command);
-    }
+    all_told(
+        &mut line,
+        &[
+            ("begin", "BEGIN"),
+            ("listen deferred_state", "LISTEN"),
+            (SELL, "UPDATE 1"),
+            (note, "UPDATE 1"),
+            ("commit", "COMMIT"),
+            ("unlisten *", "UNLISTEN"),
+        ],
+    );
     assert_eq!(stock(&mut direct, 1), expected - 1);
     for (begin, first) in [
         ("begin", "set transaction read only"),
@@ -352,9 +340,7 @@ fn nothing_is_held_back_where_the_state_of_the_connection_is_not_known() {
     let before = gateway.metric("writes_deferred_total");
     until("a write behind a query is held back", || {
         let count = ("select count(*) from item", "SELECT 1");
-        for (sql, command) in [("begin", "BEGIN"), count, (note, "UPDATE 1"), ("commit", "COMMIT")] {
-            told(&line.query(sql), command);
-        }
+        all_told(&mut line, &[("begin", "BEGIN"), count, (note, "UPDATE 1"), ("commit", "COMMIT")]);
         gateway.metric("writes_deferred_total") > before
     });
     // The session can read the value of a sequence, which no rollback takes back.
@@ -490,13 +476,11 @@ fn a_rule_that_comes_between_fails_one_transaction() {
     let mut line = connect(gateway.port(), "deferred_rule");
     learn(&gateway, &mut line, SELL);
     let expected = stock(&mut direct, 1);
-    told(&line.query("begin"), "BEGIN");
-    told(&line.query(SELL), "UPDATE 1");
+    all_told(&mut line, &[("begin", "BEGIN"), (SELL, "UPDATE 1")]);
     let rule = "create rule also as on update to item do also insert into sale values (new.stock, 1)";
     told(&direct.query(rule), "CREATE RULE");
     failed(&line.query("commit"), "40001", b'I');
-    told(&line.query("begin"), "BEGIN");
-    told(&line.query(SELL), "UPDATE 1");
+    all_told(&mut line, &[("begin", "BEGIN"), (SELL, "UPDATE 1")]);
     told(&line.query("commit"), "COMMIT");
     assert_eq!(stock(&mut direct, 1), expected - 1);
 }
