@@ -19,7 +19,9 @@ use crate::pack_mode::PackMode;
 /// text has in place of its parameters; a key shows them, and `$n` for any other parameter.
 pub fn explain(analysis: &Analysis, decision: Option<&Decision>, literals: &[String]) -> String {
     match (analysis, decision) {
-        (Analysis::Candidate(_), Some(Decision::Packed(packing))) => packed(packing, literals),
+        (Analysis::Candidate(candidate), Some(Decision::Packed(packing))) => {
+            packed(packing, packing.may_be_held_back(candidate), literals)
+        }
         (Analysis::Candidate(_), Some(Decision::Pass { reason, effect, locks })) => {
             let mut row = String::new();
             if let Some(packing) = locks {
@@ -121,7 +123,7 @@ fn passed(reason: &Reason, leaves: &[&str], row: &str) -> String {
     text
 }
 
-fn packed(packing: &Packing, literals: &[String]) -> String {
+fn packed(packing: &Packing, may_be_held_back: bool, literals: &[String]) -> String {
     let node = packing.distribution.as_ref().map(|distribution| node(packing, distribution, literals));
     if let Some(None) = node {
         return on_several_nodes(packing, literals);
@@ -139,6 +141,9 @@ fn packed(packing: &Packing, literals: &[String]) -> String {
     }
     if packing.kind == LaneKind::Write {
         waits_for_row(&mut text, packing);
+    }
+    if may_be_held_back {
+        line(&mut text, "deferred", "in a transaction, until COMMIT, with pack = \"deferred\" (docs/deferred.md)");
     }
     if let Some(Some(node)) = node {
         line(&mut text, "node", &node);

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use hotrow_lane::lane::LaneKind;
 use hotrow_wire::backend::{Problem, Report, Status};
 use hotrow_wire::{SqlState, split};
 
@@ -217,30 +216,14 @@ pub(super) fn row<'v, 'p: 'v, S>(
     param: impl Fn(u16) -> Option<ParamValue<'p>>,
 ) -> Option<u64> {
     let Analysis::Candidate(candidate) = &statement.analysis else { return None };
-    let is_plain = packing.kind == LaneKind::Write
-        && !packing.returns_rows
-        && !packing.in_key_space
-        && !packing.is_declared
-        && packing.merging.is_none()
-        // A sequence moves also if the transaction is rolled back, and the session can read its value.
-        && !packing.touches_sequence
-        && packing.takes.is_none()
-        && packing.with.is_empty()
-        && packing.distribution.is_none()
-        && candidate.with.is_empty()
-        && candidate.call.is_none();
-    match candidate.verb {
-        Verb::Update if is_plain && packing.is_of_one_row() =>
-        {
-            #[expect(clippy::redundant_closure, reason = "the parameters live longer than the verdict")]
-            packing.key.as_ref()?.key(|index| param(index)).map(|key| key.hash)
-        }
-        Verb::Insert if is_plain => {
-            let insert = candidate.insert.as_ref()?;
-            (insert.conflict.is_none() && !insert.is_bulk()).then_some(0)
-        }
-        _ => None,
+    if !packing.may_be_held_back(candidate) {
+        return None;
     }
+    if candidate.verb == Verb::Insert {
+        return Some(0);
+    }
+    #[expect(clippy::redundant_closure, reason = "the parameters live longer than the verdict")]
+    packing.key.as_ref()?.key(|index| param(index)).map(|key| key.hash)
 }
 
 /// The error for a transaction whose writes were foretold wrongly.

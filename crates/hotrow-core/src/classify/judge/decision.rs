@@ -93,6 +93,30 @@ impl Packing {
         names_one && self.takes.is_none() && !self.in_key_space && self.with.is_empty()
     }
 
+    /// Whether the outcome of this statement in a transaction can be foretold, so that it can be held back: it changes the row
+    /// of a key or adds one, and the client needs no more than its count.
+    pub fn may_be_held_back(&self, candidate: &Candidate) -> bool {
+        let is_plain = self.kind == LaneKind::Write
+            && !self.returns_rows
+            && !self.in_key_space
+            && !self.is_declared
+            && self.merging.is_none()
+            // A sequence moves also if the transaction is rolled back, and the session can read its value.
+            && !self.touches_sequence
+            && self.takes.is_none()
+            && self.with.is_empty()
+            && self.distribution.is_none()
+            && candidate.with.is_empty()
+            && candidate.call.is_none();
+        let insert = candidate.insert.as_ref();
+        is_plain
+            && match candidate.verb {
+                Verb::Update => self.is_of_one_row(),
+                Verb::Insert => insert.is_some_and(|insert| insert.conflict.is_none() && !insert.is_bulk()),
+                _ => false,
+            }
+    }
+
     /// All statements that it consists of: itself, and those in its WITH.
     pub fn parts(&self) -> impl Iterator<Item = &Packing> {
         std::iter::once(self).chain(&self.with)

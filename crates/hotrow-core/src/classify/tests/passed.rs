@@ -293,6 +293,19 @@ fn explanations_of_open_transactions_say_what_the_gateway_does() {
         let text = explained(sql);
         assert!(text.starts_with("packed\n") && text.contains(waits), "{sql}: {text}");
     }
+    let held_back = "\n  deferred  in a transaction, until COMMIT";
+    for sql in ["update inv set stock = 1 where id = 1", "insert into inv (id) values ($1)"] {
+        assert!(explained(sql).contains(held_back), "{sql}: {}", explained(sql));
+    }
+    for sql in [
+        "delete from inv where id = $1",
+        "update inv set stock = 1 where id = 1 returning stock",
+        "update inv set stock = 1 where id in (1, 2)",
+        "insert into inv (id) values (1) on conflict (id) do nothing",
+        "insert into inv (id) values (1), (2)",
+    ] {
+        assert!(!explained(sql).contains(held_back), "{sql}: {}", explained(sql));
+    }
     let locks = explained("select stock from inv where id = 7 for update");
     assert!(locks.starts_with("passed through\n") && locks.contains(waits), "{locks}");
     assert!(locks.contains("  key       id = 7\n"), "{locks}");
