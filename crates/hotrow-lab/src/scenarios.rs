@@ -34,7 +34,7 @@ pub static ALL: [&Scenario; 58] = [
     &sale::SALE,
     &sale::SOLD_OUT,
     &shipped::queue::QUEUE_TAKE,
-    &shipped::queue::QUEUE_HEAD,
+    &queue::QUEUE_HEAD,
     &queue::QUEUE_LEASE,
     &queue::QUEUE_BATCH,
     &shipped::queue::QUEUE_ENQUEUE,

@@ -7,6 +7,30 @@ use hotrow_bench::scenarios::queue::{
     LEASE_HUNDRED, ONE_TRANSACTION, PGQ, SKIP_LOCKED, SKIP_LOCKED_HUNDRED,
 };
 
+/// One order per call, by the statements that applications send today, also through PgBouncer.
+pub static QUEUE_HEAD: Scenario = Scenario {
+    shows: "Orders taken by the statements that applications send today, directly, through PgBouncer and through Hotrow: orders \
+            per second",
+    techniques: &[
+        SKIP_LOCKED,
+        pooled("skip-locked-pgbouncer", Through::PgBouncer, SKIP_LOCKED),
+        pooled("skip-locked-pgbouncer-4", Through::SmallPgBouncer, SKIP_LOCKED),
+        Technique { name: "skip-locked-hotrow", through: Through::Hotrow, ..SKIP_LOCKED },
+        LEASE_AT_ONCE,
+        pooled("lease-pgbouncer", Through::PgBouncer, LEASE_AT_ONCE),
+        pooled("lease-pgbouncer-4", Through::SmallPgBouncer, LEASE_AT_ONCE),
+        Technique { name: "lease-hotrow", through: Through::Hotrow, ..LEASE_AT_ONCE },
+    ],
+    ..queue::QUEUE_HEAD
+};
+
+const LEASE_AT_ONCE: Technique = Technique { name: "lease", against: "lease", ..LEASE };
+
+/// The same requests through PgBouncer.
+const fn pooled(name: &'static str, through: Through, technique: Technique) -> Technique {
+    Technique { name, through, load_by: Kind::Pgbench.load(), ..technique }
+}
+
 /// One order per call, taken in one transaction and completed in another.
 pub static QUEUE_LEASE: Scenario = Scenario {
     techniques: &[LEASE, LEASE_DIRECT, LEASE_HOTROW, HOTROW_NODE, RIVER, GRAPHILE_WORKER, PG_BOSS],
