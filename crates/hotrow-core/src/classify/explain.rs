@@ -143,7 +143,11 @@ fn packed(packing: &Packing, may_be_held_back: bool, literals: &[String]) -> Str
         waits_for_row(&mut text, packing);
     }
     if may_be_held_back {
-        line(&mut text, "deferred", "in a transaction, until COMMIT, with pack = \"deferred\" (docs/deferred.md)");
+        line(
+            &mut text,
+            "deferred",
+            "in a transaction, until COMMIT, with pack = \"deferred\" (docs/deferred.md)",
+        );
     }
     if let Some(Some(node)) = node {
         line(&mut text, "node", &node);

@@ -3,7 +3,7 @@
 //!
 //! [`Session::step`] handles the client's messages until it needs something, and says what. The caller
 //! provides it and calls `step` again. A message that has to wait is handled again from its beginning, so a
-//! handler has no effect before its last need.
+//! handler has no effect before its last need. The simulator of the tests handles each message once more than necessary.
 //!
 //! Calls run downwards only: this file calls handlers of messages (`simple`, `extended`, `forward`, `refuse`). These call what
 //! the session does for several of them (`begun`, `submit`, `record`), which calls what reads or answers (`status`, `plan`,

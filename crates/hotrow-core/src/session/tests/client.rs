@@ -124,15 +124,23 @@ impl Client {
     pub fn step(&mut self) -> Result<Option<Need<SimEnvironment>>, SessionEnd> {
         let need = match self.ending {
             Some(_) => self.session.last_need(),
-            None => {
-                let mut taken = 0;
-                let need = self.session.step(&self.input, &mut taken);
-                self.input.advance(taken);
-                need.map(Some)
-            }
+            None => match self.step_once() {
+                // Its connection goes with this one.
+                need @ (Ok(Need::Release { .. }) | Err(_)) => need.map(Some),
+                // A message that waits is handled again from its beginning. Without what it waits for, it waits again, and an
+                // effect that a handler has before its last need comes twice, which the client notices.
+                Ok(_) => self.step_once().map(Some),
+            },
         };
         let out = std::mem::take(&mut self.answers.borrow_mut().out);
         self.received.extend_from_slice(&out);
+        need
+    }
+
+    fn step_once(&mut self) -> Result<Need<SimEnvironment>, SessionEnd> {
+        let mut taken = 0;
+        let need = self.session.step(&self.input, &mut taken);
+        self.input.advance(taken);
         need
     }
 
