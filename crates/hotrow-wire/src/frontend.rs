@@ -126,11 +126,6 @@ impl<'a> Bind<'a> {
         let formats = usize::from(reader.u16()?);
         let formats = reader.bytes(formats * 2)?;
         let count = usize::from(reader.u16()?);
-        if formats.len() > 2 && formats.len() / 2 != count {
-            return Err(Error::Malformed(
-                "bind message has a number of formats that isn't that of its values",
-            ));
-        }
         let values = reader.rest();
         for _ in 0..count {
             value(&mut reader)?;
@@ -145,6 +140,11 @@ impl<'a> Bind<'a> {
     /// Number of parameters.
     pub fn count(&self) -> usize {
         self.count
+    }
+
+    /// Whether the number of formats is none, one, or that of the values. The server refuses others.
+    pub fn has_fitting_formats(&self) -> bool {
+        self.formats.len() <= 2 || self.formats.len() / 2 == self.count
     }
 
     /// The requested formats of the results, two bytes each.
@@ -164,7 +164,7 @@ impl<'a> Bind<'a> {
         let format = match self.formats {
             [] => [0, 0],
             [a, b] => [*a, *b],
-            formats => *formats[index * 2..].first_chunk()?,
+            formats => *formats.get(index * 2..)?.first_chunk()?,
         };
         Some(Value { binary: format != [0, 0], bytes: value(&mut reader).ok()? })
     }

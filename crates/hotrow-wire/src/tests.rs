@@ -75,14 +75,31 @@ fn each_value_of_a_bind_has_its_format() {
 #[test]
 fn a_bind_with_wrong_lengths_is_malformed() {
     for body in [
-        &b"\0\0\0\0\xff\xff"[..],                         // 65,535 values and no bytes
-        &b"\0\0\0\0\0\x01\x7f\xff\xff\xff\0\0"[..],       // a value of 2 GB
-        &b"\0\0\0\0\0\x01\xff\xff\xff\xfe\0\0"[..],       // a negative length that isn't NULL
-        &b"\0\0\0\x03\0\0\0\0\0\0\0\x01\0\0\0\0\0\0"[..], // three formats for one value
+        &b"\0\0\0\0\xff\xff"[..],                   // 65,535 values and no bytes
+        &b"\0\0\0\0\0\x01\x7f\xff\xff\xff\0\0"[..], // a value of 2 GB
+        &b"\0\0\0\0\0\x01\xff\xff\xff\xfe\0\0"[..], // a negative length that isn't NULL
         &b"\0\0\0\0\0\0\0\0trailing"[..],
         &b"no zero"[..],
     ] {
         assert!(matches!(Bind::read(body), Err(Error::Malformed(_))), "{body:?}");
+    }
+}
+
+#[test]
+fn a_bind_with_other_formats_than_values_is_read_for_the_server_to_refuse() {
+    let bind = |formats: u8, values: u8| {
+        let mut body = vec![0, 0, 0, formats];
+        body.extend(std::iter::repeat_n([0, 1], usize::from(formats)).flatten());
+        body.extend([0, values]);
+        body.extend(std::iter::repeat_n([0xff; 4], usize::from(values)).flatten());
+        body.extend([0, 0]);
+        body
+    };
+    for (formats, values, fits) in [(0, 3, true), (1, 3, true), (3, 3, true), (2, 3, false), (3, 2, false)] {
+        let body = bind(formats, values);
+        let bind = Bind::read(&body).unwrap();
+        assert_eq!(bind.has_fitting_formats(), fits, "{formats} formats, {values} values");
+        assert_eq!((bind.value(2).is_some(), bind.rest), (values == 3 && formats != 2, &body[2..]));
     }
 }
 

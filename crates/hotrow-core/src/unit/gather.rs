@@ -160,7 +160,13 @@ impl<'a> Open<'a> {
             tag::PARSE if self.parse.is_none() && self.bind.is_none() && self.describe == Describe::No => {
                 self.parse = Some(Parse::read(body)?);
             }
-            tag::BIND if self.bind.is_none() => self.bind = Some(Bind::read(body)?),
+            tag::BIND if self.bind.is_none() => {
+                let bind = Bind::read(body)?;
+                if !bind.has_fitting_formats() {
+                    return Ok(false);
+                }
+                self.bind = Some(bind);
+            }
             tag::DESCRIBE if self.describe == Describe::No && self.executed.is_none() => {
                 let named = ObjectName::read(body)?;
                 let Some(kind) = described(named, self.parse.as_ref(), self.bind.as_ref()) else {

@@ -36,7 +36,6 @@ async fn invalid_frames_close_the_connection_with_a_reason() {
         ("a Bind with fewer values than announced", broken_bind(b"\0\0\0\0\0\x02\0\0\0\x011\0\0")),
         ("a Bind with a value longer than itself", broken_bind(b"\0\0\0\0\0\x01\0\0\xff\xff1\0\0")),
         ("a Bind with a length below -1", broken_bind(b"\0\0\0\0\0\x01\xff\xff\xff\xfe\0\0")),
-        ("a Bind with formats for other values", broken_bind(b"\0\0\0\x02\0\0\0\0\0\x01\0\0\0\x011\0\0")),
         ("a Bind with bytes after its end", broken_bind(b"\0\0\0\0\0\x01\0\0\0\x011\0\0more")),
         ("a Describe of neither", [frame(b'D', b"X\0"), sync()].concat()),
         ("a Close of neither", [frame(b'C', b"X\0"), sync()].concat()),
@@ -112,6 +111,38 @@ async fn a_password_message_after_the_log_in_closes_the_connection_as_on_the_ser
         let expected =
             ["FATAL", "08P01", "invalid frontend message type 112"].map(|text| Some(text.to_owned()));
         assert_eq!(seen[0].1, Some((b'E', expected)), "{what}");
+        stage.others_are_unaffected(what).await;
+    }
+}
+
+#[tokio::test]
+async fn a_bind_with_formats_for_other_values_gets_the_servers_error() {
+    let stage = Stage::new(&[]).await;
+    let two_for_one = frame(b'B', b"\0\0\0\x02\0\0\0\0\0\x01\0\0\0\x011\0\0");
+    let unit = |first: Vec<u8>| [first, two_for_one.clone(), execute("", 0), sync()].concat();
+    let packed = parse("", "update t set n = $1 where id = 1");
+    let cases = [
+        ("in a unit", unit(packed.clone())),
+        ("twice", [unit(packed.clone()), unit(packed.clone())].concat()),
+        ("in a transaction", [query("begin"), unit(packed)].concat()),
+        ("of a statement without parameters", unit(parse("", "select"))),
+    ];
+    for (what, bytes) in cases {
+        let mut seen = Vec::new();
+        for port in [server().port(), stage.gateway.port()] {
+            let mut raw =
+                Raw::log_in(port, &[("options", &format!("-c search_path={}", stage.schema))]).await;
+            raw.send(&[bytes.clone(), frame(b'X', b"")].concat()).await;
+            let messages = raw.until_closed().await;
+            let errors: Vec<_> = messages
+                .iter()
+                .filter(|message| message.tag == b'E')
+                .map(|message| [b'S', b'C', b'M'].map(|code| message.field(code)))
+                .collect();
+            seen.push((tags(&messages), errors));
+        }
+        assert_eq!(seen[1], seen[0], "{what}");
+        assert!(seen[0].1[0][1].as_deref() == Some("08P01"), "{what}: {seen:?}");
         stage.others_are_unaffected(what).await;
     }
 }
