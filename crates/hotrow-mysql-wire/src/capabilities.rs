@@ -22,7 +22,7 @@ pub const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
 pub const DEPRECATE_EOF: u32 = 1 << 24;
 
 /// What a relay of bytes supports. Absent bits: LOCAL_FILES (the server would ask the client for a file), COMPRESS and
-/// its successors (other framing), SSL, and the bits that newer servers may define. Bit 0 says that the further 32 bits
+/// its successors (other framing), SSL (the gateway has TLS of its own on each side), and the bits that newer servers may define. Bit 0 says that the further 32 bits
 /// of MariaDB are not used, because they add packets (progress reports) and leave others out (cached columns).
 pub const RELAYED: u32 = 0b1 // MYSQL, formerly LONG_PASSWORD
     | 1 << 1 // FOUND_ROWS

@@ -9,6 +9,8 @@ use crate::reader::put_length_encoded;
 use crate::{Reader, WireError};
 
 const VERSION: u8 = 10;
+/// Bytes of a response up to the user's name.
+const TLS_REQUEST_BYTES: usize = 32;
 /// Bytes of the random number in the first of its two places.
 const NONCE_FIRST_BYTES: usize = 8;
 /// The least length of the second place, with a zero byte at the end.
@@ -151,6 +153,13 @@ impl Response {
             is_there(&reader, CONNECT_ATTRS).then(|| reader.length_encoded_bytes()).transpose()?;
         let attributes = attributes.map(<[u8]>::to_vec);
         Ok(Response { capabilities, packet_bytes_max, collation, user, proof, database, plugin, attributes })
+    }
+
+    /// The payload of a request for TLS: the beginning of the response. Both sides go on under TLS, and the whole response follows.
+    pub fn tls_request(&self) -> Vec<u8> {
+        let mut payload = self.payload();
+        payload.truncate(TLS_REQUEST_BYTES);
+        payload
     }
 
     /// The payload. The capabilities of absent values are left out, so that the server expects none.

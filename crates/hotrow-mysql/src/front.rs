@@ -9,6 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
+use crate::config::Config;
 use crate::limits;
 use crate::log_in::log_in;
 use crate::own;
@@ -16,24 +17,6 @@ use crate::packing::Pools;
 use crate::refusal::Refusal;
 use crate::session;
 use crate::socket::Socket;
-use crate::upstream::Upstream;
-
-/// What the gateway runs with.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The server.
-    pub upstream: Upstream,
-    /// Where clients connect.
-    pub listen: Vec<SocketAddr>,
-    /// The most clients.
-    pub clients_max: usize,
-    /// The longest wait for the server's greeting.
-    pub server_wait: Duration,
-    /// Whether statements are packed.
-    pub packs: bool,
-    /// The longest wait for open transactions at a stop.
-    pub drain_timeout: Duration,
-}
 
 /// A running gateway.
 pub struct Front {
@@ -86,8 +69,8 @@ impl Front {
 async fn check(shared: Arc<Shared>) {
     let upstream = &shared.config.upstream;
     let checked = async {
-        let (mut server, greeting) = own::connect(upstream).await?;
-        own::log_in_and_leave(&mut server, &greeting, upstream).await?;
+        let (server, greeting) = own::connect(upstream).await?;
+        own::log_in_and_leave(server, &greeting, upstream).await?;
         Ok::<_, own::OwnError>(String::from_utf8_lossy(&greeting.version).into_owned())
     };
     match timeout(shared.config.server_wait, checked).await {
@@ -121,13 +104,13 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopping: watch:
 }
 
 async fn serve(stream: TcpStream, shared: Arc<Shared>, stopping: watch::Receiver<bool>) {
-    let Ok(mut client) = Socket::new(stream) else { return };
+    let mut client = Socket::accepted(stream);
     let Ok(_place) = shared.places.clone().try_acquire_owned() else {
         let _ = client.send(0, &Refusal::TooManyClients.payload()).await; // the client may be gone
         return;
     };
     let config = &shared.config;
-    let Some(logged_in) = log_in(client, &config.upstream, config.server_wait).await else { return };
+    let Some(logged_in) = log_in(client, config).await else { return };
     if let Err(error) = session::run(logged_in, shared.pools.clone(), stopping).await {
         tracing::debug!(%error, "a session has lost a connection");
     }

@@ -3,6 +3,7 @@
 //!
 //! | file | contents |
 //! |---|---|
+//! | `config.rs` | the settings |
 //! | `front.rs` | listeners, the number of clients, the stop |
 //! | `upstream.rs` | the URL of the server |
 //! | `log_in.rs` | the log-in of a client at the server |
@@ -15,6 +16,7 @@
 //! | `refusal.rs` | the errors that the gateway itself sends |
 //! | `limits.rs` | every bound |
 
+mod config;
 mod expected;
 mod front;
 mod lane;
@@ -28,5 +30,6 @@ mod session;
 mod socket;
 mod upstream;
 
-pub use front::{Config, Front};
+pub use config::Config;
+pub use front::Front;
 pub use upstream::{Upstream, UpstreamError};

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use hotrow_gateway::tls::Server;
 use hotrow_mysql_wire::capabilities::{DEPRECATE_EOF, RELAYED, SSL};
 use hotrow_mysql_wire::handshake::{Greeting, Response, Switch};
 use hotrow_mysql_wire::message::{EOF, ERR, OK, Ok as OkPacket};
@@ -11,6 +12,7 @@ use hotrow_mysql_wire::native::{self, Hash};
 use hotrow_mysql_wire::packet::Packet;
 use tokio::time::timeout;
 
+use crate::config::Config;
 use crate::limits;
 use crate::own::{self, OwnError};
 use crate::refusal::Refusal;
@@ -35,53 +37,66 @@ pub struct LoggedIn {
 }
 
 /// Logs a client in. None if the client or the server did not want to; the client has got the reason.
-pub async fn log_in(mut client: Socket, upstream: &Upstream, server_wait: Duration) -> Option<LoggedIn> {
-    let connected = timeout(server_wait, own::connect(upstream)).await;
-    let (mut server, greeting) = match connected {
+pub async fn log_in(mut client: Socket, config: &Config) -> Option<LoggedIn> {
+    let upstream = &config.upstream;
+    let connected = timeout(config.server_wait, own::connect(upstream)).await;
+    let (server, greeting) = match connected {
         Ok(Ok(connected)) => connected,
         Ok(Err(OwnError::Refused(error))) => {
             tracing::warn!(server = %upstream, %error, "the server refuses a connection");
             return refuse(&mut client, 0, &error.payload()).await;
         }
-        Ok(Err(error)) => return refuse_without_server(&mut client, upstream, &error.to_string()).await,
+        Ok(Err(error)) => return refuse_without_server(&mut client, 0, upstream, &error.to_string()).await,
         Err(_) => {
-            return refuse_without_server(&mut client, upstream, "no greeting within server_wait_ms").await;
+            return refuse_without_server(&mut client, 0, upstream, "no greeting within server_wait_ms")
+                .await;
         }
     };
-    match timeout(Duration::from_millis(limits::LOG_IN_MS), respond(&mut client, &greeting)).await {
-        Ok(Some((sequence, response))) => {
-            let deprecates_eof = response.capabilities & DEPRECATE_EOF != 0;
-            let nonce = greeting
-                .native_nonce()
-                .filter(|_| response.plugin.as_deref() == Some(native::PLUGIN.as_bytes()));
-            let mut proof = nonce.map(|nonce| (nonce, response.proof.clone()));
-            let dialogue = authenticate(&mut client, &mut server, sequence, &response, &mut proof);
-            match timeout(Duration::from_millis(limits::LOG_IN_MS), dialogue).await {
-                Ok(Ok(Some(status))) => {
-                    let thread = greeting.thread;
-                    Some(LoggedIn {
-                        client,
-                        server,
-                        deprecates_eof,
-                        response,
-                        proof,
-                        thread,
-                        status: Some(status),
-                    })
-                }
-                _ => None, // the client has got the server's error, or one of both sides is gone
-            }
+    let log_in = Duration::from_millis(limits::LOG_IN_MS);
+    let tls = config.tls.as_deref();
+    let Ok(Some(Responded { mut client, sequence, response })) =
+        timeout(log_in, respond(client, &greeting, tls)).await
+    else {
+        finish(server, &greeting, upstream).await;
+        return None;
+    };
+    let sent = timeout(config.server_wait, own::respond(server, &greeting, upstream, response.clone())).await;
+    let (mut server, sent) = match sent {
+        Ok(Ok(sent)) => sent,
+        Ok(Err(error)) => {
+            let next = sequence.wrapping_add(1);
+            return refuse_without_server(&mut client, next, upstream, &error.to_string()).await;
         }
-        Ok(None) | Err(_) => {
-            finish(server, &greeting, upstream).await;
-            None
-        }
+        Err(_) => return None,
+    };
+    let is_native = response.plugin.as_deref() == Some(native::PLUGIN.as_bytes());
+    let nonce = greeting.native_nonce().filter(|_| is_native);
+    let mut proof = nonce.map(|nonce| (nonce, response.proof.clone()));
+    // Under TLS, a log-in has one packet more on that side.
+    let ahead = sequence.wrapping_sub(sent);
+    let dialogue = authenticate(&mut client, &mut server, ahead, &mut proof);
+    match timeout(log_in, dialogue).await {
+        Ok(Ok(Some(status))) => Some(LoggedIn {
+            client,
+            server,
+            deprecates_eof: response.capabilities & DEPRECATE_EOF != 0,
+            response,
+            proof,
+            thread: greeting.thread,
+            status: Some(status),
+        }),
+        _ => None, // the client has got the server's error, or one of both sides is gone
     }
 }
 
-async fn refuse_without_server(client: &mut Socket, upstream: &Upstream, why: &str) -> Option<LoggedIn> {
+async fn refuse_without_server(
+    client: &mut Socket,
+    sequence: u8,
+    upstream: &Upstream,
+    why: &str,
+) -> Option<LoggedIn> {
     tracing::warn!(server = %upstream, "cannot connect to the server: {why}");
-    refuse(client, 0, &Refusal::NoServer(why).payload()).await
+    refuse(client, sequence, &Refusal::NoServer(why).payload()).await
 }
 
 async fn refuse(client: &mut Socket, sequence: u8, payload: &[u8]) -> Option<LoggedIn> {
@@ -89,39 +104,57 @@ async fn refuse(client: &mut Socket, sequence: u8, payload: &[u8]) -> Option<Log
     None
 }
 
-/// Sends the greeting, and reads the client's response to it.
-async fn respond(client: &mut Socket, greeting: &Greeting) -> Option<(u8, Response)> {
-    let offered = greeting.clone().limited_to(RELAYED);
+/// What a client has answered to the greeting.
+struct Responded {
+    client: Socket,
+    /// The number of the packet.
+    sequence: u8,
+    response: Response,
+}
+
+/// Sends the greeting, and reads the client's response to it, under TLS if the client asks for it.
+async fn respond(mut client: Socket, greeting: &Greeting, tls: Option<&Server>) -> Option<Responded> {
+    let mut offered = greeting.clone().limited_to(RELAYED);
+    if tls.is_some() {
+        offered.capabilities |= SSL;
+    }
     client.send(0, &offered.payload()).await.ok()?;
-    let Packet { sequence, payload } = client.next().await.ok()?;
-    let wants_tls = payload.first_chunk().is_some_and(|flags| u32::from_le_bytes(*flags) & SSL != 0);
+    let mut packet = client.next().await.ok()?;
+    let wants_tls = packet.payload.first_chunk().is_some_and(|flags| u32::from_le_bytes(*flags) & SSL != 0);
+    if let Some(tls) = tls.filter(|_| wants_tls) {
+        let secured = client.serve_tls(tls).await;
+        client =
+            secured.inspect_err(|error| tracing::debug!(%error, "no TLS handshake with a client")).ok()?;
+        packet = client.next().await.ok()?;
+    }
+    let Packet { sequence, payload } = packet;
     let why = match Response::read(&payload) {
-        _ if wants_tls => "the gateway has no TLS in front of MariaDB; connect without it".to_owned(),
+        _ if wants_tls && tls.is_none() => {
+            "the gateway has no certificate (tls_cert_file); connect without TLS".to_owned()
+        }
         Ok(mut response) => {
-            response.capabilities &= offered.capabilities;
-            return Some((sequence, response));
+            response.capabilities &= offered.capabilities & RELAYED;
+            return Some(Responded { client, sequence, response });
         }
         Err(error) => error.to_string(),
     };
-    refuse(client, sequence.wrapping_add(1), &Refusal::BadLogIn(&why).payload()).await;
+    refuse(&mut client, sequence.wrapping_add(1), &Refusal::BadLogIn(&why).payload()).await;
     None
 }
 
 /// Relays the dialogue up to the server's decision, and notes the last proof. None if the server has refused the client, or its
-/// status.
+/// status. The client's packets have greater numbers by `ahead`.
 async fn authenticate(
     client: &mut Socket,
     server: &mut Socket,
-    sequence: u8,
-    response: &Response,
+    ahead: u8,
     proof: &mut Option<(Hash, Vec<u8>)>,
 ) -> Result<Option<u16>, SocketError> {
-    server.send(sequence, &response.payload()).await?;
     loop {
         tokio::select! {
             packet = server.next() => {
                 let Packet { sequence, payload } = packet?;
-                client.send(sequence, &payload).await?;
+                client.send(sequence.wrapping_add(ahead), &payload).await?;
                 match payload.first() {
                     Some(&OK) => return Ok(Some(OkPacket::read(&payload)?.status)),
                     Some(&ERR) => return Ok(None),
@@ -138,7 +171,7 @@ async fn authenticate(
                 if let Some((_, proof)) = proof {
                     *proof = payload.to_vec();
                 }
-                server.send(sequence, &payload).await?;
+                server.send(sequence.wrapping_sub(ahead), &payload).await?;
             }
         }
     }
@@ -146,8 +179,8 @@ async fn authenticate(
 
 /// Ends a log-in that the client has abandoned, as the gateway's own user. Otherwise the server would count an
 /// interrupted connection, and block the gateway's address after `max_connect_errors` of them.
-async fn finish(mut server: Socket, greeting: &Greeting, upstream: &Upstream) {
-    let own = own::log_in_and_leave(&mut server, greeting, upstream);
+async fn finish(server: Socket, greeting: &Greeting, upstream: &Upstream) {
+    let own = own::log_in_and_leave(server, greeting, upstream);
     match timeout(Duration::from_millis(limits::LOG_IN_MS), own).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(server = %upstream, "the gateway's own user cannot log in: {error}"),

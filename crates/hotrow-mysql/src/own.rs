@@ -1,7 +1,8 @@
 //! The gateway's own log-in at the server: to check it at the start, and to finish log-ins that clients have abandoned.
 
+use hotrow_connect::net::tls::client::ConnectError;
 use hotrow_mysql_wire::capabilities::{
-    CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41, SECURE_CONNECTION,
+    CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41, SECURE_CONNECTION, SSL,
 };
 use hotrow_mysql_wire::command::Command;
 use hotrow_mysql_wire::handshake::{Greeting, Response, Switch};
@@ -10,7 +11,6 @@ use hotrow_mysql_wire::native::{self, Hash};
 use hotrow_mysql_wire::reply::{Progress, ReplyReader};
 use hotrow_mysql_wire::scan::Scanned;
 use hotrow_mysql_wire::{Reader, WireError};
-use tokio::net::TcpStream;
 
 use crate::socket::{Socket, SocketError};
 use crate::upstream::Upstream;
@@ -35,6 +35,14 @@ pub enum OwnError {
         "the user of the upstream authenticates by {0}, and the gateway itself only by mysql_native_password; create a user for the gateway with IDENTIFIED VIA mysql_native_password"
     )]
     Plugin(String),
+    /// The server has no TLS.
+    #[error(
+        "the server does not offer TLS, and sslmode requires it; set ssl_cert and ssl_key there, or sslmode=disable in the upstream"
+    )]
+    NoTls,
+    /// TLS with the server.
+    #[error(transparent)]
+    Tls(#[from] ConnectError),
     /// The connection before this one does not end.
     #[error("the lane's former connection does not end")]
     Former,
@@ -48,8 +56,7 @@ impl From<WireError> for OwnError {
 
 /// Connects and reads the server's greeting.
 pub async fn connect(upstream: &Upstream) -> Result<(Socket, Greeting), OwnError> {
-    let stream = TcpStream::connect((upstream.host.as_str(), upstream.port)).await;
-    let mut server = Socket::new(stream.map_err(SocketError::from)?).map_err(SocketError::from)?;
+    let mut server = Socket::connect(&upstream.host, upstream.port).await.map_err(SocketError::from)?;
     let packet = server.next().await?;
     if packet.payload.first() == Some(&ERR) {
         return Err(ErrPacket::read(&packet.payload)?.into());
@@ -86,12 +93,36 @@ impl Credentials {
     }
 }
 
+/// Sends the response to the greeting, under TLS if the upstream wants it and the server has it. Returns also the number of that
+/// packet.
+pub async fn respond(
+    mut server: Socket,
+    greeting: &Greeting,
+    upstream: &Upstream,
+    mut response: Response,
+) -> Result<(Socket, u8), OwnError> {
+    let mut sequence = 1;
+    if let Some(tls) = &upstream.tls {
+        if greeting.capabilities & SSL != 0 {
+            response.capabilities |= SSL;
+            server.send(sequence, &response.tls_request()).await?;
+            server = server.begin_tls(tls, &upstream.host).await?;
+            sequence += 1;
+        } else if tls.is_required() {
+            return Err(OwnError::NoTls);
+        }
+    }
+    server.send(sequence, &response.payload()).await?;
+    Ok((server, sequence))
+}
+
 /// Logs in after the greeting.
 pub async fn log_in(
-    server: &mut Socket,
+    server: Socket,
     greeting: &Greeting,
+    upstream: &Upstream,
     credentials: &Credentials,
-) -> Result<(), OwnError> {
+) -> Result<Socket, OwnError> {
     let proof = |nonce: Option<Hash>| match (nonce, credentials.key) {
         (Some(nonce), Some(key)) => native::proof(&nonce, &key).to_vec(),
         _ => Vec::new(),
@@ -106,7 +137,7 @@ pub async fn log_in(
         plugin: Some(native::PLUGIN.as_bytes().to_vec()),
         attributes: None,
     };
-    server.send(1, &response.payload()).await?;
+    let (mut server, _) = respond(server, greeting, upstream, response).await?;
     let mut packet = server.next().await?;
     if packet.payload.first() == Some(&EOF) {
         let switch = Switch::read(&packet.payload)?;
@@ -119,16 +150,16 @@ pub async fn log_in(
     if packet.payload.first() != Some(&OK) {
         return Err(ErrPacket::read(&packet.payload)?.into());
     }
-    Ok(())
+    Ok(server)
 }
 
 /// Logs in as the upstream's user after the greeting, and leaves.
 pub async fn log_in_and_leave(
-    server: &mut Socket,
+    server: Socket,
     greeting: &Greeting,
     upstream: &Upstream,
 ) -> Result<(), OwnError> {
-    log_in(server, greeting, &Credentials::own(upstream)).await?;
+    let mut server = log_in(server, greeting, upstream, &Credentials::own(upstream)).await?;
     Ok(server.send(0, &[Command::Quit as u8]).await?)
 }
 

@@ -30,8 +30,9 @@ impl Refusal<'_> {
             Refusal::TooManyClients => {
                 (1040, "08004", "hotrow: too many clients are connected; raise clients_max".to_owned())
             }
+            // Number 2003 is what clients say themselves. They take an error of a server with such a number for a broken packet.
             Refusal::NoServer(why) => (
-                2003,
+                1429,
                 "HY000",
                 format!(
                     "hotrow: cannot connect to the server: {why}; check that it runs, and the gateway's upstream"

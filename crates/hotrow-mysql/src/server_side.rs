@@ -4,25 +4,24 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use hotrow_connect::net::WriteHalf;
 use hotrow_mysql_wire::command::{Command, ReplyShape};
 use hotrow_mysql_wire::message::Err as ErrPacket;
 use hotrow_mysql_wire::packet;
 use hotrow_mysql_wire::reply::ReplyReader;
-use tokio::io::AsyncWriteExt;
-use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::oneshot;
 
 use crate::expected::{Expected, Reply};
 
 /// The connection's half for commands, and the replies that are expected.
 pub struct ServerSide {
-    half: OwnedWriteHalf,
+    half: WriteHalf,
     pub expected: Arc<Expected>,
     pub deprecates_eof: bool,
 }
 
 impl ServerSide {
-    pub fn new(half: OwnedWriteHalf, expected: Arc<Expected>, deprecates_eof: bool) -> Self {
+    pub fn new(half: WriteHalf, expected: Arc<Expected>, deprecates_eof: bool) -> Self {
         ServerSide { half, expected, deprecates_eof }
     }
 
@@ -50,7 +49,7 @@ impl ServerSide {
         }
         let mut out = BytesMut::new();
         packet::put(&mut out, 0, &[&[Command::Query as u8][..], sql.as_bytes()].concat());
-        self.half.write_all(&out).await?;
+        self.half.drain(&mut out).await?;
         let packet = answer.await.map_err(|_| io::Error::from(io::ErrorKind::UnexpectedEof))?;
         Ok(ErrPacket::read(packet.head()).ok())
     }

@@ -1,11 +1,14 @@
-//! Whole packets on a socket, during a log-in.
+//! Whole packets on a socket, during a log-in. It can go on under TLS.
 
 use std::io;
 
 use bytes::BytesMut;
+use hotrow_connect::net::stream::HandshakeError;
+use hotrow_connect::net::tls::client::{Client, ConnectError};
+use hotrow_connect::net::{self, Address, ReadHalf, WriteHalf};
+use hotrow_gateway::tls::Server;
 use hotrow_mysql_wire::WireError;
 use hotrow_mysql_wire::packet::{self, Packet};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::limits;
@@ -27,15 +30,37 @@ pub enum SocketError {
 /// A socket with the bytes that have arrived and are not read yet.
 #[derive(Debug)]
 pub struct Socket {
-    pub stream: TcpStream,
+    pub read: ReadHalf,
+    pub write: WriteHalf,
     pub arrived: BytesMut,
 }
 
 impl Socket {
-    /// Without delays of small packets.
-    pub fn new(stream: TcpStream) -> io::Result<Self> {
-        stream.set_nodelay(true)?;
-        Ok(Socket { stream, arrived: BytesMut::new() })
+    /// Of a client.
+    pub fn accepted(stream: TcpStream) -> Self {
+        let (read, write) = net::tcp_halves(stream);
+        Socket { read, write, arrived: BytesMut::new() }
+    }
+
+    /// Connects to a server.
+    pub async fn connect(host: &str, port: u16) -> io::Result<Self> {
+        let (read, write) = net::connect(&Address::Tcp(host.to_owned(), port)).await?;
+        Ok(Socket { read, write, arrived: BytesMut::new() })
+    }
+
+    /// Goes on under TLS, for which the client has asked. It may have begun already.
+    pub async fn serve_tls(self, tls: &Server) -> Result<Self, HandshakeError> {
+        let (read, write, ..) = tls.handshake(self.read, self.write, &self.arrived).await?;
+        Ok(Socket { read, write, arrived: BytesMut::new() })
+    }
+
+    /// Goes on under TLS with this server, which has been asked for it.
+    pub async fn begin_tls(self, tls: &Client, host: &str) -> Result<Self, ConnectError> {
+        if !self.arrived.is_empty() {
+            return Err(ConnectError::Injected);
+        }
+        let ((read, write, _), _) = tls.handshake(self.read, self.write, host).await?;
+        Ok(Socket { read, write, arrived: BytesMut::new() })
     }
 
     /// The next packet of a log-in. Cancel safe.
@@ -44,7 +69,7 @@ impl Socket {
             if let Some(packet) = packet::take(&mut self.arrived, limits::LOG_IN_PACKET_BYTES_MAX)? {
                 return Ok(packet);
             }
-            if self.stream.read_buf(&mut self.arrived).await? == 0 {
+            if self.read.fill(&mut self.arrived).await? == 0 {
                 return Err(SocketError::Closed);
             }
         }
@@ -54,6 +79,6 @@ impl Socket {
     pub async fn send(&mut self, sequence: u8, payload: &[u8]) -> Result<(), SocketError> {
         let mut out = BytesMut::new();
         packet::put(&mut out, sequence, payload);
-        Ok(self.stream.write_all(&out).await?)
+        Ok(self.write.drain(&mut out).await?)
     }
 }

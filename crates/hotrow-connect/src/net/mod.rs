@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
-use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpStream, UnixStream, tcp, unix};
 
 /// Where something listens.
@@ -155,5 +155,23 @@ impl WriteHalf {
             self.writable().await?;
         }
         Ok(())
+    }
+
+    /// Writes all of these bytes, under TLS from a copy.
+    pub async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            WriteHalf::Tcp(half) => half.write_all(bytes).await,
+            WriteHalf::Unix(half) => half.write_all(bytes).await,
+            WriteHalf::Tls(_) => self.drain(&mut BytesMut::from(bytes)).await,
+        }
+    }
+
+    /// Writes no more. The other side sees the end.
+    pub async fn shutdown(&mut self) -> io::Result<()> {
+        match self {
+            WriteHalf::Tcp(half) => half.shutdown().await,
+            WriteHalf::Unix(half) => half.shutdown().await,
+            WriteHalf::Tls(half) => half.shutdown().await,
+        }
     }
 }

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, BytesMut};
 use hotrow_core::limits;
 use rustls::Connection;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpStream, tcp};
 
 use crate::lock::Lock;
@@ -172,13 +172,25 @@ impl TlsWriteHalf {
     }
 }
 
-impl Drop for TlsWriteHalf {
-    fn drop(&mut self) {
+impl TlsWriteHalf {
+    /// See [`super::WriteHalf::shutdown`].
+    pub async fn shutdown(&mut self) -> io::Result<()> {
+        self.notify_close();
+        self.half.shutdown().await
+    }
+
+    fn notify_close(&self) {
         if let Some(mut state) = self.state.lock_in_drop() {
             state.connection.send_close_notify();
             // A peer that no longer reads misses it.
             let _ = flush(&mut state.connection, self.half.as_ref());
         }
+    }
+}
+
+impl Drop for TlsWriteHalf {
+    fn drop(&mut self) {
+        self.notify_close();
     }
 }
 

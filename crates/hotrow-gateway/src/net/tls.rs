@@ -90,11 +90,25 @@ impl Server {
         write: WriteHalf,
         first: &[u8],
     ) -> Result<(ReadHalf, WriteHalf, TlsPeer), HandshakeError> {
+        let (read, write, peer, says_postgresql) = self.handshake(read, write, first).await?;
+        if !first.is_empty() && !says_postgresql {
+            return Err(HandshakeError::NoProtocol);
+        }
+        Ok((read, write, peer))
+    }
+
+    /// Performs the handshake with a client that has asked for it, and has already sent `first`. Returns also whether the client
+    /// named PostgreSQL's protocol.
+    pub async fn handshake(
+        &self,
+        read: ReadHalf,
+        write: WriteHalf,
+        first: &[u8],
+    ) -> Result<(ReadHalf, WriteHalf, TlsPeer, bool), HandshakeError> {
         let (ReadHalf::Tcp(read), WriteHalf::Tcp(write)) = (read, write) else {
             return Err(std::io::Error::from(std::io::ErrorKind::Unsupported).into());
         };
         let connection = Connection::Server(ServerConnection::new(self.config.clone())?);
-        let direct = !first.is_empty();
         let look = |connection: &Connection| {
             let client_name = connection
                 .peer_certificates()
@@ -104,10 +118,7 @@ impl Server {
         };
         let ((read, write), (client_name, says_postgresql)) =
             stream::handshake(connection, (read, write), first, look).await?;
-        if direct && !says_postgresql {
-            return Err(HandshakeError::NoProtocol);
-        }
-        let end_point = self.end_point.clone();
-        Ok((ReadHalf::Tls(read), WriteHalf::Tls(write), TlsPeer { end_point, client_name }))
+        let peer = TlsPeer { end_point: self.end_point.clone(), client_name };
+        Ok((ReadHalf::Tls(read), WriteHalf::Tls(write), peer, says_postgresql))
     }
 }

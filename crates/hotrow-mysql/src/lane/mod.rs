@@ -19,13 +19,13 @@ use hotrow_mysql_wire::capabilities::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
 use hotrow_mysql_wire::command::Command;
 use hotrow_mysql_wire::message::{ERR, Ok as OkPacket, with_status};
 use hotrow_mysql_wire::packet;
-use tokio::io::Interest;
 use tokio::sync::oneshot;
 
 use crate::lane::flight::{Flight, Step};
 use crate::lane::opening::Opened;
 use crate::limits;
 use crate::refusal;
+use crate::socket::Socket;
 
 pub use opening::{FINGERPRINT, Target, fingerprint, probe};
 
@@ -123,12 +123,7 @@ impl ServerLane {
     /// Gives the operating system what it takes now. An error shows when the lane reads.
     fn push(&mut self) {
         let Some(connection) = &mut self.connection else { return };
-        while !self.out.is_empty() {
-            match connection.socket.stream.try_write(&self.out) {
-                Ok(written) => drop(self.out.split_to(written)),
-                Err(_) => return,
-            }
-        }
+        let _ = connection.socket.write.try_drain(&mut self.out);
     }
 
     fn query(out: &mut BytesMut, text: &[u8]) {
@@ -227,26 +222,16 @@ impl Backend for ServerLane {
         if !self.events.is_empty() {
             return Progress::Bytes;
         }
+        let Socket { read, write, arrived } = &mut connection.socket;
         loop {
-            let writes = !self.out.is_empty();
-            let interest = if writes { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
-            let stream = &connection.socket.stream;
-            let Ok(ready) = stream.ready(interest).await else { return Progress::Lost };
-            if ready.is_readable() {
-                connection.socket.arrived.reserve(limits::READ_BYTES);
-                match stream.try_read_buf(&mut connection.socket.arrived) {
-                    Ok(0) => return Progress::Lost,
-                    Ok(_) => return Progress::Bytes,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(_) => return Progress::Lost,
-                }
-            }
-            if ready.is_writable() && writes {
-                match stream.try_write(&self.out) {
-                    Ok(written) => drop(self.out.split_to(written)),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(_) => return Progress::Lost,
-                }
+            tokio::select! {
+                read = read.fill(arrived) => return match read {
+                    Ok(1..) => Progress::Bytes,
+                    Ok(0) | Err(_) => Progress::Lost,
+                },
+                written = write.drain(&mut self.out), if !self.out.is_empty() => if written.is_err() {
+                    return Progress::Lost;
+                },
             }
         }
     }

@@ -56,9 +56,8 @@ pub fn fingerprint(answer: &ErrPacket) -> Option<String> {
 }
 
 async fn log_in(target: &Target) -> Result<Socket, OwnError> {
-    let (mut socket, greeting) = own::connect(&target.upstream).await?;
-    own::log_in(&mut socket, &greeting, &target.credentials).await?;
-    Ok(socket)
+    let (socket, greeting) = own::connect(&target.upstream).await?;
+    own::log_in(socket, &greeting, &target.upstream, &target.credentials).await
 }
 
 /// Makes the clients' settings. Returns whether the connection is then like those of the clients.

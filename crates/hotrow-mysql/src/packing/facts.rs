@@ -103,8 +103,9 @@ impl Facts {
                 answer => return answer,
             }
         }
-        let (mut socket, greeting) = own::connect(&self.upstream).await?;
-        own::log_in(&mut socket, &greeting, &Credentials::own(&self.upstream)).await?;
+        let (socket, greeting) = own::connect(&self.upstream).await?;
+        let own = Credentials::own(&self.upstream);
+        let mut socket = own::log_in(socket, &greeting, &self.upstream, &own).await?;
         let answer = own::rows(&mut socket, false, sql).await;
         *connection = Some(socket);
         answer

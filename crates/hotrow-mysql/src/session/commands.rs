@@ -3,12 +3,12 @@
 use std::io;
 
 use bytes::BytesMut;
+use hotrow_connect::net::ReadHalf;
 use hotrow_gateway::lanes::Unblock;
 use hotrow_mysql_wire::command::Command;
 use hotrow_mysql_wire::packet::{self, HEADER_BYTES, Header};
 use hotrow_mysql_wire::reply::ReplyReader;
 use tokio::io::AsyncReadExt;
-use tokio::net::tcp::OwnedReadHalf;
 
 use crate::expected::Reply;
 use crate::lane::Statement;
@@ -19,7 +19,7 @@ use crate::server_side::ServerSide;
 
 /// The loop's state.
 pub struct CommandLoop {
-    client: OwnedReadHalf,
+    client: ReadHalf,
     server: ServerSide,
     packer: Option<Packer>,
     /// Units of a lane wait until the session has run a statement.
@@ -28,7 +28,7 @@ pub struct CommandLoop {
 }
 
 impl CommandLoop {
-    pub fn new(client: OwnedReadHalf, server: ServerSide, packer: Option<Packer>) -> Self {
+    pub fn new(client: ReadHalf, server: ServerSide, packer: Option<Packer>) -> Self {
         let splitter = Splitter { waits_for_texts: packer.is_some(), ..Splitter::default() };
         CommandLoop { client, server, packer, unblock: None, splitter }
     }

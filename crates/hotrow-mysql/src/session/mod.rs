@@ -25,13 +25,11 @@ pub async fn run(
 ) -> io::Result<()> {
     let packer = pools.and_then(|pools| Packer::new(pools, &logged_in));
     let LoggedIn { client, server, deprecates_eof, status, .. } = logged_in;
-    let (from_client, to_client) = client.stream.into_split();
-    let (from_server, to_server) = server.stream.into_split();
     let expected = Arc::new(Expected::after_log_in(status));
-    let mut replies = ReplyLoop::new(from_server, to_client, expected.clone(), stopping);
+    let mut replies = ReplyLoop::new(server.read, client.write, expected.clone(), stopping);
     let mut replies = std::pin::pin!(replies.run(server.arrived));
-    let server = ServerSide::new(to_server, expected, deprecates_eof);
-    let commands = CommandLoop::new(from_client, server, packer);
+    let server = ServerSide::new(server.write, expected, deprecates_eof);
+    let commands = CommandLoop::new(client.read, server, packer);
     tokio::select! {
         ended = &mut replies => return ended,
         // The server's half is closed by now. The server completes the replies, as without a gateway.

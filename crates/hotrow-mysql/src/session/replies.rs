@@ -5,12 +5,12 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use hotrow_connect::net::{ReadHalf, WriteHalf};
 use hotrow_mysql_wire::capabilities::STATUS_IN_TRANSACTION;
 use hotrow_mysql_wire::packet;
 use hotrow_mysql_wire::reply::{Progress, ReplyReader};
 use hotrow_mysql_wire::scan::{Scanned, Scanner};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::AsyncReadExt;
 use tokio::sync::{oneshot, watch};
 
 use crate::expected::{Expected, Reply};
@@ -19,8 +19,8 @@ use crate::refusal::Refusal;
 
 /// The loop's state.
 pub struct ReplyLoop {
-    server: OwnedReadHalf,
-    client: OwnedWriteHalf,
+    server: ReadHalf,
+    client: WriteHalf,
     expected: Arc<Expected>,
     stopping: watch::Receiver<bool>,
     scanner: Scanner,
@@ -47,8 +47,8 @@ enum Goes {
 
 impl ReplyLoop {
     pub fn new(
-        server: OwnedReadHalf,
-        client: OwnedWriteHalf,
+        server: ReadHalf,
+        client: WriteHalf,
         expected: Arc<Expected>,
         stopping: watch::Receiver<bool>,
     ) -> Self {

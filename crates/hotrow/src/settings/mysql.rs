@@ -1,17 +1,19 @@
 //! The settings of a gateway in front of MariaDB. Most settings belong to PostgreSQL, and are refused here.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hotrow_core::limits;
 use hotrow_core::pack_mode::PackMode;
 use hotrow_gateway::config::Listen;
+use hotrow_gateway::tls;
 use hotrow_mysql::{Config, UpstreamError};
 
 use super::{Settings, is_json, number};
 
 /// The settings that a gateway in front of MariaDB has.
-const USED: [&str; 9] = [
+const USED: [&str; 11] = [
     "upstream",
     "listen",
     "clients_max",
@@ -21,6 +23,8 @@ const USED: [&str; 9] = [
     "workers",
     "log",
     "log_format",
+    "tls_cert_file",
+    "tls_key_file",
 ];
 
 /// Why settings cannot be used in front of MariaDB.
@@ -96,10 +100,13 @@ impl Settings {
                 number(name, value, default as usize, 1..=86_400_000, "1 to 86,400,000 (a day)")?;
             Ok::<_, super::Error>(Duration::from_millis(milliseconds as u64))
         };
+        let files = tls::Files::new(self.tls_cert_file, self.tls_key_file, None)?;
+        let tls = files.map(|files| tls::Server::load(&files)).transpose()?;
         let clients_max = limits::CLIENTS_MAX;
         let config = Config {
             upstream,
             listen,
+            tls: tls.map(Arc::new),
             clients_max: number(
                 "clients_max",
                 self.clients_max,

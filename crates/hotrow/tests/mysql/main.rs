@@ -11,6 +11,7 @@ mod lanes;
 mod log_in;
 mod rights;
 mod sessions;
+mod tls;
 
 use std::fs::File;
 use std::process::Command;

@@ -70,7 +70,7 @@ fn a_crash_of_the_server_ends_sessions_and_the_next_ones_work() {
     client.ok("insert into shop.t values (1, 1)");
     server.kill_dash_nine();
     assert!(client.packet().is_none());
-    assert_eq!(Client::connect(gateway.port()).err().map(|error| error.code), Some(2003));
+    assert_eq!(Client::connect(gateway.port()).err().map(|error| error.code), Some(1429));
     server.restart();
     assert_eq!(root(gateway.port()).value("select n from shop.t"), "1");
 }

@@ -153,6 +153,25 @@ impl Client {
                 _ => return Err(ConnectError::Declined),
             }
         }
+        let (secured, says_postgresql) = self.handshake(read, write, host).await?;
+        if self.direct && !says_postgresql {
+            return Err(HandshakeError::NoProtocol.into());
+        }
+        Ok(secured)
+    }
+
+    /// Whether a connection without TLS is refused.
+    pub fn is_required(&self) -> bool {
+        self.required
+    }
+
+    /// Performs the handshake with a server that waits for it. Returns also whether the server named PostgreSQL's protocol.
+    pub async fn handshake(
+        &self,
+        read: ReadHalf,
+        write: WriteHalf,
+        host: &str,
+    ) -> Result<(Secured, bool), ConnectError> {
         let (ReadHalf::Tcp(read), WriteHalf::Tcp(write)) = (read, write) else {
             return Err(ConnectError::Declined);
         };
@@ -167,10 +186,7 @@ impl Client {
         };
         let ((read, write), (end_point, says_postgresql)) =
             stream::handshake(Connection::Client(connection), (read, write), &[], look).await?;
-        if self.direct && !says_postgresql {
-            return Err(HandshakeError::NoProtocol.into());
-        }
-        Ok((ReadHalf::Tls(read), WriteHalf::Tls(write), end_point))
+        Ok(((ReadHalf::Tls(read), WriteHalf::Tls(write), end_point), says_postgresql))
     }
 
     /// This configuration, with the files that `newer` has read if its parameters are the same.

@@ -1,0 +1,28 @@
+//! What the gateway runs with.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotrow_gateway::tls;
+
+use crate::upstream::Upstream;
+
+/// What the gateway runs with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The server.
+    pub upstream: Upstream,
+    /// Where clients connect.
+    pub listen: Vec<SocketAddr>,
+    /// The most clients.
+    pub clients_max: usize,
+    /// The longest wait for the server's greeting.
+    pub server_wait: Duration,
+    /// Whether statements are packed.
+    pub packs: bool,
+    /// The certificate for clients. They have no TLS without it.
+    pub tls: Option<Arc<tls::Server>>,
+    /// The longest wait for open transactions at a stop.
+    pub drain_timeout: Duration,
+}
