@@ -1,11 +1,11 @@
 -- The session variables on which the effect of a statement by key can depend, and the rights that the session has got at its log-in.
--- The first letter says whether the session is in strict mode. The text is empty if a lane cannot stand in for the session: its
+-- The first letter says whether the session is in strict mode, and the rights follow. The text is empty if a lane cannot stand in for the session: its
 -- answers would tell of its own transactions, READ COMMITTED is refused, or a wait for a lock undoes more than its statement.
 call hotrow.tell(if(@@session_track_transaction_info <> 'OFF' or @@session_track_system_variables like '%last_gtid%'
     or @@session_track_system_variables like '%*%' or @@log_bin and @@binlog_format = 'STATEMENT'
     or @@innodb_rollback_on_timeout, '', concat(
-    if(@@sql_mode like '%STRICT_TRANS_TABLES%' or @@sql_mode like '%STRICT_ALL_TABLES%', 's', '-'), md5(concat_ws('|',
-    hotrow.rights(), coalesce(current_role(), ''), current_user(),
+    if(@@sql_mode like '%STRICT_TRANS_TABLES%' or @@sql_mode like '%STRICT_ALL_TABLES%', 's', '-'), hotrow.rights(),
+    md5(concat_ws(_binary '|', coalesce(current_role(), ''), current_user(),
     coalesce(@@sql_mode, ''), coalesce(@@old_mode, ''), coalesce(@@time_zone, ''), coalesce(@@character_set_client, ''),
     coalesce(@@character_set_connection, ''), coalesce(@@character_set_results, ''), coalesce(@@collation_connection, ''),
     coalesce(@@collation_database, ''), coalesce(@@character_set_database, ''),

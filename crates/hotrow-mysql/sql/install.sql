@@ -25,16 +25,17 @@ create or replace procedure hotrow.restore(n int) modifies sql data sql security
 create or replace procedure hotrow.tell(t varchar(100) character set ascii) no sql sql security definer
     signal sqlstate '45000' set mysql_errno = 1644, message_text = t $$;
 
--- The rights that a session of this user gets at its log-in and keeps: others are read again for each statement.
-create or replace function hotrow.rights() returns char(32) character set ascii reads sql data sql security definer
+-- The rights that a session of this user keeps: first those that it gets at its log-in, then those that it gets when it enters a
+-- database. Others are read again for each statement. Binary text goes with the texts of every character set.
+create or replace function hotrow.rights() returns binary(32) reads sql data sql security definer
 begin
     declare name varchar(128) default left(user(), char_length(user()) - char_length(substring_index(user(), '@', -1)) - 1);
-    return md5(concat_ws('|',
+    return concat(left(md5(concat_ws('|',
         (select group_concat(host, ':', user, ':', priv order by host, user) from mysql.global_priv
             where user in ('', name) or json_value(priv, '$.is_role')),
-        (select group_concat(host, ':', user, ':', db, ':', select_priv, insert_priv, update_priv, delete_priv, execute_priv
-            order by host, user, db) from mysql.db where user in ('', name) or host = ''),
-        (select group_concat(host, ':', user, ':', role order by host, user, role) from mysql.roles_mapping)));
+        (select group_concat(host, ':', user, ':', role order by host, user, role) from mysql.roles_mapping))), 16),
+        left(md5(coalesce((select group_concat(host, ':', user, ':', db, ':', select_priv, insert_priv, update_priv, delete_priv,
+            execute_priv order by host, user, db) from mysql.db where user in ('', name) or host = ''), '')), 16));
 end $$;
 
 create or replace procedure hotrow.open_lane(l varchar(64) character set ascii) modifies sql data sql security definer

@@ -91,7 +91,7 @@ impl Flight {
         for (database, table, _) in &tables {
             let (database, table) = (quoted(database), quoted(table));
             query(
-                format!("select concat(hotrow.marked('{lane}'), ' ', coalesce(hotrow.definition({database}, {table}), ''))")
+                format!("select concat(hotrow.marked('{lane}'), _binary ' ', coalesce(hotrow.definition({database}, {table}), _binary ''))")
                     .as_bytes(),
             );
         }

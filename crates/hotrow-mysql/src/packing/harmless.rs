@@ -12,6 +12,8 @@ pub enum Harm<'a> {
     None,
     /// This setting, which another connection gets by the same statement.
     Setting(&'static str),
+    /// This database becomes the session's, if the server agrees.
+    Database(&'a str),
     /// Anything, or it sees what another statement has left.
     Any,
 }
@@ -110,11 +112,27 @@ pub fn judge(text: &str) -> Harm<'_> {
     if let Some(harm) = setting(&lower) {
         return harm;
     }
+    if let Some(name) = lower.strip_prefix("use").and_then(|_| used(text)) {
+        return Harm::Database(name);
+    }
     // The two texts have the same tokens, and names of tables can differ in their case.
     match (tokens(&lower), tokens(text)) {
         (Some(lower), Some(tokens)) => Tables::of(&lower, &tokens).map_or(Harm::Any, Harm::Tables),
         _ => Harm::Any,
     }
+}
+
+/// The database that `use shop` names. A comment or a name in another form is not read.
+fn used(text: &str) -> Option<&str> {
+    let tokens = tokens(text)?;
+    let [Token::Word(word), Token::Word(name) | Token::Quoted(name)] = *tokens else { return None };
+    (word.eq_ignore_ascii_case("use") && is_plain_database(name)).then_some(name)
+}
+
+/// Whether a name means the same database in a statement and in a log-in, and needs no quotes or escapes as a text.
+pub fn is_plain_database(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$-".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_plain)
 }
 
 /// The connection that a statement kills, or whose statement it kills.
@@ -325,6 +343,13 @@ mod tests {
             ("show warnings", Harm::Any),
             ("create temporary table t (a int)", Harm::Any),
             ("call p()", Harm::Any),
+            ("use Shop", Harm::Database("Shop")),
+            ("USE `my-shop`;", Harm::Database("my-shop")),
+            ("use `a b`", Harm::Any),
+            ("use ``", Harm::Any),
+            ("use a.b", Harm::Any),
+            ("use /*!99999 x */ y", Harm::Any),
+            ("use", Harm::Any),
         ] {
             assert_eq!(judge(text), harm, "{text}");
         }

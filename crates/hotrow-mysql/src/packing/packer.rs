@@ -33,6 +33,9 @@ const TRIES_MAX: usize = 3;
 /// The first letter of the fingerprint of a session in strict mode.
 const STRICT: char = 's';
 
+/// The letters of each of the two parts behind it: the rights of the log-in, and those on databases.
+const RIGHTS_LETTERS: usize = 16;
+
 /// What the session does with a statement.
 #[derive(Debug)]
 pub enum Run {
@@ -42,6 +45,8 @@ pub enum Run {
     Pass(Option<Unblock<Statement>>),
     /// The same, with this payload instead of its own.
     PassAs(Vec<u8>, Option<Unblock<Statement>>),
+    /// The same, and the first packet of the answer goes here.
+    PassAndTell(FirstPacket),
 }
 
 /// What a packed statement leaves for the next one: SHOW WARNINGS, ROW_COUNT().
@@ -62,6 +67,9 @@ pub struct Packer {
     /// The ID of its connection.
     thread: u32,
     pool: Option<Arc<Pool>>,
+    /// A change of its database whose outcome the server has not told yet.
+    entering: Option<(Vec<u8>, oneshot::Receiver<Scanned>)>,
+    rights: Rights,
     /// It packs no more.
     is_pinned: bool,
     has_packed: bool,
@@ -99,6 +107,8 @@ impl Packer {
             session,
             thread: logged_in.thread,
             pool: None,
+            entering: None,
+            rights: Rights::default(),
             is_pinned: false,
             has_packed: false,
             left: None,
@@ -133,15 +143,17 @@ impl Packer {
 
     /// A statement is prepared. Returns where its ID goes, if the statement may be packed.
     pub async fn prepare(&mut self, text: &[u8], server: &mut ServerSide) -> io::Result<Option<FirstPacket>> {
+        self.settle().await;
         let text = std::str::from_utf8(text).unwrap_or_default();
-        let prepared = Prepared::of(text, self.settings).filter(|_| !self.is_pinned);
+        let prepared = Prepared::of(text, self.settings, self.identity.database.as_deref());
+        let prepared = prepared.filter(|_| !self.is_pinned);
         let Some(prepared) = prepared else {
             // Its executions can leave what it leaves.
             let text = text.replace('?', "1");
             let is_harmless = match harmless::judge(&text) {
                 Harm::None => true,
-                Harm::Tables(tables) => self.calls_nothing(&tables).await,
-                Harm::Setting(_) | Harm::Any => false,
+                Harm::Tables(tables) => self.calls_nothing(self.database(), &tables).await,
+                Harm::Setting(_) | Harm::Database(_) | Harm::Any => false,
             };
             self.is_pinned |= !is_harmless;
             self.restore(server).await?;
@@ -159,6 +171,7 @@ impl Packer {
 
     /// A prepared statement is executed.
     pub async fn execute(&mut self, payload: &[u8], server: &mut ServerSide) -> io::Result<Run> {
+        self.settle().await;
         if !self.preparing.is_empty() {
             server.idle().await;
         }
@@ -174,11 +187,12 @@ impl Packer {
         };
         let Ok((text, whole)) = prepared.execute(payload) else { return self.pin(server).await };
         // Its constants keep the collation of the time at which it was prepared.
-        let run = match text.filter(|_| prepared.settings == self.settings) {
+        let is_as_now = prepared.settings == self.settings && prepared.database == self.identity.database;
+        let run = match text.filter(|_| is_as_now) {
             Some(text) => self.run(text.as_bytes(), server).await?,
             None => {
-                let sample = prepared.sample();
-                self.pass(&sample, server).await?
+                let (sample, database) = (prepared.sample(), prepared.database.clone());
+                self.pass(&sample, database.as_deref().and_then(text_of), server).await?
             }
         };
         // The server has not seen the types of executions in a lane.
@@ -200,11 +214,15 @@ impl Packer {
 
     /// A statement comes, and all its bytes are here.
     pub async fn run(&mut self, text: &[u8], server: &mut ServerSide) -> io::Result<Run> {
+        self.settle().await;
         if self.is_pinned {
             return Ok(Run::Pass(None));
         }
         let Ok(text) = std::str::from_utf8(text) else { return self.pin(server).await };
-        let Some(statement) = reader::read(text) else { return self.pass(text, server).await };
+        let Some(statement) = reader::read(text) else {
+            let database = self.database().map(str::to_owned);
+            return self.pass(text, database.as_deref(), server).await;
+        };
         for _ in 0..TRIES_MAX {
             let status = server.idle().await;
             let autocommit = status.is_some_and(|status| {
@@ -270,15 +288,48 @@ impl Packer {
         Ok(Run::Pass(None))
     }
 
-    /// The session's database.
-    fn database(&self) -> Option<&str> {
-        self.identity.database.as_deref().and_then(|name| std::str::from_utf8(name).ok())
+    /// The client names another database by COM_INIT_DB.
+    pub async fn init_db(&mut self, name: &[u8], server: &mut ServerSide) -> io::Result<Option<FirstPacket>> {
+        self.settle().await;
+        let is_plain = text_of(name).is_some_and(harmless::is_plain_database);
+        if self.is_pinned || !is_plain {
+            self.pin(server).await?;
+            return Ok(None);
+        }
+        Ok(Some(self.enter(name, server).await?))
     }
 
-    /// Whether statements on these tables run nothing but themselves.
-    async fn calls_nothing(&self, tables: &[(Option<&str>, &str)]) -> bool {
+    /// The server is asked to make this the session's database. It can refuse.
+    async fn enter(&mut self, database: &[u8], server: &mut ServerSide) -> io::Result<FirstPacket> {
+        self.restore(server).await?;
+        let (told, answer) = oneshot::channel();
+        self.entering = Some((database.to_vec(), answer));
+        Ok(told)
+    }
+
+    /// Waits until it is known which database is the session's. The command that may change it has been sent.
+    async fn settle(&mut self) {
+        let Some((database, told)) = self.entering.take() else { return };
+        match told.await {
+            Ok(packet) if packet.head().first() == Some(&OK) => {
+                self.forget_lane();
+                self.rights.enter();
+                self.identity.database = Some(database);
+            }
+            Ok(_) => {}                      // an error leaves the session where it is
+            Err(_) => self.is_pinned = true, // the connection is lost
+        }
+    }
+
+    /// The session's database.
+    fn database(&self) -> Option<&str> {
+        self.identity.database.as_deref().and_then(text_of)
+    }
+
+    /// Whether statements in this database on these tables run nothing but themselves.
+    async fn calls_nothing(&self, current: Option<&str>, tables: &[(Option<&str>, &str)]) -> bool {
         for (database, table) in tables {
-            let Some(database) = database.or(self.database()) else { return false };
+            let Some(database) = database.or(current) else { return false };
             let facts = self.pools.facts.of(database, table).await;
             if !facts.is_some_and(|facts| facts.calls_nothing()) {
                 return false;
@@ -290,7 +341,8 @@ impl Packer {
     /// The lane for this session, if a lane's connection can be like the session's.
     async fn lane(&mut self, server: &mut ServerSide) -> io::Result<Option<Arc<Pool>>> {
         if self.pool.is_none() {
-            if let Some(fingerprint) = server.ask(FINGERPRINT).await?.as_ref().and_then(fingerprint) {
+            let fingerprint = server.ask(FINGERPRINT).await?.as_ref().and_then(fingerprint);
+            if let Some(fingerprint) = fingerprint.filter(|fingerprint| self.rights.are(fingerprint)) {
                 self.identity.fingerprint = fingerprint;
                 // The call has entered another database and left it. The next OK packet of this kind tells of that.
                 server.ask("call hotrow.restore(0)").await?;
@@ -301,15 +353,15 @@ impl Packer {
         Ok(self.pool.clone())
     }
 
-    /// A statement that is not packed.
-    async fn pass(&mut self, text: &str, server: &mut ServerSide) -> io::Result<Run> {
+    /// A statement that is not packed, and runs in this database.
+    async fn pass(&mut self, text: &str, database: Option<&str>, server: &mut ServerSide) -> io::Result<Run> {
         if self.is_pinned {
             return Ok(Run::Pass(None));
         }
         match harmless::judge(text) {
             Harm::None => {}
             // It sets the diagnostics of the connection itself.
-            Harm::Tables(tables) if self.calls_nothing(&tables).await => {
+            Harm::Tables(tables) if self.calls_nothing(database, &tables).await => {
                 self.left = None;
                 return Ok(Run::Pass(None));
             }
@@ -319,6 +371,7 @@ impl Packer {
                 self.identity.sets.retain(|(other, _)| *other != name);
                 self.identity.sets.push((name, text.to_owned()));
             }
+            Harm::Database(name) => return Ok(Run::PassAndTell(self.enter(name.as_bytes(), server).await?)),
             Harm::Tables(_) | Harm::Any => {
                 if self.has_packed && text.to_ascii_lowercase().contains("gtid") {
                     // A transaction of the session itself, whose number is behind those of its packed statements.
@@ -371,6 +424,33 @@ impl Drop for Packer {
         self.pools.leaves(self.thread);
         self.forget_lane();
     }
+}
+
+/// The rights of a session. It keeps those that it has got at its log-in, and when it entered its database. A connection that logs in
+/// later can have others.
+#[derive(Default)]
+struct Rights {
+    at_log_in: Option<String>,
+    in_database: Option<String>,
+}
+
+impl Rights {
+    /// Whether they are those in the fingerprint of a connection that logs in now.
+    fn are(&mut self, fingerprint: &str) -> bool {
+        let part = |place: usize| fingerprint.get(place..place + RIGHTS_LETTERS).unwrap_or_default();
+        let (at_log_in, in_database) = (part(STRICT.len_utf8()), part(STRICT.len_utf8() + RIGHTS_LETTERS));
+        self.at_log_in.get_or_insert_with(|| at_log_in.to_owned()) == at_log_in
+            && self.in_database.get_or_insert_with(|| in_database.to_owned()) == in_database
+    }
+
+    /// The session has entered a database, and has got the rights on it.
+    fn enter(&mut self) {
+        self.in_database = None;
+    }
+}
+
+fn text_of(name: &[u8]) -> Option<&str> {
+    std::str::from_utf8(name).ok()
 }
 
 /// The ID in the first packet of the answer to a PREPARE. None in an error.

@@ -17,6 +17,8 @@ pub struct Prepared {
     types: Option<Vec<[u8; 2]>>,
     /// The number of changes of the session's settings before it was prepared.
     pub settings: u64,
+    /// The session's database at that time. It runs there, whatever the session's database is later.
+    pub database: Option<Vec<u8>>,
     /// Whether the server knows these types from an execution that was passed through.
     are_types_known: bool,
 }
@@ -26,7 +28,7 @@ const PARAMETERS_MAX: usize = 1_000;
 
 impl Prepared {
     /// None if the text cannot be packed with any values.
-    pub fn of(text: &str, settings: u64) -> Option<Self> {
+    pub fn of(text: &str, settings: u64, database: Option<&[u8]>) -> Option<Self> {
         let (mut parts, mut quote) = (vec![String::new()], None);
         for letter in text.chars() {
             match (quote, letter) {
@@ -43,6 +45,7 @@ impl Prepared {
             parts,
             types: None,
             settings,
+            database: database.map(<[u8]>::to_vec),
             are_types_known: false,
         })
     }
@@ -149,7 +152,7 @@ mod tests {
     #[test]
     fn an_execution_becomes_a_text() {
         let mut prepared =
-            Prepared::of("update t set a = a - ?, b = '?''?' where id = ? and c = ?", 0).unwrap();
+            Prepared::of("update t set a = a - ?, b = '?''?' where id = ? and c = ?", 0, None).unwrap();
         let head = [7, 0, 0, 0, 0, 1, 0, 0, 0];
         let types = [1, 3, 0, 8, 0x80, 0xfe, 0];
         let values = |a: i32| [&a.to_le_bytes()[..], &u64::MAX.to_le_bytes(), b"\x04it's"].concat();
@@ -178,7 +181,7 @@ mod tests {
         let double = [&head[..], &[0, 1, 5, 0, 8, 0, 0xfe, 0], &[0; 16], b"\x01x"].concat();
         assert_eq!(prepared.execute(&double).unwrap().0, None);
         assert!(prepared.execute(&head[..5]).is_err());
-        assert!(Prepared::of("select ?", 0).is_none());
+        assert!(Prepared::of("select ?", 0, None).is_none());
     }
 
     #[test]
@@ -192,7 +195,7 @@ mod tests {
         ] {
             let payload =
                 [&[7, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 8, UNSIGNED][..], &5_u64.to_le_bytes()].concat();
-            let (text, _) = Prepared::of(sql, 0).unwrap().execute(&payload).unwrap();
+            let (text, _) = Prepared::of(sql, 0, None).unwrap().execute(&payload).unwrap();
             assert_eq!(text.is_some(), is_written, "{sql}");
         }
     }

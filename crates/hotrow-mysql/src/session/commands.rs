@@ -133,6 +133,10 @@ impl CommandLoop {
         let run = match command {
             Command::Query => packer.run(text, &mut self.server).await?,
             Command::StmtExecute => packer.execute(text, &mut self.server).await?,
+            Command::InitDb => {
+                let told = packer.init_db(text, &mut self.server).await?;
+                return Ok(told.map_or(Packed::No, Packed::Told));
+            }
             Command::StmtPrepare => {
                 let id = packer.prepare(text, &mut self.server).await?;
                 return Ok(id.map_or(Packed::No, Packed::Told));
@@ -155,6 +159,7 @@ impl CommandLoop {
                 return Ok(Packed::Answered);
             }
             Run::Pass(unblock) => self.unblock = unblock,
+            Run::PassAndTell(first) => return Ok(Packed::Told(first)),
             Run::PassAs(payload, unblock) => {
                 self.splitter.is_dropped = true;
                 self.server.idle().await; // so that there is room for its reply, which is expected before it is sent
@@ -203,8 +208,14 @@ enum Piece {
 }
 
 /// The commands whose bytes decide whether they are packed.
-const TEXTS: [Command; 5] =
-    [Command::Query, Command::StmtPrepare, Command::StmtExecute, Command::StmtClose, Command::ProcessKill];
+const TEXTS: [Command; 6] = [
+    Command::Query,
+    Command::InitDb,
+    Command::StmtPrepare,
+    Command::StmtExecute,
+    Command::StmtClose,
+    Command::ProcessKill,
+];
 
 const STATEMENT_ID_BYTES: usize = 4;
 

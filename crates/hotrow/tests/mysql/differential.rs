@@ -35,7 +35,8 @@ fn key(random: &mut fastrand::Rng) -> String {
 
 fn statement(random: &mut fastrand::Rng) -> String {
     let (key, one, other) = (key(random), value(random), value(random));
-    match random.u8(0..16) {
+    match random.u8(0..17) {
+        16 => format!("update t set n = {one} where {key}"),
         0..6 => format!("update {{db}}.t set n = {one} where {key}"),
         6 => format!("update {{db}}.t set n = {one}, v = {other} where {key}"),
         7 => format!("update {{db}}.t set id = {one} where {key}"),
@@ -63,7 +64,7 @@ const SETTINGS: [&str; 7] = [
     "select @@sql_mode",
 ];
 /// Statements between the packed ones.
-const OTHERS: [&str; 7] = [
+const OTHERS: [&str; 10] = [
     "select count(*), sum(n) from {db}.t",
     "select * from {db}.t where id in (1, 2)",
     "insert into {db}.t (id, n) values (1, 1), (4, 4)",
@@ -71,6 +72,9 @@ const OTHERS: [&str; 7] = [
     "replace into {db}.t (id, n) values (3, 3)",
     "update {db}.t set n = 0 where n is null",
     "select n x y from {db}.t",
+    "use {db}",
+    "use {db}_two",
+    "use nowhere",
 ];
 /// What shows what the statements before have left. A session that asks is not packed any more.
 const LOOKS: [&str; 6] = [
@@ -99,10 +103,12 @@ fn random_statements_have_the_same_answers_and_leave_the_same_rows() {
     direct.ok("set global session_track_schema = off");
     let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
     for database in ["one_db", "two_db"] {
-        direct.ok(&format!("create database {database}"));
-        direct.ok(&format!(
-            "create table {database}.t (id int primary key, s varchar(9) unique, n int, v varchar(5)) engine=innodb"
-        ));
+        for schema in [database.to_owned(), format!("{database}_two")] {
+            direct.ok(&format!("create database {schema}"));
+            direct.ok(&format!(
+                "create table {schema}.t (id int primary key, s varchar(9) unique, n int, v varchar(5)) engine=innodb"
+            ));
+        }
     }
     for _ in 0..60 {
         let (mut direct, mut through) = (root(server.port()), root(gateway.port()));
@@ -124,7 +130,7 @@ fn random_statements_have_the_same_answers_and_leave_the_same_rows() {
         direct.ok("commit");
         through.ok("commit");
         let rows = |client: &mut Client, database: &str| {
-            client.rows(&format!("select * from {database}.t order by id"))
+            client.rows(&format!("select 1, t.* from {database}.t union all select 2, t.* from {database}_two.t t order by 1, 2"))
         };
         assert_eq!(rows(&mut through, "two_db"), rows(&mut direct, "one_db"));
     }

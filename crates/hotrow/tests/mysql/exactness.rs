@@ -21,17 +21,16 @@ const TABLES: [&str; 5] = [
 ];
 
 /// A client and the database in which it runs its scripts.
-struct Side {
-    client: Client,
-    database: &'static str,
+pub struct Side {
+    pub client: Client,
+    pub database: &'static str,
 }
 
 impl Side {
     /// A client without these capabilities.
-    fn new(port: u16, database: &'static str, without: u32) -> Self {
+    pub fn new(port: u16, database: &'static str, without: u32) -> Self {
         let mut client = root(port);
         client.ok(&format!("create or replace database {database}"));
-        // The database is chosen at the log-in, as USE ends packing.
         let mut side = Side { client: Client::log_in_to(port, database, without), database };
         TABLES.iter().for_each(|sql| drop(side.run(sql)));
         side.client = Client::log_in_to(port, database, without);
@@ -39,20 +38,26 @@ impl Side {
     }
 
     /// Runs a line of a script. Returns the packets of the reply, with the database's name replaced.
-    fn run(&mut self, line: &str) -> Vec<String> {
+    pub fn run(&mut self, line: &str) -> Vec<String> {
         let (command, rest) = match line.split_once(": ") {
             Some(("ping", _)) => (Command::Ping, String::new()),
             Some(("reset", _)) => (Command::ResetConnection, String::new()),
             Some(("prepare", sql)) => (Command::StmtPrepare, sql.to_owned()),
-            Some(("init", _)) => (Command::InitDb, self.database.to_owned()),
+            Some(("init", name)) => (Command::InitDb, name.replace("{db}", self.database)),
             Some(("long", sql)) => (Command::Query, sql.replacen(' ', &" ".repeat(20_000), 1)),
             _ => (Command::Query, line.replace("{db}", self.database)),
         };
         self.command(command, rest.as_bytes())
     }
 
-    fn command(&mut self, command: Command, rest: &[u8]) -> Vec<String> {
-        let packets = self.client.command(command, rest);
+    pub fn command(&mut self, command: Command, rest: &[u8]) -> Vec<String> {
+        self.client.send(0, &[&[command as u8], rest].concat());
+        self.reply(command)
+    }
+
+    /// Reads a reply in the same form.
+    pub fn reply(&mut self, command: Command) -> Vec<String> {
+        let packets = self.client.reply(command);
         // The server's number of a prepared statement counts other statements, too.
         let is_number = |at: usize, sequence: u8| {
             command == Command::StmtPrepare && sequence == 1 && (1..5).contains(&at)
@@ -85,7 +90,7 @@ fn same(server: &PrivateMariaDb, gateway: &Gateway, without: u32, script: &[&str
     batches() - before
 }
 
-fn check(scripts: &[(u64, &[&str])]) {
+pub fn check(scripts: &[(u64, &[&str])]) {
     let server = shop();
     let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
     // Most clients, and those that count found rows and read results with EOF packets.
@@ -98,7 +103,7 @@ fn check(scripts: &[(u64, &[&str])]) {
     }
 }
 
-const ADD: &str = "update t set n = n + 1 where id = 1";
+pub const ADD: &str = "update t set n = n + 1 where id = 1";
 
 #[test]
 fn what_a_packed_statement_leaves_is_what_it_leaves_without_a_gateway() {
@@ -141,7 +146,8 @@ fn what_a_packed_statement_leaves_is_what_it_leaves_without_a_gateway() {
         (1, &[ADD, "select @@version", "select row_count()"]),
         (1, &[ADD, "commit", "select row_count()"]),
         (0, &["reset: ", ADD]),
-        (1, &[ADD, "init: ", ADD, "select row_count()"]),
+        (2, &[ADD, "init: {db}", ADD, "select row_count()"]),
+        (1, &[ADD, "init: {db}", "select row_count()"]),
         (1, &[ADD, "get diagnostics @a = row_count", "select @a"]),
     ]);
 }
@@ -191,6 +197,8 @@ fn a_session_that_differs_from_new_ones_is_not_packed_or_its_lane_differs_too() 
         (1, &["set foreign_key_checks = 0", "insert into child (id, p) values (1, 9)"]),
         (0, &["set character_set_results = utf16", ADD, "set character_set_results = utf8mb4"]),
         (1, &["set character_set_results = latin1", ADD]),
+        (2, &["set names latin1", ADD, "set names cp1251", ADD]),
+        (2, &["set names gbk", ADD, "set names binary", ADD]),
         (0, &["set timestamp = 1", "update t set ts = now() where id = 1"]),
         (0, &["set session transaction read only", ADD]),
         (0, &["set session max_statement_time = 9", ADD]),
@@ -213,7 +221,7 @@ fn a_session_that_differs_from_new_ones_is_not_packed_or_its_lane_differs_too() 
                 "update {db}.t set n = 1 where id = 1",
             ],
         ),
-        (0, &["use mysql", "update {db}.t set n = 1 where id = 1", ADD]),
+        (1, &["use mysql", "update {db}.t set n = 1 where id = 1", ADD]),
         (0, &["select 1; select 2", ADD]),
         (1, &["update t set n = n + 1 where id = 1;"]),
         (0, &["update t set n = n + 1 where id = 1; update t set n = 0 where id = 2"]),

@@ -5,6 +5,7 @@
 mod client;
 mod commands;
 mod cuts;
+mod databases;
 mod differential;
 mod exactness;
 mod lanes;
