@@ -7,6 +7,7 @@
 //! | `upstream.rs` | the URL of the server |
 //! | `log_in.rs` | the log-in of a client at the server |
 //! | `own.rs` | the gateway's own log-in |
+//! | `client.rs` | a connection of a program beside the gateway, such as the demo |
 //! | `session/` | the relay of commands and replies after the log-in |
 //! | `packing/` | which statements are packed, and where they go |
 //! | `lane/` | the server's side of a lane |
@@ -15,6 +16,7 @@
 //! | `refusal.rs` | the errors that the gateway itself sends |
 //! | `limits.rs` | every bound |
 
+mod client;
 mod expected;
 mod front;
 mod lane;
@@ -28,5 +30,7 @@ mod session;
 mod socket;
 mod upstream;
 
+pub use client::{Client, INSTALL};
 pub use front::{Config, Front};
+pub use own::OwnError;
 pub use upstream::{Upstream, UpstreamError};

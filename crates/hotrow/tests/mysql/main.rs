@@ -5,6 +5,7 @@
 mod client;
 mod commands;
 mod cuts;
+mod demo;
 mod differential;
 mod exactness;
 mod lanes;
@@ -24,7 +25,7 @@ use crate::client::Client;
 /// The server that all tests of this binary share. Its guard ends it.
 fn server() -> &'static PrivateMariaDb {
     static SERVER: OnceLock<PrivateMariaDb> = OnceLock::new();
-    SERVER.get_or_init(|| PrivateMariaDb::start(&["--max-allowed-packet=64M"]))
+    SERVER.get_or_init(|| PrivateMariaDb::start(&["--max-allowed-packet=64M"]).unwrap())
 }
 
 fn url(server: &PrivateMariaDb) -> String {
