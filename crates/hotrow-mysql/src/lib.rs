@@ -11,12 +11,14 @@
 //! | `session/` | the relay of commands and replies after the log-in |
 //! | `packing/` | which statements are packed, and where they go |
 //! | `lane/` | the server's side of a lane |
+//! | `counting.rs` | what a session counts in the metrics |
 //! | `expected.rs`, `server_side.rs` | the replies that a client expects, and its connection to the server |
 //! | `socket.rs` | whole packets on a socket |
 //! | `refusal.rs` | the errors that the gateway itself sends |
 //! | `limits.rs` | every bound |
 
 mod client;
+mod counting;
 mod expected;
 mod front;
 mod lane;
@@ -31,6 +33,6 @@ mod socket;
 mod upstream;
 
 pub use client::{Client, INSTALL};
-pub use front::{Config, Front};
+pub use front::{Config, Front, Health};
 pub use own::OwnError;
 pub use upstream::{Upstream, UpstreamError};

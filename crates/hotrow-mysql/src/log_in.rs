@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use hotrow_gateway::metrics::{METRICS, RefusalReason};
 use hotrow_mysql_wire::capabilities::{DEPRECATE_EOF, RELAYED, SSL};
 use hotrow_mysql_wire::handshake::{Greeting, Response, Switch};
 use hotrow_mysql_wire::message::{EOF, ERR, OK, Ok as OkPacket};
@@ -40,7 +41,7 @@ pub async fn log_in(mut client: Socket, upstream: &Upstream, server_wait: Durati
     let (mut server, greeting) = match connected {
         Ok(Ok(connected)) => connected,
         Ok(Err(OwnError::Refused(error))) => {
-            tracing::warn!(server = %upstream, %error, "the server refuses a connection");
+            METRICS.refusals.add_because(RefusalReason::ServerRefuses, 1, &error);
             return refuse(&mut client, 0, &error.payload()).await;
         }
         Ok(Err(error)) => return refuse_without_server(&mut client, upstream, &error.to_string()).await,
@@ -80,7 +81,7 @@ pub async fn log_in(mut client: Socket, upstream: &Upstream, server_wait: Durati
 }
 
 async fn refuse_without_server(client: &mut Socket, upstream: &Upstream, why: &str) -> Option<LoggedIn> {
-    tracing::warn!(server = %upstream, "cannot connect to the server: {why}");
+    METRICS.refusals.add_because(RefusalReason::NoServer, 1, &format!("{upstream}: {why}"));
     refuse(client, 0, &Refusal::NoServer(why).payload()).await
 }
 
@@ -103,6 +104,7 @@ async fn respond(client: &mut Socket, greeting: &Greeting) -> Option<(u8, Respon
         }
         Err(error) => error.to_string(),
     };
+    METRICS.refusals.add_because(RefusalReason::Other, 1, &why);
     refuse(client, sequence.wrapping_add(1), &Refusal::BadLogIn(&why).payload()).await;
     None
 }
@@ -124,7 +126,10 @@ async fn authenticate(
                 client.send(sequence, &payload).await?;
                 match payload.first() {
                     Some(&OK) => return Ok(Some(OkPacket::read(&payload)?.status)),
-                    Some(&ERR) => return Ok(None),
+                    Some(&ERR) => {
+                        METRICS.log_ins_failed.inc();
+                        return Ok(None);
+                    }
                     Some(&EOF) => {
                         let switch = Switch::read(&payload).ok();
                         let nonce = switch.filter(|switch| switch.plugin == native::PLUGIN.as_bytes());

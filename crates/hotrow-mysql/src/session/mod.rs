@@ -7,12 +7,14 @@ mod replies;
 use std::io;
 use std::sync::Arc;
 
+use hotrow_core::session::RunOutcome;
 use tokio::sync::watch;
 
+use crate::counting::SessionCounts;
 use crate::expected::Expected;
 use crate::log_in::LoggedIn;
 use crate::packing::{Packer, Pools};
-use crate::session::commands::CommandLoop;
+use crate::session::commands::{CommandLoop, Counting};
 use crate::session::replies::ReplyLoop;
 
 use crate::server_side::ServerSide;
@@ -23,6 +25,8 @@ pub async fn run(
     pools: Option<Arc<Pools>>,
     stopping: watch::Receiver<bool>,
 ) -> io::Result<()> {
+    let counts = SessionCounts::new(&logged_in.response.user, logged_in.response.database.as_deref());
+    let without = if pools.is_some() { RunOutcome::Pinned } else { RunOutcome::SwitchedOff };
     let packer = pools.and_then(|pools| Packer::new(pools, &logged_in));
     let LoggedIn { client, server, deprecates_eof, status, .. } = logged_in;
     let (from_client, to_client) = client.stream.into_split();
@@ -31,7 +35,7 @@ pub async fn run(
     let mut replies = ReplyLoop::new(from_server, to_client, expected.clone(), stopping);
     let mut replies = std::pin::pin!(replies.run(server.arrived));
     let server = ServerSide::new(to_server, expected, deprecates_eof);
-    let commands = CommandLoop::new(from_client, server, packer);
+    let commands = CommandLoop::new(from_client, server, packer, Counting { counts, without });
     tokio::select! {
         ended = &mut replies => return ended,
         // The server's half is closed by now. The server completes the replies, as without a gateway.

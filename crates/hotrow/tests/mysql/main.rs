@@ -10,6 +10,7 @@ mod differential;
 mod exactness;
 mod lanes;
 mod log_in;
+mod metrics;
 mod rights;
 mod sessions;
 
