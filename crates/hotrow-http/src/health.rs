@@ -13,6 +13,8 @@ use crate::clients::{Clients, Key, Sessions, values};
 use crate::problem::{Kind, Problem};
 use crate::{openapi, sqlstate};
 
+const READY: &str = "{\"status\":\"ready\"}";
+
 /// `GET /health/live`
 pub async fn live() -> Response {
     json("{\"status\":\"live\"}")
@@ -39,9 +41,15 @@ pub async fn report_missing_pack(clients: Arc<Clients>) {
 /// `GET /health/ready`: the server answers, and the user can execute every function that the API calls.
 pub async fn ready(clients: Sessions) -> Result<Response, Problem> {
     match missing(&clients).await? {
-        None => Ok(json("{\"status\":\"ready\"}")),
+        None => Ok(json(READY)),
         Some(problem) => Err(problem),
     }
+}
+
+/// `GET /health/ready` of a gateway without the API: the server answers.
+pub fn ready_if(checked: Result<(), String>) -> Result<Response, Problem> {
+    let unavailable = |detail| Problem::new(Kind::ServerAway, detail, "Check the server and upstream.");
+    checked.map(|()| json(READY)).map_err(unavailable)
 }
 
 /// The functions that are missing, as a problem.

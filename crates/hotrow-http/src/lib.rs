@@ -52,6 +52,6 @@ pub use auth::{TokenError, Tokens};
 pub use bounds::Bounds;
 pub use clients::{Connector, GatewayAccess};
 pub use live::{Counters, Source, State};
-pub use metrics::serve_metrics;
+pub use metrics::{Check, serve_metrics};
 pub use openapi::document;
 pub use server::serve;

@@ -1,4 +1,5 @@
-//! The page that Prometheus reads, on an address of its own. The caller passes a function that writes the text.
+//! The page that Prometheus reads, on an address of its own, and the health of a gateway without the API. The caller passes a
+//! function that writes the text, and one that looks whether the server answers.
 
 use std::io;
 use std::sync::Arc;
@@ -7,23 +8,36 @@ use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
+use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use crate::auth::{self, Tokens};
+use crate::health;
 
 /// Prometheus' text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Serves `/metrics` until the process ends. With tokens, each request must have one of them.
+/// Looks whether the server answers. An error says what is wrong.
+pub type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+
+/// Serves `/metrics` until the process ends. With tokens, each request must have one of them. With a check, `/health/live` and
+/// `/health/ready` are there, too, which need no token.
 pub async fn serve_metrics(
     listener: TcpListener,
     tokens: Option<Tokens>,
+    check: Option<Check>,
     render: fn() -> String,
 ) -> io::Result<()> {
     let metrics = get(move || async move { ([(CONTENT_TYPE, TEXT_FORMAT)], render()) });
     let router = Router::new().route("/metrics", metrics);
     let router = match tokens {
         Some(tokens) => router.route_layer(from_fn_with_state(Some(Arc::new(tokens)), auth::check)),
+        None => router,
+    };
+    let router = match check {
+        Some(check) => router
+            .route("/health/live", get(health::live))
+            .route("/health/ready", get(move || async move { health::ready_if(check().await) })),
         None => router,
     };
     axum::serve(listener, router).await
@@ -42,7 +56,7 @@ mod tests {
     async fn status(tokens: Option<Tokens>, header: &str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let serving = tokio::spawn(serve_metrics(listener, tokens, || "hotrow_clients 0\n".to_owned()));
+        let serving = tokio::spawn(serve_metrics(listener, tokens, None, || "hotrow_clients 0\n".to_owned()));
         let mut stream = TcpStream::connect(address).await.unwrap();
         let request = format!("GET /metrics HTTP/1.1\r\nHost: gateway\r\n{header}Connection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();

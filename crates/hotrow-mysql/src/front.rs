@@ -2,9 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use hotrow_core::limits::UPKEEP_MS;
+use hotrow_gateway::metrics::{METRICS, RefusalReason};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
@@ -34,7 +36,7 @@ struct Shared {
 }
 
 impl Front {
-    /// Listens, and checks the gateway's own log-in at the server without waiting for it.
+    /// Listens, and checks the gateway's own log-in at the server from time to time, without waiting for it.
     pub async fn start(config: Config) -> io::Result<Self> {
         let places = Arc::new(Semaphore::new(config.clients_max));
         let pools = config.packs.then(|| Arc::new(Pools::new(config.upstream.clone(), config.server_wait)));
@@ -48,13 +50,18 @@ impl Front {
             addresses.push(listener.local_addr()?);
             tokio::spawn(accept(listener, shared.clone(), stopping.clone()));
         }
-        tokio::spawn(check(shared.clone()));
+        tokio::spawn(watch(Arc::downgrade(&shared), stopping));
         Ok(Front { shared, addresses, stops })
     }
 
     /// The addresses, with the ports that the system has chosen.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Whether the server answers.
+    pub fn health(&self) -> Health {
+        Health(self.shared.clone())
     }
 
     /// Admits no more clients, and ends sessions when no transaction is open. False if some did not end in time.
@@ -65,25 +72,70 @@ impl Front {
     }
 }
 
-/// Says in the log what is wrong with the server or with the gateway's own user.
-async fn check(shared: Arc<Shared>) {
-    let upstream = &shared.config.upstream;
-    let checked = async {
-        let (server, greeting) = own::connect(upstream).await?;
-        own::log_in_and_leave(server, &greeting, upstream).await?;
-        Ok::<_, own::OwnError>(String::from_utf8_lossy(&greeting.version).into_owned())
-    };
-    match timeout(shared.config.server_wait, checked).await {
-        Ok(Ok(version)) if version.contains("MariaDB") => {
-            tracing::info!(server = %upstream, version, "the server can be used");
+/// Whether the server answers, and the gateway's own user can log in.
+#[derive(Clone)]
+pub struct Health(Arc<Shared>);
+
+impl Health {
+    /// Connects and logs in. An error says what is wrong.
+    pub async fn check(&self) -> Result<(), String> {
+        let checked = self.0.check().await;
+        checked.map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// What is wrong with the server or with the gateway's own user.
+#[derive(Debug, thiserror::Error)]
+enum Unhealthy {
+    #[error("the gateway's own user cannot log in: {0}")]
+    Own(#[from] own::OwnError),
+    #[error("the server does not answer within server_wait_ms")]
+    Silent,
+}
+
+impl Shared {
+    /// Connects and logs in as the gateway's own user. Returns the server's version.
+    async fn check(self: &Arc<Self>) -> Result<String, Unhealthy> {
+        let upstream = &self.config.upstream;
+        let checked = async {
+            let (server, greeting) = own::connect(upstream).await?;
+            own::log_in_and_leave(server, &greeting, upstream).await?;
+            Ok::<_, own::OwnError>(String::from_utf8_lossy(&greeting.version).into_owned())
+        };
+        let checked = timeout(self.config.server_wait, checked).await;
+        let checked = checked.map_or(Err(Unhealthy::Silent), |checked| checked.map_err(Unhealthy::Own));
+        // A server that refuses the log-in has answered.
+        let is_up = matches!(
+            checked,
+            Ok(_) | Err(Unhealthy::Own(own::OwnError::Refused(_) | own::OwnError::Plugin(_)))
+        );
+        METRICS.servers.set(upstream.to_string(), self, is_up);
+        checked
+    }
+}
+
+/// Says in the log what is wrong with the server or with the gateway's own user, and goes on to look whether the server answers.
+async fn watch(shared: Weak<Shared>, mut stopping: watch::Receiver<bool>) {
+    let mut was_wrong = None;
+    while let Some(shared) = shared.upgrade() {
+        let (server, checked) = (&shared.config.upstream, shared.check().await);
+        let is_wrong = checked.is_err();
+        match checked {
+            _ if was_wrong == Some(is_wrong) => {}
+            Ok(version) if version.contains("MariaDB") => {
+                tracing::info!(server = %server, version, "the server can be used");
+            }
+            Ok(version) => {
+                tracing::warn!(server = %server, version, "the server is not MariaDB: Hotrow is not tested with it");
+            }
+            Err(error) => tracing::warn!(server = %server, "{error}"),
         }
-        Ok(Ok(version)) => {
-            tracing::warn!(server = %upstream, version, "the server is not MariaDB: Hotrow is not tested with it");
+        was_wrong = Some(is_wrong);
+        drop(shared);
+        tokio::select! {
+            () = sleep(Duration::from_millis(UPKEEP_MS)) => {}
+            _ = stopping.wait_for(|stops| *stops) => return,
         }
-        Ok(Err(error)) => {
-            tracing::warn!(server = %upstream, "the gateway's own user cannot log in: {error}");
-        }
-        Err(_) => tracing::warn!(server = %upstream, "the server does not answer"),
     }
 }
 
@@ -106,6 +158,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopping: watch:
 async fn serve(stream: TcpStream, shared: Arc<Shared>, stopping: watch::Receiver<bool>) {
     let mut client = Socket::accepted(stream);
     let Ok(_place) = shared.places.clone().try_acquire_owned() else {
+        METRICS.refusals.add(RefusalReason::TooManyClients, 1);
         let _ = client.send(0, &Refusal::TooManyClients.payload()).await; // the client may be gone
         return;
     };

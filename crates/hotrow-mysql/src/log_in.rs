@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use hotrow_gateway::metrics::{METRICS, RefusalReason};
 use hotrow_gateway::tls::Server;
 use hotrow_mysql_wire::capabilities::{DEPRECATE_EOF, RELAYED, SSL};
 use hotrow_mysql_wire::handshake::{Greeting, Response, Switch};
@@ -43,7 +44,7 @@ pub async fn log_in(mut client: Socket, config: &Config) -> Option<LoggedIn> {
     let (server, greeting) = match connected {
         Ok(Ok(connected)) => connected,
         Ok(Err(OwnError::Refused(error))) => {
-            tracing::warn!(server = %upstream, %error, "the server refuses a connection");
+            METRICS.refusals.add_because(RefusalReason::ServerRefuses, 1, &error);
             return refuse(&mut client, 0, &error.payload()).await;
         }
         Ok(Err(error)) => return refuse_without_server(&mut client, 0, upstream, &error.to_string()).await,
@@ -95,7 +96,7 @@ async fn refuse_without_server(
     upstream: &Upstream,
     why: &str,
 ) -> Option<LoggedIn> {
-    tracing::warn!(server = %upstream, "cannot connect to the server: {why}");
+    METRICS.refusals.add_because(RefusalReason::NoServer, 1, &format!("{upstream}: {why}"));
     refuse(client, sequence, &Refusal::NoServer(why).payload()).await
 }
 
@@ -138,6 +139,7 @@ async fn respond(mut client: Socket, greeting: &Greeting, tls: Option<&Server>) 
         }
         Err(error) => error.to_string(),
     };
+    METRICS.refusals.add_because(RefusalReason::Other, 1, &why);
     refuse(&mut client, sequence.wrapping_add(1), &Refusal::BadLogIn(&why).payload()).await;
     None
 }
@@ -157,7 +159,10 @@ async fn authenticate(
                 client.send(sequence.wrapping_add(ahead), &payload).await?;
                 match payload.first() {
                     Some(&OK) => return Ok(Some(OkPacket::read(&payload)?.status)),
-                    Some(&ERR) => return Ok(None),
+                    Some(&ERR) => {
+                        METRICS.log_ins_failed.inc();
+                        return Ok(None);
+                    }
                     Some(&EOF) => {
                         let switch = Switch::read(&payload).ok();
                         let nonce = switch.filter(|switch| switch.plugin == native::PLUGIN.as_bytes());

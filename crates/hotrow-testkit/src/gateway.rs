@@ -74,11 +74,12 @@ impl Gateway {
             .arg("serve")
             .args(["--listen", "127.0.0.1:0"].into_iter().filter(|_| !options.contains(&"--listen")))
             .args(options);
-        // A gateway in front of MariaDB has neither of these settings.
+        command.args(["--metrics", &format!("127.0.0.1:{metrics}")]);
+        // A gateway in front of MariaDB does not have this setting.
         if !options.iter().any(|option| option.starts_with("mysql://")) {
             // Tests of what lanes do need no first run that is passed through. Its own tests set the default again.
             let wait = std::env::var("HOTROW_VERDICT_WAIT_MS").unwrap_or_else(|_| "10000".to_owned());
-            command.args(["--metrics", &format!("127.0.0.1:{metrics}")]).env("HOTROW_VERDICT_WAIT_MS", wait);
+            command.env("HOTROW_VERDICT_WAIT_MS", wait);
         }
         let mut child = command
             .env("HOTROW_LOG", std::env::var("HOTROW_TEST_LOG").unwrap_or_else(|_| LOG.to_owned()))
@@ -153,9 +154,16 @@ impl Gateway {
 
     /// The page that Prometheus reads.
     pub fn metrics(&self) -> String {
+        self.beside_metrics("/metrics")
+    }
+
+    /// The answer to a request for this path at the address of the metrics.
+    pub fn beside_metrics(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.metrics)).expect("metrics are served");
         stream
-            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            .write_all(
+                format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes(),
+            )
             .expect("a request can be sent");
         let mut page = String::new();
         stream.read_to_string(&mut page).expect("an answer");

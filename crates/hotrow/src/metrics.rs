@@ -2,6 +2,7 @@
 
 use hotrow_gateway::metrics::METRICS;
 use hotrow_gateway::{InheritedSocket, Sockets};
+use hotrow_http::Check;
 use tokio::task::JoinHandle;
 
 use crate::settings::MetricsPage;
@@ -24,14 +25,18 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Serves in the background.
-    pub async fn start(page: MetricsPage, sockets: &mut Sockets) -> Result<Self, Error> {
+    /// Serves in the background. With a check of the server, its health is there, too.
+    pub async fn start(
+        page: MetricsPage,
+        check: Option<Check>,
+        sockets: &mut Sockets,
+    ) -> Result<Self, Error> {
         let MetricsPage { address, tokens } = page;
         let refused = |error| Error { address, error };
         let listener = sockets.tcp(address).await.map_err(refused)?;
         tracing::info!(address = %listener.socket.local_addr().map_err(refused)?, "serving /metrics");
         let inheritable = listener.inheritable().map_err(refused)?;
-        let serving = hotrow_http::serve_metrics(listener.socket, tokens, || METRICS.render());
+        let serving = hotrow_http::serve_metrics(listener.socket, tokens, check, || METRICS.render());
         let accepting = tokio::spawn(serving);
         Ok(Metrics { inheritable, accepting })
     }

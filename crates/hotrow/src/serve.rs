@@ -3,9 +3,11 @@
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use hotrow_core::limits;
 use hotrow_gateway::{Gateway, InheritedSocket, OperatorRequest, Sockets, StartError};
+use hotrow_http::Check;
 use hotrow_mysql::Front;
 use tokio::runtime::{Builder, Runtime};
 use tracing_subscriber::EnvFilter;
@@ -118,6 +120,14 @@ fn run_mysql(resolved: MysqlResolved, checks: bool) -> Result<ExitCode, Error> {
 async fn serve_mysql(resolved: MysqlResolved) -> Result<ExitCode, Error> {
     let mut signals = Signals::new()?;
     let front = Front::start(resolved.config).await?;
+    if let Some(page) = resolved.metrics {
+        let health = front.health();
+        let check: Check = Arc::new(move || {
+            let health = health.clone();
+            Box::pin(async move { health.check().await })
+        });
+        Metrics::start(page, Some(check), &mut Sockets::default()).await?;
+    }
     tracing::info!(
         workers = resolved.workers,
         pid = std::process::id(),
@@ -169,7 +179,7 @@ async fn serve(
 ) -> Result<ExitCode, Error> {
     let mut signals = Signals::new()?;
     let metrics = match resolved.metrics.clone() {
-        Some(address) => Some(Metrics::start(address, &mut sockets).await?),
+        Some(address) => Some(Metrics::start(address, None, &mut sockets).await?),
         None => None,
     };
     let patience = resolved.config.drain_timeout;

@@ -13,7 +13,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
+use hotrow_core::session::RunOutcome;
 use hotrow_gateway::lanes::{Backend, BatchEvent, LaneShared, Patience, Progress, Unblock, Work};
+use hotrow_gateway::metrics::METRICS;
 use hotrow_lane::lane::{Batch, Doubt, Outcome, Refusal, Unit};
 use hotrow_mysql_wire::capabilities::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
 use hotrow_mysql_wire::command::Command;
@@ -21,6 +23,7 @@ use hotrow_mysql_wire::message::{ERR, Ok as OkPacket, with_status};
 use hotrow_mysql_wire::packet;
 use tokio::sync::oneshot;
 
+use crate::counting::not_packed;
 use crate::lane::flight::{Flight, Step};
 use crate::lane::opening::Opened;
 use crate::limits;
@@ -131,6 +134,9 @@ impl ServerLane {
     }
 
     fn tell(&mut self, unit: Unit<Statement>, fate: Fate) {
+        if matches!(fate, Fate::Unknown) {
+            METRICS.unknown.inc();
+        }
         if unit.payload.fate.send(fate).is_err() {
             self.gone.push(unit.session);
         }
@@ -153,6 +159,7 @@ impl ServerLane {
                 self.send_held();
             }
             Step::RollBack => {
+                METRICS.rolled_back.inc();
                 Self::query(&mut self.out, b"rollback");
                 self.push();
             }
@@ -305,7 +312,10 @@ impl Backend for ServerLane {
             let fate = match refusal {
                 Refusal::OutcomeUnknown | Refusal::WrittenElsewhere => Fate::Unknown,
                 // Nothing ran: the session runs it, and gets the server's own error if there is one.
-                Refusal::NotSent | Refusal::QueueFull | Refusal::Paused => Fate::Alone(None),
+                Refusal::NotSent | Refusal::QueueFull | Refusal::Paused => {
+                    not_packed(RunOutcome::GivenBack);
+                    Fate::Alone(None)
+                }
                 Refusal::Cancelled => Fate::Answered(refusal::Refusal::Killed.payload()),
             };
             self.tell(unit, fate);
@@ -313,6 +323,13 @@ impl Backend for ServerLane {
     }
 
     fn alone(&mut self, unit: Unit<Statement>, unblock: Option<Unblock<Statement>>) {
+        let (outcome, metric) = match (unit.blocked, unit.too_slow) {
+            (true, _) => (RunOutcome::Blocked, &METRICS.blocked),
+            (false, true) => (RunOutcome::TooSlow, &METRICS.too_slow),
+            (false, false) => (RunOutcome::Failed, &METRICS.failed),
+        };
+        metric.inc();
+        not_packed(outcome);
         self.tell(unit, Fate::Alone(unblock));
     }
 

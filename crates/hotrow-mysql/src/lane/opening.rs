@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use hotrow_gateway::metrics::{GaugeGuard, METRICS};
 use hotrow_mysql_wire::capabilities::DEPRECATE_EOF;
 use hotrow_mysql_wire::message::Err as ErrPacket;
 use tokio::time::{sleep, timeout};
@@ -37,6 +38,7 @@ pub struct Opened {
     pub marked: Option<u64>,
     /// Whether its settings are those of the clients.
     pub fits: bool,
+    _gauge: GaugeGuard,
 }
 
 /// The session variables on which the effect of a statement by key can depend, and the rights of the user, as one text.
@@ -118,5 +120,5 @@ async fn attempt(target: &Target, name: &str) -> Result<Opened, OwnError> {
     // After the questions above, whose answers depend on character_set_results and sql_safe_updates.
     let fits = set(&mut socket, target).await?;
     own::rows(&mut socket, deprecates_eof, SETTINGS).await?;
-    Ok(Opened { socket, marked, fits })
+    Ok(Opened { socket, marked, fits, _gauge: METRICS.lanes.enter() })
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use hotrow_core::session::RunOutcome;
 use hotrow_gateway::lanes::{ToLane, Unblock};
 use hotrow_lane::lane::{Claimed, LaneKind, Unit};
 use hotrow_mysql_wire::capabilities::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
@@ -16,6 +17,7 @@ use hotrow_mysql_wire::native::Hash;
 use hotrow_mysql_wire::scan::Scanned;
 use tokio::sync::oneshot;
 
+use crate::counting::NotPacked;
 use crate::lane::{FINGERPRINT, Fate, Statement, fingerprint};
 use crate::limits;
 use crate::log_in::LoggedIn;
@@ -72,6 +74,8 @@ pub struct Packer {
     rights: Rights,
     /// It packs no more.
     is_pinned: bool,
+    /// Why the last statement was not packed, unless it is not packable or the session packs no more.
+    not_packed: Option<NotPacked>,
     has_packed: bool,
     /// What the last statement has left, if that was packed. The session's own connection does not know of it.
     left: Option<Left>,
@@ -110,12 +114,19 @@ impl Packer {
             entering: None,
             rights: Rights::default(),
             is_pinned: false,
+            not_packed: None,
             has_packed: false,
             left: None,
             settings: 0,
             prepared: HashMap::new(),
             preparing: Vec::new(),
         })
+    }
+
+    /// Why the last statement was not packed.
+    pub fn why(&mut self) -> NotPacked {
+        let reason = if self.is_pinned { RunOutcome::Pinned } else { RunOutcome::NotPackable };
+        self.not_packed.take().unwrap_or(NotPacked::Because(reason))
     }
 
     /// A command comes whose bytes are not all here, or that has no text. What is before it has been sent.
@@ -224,10 +235,7 @@ impl Packer {
             return self.pass(text, database.as_deref(), server).await;
         };
         for _ in 0..TRIES_MAX {
-            let status = server.idle().await;
-            let autocommit = status.is_some_and(|status| {
-                status & (STATUS_AUTOCOMMIT | STATUS_IN_TRANSACTION) == STATUS_AUTOCOMMIT
-            });
+            let autocommit = server.idle().await.is_some_and(is_autocommit);
             let Some(database) = statement.database.or_else(|| self.database()).map(str::to_owned) else {
                 return self.pin(server).await;
             };
@@ -236,6 +244,7 @@ impl Packer {
                 return self.pin(server).await; // a trigger or a view can do anything to the session
             };
             let key = facts.key(table::number(&database, statement.table), &statement);
+            self.not_packed = (!autocommit).then_some(NotPacked::Because(RunOutcome::OwnTransaction));
             let (true, Some(key)) = (autocommit, key) else { break };
             let Some(pool) = self.lane(server).await? else { break };
             let (fate, answer) = oneshot::channel();
@@ -274,7 +283,7 @@ impl Packer {
                     return Ok(Run::Own(payload));
                 }
                 Fate::Alone(unblock) => {
-                    self.left = None;
+                    (self.left, self.not_packed) = (None, Some(NotPacked::LeftLane));
                     return Ok(Run::Pass(unblock));
                 }
                 Fate::Again => self.pools.facts.forget(&database, statement.table),
@@ -451,6 +460,11 @@ impl Rights {
 
 fn text_of(name: &[u8]) -> Option<&str> {
     std::str::from_utf8(name).ok()
+}
+
+/// Whether the next statement is a transaction of its own.
+fn is_autocommit(status: u16) -> bool {
+    status & (STATUS_AUTOCOMMIT | STATUS_IN_TRANSACTION) == STATUS_AUTOCOMMIT
 }
 
 /// The ID in the first packet of the answer to a PREPARE. None in an error.

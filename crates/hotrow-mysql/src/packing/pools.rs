@@ -10,6 +10,7 @@ use hotrow_lane::lane::LaneKind;
 use hotrow_mysql_wire::native::{Hash, recover};
 use tokio::task::JoinHandle;
 
+use crate::counting;
 use crate::lane::{ServerLane, Statement, Target, probe};
 use crate::limits;
 use crate::own::Credentials;
@@ -129,6 +130,7 @@ impl Pools {
             Err(_) if proof.is_empty() => None,
             Err(_) => return None,
         };
+        let traffic = counting::traffic(&identity.user, identity.database.as_deref());
         let Identity { user, database, capabilities, collation, sets, fingerprint } = identity.clone();
         let target = Target {
             upstream: self.upstream.clone(),
@@ -148,7 +150,7 @@ impl Pools {
                 return None;
             }
         }
-        let shared = Arc::new(LaneShared::new(1, Arc::default()));
+        let shared = Arc::new(LaneShared::new(1, traffic));
         let inbox = Arc::<Inbox<_>>::default();
         let lane = ServerLane::new(Arc::new(target), shared.clone()).ok()?;
         let task = tokio::spawn(run(lane, LaneKind::Write, 0, Reader::new(inbox.clone())));

@@ -4,12 +4,14 @@ use std::io;
 
 use bytes::BytesMut;
 use hotrow_connect::net::ReadHalf;
+use hotrow_core::session::RunOutcome;
 use hotrow_gateway::lanes::Unblock;
 use hotrow_mysql_wire::command::Command;
 use hotrow_mysql_wire::packet::{self, HEADER_BYTES, Header};
 use hotrow_mysql_wire::reply::ReplyReader;
 use tokio::io::AsyncReadExt;
 
+use crate::counting::{NotPacked, SessionCounts};
 use crate::expected::Reply;
 use crate::lane::Statement;
 use crate::limits;
@@ -22,15 +24,22 @@ pub struct CommandLoop {
     client: ReadHalf,
     server: ServerSide,
     packer: Option<Packer>,
+    counting: Counting,
     /// Units of a lane wait until the session has run a statement.
     unblock: Option<Unblock<Statement>>,
     splitter: Splitter,
 }
 
+/// The session's numbers, and why its statements are passed through if it has no packer.
+pub struct Counting {
+    pub counts: SessionCounts,
+    pub without: RunOutcome,
+}
+
 impl CommandLoop {
-    pub fn new(client: ReadHalf, server: ServerSide, packer: Option<Packer>) -> Self {
+    pub fn new(client: ReadHalf, server: ServerSide, packer: Option<Packer>, counting: Counting) -> Self {
         let splitter = Splitter { waits_for_texts: packer.is_some(), ..Splitter::default() };
-        CommandLoop { client, server, packer, unblock: None, splitter }
+        CommandLoop { client, server, packer, counting, unblock: None, splitter }
     }
 
     /// Forwards until the client closes its half, or sends something that is not MySQL's protocol. Then the server's
@@ -60,6 +69,9 @@ impl CommandLoop {
                         Packed::No => None,
                         Packed::Told(first) => Some(first),
                     };
+                    let why = self.packer.as_mut().map(Packer::why);
+                    let why = why.unwrap_or(NotPacked::Because(self.counting.without));
+                    self.counting.counts.passed(command, why);
                     let Some(reader) = ReplyReader::new(command.reply(), self.server.deprecates_eof) else {
                         continue;
                     };

@@ -1,4 +1,4 @@
-//! The buyers: many connections in one thread, and their answers. The SQL is in `connection`, the output in `view`.
+//! The buyers: many connections in one thread, and their answers. The connections are in `target`, the output in `view`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,8 +9,9 @@ use hdrhistogram::Histogram;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::connection::{Answer, Connection, Target};
+use super::answer::Answer;
 use super::error::Error;
+use super::target::{Connection, Target};
 
 /// The longest wait of the histogram; longer waits count as this one.
 const LONGEST_WAIT_US: u64 = 60_000_000;

@@ -14,6 +14,12 @@ pub enum Error {
     /// The private server could not be started.
     #[error("cannot start a PostgreSQL server for the demo: {0}")]
     Server(#[from] hotrow_postgres::Error),
+    /// The private MariaDB server could not be started.
+    #[error("cannot start a MariaDB server for the demo: {0}")]
+    MariaDb(#[from] hotrow_mariadb::Error),
+    /// The table on the private MariaDB server cannot be created or read.
+    #[error("cannot use the demo's table on the private MariaDB server: {0}; please report this as a bug")]
+    MariaDbTable(#[from] hotrow_mysql::OwnError),
     /// A task of the demo panicked.
     #[error("a task of the demo failed: {0}; please report this as a bug")]
     Task(#[from] tokio::task::JoinError),

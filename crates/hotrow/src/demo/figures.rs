@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::buyers::{Answers, Demand};
-use super::sale::Stocktaking;
+use super::stocktaking::Stocktaking;
 
 /// The way from the buyers to the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

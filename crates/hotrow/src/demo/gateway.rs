@@ -41,17 +41,13 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Starts this program as a gateway in front of `upstream`, on a free port, with the operations page on another one if it
-    /// is wanted.
-    pub fn in_front_of(upstream: &str, with_page: bool) -> Result<Self, Error> {
+    /// Starts this program as a gateway in front of `upstream`, on a free port, with more options.
+    pub fn in_front_of(upstream: &str, options: &[&str]) -> Result<Self, Error> {
         let program =
             std::env::current_exe().map_err(|error| Error::Gateway { detail: error.to_string() })?;
         let mut command = Command::new(program);
         // In the environment: every user of the machine can read a command line and the password in it.
-        command.args(["serve", "--listen", "127.0.0.1:0"]).env("HOTROW_UPSTREAM", upstream);
-        if with_page {
-            command.args(["--http", "127.0.0.1:0", "--http-show-values", "true"]);
-        }
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(options).env("HOTROW_UPSTREAM", upstream);
         Self::start(command)
     }
 

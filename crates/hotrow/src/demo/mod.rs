@@ -1,4 +1,4 @@
-//! `hotrow demo`: a flash sale on one row, directly on PostgreSQL and through Hotrow, side by side. The gateway uses nothing
+//! `hotrow demo`: a flash sale on one row, directly on PostgreSQL or MariaDB and through Hotrow, side by side. The gateway uses nothing
 //! from here, and `hotrow bench` has its own measurements.
 //!
 //! | file | contents |
@@ -6,10 +6,13 @@
 //! | `stage` | server, gateway and connection: set up before the sale, removed after it |
 //! | `gateway` | this program as a gateway in its own process |
 //! | `browser` | opens the operations page |
-//! | `sale` | the table, and the comparison of its row with the answers |
+//! | `postgres/`, `mariadb/` | the table and a buyer's connection on both kinds of server |
+//! | `sale`, `target` | the choice between the two |
+//! | `facts` | the server's version and settings, and texts that depend on its kind |
+//! | `stocktaking` | the comparison of the row with the answers |
 //! | `round` | one round on one side, and its figures |
 //! | `buyers` | the load: many connections in one thread |
-//! | `connection` | one buyer's connection: log in, prepare, buy |
+//! | `answer` | the answer that a buyer gets |
 //! | `view` | the output during the sale |
 //! | `report` | the result, as text and as JSON |
 //! | `story` | the explanation of the result |
@@ -17,19 +20,24 @@
 //! | `signals` | Ctrl-C and other signals to stop |
 //! | `error` | the errors |
 
+mod answer;
 mod browser;
 mod buyers;
-mod connection;
 mod error;
+mod facts;
 mod figures;
 mod gateway;
 mod layout;
+mod mariadb;
+mod postgres;
 mod report;
 mod round;
 mod sale;
 mod signals;
 mod stage;
+mod stocktaking;
 mod story;
+mod target;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -40,26 +48,28 @@ use std::time::Duration;
 use clap::value_parser;
 
 use self::buyers::Demand;
-use self::connection::purchase_sql;
 pub use self::error::Error;
 use self::figures::{Plan, Side};
 use self::layout::Layout;
 use self::report::Report;
+use self::sale::Sale;
 use self::signals::StopSignals;
-use self::stage::Stage;
+use self::stage::{Place, Stage};
 use self::view::View;
 
 /// No round can sell this stock, so no purchase of a timed round is refused.
 const LARGE_STOCK: i32 = 1_000_000_000;
 const RUSH_STOCK: i32 = 100;
 const RUSH_BUYERS: u64 = 10_000;
+/// On MariaDB, a batch takes longer.
+const RUSH_BUYERS_MARIADB: u64 = 2_000;
 /// The exit status that a shell reports for a program ended by Ctrl-C.
 const STOPPED_STATUS: u8 = 130;
 
 /// Show a flash sale on one row, with and without Hotrow
 ///
 /// Many buyers want the same item at the same time. Each purchase is one ordinary UPDATE of one row. The rounds go
-/// directly to PostgreSQL and through Hotrow in turn. After each round, the demo compares the row with the buyers'
+/// directly to the server and through Hotrow in turn. After each round, the demo compares the row with the buyers'
 /// answers. If they differ, the exit status is 1.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
@@ -68,6 +78,12 @@ pub struct Args {
     /// The demo uses the schema hotrow_demo, which it creates and drops at the end.
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
+
+    /// Sell on a private MariaDB server instead, which must be installed (Linux only); the gateway in front of MariaDB is a preview
+    ///
+    /// The server writes its binary log in ROW format and flushes both logs at each commit.
+    #[arg(long, conflicts_with_all = ["upstream", "page"])]
+    mysql: bool,
 
     /// Length of each round, in seconds (1 to 60)
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u64).range(1..=60))]
@@ -117,7 +133,12 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
 async fn show(args: &Args, view: &mut View) -> Result<Report, Error> {
     let mut stop = StopSignals::listen()?;
     view.say(&format!("\n  A flash sale: {} concurrent buyers, one item, one row\n", args.buyers))?;
-    let mut stage = stop.or(Stage::set(args.upstream.as_deref(), args.page, view)).await?;
+    let place = match &args.upstream {
+        Some(url) => Place::Upstream(url),
+        None if args.mysql => Place::MariaDb,
+        None => Place::Postgres,
+    };
+    let mut stage = stop.or(Stage::set(place, args.page, view)).await?;
     let outcome = stop.or(sell(args, &mut stage, view)).await.map_err(|error| stage.explained(error));
     view.busy("removing server and gateway");
     let cleared = stage.clear().await;
@@ -127,7 +148,9 @@ async fn show(args: &Args, view: &mut View) -> Result<Report, Error> {
 }
 
 async fn sell(args: &Args, stage: &mut Stage, view: &mut View) -> Result<Report, Error> {
-    stage.sale.open().await?;
+    if let Sale::Postgres(sale) = &mut stage.sale {
+        sale.open().await?;
+    }
     view.say(&introduction(stage, view.layout()))?;
     if let Some(url) = stage.page() {
         browser::open(&url);
@@ -143,7 +166,7 @@ async fn sell(args: &Args, stage: &mut Stage, view: &mut View) -> Result<Report,
         side: Side::Hotrow,
         stock: RUSH_STOCK,
         buyers: args.buyers.into(),
-        demand: Demand::Buyers(RUSH_BUYERS),
+        demand: Demand::Buyers(if args.mysql { RUSH_BUYERS_MARIADB } else { RUSH_BUYERS }),
     };
     let rush = round::hold(stage, rush, view).await?;
     Ok(Report::of(&stage.facts, args.buyers.into(), &rounds, &rush))
@@ -172,14 +195,11 @@ fn introduction(stage: &Stage, layout: Layout) -> String {
     let durable =
         if facts.durable() { "a sale is on disk when it is acknowledged" } else { "a crash can lose sales" };
     let mut entries = vec![
-        ("server", format!("PostgreSQL {} on {direct}, {whose}", facts.version)),
-        (
-            "durable",
-            format!("fsync {}, synchronous_commit {}: {durable}", facts.fsync, facts.synchronous_commit),
-        ),
+        ("server", format!("{} on {direct}, {whose}", facts.product())),
+        ("durable", format!("{}: {durable}", facts.settings())),
         ("gateway", format!("hotrow serve on {gateway}, in front of that server")),
         ("build", build(report::BUILD)),
-        ("purchase", purchase_sql().to_owned()),
+        ("purchase", stage.target(Side::Direct).purchase_sql().to_owned()),
     ];
     if let Some(url) = stage.page() {
         entries.insert(3, ("page", format!("{url}, until the demo ends")));
@@ -199,4 +219,9 @@ fn build(profile: &str) -> String {
             "profile {profile}, slower than the release build that the figures in the documentation are from"
         ),
     }
+}
+
+/// The text of an SQL file without the comment in its first line.
+fn without_comment(file: &'static str) -> &'static str {
+    file.split_once('\n').map_or(file, |(_comment, sql)| sql).trim_end()
 }

@@ -6,10 +6,11 @@ use console::style;
 use indicatif::HumanCount;
 use serde::Serialize;
 
+use super::facts::ServerFacts;
 use super::figures::{Figures, Round, Side};
 use super::layout::Layout;
-use super::sale::{ServerFacts, Stocktaking};
-use super::story::{NEXT, story};
+use super::stocktaking::Stocktaking;
+use super::story::story;
 use super::view::{count, shared, wait};
 
 /// The name of the profile that the program was built with.
@@ -113,9 +114,9 @@ impl Report {
         self.check.write(out, layout)?;
         self.write_failures(out, layout)?;
         if let Some(comparison) = &self.comparison {
-            let story =
-                story(comparison.ratio, comparison.hotrow.sales_per_commit.unwrap_or(1.0), self.buyers);
-            write!(out, "\n{}\n\n{NEXT}", layout.wrapped(&story, 2))?;
+            let share = comparison.hotrow.sales_per_commit.unwrap_or(1.0);
+            let story = story(comparison.ratio, share, self.buyers, self.server.advice());
+            write!(out, "\n{}\n\n{}", layout.wrapped(&story, 2), self.server.next())?;
         }
         Ok(())
     }

@@ -5,13 +5,16 @@ use std::time::Duration;
 use hotrow_postgres::PrivateServer;
 use tokio_postgres::Config;
 
+use super::answer::Answer;
 use super::buyers::{Answers, Buyers, Demand};
-use super::connection::{Answer, Connection, Target};
 use super::error::Error;
+use super::facts::ServerFacts;
 use super::figures::{Round, Side};
 use super::layout::Layout;
+use super::postgres::{Connection, Sale, Target};
 use super::report::Report;
-use super::sale::{Sale, ServerFacts, Stocktaking};
+use super::stocktaking::Stocktaking;
+use super::target;
 
 fn server() -> PrivateServer {
     PrivateServer::builder().label("demo-test").start().unwrap()
@@ -31,7 +34,7 @@ async fn shop(server: &PrivateServer) -> (Sale, Target) {
 }
 
 async fn rush(target: &Target, buyers: u64) -> (Answers, Duration) {
-    let mut rush = Buyers::send(target.clone(), 8, Demand::Buyers(buyers)).unwrap();
+    let mut rush = Buyers::send(target::Target::Postgres(target.clone()), 8, Demand::Buyers(buyers)).unwrap();
     let took = rush.finished().await.unwrap();
     (rush.so_far(), took)
 }
@@ -81,7 +84,8 @@ async fn a_sale_that_the_row_does_not_know_fails_the_check() {
         "{stocktaking:?}"
     );
 
-    let facts = ServerFacts { version: "15".into(), fsync: "on".into(), synchronous_commit: "on".into() };
+    let facts =
+        ServerFacts::Postgres { version: "15".into(), fsync: "on".into(), synchronous_commit: "on".into() };
     let bad = round(Side::Direct, stocktaking, answers, took);
     let report = Report::of(&facts, 8, &[], &bad);
     assert!(!report.passed());

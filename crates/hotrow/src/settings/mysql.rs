@@ -10,7 +10,8 @@ use hotrow_gateway::config::Listen;
 use hotrow_gateway::tls;
 use hotrow_mysql::{Config, UpstreamError};
 
-use super::{Settings, is_json, number};
+use super::http::MetricsPage;
+use super::{Settings, http, is_json, number};
 
 /// The settings that a gateway in front of MariaDB has.
 const USED: [&str; 11] = [
@@ -20,6 +21,8 @@ const USED: [&str; 11] = [
     "server_wait_ms",
     "drain_timeout_ms",
     "pack",
+    "metrics",
+    "http_token_file",
     "workers",
     "log",
     "log_format",
@@ -68,6 +71,8 @@ impl Error {
 pub struct MysqlResolved {
     /// The gateway's part.
     pub config: Config,
+    /// The address of metrics and health.
+    pub metrics: Option<MetricsPage>,
     /// Threads.
     pub workers: usize,
     /// The log filter.
@@ -122,8 +127,11 @@ impl Settings {
             },
             drain_timeout: milliseconds("drain_timeout_ms", self.drain_timeout_ms, limits::DRAIN_TIMEOUT_MS)?,
         };
+        let token_file = self.http_token_file.as_deref();
+        let (_, metrics) = http::resolve((None, self.metrics), token_file, false, String::new())?;
         Ok(MysqlResolved {
             config,
+            metrics,
             workers: number("workers", self.workers, 1, 1..=256, "1 to 256")?,
             log: self.log.unwrap_or_else(|| "info".to_owned()),
             logs_json: is_json(self.log_format)?,
@@ -145,6 +153,8 @@ mod tests {
         assert!(message(Settings { listen: Some("/run/x.sock".into()), ..mysql() }).contains("HOST:PORT"));
         assert!(message(Settings { clients_max: Some(0), ..mysql() }).contains("1 to 1,000,000"));
         assert!(message(Settings { pack: Some(PackMode::Shadow), ..mysql() }).contains("true or false"));
+        let open = message(Settings { metrics: Some("0.0.0.0:9187".into()), ..mysql() });
+        assert!(open.contains("http_token_file"), "{open}");
         let wrong = Settings { upstream: Some("mysql://127.0.0.1/shop".into()), ..Settings::default() };
         assert!(message(wrong).contains("names no user"));
         assert!(matches!(mysql().resolve_any(None), Ok(super::super::AnyResolved::Mysql(_))));

@@ -14,7 +14,7 @@ use crate::{install, root, url};
 
 /// A server with what packing needs, and a shop.
 pub fn shop() -> PrivateMariaDb {
-    let server = PrivateMariaDb::start(&[]);
+    let server = PrivateMariaDb::start(&[]).unwrap();
     install(&server);
     let mut direct = root(server.port());
     direct.ok("create database shop");
@@ -266,7 +266,7 @@ fn nothing_acknowledged_is_lost_and_nothing_runs_twice_when_the_server_is_killed
             let before = answered();
             until("statements are answered", || answered() > before + 300);
             server.kill_dash_nine();
-            server.restart();
+            server.restart().unwrap();
         }
         let before = answered();
         until("statements are answered again", || answered() > before + 100);

@@ -6,10 +6,12 @@ mod client;
 mod commands;
 mod cuts;
 mod databases;
+mod demo;
 mod differential;
 mod exactness;
 mod lanes;
 mod log_in;
+mod metrics;
 mod rights;
 mod sessions;
 mod tls;
@@ -26,7 +28,7 @@ use crate::client::Client;
 /// The server that all tests of this binary share. Its guard ends it.
 fn server() -> &'static PrivateMariaDb {
     static SERVER: OnceLock<PrivateMariaDb> = OnceLock::new();
-    SERVER.get_or_init(|| PrivateMariaDb::start(&["--max-allowed-packet=64M"]))
+    SERVER.get_or_init(|| PrivateMariaDb::start(&["--max-allowed-packet=64M"]).unwrap())
 }
 
 fn url(server: &PrivateMariaDb) -> String {

@@ -62,7 +62,7 @@ fn a_client_that_leaves_takes_its_server_connection_along() {
 
 #[test]
 fn a_crash_of_the_server_ends_sessions_and_the_next_ones_work() {
-    let server = PrivateMariaDb::start(&[]);
+    let server = PrivateMariaDb::start(&[]).unwrap();
     let gateway = Gateway::in_front_of(&url(&server), &[]);
     let mut client = root(gateway.port());
     client.ok("create database shop");
@@ -71,7 +71,7 @@ fn a_crash_of_the_server_ends_sessions_and_the_next_ones_work() {
     server.kill_dash_nine();
     assert!(client.packet().is_none());
     assert_eq!(Client::connect(gateway.port()).err().map(|error| error.code), Some(1429));
-    server.restart();
+    server.restart().unwrap();
     assert_eq!(root(gateway.port()).value("select n from shop.t"), "1");
 }
 

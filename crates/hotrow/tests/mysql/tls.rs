@@ -47,6 +47,7 @@ impl Pair {
         }
         let option = |name: &str, path: &Path| format!("--{name}={}", path.display());
         PrivateMariaDb::start(&[&option("ssl-cert", &self.certificate), &option("ssl-key", &self.key)])
+            .unwrap()
     }
 
     /// The options of a gateway with this certificate.

@@ -1,4 +1,4 @@
-//! One buyer's connection: logs in, prepares the purchase once, and buys with raw frames.
+//! One buyer's connection to PostgreSQL: logs in, prepares the purchase once, and buys with raw frames.
 //!
 //! It uses frames instead of a driver because a purchase then costs the client one send and one receive. The compared
 //! servers are the bottleneck and not the load.
@@ -15,14 +15,16 @@ use tokio::net::TcpStream;
 use tokio_postgres::config::Host;
 use tokio_postgres::fallible_iterator::FallibleIterator;
 
-use super::error::Error;
+use super::super::answer::Answer;
+use super::super::error::Error;
+use super::super::without_comment;
 
-const BUY: &str = include_str!("../../sql/demo_buy.sql");
+const BUY: &str = include_str!("../../../sql/demo_buy.sql");
 const ITEM: i32 = 1;
 
-/// The purchase's SQL without the file's comment.
+/// The purchase's SQL.
 pub fn purchase_sql() -> &'static str {
-    BUY.split_once('\n').map_or(BUY, |(_comment, sql)| sql).trim_end()
+    without_comment(BUY)
 }
 
 /// Address and log-in for buyers.
@@ -62,17 +64,6 @@ impl Target {
     pub fn address(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
-}
-
-/// The answer to a purchase.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// `UPDATE 1`: one item sold.
-    Sold,
-    /// `UPDATE 0`: nothing left.
-    Refused,
-    /// An error, with the server's message.
-    Failed(String),
 }
 
 /// A connection with the purchase prepared.
