@@ -14,7 +14,7 @@ use super::http::MetricsPage;
 use super::{Settings, http, is_json, number};
 
 /// The settings that a gateway in front of MariaDB has.
-const USED: [&str; 11] = [
+const USED: [&str; 13] = [
     "upstream",
     "listen",
     "clients_max",

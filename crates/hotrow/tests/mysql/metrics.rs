@@ -114,7 +114,7 @@ fn the_health_is_that_of_the_server() {
     assert!(answer.contains(" 503 ") && answer.contains("\"detail\":\"the gateway's own user"), "{answer}");
     assert_eq!(gateway.metric(&up), 0);
     assert!(status("/health/live").contains(" 200 "), "the gateway itself lives");
-    assert_eq!(Client::connect(gateway.port()).err().expect("the server is away").code, 2003);
+    assert_eq!(Client::connect(gateway.port()).err().expect("the server is away").code, 1429);
     assert_eq!(gateway.metric("refused_by_reason_total{reason=\"no_server\"}"), 1);
 
     server.restart().unwrap();
