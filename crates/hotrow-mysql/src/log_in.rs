@@ -64,11 +64,13 @@ pub async fn log_in(mut client: Socket, config: &Config) -> Option<LoggedIn> {
     let sent = timeout(config.server_wait, own::respond(server, &greeting, upstream, response.clone())).await;
     let (mut server, sent) = match sent {
         Ok(Ok(sent)) => sent,
-        Ok(Err(error)) => {
-            let next = sequence.wrapping_add(1);
-            return refuse_without_server(&mut client, next, upstream, &error.to_string()).await;
+        failed => {
+            let why = match failed {
+                Ok(Err(error)) => error.to_string(),
+                _ => "no TLS within server_wait_ms".to_owned(),
+            };
+            return refuse_without_server(&mut client, sequence.wrapping_add(1), upstream, &why).await;
         }
-        Err(_) => return None,
     };
     let is_native = response.plugin.as_deref() == Some(native::PLUGIN.as_bytes());
     let nonce = greeting.native_nonce().filter(|_| is_native);
