@@ -75,7 +75,7 @@ frameworks: | rust ## one hot row updated by 24 frameworks, directly and through
 	HOTROW_TEST_ONLY="$(ONLY)" HOTROW_TEST_QUICK="$(QUICK)" \
 		$(CARGO) test $(if $(QUICK),,--release) --workspace --test frameworks -- --nocapture --exact frameworks
 
-applications: | rust ## smoke tests of Miniflux, Unleash and four job queues, directly and through the gateway (docs/applications.md)
+applications: | rust ## smoke tests of ten applications and job queues, directly and through the gateway (docs/applications.md)
 	examples/applications/prepare.sh
 	HOTROW_TEST_ONLY="$(ONLY)" $(CARGO) test --workspace --test frameworks -- --nocapture --exact applications::applications
 

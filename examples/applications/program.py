@@ -9,11 +9,15 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 INSTALLED = Path(__file__).parent.parent.parent / "target" / "applications"
+DEBIAN = INSTALLED / "debian"
+# Where the programs of Debian's packages find their libraries.
+FOLDERS = ["usr/lib/*-linux-gnu", "lib/*-linux-gnu", "usr/lib/freeradius"]
+LIBRARIES = ":".join(str(folder) for pattern in FOLDERS for folder in DEBIAN.glob(pattern))
 PATIENCE_SECONDS = 90
 
 
@@ -25,10 +29,13 @@ def main(setup: Callable[[str], None], smoke: Callable[[str], int]) -> None:
         print(json.dumps({"done": smoke(sys.argv[2])}))
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+def free_port(ports: Iterable[int] = (0,)) -> int:
+    """The first free one of the ports. The kernel chooses for 0."""
+    for port in ports:
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return listener.getsockname()[1]
+    sys.exit(f"no free port in {ports}")
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
@@ -40,17 +47,24 @@ def until(condition: Callable[[], bool], what: str) -> None:
 
 
 @contextmanager
-def running(command: list[str], environment: dict[str, str], address: str, health: str):
-    """The program, from its first successful answer to the path `health` until the end of the block."""
+def process(command: list[str], environment: dict[str, str], ready: Callable[[], bool]):
+    """The program, from the time that it is ready until the end of the block."""
     process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=sys.stderr)
     try:
-        until(lambda: process.poll() is not None or answers(address + health), command[0])
+        until(lambda: process.poll() is not None or ready(), command[0])
         if process.poll() is not None:
             sys.exit(f"{command[0]} has ended with {process.returncode}")
-        yield address
+        yield
     finally:
         process.terminate()
         process.wait()
+
+
+@contextmanager
+def running(command: list[str], environment: dict[str, str], address: str, health: str):
+    """The program, from its first successful answer to the path `health` until the end of the block."""
+    with process(command, environment, lambda: answers(address + health)):
+        yield address
 
 
 def answers(address: str) -> bool:

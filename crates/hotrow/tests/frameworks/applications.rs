@@ -24,6 +24,10 @@ const APPLICATIONS: &[Program] = &[
     application("graphile_worker", &["node", "node/graphile-worker.js"]),
     application("procrastinate", &[PYTHON, "procrastinate_jobs.py"]),
     application("pgqueuer", &[PYTHON, "pgqueuer_jobs.py"]),
+    application("mlflow", &[PYTHON, "mlflow_tracking.py"]),
+    application("prefect", &[PYTHON, "prefect_runs.py"]),
+    application("freeradius", &[PYTHON, "freeradius.py"]),
+    application("zabbix", &[PYTHON, "zabbix.py"]),
 ];
 
 const fn application(name: &'static str, command: &'static [&'static str]) -> Program {
