@@ -8,6 +8,7 @@ mod cuts;
 mod demo;
 mod differential;
 mod exactness;
+mod facts;
 mod lanes;
 mod log_in;
 mod metrics;
