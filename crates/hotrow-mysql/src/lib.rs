@@ -32,7 +32,7 @@ mod session;
 mod socket;
 mod upstream;
 
-pub use client::{Client, INSTALL};
+pub use client::{Client, INSTALL, statements};
 pub use front::{Config, Front, Health};
 pub use own::OwnError;
 pub use upstream::{Upstream, UpstreamError};
