@@ -19,7 +19,7 @@
 //! | `workers.rs`, `statements.rs` | load that pgbench cannot make |
 //! | `second_load.rs` | load beside that of pgbench |
 //! | `doctor.rs`, `doctor_report.rs` | the doctor beside a run, and its report |
-//! | `watch.rs` | the cost of a load for the server, and the waits of its sessions |
+//! | `cost.rs`, `watch.rs` | the cost of a load for the server, and the waits of its sessions |
 //! | `arrivals.rs` | due times of the requests of an open loop |
 //! | `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
 //! | `gains.rs`, `novelty.rs` | predicted gains beside measured ones, and the cost of new traffic |
@@ -32,6 +32,7 @@ pub mod arrivals;
 mod benchmark;
 pub mod child;
 mod control;
+mod cost;
 mod doctor;
 mod doctor_report;
 pub mod endpoint;
@@ -64,7 +65,7 @@ mod statements;
 pub mod statistics;
 pub mod testbed;
 pub mod verdict;
-mod watch;
+pub mod watch;
 mod workers;
 
 pub use args::{Args, MENU, Options};

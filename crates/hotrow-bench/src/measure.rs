@@ -1,6 +1,7 @@
 //! One run of one technique: rows restored, warm-up, load, check. It is independent of other runs.
 
 use crate::control::Snapshot;
+use crate::cost::Cost;
 use crate::doctor;
 use crate::doctor_report::Examined;
 use crate::endpoint::Endpoint;
@@ -13,7 +14,6 @@ use crate::scenario::{Ageing, LoadBy, Through, Worth};
 use crate::statistics::Latencies;
 use crate::testbed::{Running, Testbed};
 use crate::verdict::{Acknowledgements, Work, judge};
-use crate::watch::Watch;
 use crate::{novelty, pgbench, second_load, statements, workers};
 
 /// A run whose check passed.
@@ -72,7 +72,7 @@ async fn measure_started(
         warmed_up: Some(warmed_up.answers.per_second),
         ..warm_up
     };
-    let watch = if run.technique.is_watched() { Some(Watch::start(testbed.server()).await?) } else { None };
+    let cost = Cost::start(testbed, run, other).await?;
     let url = testbed.upstream_url.clone();
     let examined = async {
         match run.scenario.is_examined(run.technique) {
@@ -86,10 +86,7 @@ async fn measure_started(
     let gateway = before.zip(footprint(testbed, run).await).map(|(before, after)| {
         novelty::gateway_work(before, after, loaded.answers.acknowledged, loaded.answers.beside)
     });
-    let server = match watch {
-        Some(watch) => Some(watch.finish(loaded.work.done).await?),
-        None => None,
-    };
+    let server = cost.finish(other, loaded.work.done).await?;
     if let Some(flush_us) = server.as_ref().and_then(|work| work.flush_us)
         && flush_us < f64::from(run.technique.disk.delay_us)
     {

@@ -28,6 +28,29 @@ pub struct ServerWork {
     pub waits: BTreeMap<String, u64>,
 }
 
+/// What a server that is not PostgreSQL has counted so far.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted {
+    /// Transactions that wrote something.
+    pub commits: i64,
+    /// Flushes of the log that other programs read.
+    pub flushes: i64,
+}
+
+impl Counted {
+    /// The cost for each of this number of units, from the load's beginning to its end.
+    pub fn until(self, end: Self, units: u64) -> ServerWork {
+        let per_unit = |before: i64, after: i64| (after - before) as f64 / units as f64;
+        ServerWork {
+            commits_per_unit: per_unit(self.commits, end.commits),
+            flushes_per_unit: per_unit(self.flushes, end.flushes),
+            flush_us: None,
+            walsender_us_per_unit: None,
+            waits: BTreeMap::new(),
+        }
+    }
+}
+
 /// Observes a server from the beginning of a load to its end.
 #[derive(Debug)]
 pub struct Watch {

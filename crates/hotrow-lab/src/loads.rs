@@ -2,6 +2,7 @@
 //! its own.
 
 mod applications;
+mod aurora;
 mod change_stream;
 mod connections;
 mod fleet;
@@ -14,6 +15,7 @@ mod pgbouncer;
 mod redis;
 mod started;
 
+use aurora::Aurora;
 use change_stream::Reader;
 use fleet::FLEET;
 use hotrow_bench::gateway::{Gateway, WITH_HTTP};
@@ -55,6 +57,8 @@ pub enum Kind {
         /// Whether one of its payment gateways is killed during the run.
         gateway_dies: bool,
     },
+    /// Payments of ten statements on a private MariaDB server, through a gateway in front of it if the technique uses one.
+    Aurora,
 }
 
 /// The way in which an application that batches commands stores a counter.
@@ -168,6 +172,10 @@ impl Loads {
                 let payments = Payments::start(&programs, database, clients, server, behaviour, reader);
                 started.payments = Some(payments.await?);
             }
+            Kind::Aurora => {
+                let program = (technique.through == Through::Hotrow).then(|| testbed.program());
+                started.aurora = Some(Aurora::start(program.transpose()?).await?);
+            }
             _ => {}
         }
         Ok(started)
@@ -187,7 +195,8 @@ impl OtherLoads for Loads {
     fn tools(&self) -> Vec<String> {
         let pgbouncer = self.pgbouncer.iter().map(|installed| installed.version.clone());
         let redis = self.redis.iter().map(|installed| installed.version.clone());
-        pgbouncer.chain(redis).chain(self.peers.versions()).collect()
+        let mariadb = hotrow_mariadb::version().ok();
+        pgbouncer.chain(redis).chain(mariadb).chain(self.peers.versions()).collect()
     }
 
     fn can_run(&self, testbed: &Testbed, technique: &Technique, clients: u32) -> Result<(), Failure> {
@@ -215,6 +224,10 @@ impl OtherLoads for Loads {
                     self.reader(testbed)?;
                 }
                 Programs::beside(testbed.program()?).map(drop)
+            }
+            Some(Kind::Aurora) => {
+                hotrow_mariadb::version().map_err(|error| Failure(error.to_string()))?;
+                testbed.program().map(drop)
             }
             _ => testbed.endpoint(technique.through, clients).map(drop),
         }

@@ -1,5 +1,6 @@
 //! The list of scenarios: those of `hotrow bench`, some of them with more techniques, and others.
 
+mod aurora;
 mod counter;
 mod disks;
 mod incidents;
@@ -16,7 +17,7 @@ use hotrow_bench::scenario::{LoadBy, Scenario, Technique, Through};
 use hotrow_bench::scenarios as shipped;
 
 /// All scenarios, in the order of `hotrow-lab bench all`, which leaves out those that take long.
-pub static ALL: [&Scenario; 58] = [
+pub static ALL: [&Scenario; 59] = [
     &shipped::inventory::HOT_ROW,
     &inventory::SINGLE,
     &shipped::inventory::SPREAD,
@@ -50,6 +51,7 @@ pub static ALL: [&Scenario; 58] = [
     &payments::PAYMENTS,
     &payments::PAYMENTS_OPEN_LOOP,
     &payments::MATCH_DAY,
+    &aurora::AURORA,
     &incidents::N8N,
     &incidents::UNLEASH,
     &incidents::HEARTBEATS,
@@ -99,7 +101,7 @@ pub static MENU: Menu = Menu {
              cost, in one report",
         ),
     ],
-    all: "All scenarios except `platform`, `counter-restart`, `fleet`, `queue-held`, `queue-batch-held`, `disks-...`, \
+    all: "All scenarios except `platform`, `counter-restart`, `fleet`, `queue-held`, `queue-batch-held`, `aurora`, `disks-...`, \
           `predictions-...`, `novelty-...` and those of the payment service",
 };
 

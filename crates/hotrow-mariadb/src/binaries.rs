@@ -1,6 +1,7 @@
 //! The search for the server and for the SQL of its system tables.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::error::Error;
 
@@ -16,6 +17,15 @@ pub struct Binaries {
 /// The SQL of the system tables, in order.
 pub const SYSTEM_TABLES: [&str; 3] =
     ["mysql_system_tables.sql", "mysql_performance_tables.sql", "mysql_system_tables_data.sql"];
+
+/// The version of the server that is installed, as it tells it itself.
+pub fn version() -> Result<String, Error> {
+    let output = Command::new(Binaries::find()?.server).arg("--version").output();
+    let output = output.map_err(Error::system("cannot run the MariaDB server"))?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let version = printed.split("Ver ").nth(1).and_then(|rest| rest.split(' ').next());
+    Ok(format!("MariaDB {}", version.unwrap_or("of an unknown version")))
+}
 
 impl Binaries {
     /// The first server on the PATH, or in the folder where packages of distributions put it.

@@ -1,4 +1,4 @@
-//! A private MariaDB server for the demo and the tests: durable, with a binary log, started as an unprivileged user
+//! A private MariaDB server for the demo, the benchmark and the tests: durable, with a binary log, started as an unprivileged user
 //! on a free port, in a folder of its own. It ends with the program that has started it, whatever ends that program. Linux only.
 //!
 //! | file | contents |
@@ -12,5 +12,6 @@ mod binaries;
 mod error;
 mod server;
 
+pub use binaries::version;
 pub use error::Error;
 pub use server::{PASSWORD, PrivateMariaDb, USER};

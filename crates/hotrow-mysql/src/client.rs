@@ -55,7 +55,7 @@ impl Client {
 }
 
 /// The statements of a script. A statement ends with a line, and so does a command that changes the delimiter.
-fn statements(script: &str) -> Vec<String> {
+pub fn statements(script: &str) -> Vec<String> {
     let (mut statements, mut delimiter) = (Vec::new(), ";");
     let mut statement = String::new();
     for line in script.lines().filter(|line| !line.trim_start().starts_with("-- ")) {

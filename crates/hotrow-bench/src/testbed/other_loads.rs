@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::load::{Answers, Failure, NoFigure, Part, Run};
 use crate::scenario::{Protocol, Technique};
 use crate::verdict::Reading;
+use crate::watch::Counted;
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
@@ -45,6 +46,9 @@ pub trait OtherLoad: Debug {
 
     /// The current state, if it is not in the scenario's rows.
     fn read(&self) -> Option<Later<'_, Result<Reading, Error>>>;
+
+    /// The work of its own server so far, if it has one.
+    fn counted(&self) -> Option<Later<'_, Result<Counted, Error>>>;
 
     /// Its programs.
     fn children(&mut self) -> Vec<&mut Child>;

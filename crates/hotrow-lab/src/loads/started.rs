@@ -1,5 +1,6 @@
 //! The programs of one run, and the run itself.
 
+use super::aurora::Aurora;
 use super::payments::Payments;
 use super::peers::{Job, Peers};
 use super::pgbouncer::PgBouncer;
@@ -14,6 +15,7 @@ use hotrow_bench::pgbench::Load;
 use hotrow_bench::scenario::Protocol;
 use hotrow_bench::testbed::{Later, OtherLoad, Testbed};
 use hotrow_bench::verdict::Reading;
+use hotrow_bench::watch::Counted;
 use std::net::SocketAddr;
 
 /// The programs of a run. Which of them run depends on its load.
@@ -26,13 +28,14 @@ pub struct Started {
     pub gateways: Vec<Gateway>,
     pub redis: Option<Redis>,
     pub payments: Option<Payments>,
+    pub aurora: Option<Aurora>,
 }
 
 impl Started {
     /// Without programs so far.
     pub fn new(kind: Kind, peers: Peers, protocol: Protocol) -> Self {
         let gateways = Vec::new();
-        Self { kind, peers, protocol, pgbouncer: None, gateways, redis: None, payments: None }
+        Self { kind, peers, protocol, pgbouncer: None, gateways, redis: None, payments: None, aurora: None }
     }
 
     /// The address for the clients.
@@ -69,6 +72,10 @@ impl Started {
             }
             Kind::FreshConnections => return fresh::run(testbed, part).await,
             Kind::Payments { gateway_dies } => return self.pay(part, gateway_dies).await,
+            Kind::Aurora => match &self.aurora {
+                Some(aurora) => aurora.pay(part).await,
+                None => Err(Failure("MariaDB is not running".into())),
+            },
             Kind::Applications(batching) => {
                 applications::run(self.endpoint(testbed, part)?, batching, part).await
             }
@@ -108,6 +115,9 @@ impl Started {
         if let Some(payments) = self.payments {
             payments.stop().await?;
         }
+        if let Some(aurora) = self.aurora {
+            aurora.stop().await?;
+        }
         let gateways = self.gateways.into_iter().map(|gateway| gateway.child);
         let pgbouncer = self.pgbouncer.into_iter().map(|pgbouncer| pgbouncer.child);
         for child in gateways.chain(pgbouncer).chain(self.redis.map(|redis| redis.child)) {
@@ -139,8 +149,16 @@ impl OtherLoad for Started {
     }
 
     fn read(&self) -> Option<Later<'_, Result<Reading, Error>>> {
+        if let Some(aurora) = &self.aurora {
+            return Some(Box::pin(aurora.read()));
+        }
         let redis = self.redis.as_ref()?;
         Some(Box::pin(redis.read()))
+    }
+
+    fn counted(&self) -> Option<Later<'_, Result<Counted, Error>>> {
+        let aurora = self.aurora.as_ref()?;
+        Some(Box::pin(aurora.counted()))
     }
 
     fn children(&mut self) -> Vec<&mut Child> {
@@ -148,7 +166,8 @@ impl OtherLoad for Started {
         let pgbouncer = self.pgbouncer.iter_mut().map(|pgbouncer| &mut pgbouncer.child);
         let redis = self.redis.iter_mut().map(|redis| &mut redis.child);
         let payments = self.payments.iter_mut().map(|payments| &mut payments.service);
-        payments.chain(gateways).chain(pgbouncer).chain(redis).collect()
+        let aurora = self.aurora.iter_mut().flat_map(|aurora| &mut aurora.gateway);
+        aurora.chain(payments).chain(gateways).chain(pgbouncer).chain(redis).collect()
     }
 
     fn stop(self: Box<Self>) -> Later<'static, Result<(), Error>> {

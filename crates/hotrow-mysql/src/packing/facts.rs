@@ -20,6 +20,8 @@ pub struct Facts {
     upstream: Upstream,
     known: Mutex<Known>,
     connection: AsyncMutex<Option<Socket>>,
+    /// Held by the session that reads facts. All sessions miss them at the same moment, when they become too old.
+    reading: AsyncMutex<()>,
 }
 
 /// The columns, and the unique keys over whole columns.
@@ -29,15 +31,23 @@ const HASHES: &str = include_str!("../../sql/hashes.sql");
 
 impl Facts {
     pub fn new(upstream: Upstream) -> Self {
-        Facts { upstream, known: Mutex::default(), connection: AsyncMutex::new(None) }
+        Facts {
+            upstream,
+            known: Mutex::default(),
+            connection: AsyncMutex::default(),
+            reading: AsyncMutex::default(),
+        }
     }
 
     /// The facts about a table. None if it does not exist, or if they cannot be read.
     pub async fn of(&self, database: &str, table: &str) -> Option<Arc<Table>> {
         let place = (database.to_owned(), table.to_owned());
-        let fresh = |since: &Instant| since.elapsed() < Duration::from_millis(limits::TABLE_AGE_MS);
-        if let Some((_, facts)) = self.known().get(&place).filter(|(since, _)| fresh(since)) {
-            return facts.clone();
+        if let Some(facts) = self.fresh(&place) {
+            return facts;
+        }
+        let _reading = self.reading.lock().await;
+        if let Some(facts) = self.fresh(&place) {
+            return facts; // another session has just read them
         }
         let facts = match self.read(database, table).await {
             Ok(facts) => facts.map(Arc::new),
@@ -52,6 +62,13 @@ impl Facts {
         }
         known.insert(place, (Instant::now(), facts.clone()));
         facts
+    }
+
+    /// Facts that are not too old.
+    fn fresh(&self, place: &(String, String)) -> Option<Option<Arc<Table>>> {
+        let known = self.known();
+        let (since, facts) = known.get(place)?;
+        (since.elapsed() < Duration::from_millis(limits::TABLE_AGE_MS)).then(|| facts.clone())
     }
 
     /// The facts may have changed.

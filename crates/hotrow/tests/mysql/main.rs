@@ -9,6 +9,7 @@ mod databases;
 mod demo;
 mod differential;
 mod exactness;
+mod facts;
 mod lanes;
 mod log_in;
 mod metrics;
