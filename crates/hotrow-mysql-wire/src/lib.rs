@@ -14,6 +14,7 @@
 //! | `packet` | headers, whole packets, and their division at 16 MiB |
 //! | `reader` | a cursor over the payload of a packet |
 //! | `reply` | where the reply to a command ends |
+//! | `rows` | whole results: their status, and rows in the form of prepared statements |
 //! | `scan` | packets in a stream of bytes that is forwarded |
 //! | `tests` | properties: written packets are read unchanged, and no bytes panic |
 
@@ -25,6 +26,7 @@ pub mod native;
 pub mod packet;
 mod reader;
 pub mod reply;
+pub mod rows;
 pub mod scan;
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,8 @@ pub const EOF: u8 = 0xfe;
 pub const ERR: u8 = 0xff;
 /// A packet that ends rows is shorter than this, if it has no OK packet's layout. Otherwise, 0xfe begins a row.
 pub const EOF_LENGTH: usize = 9;
+/// Bytes of an EOF packet before its status: the first byte, and the number of warnings.
+const EOF_STATUS_AT: usize = 3;
 
 /// The first values of an OK packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,16 +24,26 @@ pub struct Ok {
     pub status: u16,
 }
 
-/// The payload of an OK packet with another status.
-pub fn with_status(payload: &[u8], status: u16) -> Result<Vec<u8>, WireError> {
+/// The payload of an OK packet with a changed status.
+pub fn with_status(payload: &[u8], change: impl Fn(u16) -> u16) -> Result<Vec<u8>, WireError> {
     let mut reader = Reader::new(payload);
     reader.u8()?;
     reader.length_encoded()?;
     reader.length_encoded()?;
     let at = payload.len() - reader.rest().len();
-    reader.u16()?;
+    with_status_at(payload, at, change)
+}
+
+/// The same for an EOF packet.
+pub fn with_eof_status(payload: &[u8], change: impl Fn(u16) -> u16) -> Result<Vec<u8>, WireError> {
+    with_status_at(payload, EOF_STATUS_AT, change)
+}
+
+fn with_status_at(payload: &[u8], at: usize, change: impl Fn(u16) -> u16) -> Result<Vec<u8>, WireError> {
     let mut changed = payload.to_vec();
-    changed[at..at + 2].copy_from_slice(&status.to_le_bytes());
+    let status = changed.get_mut(at..at + 2).ok_or(WireError::Truncated)?;
+    let before = u16::from_le_bytes([status[0], status[1]]);
+    status.copy_from_slice(&change(before).to_le_bytes());
     Ok(changed)
 }
 
@@ -61,7 +73,14 @@ impl Ok {
 /// The status in an EOF packet.
 pub fn eof_status(payload: &[u8]) -> Result<u16, WireError> {
     let mut reader = Reader::new(payload);
-    reader.bytes(3)?; // the first byte, and the number of warnings
+    reader.bytes(EOF_STATUS_AT)?;
+    reader.u16()
+}
+
+/// The number of warnings in an EOF packet.
+pub fn eof_warnings(payload: &[u8]) -> Result<u16, WireError> {
+    let mut reader = Reader::new(payload);
+    reader.u8()?;
     reader.u16()
 }
 

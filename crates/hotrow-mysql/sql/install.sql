@@ -10,16 +10,16 @@ create table if not exists hotrow.batch (
     key (opened)
 ) engine = innodb;
 
--- For ROW_COUNT() after a packed statement: an update of the first n rows.
+-- For ROW_COUNT() after a packed statement: an update of the first n rows. No packed statement changes more rows than there are.
 create table if not exists hotrow.restored (i int not null primary key, v bigint not null) engine = innodb;
-insert ignore into hotrow.restored values (1, 0), (2, 0);
+insert ignore into hotrow.restored with recursive n as (select 1 as i union all select i + 1 from n where i < 256) select i, 0 from n;
 
 delimiter $$;
 
 -- Gives the session's connection the diagnostics that its last packed statement would have left there: no warnings, and n rows. A
 -- query would change FOUND_ROWS().
 create or replace procedure hotrow.restore(n int) modifies sql data sql security definer
-    update hotrow.restored set v = v + 1 where i <= n and i in (1, 2) $$;
+    update hotrow.restored force index (primary) set v = v + 1 where i <= n $$;
 
 -- Tells the caller this text as an error. A query would change FOUND_ROWS().
 create or replace procedure hotrow.tell(t varchar(100) character set ascii) no sql sql security definer

@@ -23,9 +23,9 @@ pub enum Reply {
     },
     /// The server sends it, and the gateway itself reads it: one packet.
     Internal { reader: ReplyReader, answer: oneshot::Sender<Scanned> },
-    /// The gateway itself sends this payload.
+    /// The gateway itself sends these payloads.
     Own {
-        payload: Vec<u8>,
+        payloads: Vec<Vec<u8>>,
         /// Whether the session ends after it.
         is_last: bool,
     },

@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 use bytes::{Bytes, BytesMut};
 use hotrow_gateway::lanes::BatchEvent;
 use hotrow_lane::lane::{Batch, Changes, Failure};
-use hotrow_mysql_wire::Reader;
 use hotrow_mysql_wire::capabilities::{STATUS_IN_TRANSACTION, STATUS_SESSION_STATE_CHANGED};
 use hotrow_mysql_wire::command::{Command, ReplyShape};
 use hotrow_mysql_wire::message::{ERR, Err as ErrPacket, OK, Ok as OkPacket};
 use hotrow_mysql_wire::packet;
 use hotrow_mysql_wire::reply::{Progress, ReplyReader};
+use hotrow_mysql_wire::rows::Whole;
 use hotrow_mysql_wire::scan::Scanned;
+use hotrow_mysql_wire::{Reader, WireError};
 
 use crate::lane::Statement;
 
@@ -52,16 +53,25 @@ pub enum Step {
     Invalid,
 }
 
+/// What the judgement of a unit's answer needs.
+#[derive(Clone, Copy, Debug)]
+struct Answering {
+    /// It leaves nothing but its error, if it fails.
+    never_warns: bool,
+    is_execution: bool,
+}
+
 /// A batch at the server.
 #[derive(Debug)]
 pub struct Flight {
     pub number: u64,
     /// The answers so far of the units that do not leave the batch.
-    pub replies: Vec<Bytes>,
+    pub replies: Vec<Vec<Vec<u8>>>,
     /// Number of units that are answered or leave.
     answered: usize,
-    /// Whether each of its units leaves nothing but its error, if it fails.
-    never_warn: Vec<bool>,
+    units: Vec<Answering>,
+    /// The packets of the answer under way.
+    packets: Vec<Vec<u8>>,
     stage: Stage,
     failure: Option<Failure>,
     /// The expected definitions of its tables, with its number.
@@ -99,7 +109,15 @@ impl Flight {
             number: batch.number,
             replies: Vec::new(),
             answered: 0,
-            never_warn: batch.units.iter().map(|unit| unit.payload.never_warns).collect(),
+            units: batch
+                .units
+                .iter()
+                .map(|unit| Answering {
+                    never_warns: unit.payload.never_warns,
+                    is_execution: unit.payload.is_execution,
+                })
+                .collect(),
+            packets: Vec::new(),
             stage: Stage::Mark,
             failure: None,
             definitions: tables
@@ -130,12 +148,17 @@ impl Flight {
                 Step::Invalid
             }
             Stage::Unit(place) => {
-                self.unit(place, payload, events);
-                self.stage = if place + 1 < self.never_warn.len() {
-                    Stage::Unit(place + 1)
-                } else {
-                    Stage::Definition(0)
-                };
+                let progress = self.progress(&payload);
+                self.packets.push(payload.to_vec());
+                match progress {
+                    Ok(Progress::Continues) => {}
+                    Ok(Progress::Ended { .. }) => {
+                        self.unit(place, events);
+                        let is_last = place + 1 == self.units.len();
+                        self.stage = if is_last { Stage::Definition(0) } else { Stage::Unit(place + 1) };
+                    }
+                    Err(_) => return Step::Invalid,
+                }
                 Step::More
             }
             Stage::Definition(place) => self.definition(place, &payload),
@@ -149,12 +172,26 @@ impl Flight {
         }
     }
 
-    fn unit(&mut self, place: usize, payload: Bytes, events: &mut VecDeque<BatchEvent>) {
+    /// Reads a packet of a reply of one result.
+    fn progress(&mut self, payload: &[u8]) -> Result<Progress, WireError> {
+        let deprecates_eof = self.deprecates_eof;
+        let reader = self.reader.get_or_insert_with(|| {
+            ReplyReader::new(ReplyShape::Results, deprecates_eof).expect("a query has a reply")
+        });
+        let progress = reader.packet(&Scanned::of(payload))?;
+        if matches!(progress, Progress::Ended { .. }) {
+            self.reader = None;
+        }
+        Ok(progress)
+    }
+
+    fn unit(&mut self, place: usize, events: &mut VecDeque<BatchEvent>) {
+        let packets = std::mem::take(&mut self.packets);
         if self.failure.is_some() {
             return;
         }
-        match judge(&payload, self.never_warn[place]) {
-            Judged::Answer => self.replies.push(payload),
+        match judge(packets, self.units[place], self.deprecates_eof) {
+            Judged::Answer(packets) => self.replies.push(packets),
             Judged::Leaves(failure) => events.push_back(BatchEvent::Leaves(place, failure)),
             Judged::Fails => {
                 self.failure = Some(Failure::Error);
@@ -166,12 +203,7 @@ impl Flight {
     }
 
     fn definition(&mut self, place: usize, payload: &Bytes) -> Step {
-        let scanned = Scanned::of(payload);
-        let deprecates_eof = self.deprecates_eof;
-        let reader = self.reader.get_or_insert_with(|| {
-            ReplyReader::new(ReplyShape::Results, deprecates_eof).expect("a query has a reply")
-        });
-        match reader.packet(&scanned) {
+        match self.progress(payload) {
             Ok(Progress::Continues) => {
                 // The last packet before the end is the row.
                 self.definition = Reader::new(payload)
@@ -181,7 +213,6 @@ impl Flight {
                 Step::More
             }
             Ok(Progress::Ended { is_error, .. }) => {
-                self.reader = None;
                 let now = self.definition.take().filter(|_| !is_error).unwrap_or_default();
                 if now != self.definitions[place] {
                     let has_mark = now.split(' ').next() == Some(&self.number.to_string());
@@ -209,7 +240,7 @@ impl Flight {
             return events.push_back(BatchEvent::Failed(failure));
         }
         // A table has become one whose changes cannot be rolled back: what is left of the batch is unknown.
-        for _ in self.answered..self.never_warn.len() {
+        for _ in self.answered..self.units.len() {
             events.push_back(BatchEvent::Answered(Changes::Rows));
         }
         events.push_back(BatchEvent::Failed(Failure::Uncertain));
@@ -219,30 +250,39 @@ impl Flight {
 /// What an answer means.
 #[derive(Debug, PartialEq, Eq)]
 enum Judged {
-    /// It is the unit's answer.
-    Answer,
+    /// This is the unit's answer.
+    Answer(Vec<Vec<u8>>),
     /// The unit has left nothing behind. It runs alone, so that its error is its session's own, and the batch goes on.
     Leaves(Failure),
     /// The batch is rolled back, and the unit runs alone, so that its warnings are its session's own.
     Fails,
 }
 
-fn judge(payload: &[u8], never_warns: bool) -> Judged {
-    if payload.first() == Some(&ERR) {
-        return match ErrPacket::read(payload) {
+fn judge(packets: Vec<Vec<u8>>, unit: Answering, deprecates_eof: bool) -> Judged {
+    let last = packets.last().map_or(&[][..], Vec::as_slice);
+    if last.first() == Some(&ERR) {
+        return match ErrPacket::read(last) {
             Ok(error) if LOCK_WAIT.contains(&error.code) => Judged::Leaves(Failure::Blocked),
             Ok(error) if UNDO_ALL.contains(&error.code) => Judged::Fails,
-            Ok(error) if never_warns && is_repeatable(&error) => Judged::Answer,
+            Ok(error) if packets.len() == 1 && unit.never_warns && is_repeatable(&error) => {
+                Judged::Answer(packets)
+            }
             _ => Judged::Leaves(Failure::Error),
         };
     }
-    let (Ok(ok), Ok(warnings), Some(&OK)) =
-        (OkPacket::read(payload), OkPacket::warnings(payload), payload.first())
-    else {
-        return Judged::Fails;
-    };
-    let status = ok.status & (STATUS_IN_TRANSACTION | STATUS_SESSION_STATE_CHANGED);
-    if warnings == 0 && status == STATUS_IN_TRANSACTION { Judged::Answer } else { Judged::Fails }
+    answer(packets, unit, deprecates_eof).map_or(Judged::Fails, Judged::Answer)
+}
+
+/// The packets as the client gets them. None if it cannot be answered by the lane.
+fn answer(packets: Vec<Vec<u8>>, unit: Answering, deprecates_eof: bool) -> Option<Vec<Vec<u8>>> {
+    let whole = Whole::of(packets, deprecates_eof).ok()?;
+    let (status, warnings) = whole.status_and_warnings().ok()?;
+    let status = status & (STATUS_IN_TRANSACTION | STATUS_SESSION_STATE_CHANGED);
+    if warnings > 0 || status != STATUS_IN_TRANSACTION {
+        return None;
+    }
+    let whole = if unit.is_execution { whole.of_execution()? } else { whole };
+    Some(whole.outside_of_transaction().ok()?.into_packets())
 }
 
 /// Whether the session's connection can be given the same error.

@@ -17,9 +17,7 @@ use hotrow_core::session::RunOutcome;
 use hotrow_gateway::lanes::{Backend, BatchEvent, LaneShared, Patience, Progress, Unblock, Work};
 use hotrow_gateway::metrics::METRICS;
 use hotrow_lane::lane::{Batch, Doubt, Outcome, Refusal, Unit};
-use hotrow_mysql_wire::capabilities::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
 use hotrow_mysql_wire::command::Command;
-use hotrow_mysql_wire::message::{ERR, Ok as OkPacket, with_status};
 use hotrow_mysql_wire::packet;
 use tokio::sync::oneshot;
 
@@ -36,7 +34,7 @@ pub use opening::{FINGERPRINT, Target, fingerprint, probe};
 #[derive(Debug)]
 pub enum Fate {
     /// It is committed, or has failed by itself, or was killed, and this is its answer.
-    Answered(Vec<u8>),
+    Answered(Vec<Vec<u8>>),
     /// It left nothing behind, and the session runs it on its own connection. Units of its row wait for the end of that.
     Alone(Option<Unblock<Statement>>),
     /// It left nothing behind, and the facts about its table may have changed.
@@ -55,6 +53,8 @@ pub struct Statement {
     pub definition: String,
     /// Whether its error, if it fails, is all that it leaves.
     pub never_warns: bool,
+    /// It is an execution of a prepared statement, whose rows have another form.
+    pub is_execution: bool,
     pub fate: oneshot::Sender<Fate>,
     pub came: Instant,
 }
@@ -87,7 +87,7 @@ pub struct ServerLane {
     flights: VecDeque<Flight>,
     written: VecDeque<u64>,
     events: VecDeque<BatchEvent>,
-    replies: BTreeMap<u64, Vec<Bytes>>,
+    replies: BTreeMap<u64, Vec<Vec<Vec<u8>>>>,
     gone: Vec<u64>,
 }
 
@@ -297,13 +297,7 @@ impl Backend for ServerLane {
     fn answer(&mut self, batch: Batch<Statement>) {
         let replies = self.replies.remove(&batch.number).unwrap_or_default();
         for (unit, reply) in batch.units.into_iter().zip(replies) {
-            let status = OkPacket::read(&reply).map_or(0, |ok| ok.status);
-            let status = status & !STATUS_IN_TRANSACTION | STATUS_AUTOCOMMIT;
-            let fate = match reply.first() {
-                Some(&ERR) => Fate::Answered(reply.to_vec()),
-                _ => with_status(&reply, status).map_or(Fate::Unknown, Fate::Answered),
-            };
-            self.tell(unit, fate);
+            self.tell(unit, Fate::Answered(reply));
         }
     }
 
@@ -316,7 +310,7 @@ impl Backend for ServerLane {
                     not_packed(RunOutcome::GivenBack);
                     Fate::Alone(None)
                 }
-                Refusal::Cancelled => Fate::Answered(refusal::Refusal::Killed.payload()),
+                Refusal::Cancelled => Fate::Answered(vec![refusal::Refusal::Killed.payload()]),
             };
             self.tell(unit, fate);
         }

@@ -9,7 +9,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::limits;
 use crate::own::{self, Credentials, OwnError};
-use crate::packing::table::{KeyType, Table};
+use crate::packing::table::{ColumnType, Table};
 use crate::socket::Socket;
 use crate::upstream::Upstream;
 
@@ -90,18 +90,14 @@ impl Facts {
         let Some(Some(definition)) = definition.into_iter().flatten().next() else { return Ok(None) };
         let columns = self.ask(&fill(COLUMNS)).await?;
         let columns = columns.into_iter().filter_map(|row| match <[_; 2]>::try_from(row).ok()? {
-            [Some(name), is_integer] => Some((name, is_integer.as_deref() == Some("1"))),
+            [Some(name), Some(kind)] => Some((name, ColumnType::of(&kind))),
             _ => None,
         });
         let columns = columns.collect();
-        let mut keys: Vec<(String, Vec<(String, KeyType)>)> = Vec::new();
+        let mut keys: Vec<(String, Vec<(String, ColumnType)>)> = Vec::new();
         for row in self.ask(&fill(KEYS)).await? {
             let [Some(index), Some(column), Some(kind)] = row.as_slice() else { continue };
-            let kind = match kind.as_str() {
-                "integer" => KeyType::Integer,
-                "text" => KeyType::Text,
-                _ => KeyType::Other,
-            };
+            let kind = ColumnType::of(kind);
             match keys.iter_mut().find(|(name, _)| name == index) {
                 Some((_, columns)) => columns.push((column.clone(), kind)),
                 None => keys.push((index.clone(), vec![(column.clone(), kind)])),

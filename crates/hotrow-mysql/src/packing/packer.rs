@@ -41,8 +41,8 @@ const RIGHTS_LETTERS: usize = 16;
 /// What the session does with a statement.
 #[derive(Debug)]
 pub enum Run {
-    /// The gateway answers with this payload.
-    Own(Vec<u8>),
+    /// The gateway answers with these payloads.
+    Own(Vec<Vec<u8>>),
     /// The session runs it on its own connection. Units of its row may wait for the end of that.
     Pass(Option<Unblock<Statement>>),
     /// The same, with this payload instead of its own.
@@ -54,6 +54,8 @@ pub enum Run {
 /// What a packed statement leaves for the next one: SHOW WARNINGS, ROW_COUNT().
 enum Left {
     Rows(u64),
+    /// It has returned rows.
+    Result,
     Error(ErrPacket),
 }
 
@@ -200,7 +202,7 @@ impl Packer {
         // Its constants keep the collation of the time at which it was prepared.
         let is_as_now = prepared.settings == self.settings && prepared.database == self.identity.database;
         let run = match text.filter(|_| is_as_now) {
-            Some(text) => self.run(text.as_bytes(), server).await?,
+            Some(text) => self.pack(text.as_bytes(), true, server).await?,
             None => {
                 let (sample, database) = (prepared.sample(), prepared.database.clone());
                 self.pass(&sample, database.as_deref().and_then(text_of), server).await?
@@ -225,6 +227,10 @@ impl Packer {
 
     /// A statement comes, and all its bytes are here.
     pub async fn run(&mut self, text: &[u8], server: &mut ServerSide) -> io::Result<Run> {
+        self.pack(text, false, server).await
+    }
+
+    async fn pack(&mut self, text: &[u8], is_execution: bool, server: &mut ServerSide) -> io::Result<Run> {
         self.settle().await;
         if self.is_pinned {
             return Ok(Run::Pass(None));
@@ -262,6 +268,7 @@ impl Packer {
                 table: statement.table.to_owned(),
                 definition: facts.definition.clone(),
                 never_warns: self.identity.fingerprint.starts_with(STRICT) && facts.never_warns(&statement),
+                is_execution,
                 fate,
                 came: Instant::now(),
             };
@@ -274,13 +281,10 @@ impl Packer {
             let fate = answer.await.unwrap_or(Fate::Unknown);
             self.pools.leaves(self.thread);
             match fate {
-                Fate::Answered(payload) => {
+                Fate::Answered(packets) => {
                     self.has_packed = true;
-                    self.left = match ErrPacket::read(&payload) {
-                        Ok(error) => Some(Left::Error(error)),
-                        Err(_) => OkPacket::read(&payload).ok().map(|ok| Left::Rows(ok.affected)),
-                    };
-                    return Ok(Run::Own(payload));
+                    self.left = packets.first().map(|first| left(first));
+                    return Ok(Run::Own(packets));
                 }
                 Fate::Alone(unblock) => {
                     (self.left, self.not_packed) = (None, Some(NotPacked::LeftLane));
@@ -289,7 +293,7 @@ impl Packer {
                 Fate::Again => self.pools.facts.forget(&database, statement.table),
                 Fate::Unknown => {
                     (self.left, self.is_pinned) = (None, true);
-                    return Ok(Run::Own(Refusal::UnknownOutcome.payload()));
+                    return Ok(Run::Own(vec![Refusal::UnknownOutcome.payload()]));
                 }
             }
         }
@@ -404,6 +408,11 @@ impl Packer {
         let sql = match self.left.take() {
             None => return Ok(()),
             Some(Left::Rows(rows)) => format!("call hotrow.restore({rows})"),
+            Some(Left::Result) => {
+                server.ask("call hotrow.restore(0)").await?;
+                // It has rows, so ROW_COUNT() is -1. FOUND_ROWS() and warnings stay as they are.
+                "show privileges".to_owned()
+            }
             Some(Left::Error(ErrPacket { code, sqlstate, message })) => {
                 let hex: String = message.bytes().map(|byte| format!("{byte:02x}")).collect();
                 format!("signal sqlstate '{sqlstate}' set mysql_errno = {code}, message_text = x'{hex}'")
@@ -415,8 +424,8 @@ impl Packer {
 
     /// The same for one that sets the number of rows itself, and keeps warnings. Nothing has to be written for it.
     async fn restore_warnings(&mut self, server: &mut ServerSide) -> io::Result<()> {
-        if let Some(Left::Rows(rows)) = &mut self.left {
-            *rows = 0;
+        if let Some(left @ (Left::Rows(_) | Left::Result)) = &mut self.left {
+            *left = Left::Rows(0);
         }
         self.restore(server).await
     }
@@ -455,6 +464,15 @@ impl Rights {
     /// The session has entered a database, and has got the rights on it.
     fn enter(&mut self) {
         self.in_database = None;
+    }
+}
+
+/// What a packed statement leaves, by the first packet of its answer.
+fn left(first: &[u8]) -> Left {
+    match (ErrPacket::read(first), first.first()) {
+        (Ok(error), _) => Left::Error(error),
+        (Err(_), Some(&OK)) => Left::Rows(OkPacket::read(first).map_or(0, |ok| ok.affected)),
+        _ => Left::Result,
     }
 }
 

@@ -90,7 +90,11 @@ pub enum Kind {
     Update,
     Delete,
     Insert,
+    Replace,
 }
+
+/// What stands for all columns.
+pub const ALL: &str = "*";
 
 /// A literal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,7 +113,9 @@ pub struct Statement<'a> {
     pub equals: Vec<(&'a str, Literal<'a>)>,
     /// The columns that it assigns. For INSERT: on a duplicate key.
     pub assigned: Vec<&'a str>,
-    /// All columns that it names.
+    /// The columns that it returns.
+    pub returned: Vec<&'a str>,
+    /// All columns that it names apart from those.
     pub columns: Vec<&'a str>,
     /// Whether it calculates with integers only, without a division.
     pub is_integral: bool,
@@ -126,7 +132,8 @@ pub fn read(text: &str) -> Option<Statement<'_>> {
         Token::Call(name) => !name.eq_ignore_ascii_case("now"),
         _ => true,
     };
-    (parser.tokens.is_empty()).then(|| Statement { is_integral: tokens.iter().all(is_integral), ..statement })
+    let is_integral = tokens.iter().all(is_integral) && statement.returned.is_empty();
+    (parser.tokens.is_empty()).then_some(Statement { is_integral, ..statement })
 }
 
 struct Parser<'t, 'a> {
@@ -223,20 +230,48 @@ impl<'a> Parser<'_, 'a> {
             self.expect("from")?;
             let (database, table) = self.table()?;
             let equals = self.conditions()?;
-            return Some(self.finish(Kind::Delete, database, table, equals, Vec::new()));
+            let statement = self.finish(Kind::Delete, database, table, equals, Vec::new());
+            return self.returning(statement);
         }
-        self.expect("insert")?;
+        let kind = if self.takes("replace") { Kind::Replace } else { Kind::Insert };
+        if kind == Kind::Insert {
+            self.expect("insert")?;
+        }
         self.expect("into")?;
         let (database, table) = self.table()?;
         let equals = self.row()?;
         let mut assigned = Vec::new();
-        if self.takes("on") {
+        if kind == Kind::Insert && self.takes("on") {
             for word in ["duplicate", "key", "update"] {
                 self.expect(word)?;
             }
             assigned = self.assignments(true)?;
         }
-        Some(self.finish(Kind::Insert, database, table, equals, assigned))
+        let statement = self.finish(kind, database, table, equals, assigned);
+        self.returning(statement)
+    }
+
+    /// `returning id, item.stock`
+    fn returning(&mut self, statement: Statement<'a>) -> Option<Statement<'a>> {
+        let mut returned = Vec::new();
+        if self.takes("returning") {
+            loop {
+                returned.push(if self.takes(ALL) { ALL } else { self.returned(statement.table)? });
+                if !self.takes(",") {
+                    break;
+                }
+            }
+        }
+        Some(Statement { returned, ..statement })
+    }
+
+    /// A column, which can be written with its table.
+    fn returned(&mut self, table: &str) -> Option<&'a str> {
+        let first = self.name()?;
+        if !self.takes(".") {
+            return Some(first);
+        }
+        if first == table { self.name() } else { None }
     }
 
     fn finish(
@@ -253,6 +288,7 @@ impl<'a> Parser<'_, 'a> {
             table,
             equals,
             assigned,
+            returned: Vec::new(),
             columns: std::mem::take(&mut self.columns),
             is_integral: false,
         }
@@ -413,6 +449,17 @@ mod tests {
     }
 
     #[test]
+    fn returned_columns_are_read() {
+        fn returned(text: &str) -> Vec<&str> {
+            read(text).unwrap().returned
+        }
+        assert_eq!(returned("delete from t where id = 1 returning id, `t`.n, *"), ["id", "n", "*"]);
+        let replace = read("replace into t (id) values (1) returning T").unwrap();
+        assert_eq!((replace.kind, replace.returned, replace.is_integral), (Kind::Replace, vec!["T"], false));
+        assert!(read("replace into t (id) values (1)").unwrap().is_integral);
+    }
+
+    #[test]
     fn everything_else_is_not_read() {
         for text in [
             "update t set a = 1",
@@ -437,11 +484,17 @@ mod tests {
             "update t, u set a = 1 where id = 1",
             "update t set a = default where id = 1",
             "update t set a = current_user where id = 1",
-            "delete from t where id = 1 returning id",
+            "delete from t where id = 1 returning id + 1",
+            "delete from t where id = 1 returning id x",
+            "delete from t where id = 1 returning u.id",
+            "delete from t where id = 1 returning",
+            "update t set a = 1 where id = 1 returning id",
+            "replace into t (id) values (1) on duplicate key update id = 1",
+            "replace t (id) values (1)",
+            "insert ignore into t (id) values (1) returning id",
             "insert into t values (1)",
             "insert into t (id) values (1), (2)",
             "insert ignore into t (id) values (1)",
-            "replace into t (id) values (1)",
             "update t set a = 'é' where id = 1",
             "update t set a = 1 where id = 1; delete from t",
             "select 1",

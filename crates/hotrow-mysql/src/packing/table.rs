@@ -4,26 +4,40 @@ use std::hash::Hasher;
 
 use hotrow_lane::key::{Key, RowHasher, hash_of};
 
-use crate::packing::reader::{Kind, Literal, Statement};
+use crate::packing::reader::{ALL, Kind, Literal, Statement};
 
-/// How the values of a key's column are written.
+/// What a column has: how its values are written, and whether a lane can return them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyType {
+pub enum ColumnType {
     Integer,
     Text,
-    /// A value of another type: such a key is not used.
+    /// A value of another type: such a key is not used, and such a column is not returned.
     Other,
 }
+
+impl ColumnType {
+    /// The type with this name in the questions for facts.
+    pub fn of(name: &str) -> Self {
+        match name {
+            "integer" => ColumnType::Integer,
+            "text" => ColumnType::Text,
+            _ => ColumnType::Other,
+        }
+    }
+}
+
+/// The most columns that a lane returns. With more, or with long texts, its answers could be large.
+const RETURNED_MAX: usize = 64;
 
 /// The facts about a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// What `hotrow.definition` says.
     pub definition: String,
-    /// The columns, in lower case, and whether they have integers.
-    pub columns: Vec<(String, bool)>,
+    /// The columns, in lower case. Long texts are of the other type.
+    pub columns: Vec<(String, ColumnType)>,
     /// The unique indexes: their columns, in lower case, each with its type.
-    pub keys: Vec<Vec<(String, KeyType)>>,
+    pub keys: Vec<Vec<(String, ColumnType)>>,
 }
 
 /// The definition of tables on which statements can be packed: InnoDB, no view, no versions, without triggers, and without
@@ -38,22 +52,37 @@ impl Table {
         matches!(parts[..], ["InnoDB" | "Aria" | "MyISAM", "BASE TABLE" | "SYSTEM VERSIONED", _, "0", _, _])
     }
 
-    /// Whether the column has integers. None if there is no such column.
-    fn column(&self, name: &str) -> Option<bool> {
+    /// The type of a column. None if there is no such column.
+    fn column(&self, name: &str) -> Option<ColumnType> {
         let mut columns = self.columns.iter().filter(|(column, _)| column.eq_ignore_ascii_case(name));
-        columns.next().map(|(_, is_integer)| *is_integer)
+        columns.next().map(|(_, kind)| *kind)
+    }
+
+    /// Whether a lane can return these columns, one of which can be a star.
+    fn returns(&self, columns: &[&str]) -> bool {
+        let is_short = |kind: ColumnType| kind != ColumnType::Other;
+        let count = columns.iter().map(|name| if *name == ALL { self.columns.len() } else { 1 });
+        count.sum::<usize>() <= RETURNED_MAX
+            && columns.iter().all(|name| match *name {
+                ALL => self.columns.iter().all(|(_, kind)| is_short(*kind)),
+                name => self.column(name).is_some_and(is_short),
+            })
     }
 
     /// Whether a statement warns of nothing in strict mode, so that it leaves its error alone if it fails.
     pub fn never_warns(&self, statement: &Statement<'_>) -> bool {
-        statement.is_integral && statement.columns.iter().all(|name| self.column(name) == Some(true))
+        let is_integer = |name: &&str| self.column(name) == Some(ColumnType::Integer);
+        statement.is_integral && statement.columns.iter().all(is_integer)
     }
 
     /// The key by which a statement can be packed. None if it has to be passed through.
     pub fn key(&self, number: u32, statement: &Statement<'_>) -> Option<Key> {
         let (form, _) = self.definition.rsplit_once(':').filter(|(form, _)| PACKABLE.contains(form))?;
         // LAST_INSERT_ID() has to be right afterwards.
-        if statement.kind == Kind::Insert && form == WITH_GENERATED_NUMBERS {
+        if matches!(statement.kind, Kind::Insert | Kind::Replace) && form == WITH_GENERATED_NUMBERS {
+            return None;
+        }
+        if !self.returns(&statement.returned) {
             return None;
         }
         if !statement.columns.iter().all(|name| self.column(name).is_some()) {
@@ -71,15 +100,15 @@ impl Table {
 
 /// The hash of a key's values, if the statement gives all of them in the form of their type. Equal rows have equal hashes unless a
 /// collation says otherwise, which costs time only.
-fn hash(columns: &[(String, KeyType)], equals: &[(&str, Literal<'_>)]) -> Option<u64> {
+fn hash(columns: &[(String, ColumnType)], equals: &[(&str, Literal<'_>)]) -> Option<u64> {
     let mut hasher = RowHasher::default();
     for (column, kind) in columns {
         let mut values = equals.iter().filter(|(name, _)| name.eq_ignore_ascii_case(column));
         match (kind, &values.next()?.1) {
-            (KeyType::Integer, Literal::Integer(digits)) => {
+            (ColumnType::Integer, Literal::Integer(digits)) => {
                 hasher.part(1, digits.trim_start_matches('0').as_bytes());
             }
-            (KeyType::Text, Literal::Text(text)) => {
+            (ColumnType::Text, Literal::Text(text)) => {
                 hasher.part(2, text.trim_end_matches(' ').to_ascii_lowercase().as_bytes());
             }
             _ => return None,
@@ -100,10 +129,16 @@ mod tests {
     use crate::packing::reader::read;
 
     fn table(definition: &str) -> Table {
-        let text = |name: &str| (name.to_owned(), KeyType::Text);
-        let keys = vec![vec![("id".to_owned(), KeyType::Integer)], vec![text("a"), text("b")]];
-        let columns =
-            ["id", "a", "b", "n"].map(|name| (name.to_owned(), ["id", "n"].contains(&name))).to_vec();
+        let text = |name: &str| (name.to_owned(), ColumnType::Text);
+        let keys = vec![vec![("id".to_owned(), ColumnType::Integer)], vec![text("a"), text("b")]];
+        let columns = [
+            ("id", ColumnType::Integer),
+            ("a", ColumnType::Text),
+            ("b", ColumnType::Text),
+            ("n", ColumnType::Integer),
+        ]
+        .map(|(name, kind)| (name.to_owned(), kind))
+        .to_vec();
         Table { definition: format!("{definition}:1234"), columns, keys }
     }
 

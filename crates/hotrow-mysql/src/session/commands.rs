@@ -81,16 +81,16 @@ impl CommandLoop {
                     }
                 }
                 Piece::Refused(byte) => {
-                    let payload = Refusal::UnknownCommand(byte).payload();
-                    if !self.expect(Reply::Own { payload, is_last: false }, &mut out).await? {
+                    let payloads = vec![Refusal::UnknownCommand(byte).payload()];
+                    if !self.expect(Reply::Own { payloads, is_last: false }, &mut out).await? {
                         return Ok(false);
                     }
                 }
                 Piece::Dialogue if self.server.expected.in_dialogue() => {}
                 Piece::Dialogue => {
-                    let payload = Refusal::OutOfOrder.payload();
+                    let payloads = vec![Refusal::OutOfOrder.payload()];
                     self.server.send(&out).await?;
-                    self.server.expected.add(Reply::Own { payload, is_last: true }).await;
+                    self.server.expected.add(Reply::Own { payloads, is_last: true }).await;
                     return Ok(false);
                 }
                 Piece::Bytes { length, is_forwarded } => {
@@ -163,10 +163,10 @@ impl CommandLoop {
             }
         };
         match run {
-            Run::Own(payload) => {
+            Run::Own(payloads) => {
                 self.splitter.is_dropped = true;
                 // The gateway stops only outside of a lane, so a statement that is committed is answered.
-                self.server.expected.add(Reply::Own { payload, is_last: false }).await;
+                self.server.expected.add(Reply::Own { payloads, is_last: false }).await;
                 self.server.expected.leave_lane();
                 return Ok(Packed::Answered);
             }

@@ -128,9 +128,11 @@ impl ReplyLoop {
                     self.current = Some(Current { reader, is_dialogue: false, first, is_internal: true });
                     break;
                 }
-                Reply::Own { payload, is_last } => {
+                Reply::Own { payloads, is_last } => {
                     let mut out = BytesMut::new();
-                    packet::put(&mut out, 1, &payload);
+                    for (number, payload) in (1..).zip(&payloads) {
+                        packet::put(&mut out, number, payload);
+                    }
                     self.client.write_all(&out).await?;
                     self.expected.own_sent();
                     if is_last {

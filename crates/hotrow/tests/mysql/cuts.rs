@@ -118,7 +118,8 @@ fn each_statement_has_one_outcome_wherever_the_lanes_connection_is_cut() {
                     }
                     let id = number * 1_000_000 + one;
                     sold.fetch_add(client.ok(SELL).affected, Ordering::Relaxed);
-                    client.ok(&format!("insert into shop.ledger (id, item) values ({id}, 1)"));
+                    let insert = format!("insert into shop.ledger (id, item) values ({id}, 1) returning id");
+                    assert_eq!(client.value(&insert), id.to_string());
                     inserted.lock().unwrap().push(id);
                 }
             });

@@ -105,7 +105,7 @@ fn commands_that_do_not_wait_for_the_answer_run_where_they_would_without_a_gatew
         (Command::Query, "use nowhere"),
         (Command::Query, ADD),
         (Command::Query, "use {db}"),
-        (Command::Query, "select t.n, u.n from {db}.t t join {db}_two.t u on t.id = u.id order by 1"),
+        (Command::Query, "select t.n, u.n from {db}.t t join {db}_two.t u on t.id = u.id order by t.id"),
     ];
     for side in &mut sides {
         for (command, text) in commands {

@@ -35,8 +35,15 @@ fn key(random: &mut fastrand::Rng) -> String {
 
 fn statement(random: &mut fastrand::Rng) -> String {
     let (key, one, other) = (key(random), value(random), value(random));
-    match random.u8(0..17) {
+    match random.u8(0..21) {
         16 => format!("update t set n = {one} where {key}"),
+        17 => format!("replace into {{db}}.t (id, n) values ({}, {one})", random.u8(0..5)),
+        18 => format!(
+            "replace into {{db}}.t (id, s, n) values ({}, 'a', {one}) returning id, s",
+            random.u8(0..5)
+        ),
+        19 => format!("delete from {{db}}.t where {key} returning *"),
+        20 => format!("insert into {{db}}.t (id, n) values ({}, {one}) returning n, id", random.u8(0..5)),
         0..6 => format!("update {{db}}.t set n = {one} where {key}"),
         6 => format!("update {{db}}.t set n = {one}, v = {other} where {key}"),
         7 => format!("update {{db}}.t set id = {one} where {key}"),

@@ -11,13 +11,18 @@ use crate::lanes::shop;
 use crate::{root, url};
 
 /// What each database begins with.
-const TABLES: [&str; 5] = [
+const TABLES: [&str; 8] = [
     "create table t (id int primary key, s varchar(9) unique, n int, v varchar(5), d decimal(5,2), ts timestamp null, u int unsigned, \
      unique (u), check (n <= 1000)) engine=innodb",
     "insert into t (id, s, n, u) values (1, 'a', 1, 10), (2, 'b', 2, 20), (3, 'c', 3, 30)",
     "create table item (id int primary key, one int not null, two int not null) engine=innodb",
     "create table parent (id int primary key) engine=innodb",
     "create table child (id int primary key, p int, foreign key (p) references parent (id)) engine=innodb",
+    "create table cat (id int primary key, p int, foreign key (p) references parent (id) on delete cascade) engine=innodb",
+    "create table wide (id bigint unsigned primary key, a tinyint, b smallint unsigned, c mediumint, d int(7) zerofill, e bigint, \
+     f tinyint unsigned, s char(3), v varchar(200) collate latin1_german1_ci, unique (b)) engine=innodb",
+    "insert into wide values (18446744073709551615, -128, 65535, -8388608, 7, -9223372036854775808, 255, 'ab', 'text'), \
+     (1, null, null, null, null, null, null, null, null)",
 ];
 
 /// A client and the database in which it runs its scripts.
@@ -312,16 +317,16 @@ fn expressions_of_a_table_see_the_sessions_own_connection() {
     assert_eq!(through.value("select lastval(shop.s)"), "1");
 }
 
-const BIGINT: [u8; 2] = [8, 0];
-const UNSIGNED_BIGINT: [u8; 2] = [8, 0x80];
+pub const BIGINT: [u8; 2] = [8, 0];
+pub const UNSIGNED_BIGINT: [u8; 2] = [8, 0x80];
 const TEXT: [u8; 2] = [0xfd, 0];
 
 /// The types of two parameters, if they are sent, and the values.
 type Execution<'a> = (Option<Types>, &'a [&'a [u8]]);
-type Types = [[u8; 2]; 2];
+pub type Types = [[u8; 2]; 2];
 
 /// What follows the command in an execution of a statement with two parameters.
-fn execution(id: u32, types: Option<Types>, values: &[&[u8]]) -> Vec<u8> {
+pub fn execution(id: u32, types: Option<Types>, values: &[&[u8]]) -> Vec<u8> {
     let mut rest = id.to_le_bytes().to_vec();
     rest.extend_from_slice(&[0, 1, 0, 0, 0, 0, u8::from(types.is_some())]);
     types.iter().for_each(|types| rest.extend_from_slice(types.as_flattened()));

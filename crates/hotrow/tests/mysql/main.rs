@@ -13,6 +13,7 @@ mod facts;
 mod lanes;
 mod log_in;
 mod metrics;
+mod returning;
 mod rights;
 mod sessions;
 mod tls;
