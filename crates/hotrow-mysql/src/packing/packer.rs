@@ -9,7 +9,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use hotrow_core::session::RunOutcome;
 use hotrow_gateway::lanes::{ToLane, Unblock};
-use hotrow_lane::lane::{Claimed, LaneKind, Unit};
+use hotrow_lane::key::Key;
+use hotrow_lane::lane::{Claim, Claimed, LaneKind, Unit};
 use hotrow_mysql_wire::capabilities::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
 use hotrow_mysql_wire::command::Command;
 use hotrow_mysql_wire::message::{Err as ErrPacket, OK, Ok as OkPacket};
@@ -249,19 +250,12 @@ impl Packer {
             let Some(facts) = facts.filter(|facts| facts.calls_nothing()) else {
                 return self.pin(server).await; // a trigger or a view can do anything to the session
             };
-            let key = facts.key(table::number(&database, statement.table), &statement);
+            let keys = facts.keys(table::number(&database, statement.table), &statement);
             self.not_packed = (!autocommit).then_some(NotPacked::Because(RunOutcome::OwnTransaction));
-            let (true, Some(key)) = (autocommit, key) else { break };
+            let (true, Some(keys)) = (autocommit, keys) else { break };
             let Some(pool) = self.lane(server).await? else { break };
             let (fate, answer) = oneshot::channel();
-            let claimed = Claimed {
-                key: Some(key),
-                rows_per_commit: u16::MAX,
-                statements: 1,
-                may_leave: true,
-                bytes: text.len(),
-                ..Claimed::default()
-            };
+            let claimed = claimed(keys, text.len());
             let unit = Statement {
                 text: Bytes::copy_from_slice(text.as_bytes()),
                 database: database.clone(),
@@ -464,6 +458,30 @@ impl Rights {
     /// The session has entered a database, and has got the rights on it.
     fn enter(&mut self) {
         self.in_database = None;
+    }
+}
+
+/// What a statement on these rows contends for.
+fn claimed(mut keys: Vec<Key>, bytes: usize) -> Claimed {
+    keys.sort_unstable();
+    keys.dedup();
+    let claim = |key: &Key| Claim {
+        key: *key,
+        statement: 0,
+        rows_per_commit: u16::MAX,
+        in_key_space: false,
+        lockable: false,
+        takes_any: false,
+    };
+    let claims = if keys.len() > 1 { keys.iter().map(claim).collect() } else { Box::default() };
+    Claimed {
+        key: keys.first().copied(),
+        rows_per_commit: u16::MAX,
+        statements: 1,
+        may_leave: true,
+        claims,
+        bytes,
+        ..Claimed::default()
     }
 }
 

@@ -103,14 +103,17 @@ pub enum Literal<'a> {
     Text(&'a str),
 }
 
+/// Columns, each with its value.
+pub type Equals<'a> = Vec<(&'a str, Literal<'a>)>;
+
 /// A statement on one table.
 #[derive(Debug)]
 pub struct Statement<'a> {
     pub kind: Kind,
     pub database: Option<&'a str>,
     pub table: &'a str,
-    /// The columns that it compares with a literal, or gives a literal, at the top level.
-    pub equals: Vec<(&'a str, Literal<'a>)>,
+    /// The columns that it compares with a literal, or gives a literal, at the top level: of each row that it inserts.
+    pub rows: Vec<Equals<'a>>,
     /// The columns that it assigns. For INSERT: on a duplicate key.
     pub assigned: Vec<&'a str>,
     /// The columns that it returns.
@@ -223,14 +226,14 @@ impl<'a> Parser<'_, 'a> {
             let (database, table) = self.table()?;
             self.expect("set")?;
             let assigned = self.assignments(false)?;
-            let equals = self.conditions()?;
-            return Some(self.finish(Kind::Update, database, table, equals, assigned));
+            let rows = vec![self.conditions()?];
+            return Some(self.finish(Kind::Update, database, table, rows, assigned));
         }
         if self.takes("delete") {
             self.expect("from")?;
             let (database, table) = self.table()?;
-            let equals = self.conditions()?;
-            let statement = self.finish(Kind::Delete, database, table, equals, Vec::new());
+            let rows = vec![self.conditions()?];
+            let statement = self.finish(Kind::Delete, database, table, rows, Vec::new());
             return self.returning(statement);
         }
         let kind = if self.takes("replace") { Kind::Replace } else { Kind::Insert };
@@ -239,7 +242,7 @@ impl<'a> Parser<'_, 'a> {
         }
         self.expect("into")?;
         let (database, table) = self.table()?;
-        let equals = self.row()?;
+        let rows = self.rows()?;
         let mut assigned = Vec::new();
         if kind == Kind::Insert && self.takes("on") {
             for word in ["duplicate", "key", "update"] {
@@ -247,7 +250,7 @@ impl<'a> Parser<'_, 'a> {
             }
             assigned = self.assignments(true)?;
         }
-        let statement = self.finish(kind, database, table, equals, assigned);
+        let statement = self.finish(kind, database, table, rows, assigned);
         self.returning(statement)
     }
 
@@ -279,14 +282,14 @@ impl<'a> Parser<'_, 'a> {
         kind: Kind,
         database: Option<&'a str>,
         table: &'a str,
-        equals: Vec<(&'a str, Literal<'a>)>,
+        rows: Vec<Equals<'a>>,
         assigned: Vec<&'a str>,
     ) -> Statement<'a> {
         Statement {
             kind,
             database,
             table,
-            equals,
+            rows,
             assigned,
             returned: Vec::new(),
             columns: std::mem::take(&mut self.columns),
@@ -294,16 +297,26 @@ impl<'a> Parser<'_, 'a> {
         }
     }
 
-    /// `(a, b) values (1, 'x')`
-    fn row(&mut self) -> Option<Vec<(&'a str, Literal<'a>)>> {
+    /// `(a, b) values (1, 'x'), (2, 'y')`
+    fn rows(&mut self) -> Option<Vec<Equals<'a>>> {
         self.expect("(")?;
         let mut names = vec![self.name()?];
         while self.takes(",") {
             names.push(self.name()?);
         }
-        for word in [")", "values", "("] {
+        for word in [")", "values"] {
             self.expect(word)?;
         }
+        let mut rows = vec![self.row(&names)?];
+        while self.takes(",") {
+            rows.push(self.row(&names)?);
+        }
+        self.columns.extend(names);
+        Some(rows)
+    }
+
+    fn row(&mut self, names: &[&'a str]) -> Option<Equals<'a>> {
+        self.expect("(")?;
         let mut equals = Vec::new();
         for (place, name) in names.iter().enumerate() {
             if place > 0 {
@@ -313,7 +326,6 @@ impl<'a> Parser<'_, 'a> {
                 equals.push((*name, literal));
             }
         }
-        self.columns.extend(names);
         self.expect(")")?;
         Some(equals)
     }
@@ -434,18 +446,27 @@ mod tests {
             "UPDATE `shop`.item SET stock = stock - 1, note='it''s', at=now() WHERE id = 7 AND stock >= 1;";
         let update = read(text).unwrap();
         assert_eq!((update.kind, update.database, update.table), (Kind::Update, Some("shop"), "item"));
-        assert_eq!(update.equals, [("id", Literal::Integer("7"))]);
+        assert_eq!(update.rows, [[("id", Literal::Integer("7"))]]);
         assert_eq!(update.assigned, ["stock", "note", "at"]);
         let delete = read("delete from t where a='x' and b = 1 and a < b").unwrap();
-        assert_eq!(delete.equals, [("a", Literal::Text("x")), ("b", Literal::Integer("1"))]);
+        assert_eq!(delete.rows, [[("a", Literal::Text("x")), ("b", Literal::Integer("1"))]]);
         assert!(!delete.is_integral);
         let insert =
             read("insert into t(id, n) values (1, -2) on duplicate key update n = n + values(n)").unwrap();
-        assert_eq!((insert.equals.len(), insert.assigned, insert.is_integral), (1, vec!["n"], true));
+        assert_eq!((insert.rows[0].len(), insert.assigned, insert.is_integral), (1, vec!["n"], true));
         for other in ["a / 2", "1.5", "now()", "''"] {
             let text = format!("update t set a = {other} where id = 1");
             assert!(!read(&text).unwrap().is_integral, "{text}");
         }
+    }
+
+    #[test]
+    fn rows_are_read() {
+        let insert =
+            read("insert into t (id, n) values (1, -2), (3, 4) on duplicate key update n = values(n)")
+                .unwrap();
+        let (one, three) = (Literal::Integer("1"), Literal::Integer("3"));
+        assert_eq!(insert.rows, [vec![("id", one)], vec![("id", three), ("n", Literal::Integer("4"))]]);
     }
 
     #[test]
@@ -493,7 +514,10 @@ mod tests {
             "replace t (id) values (1)",
             "insert ignore into t (id) values (1) returning id",
             "insert into t values (1)",
-            "insert into t (id) values (1), (2)",
+            "insert into t (id) values (1), (2),",
+            "insert into t (id) values (1), (2, 3)",
+            "insert into t (id) values (1) (2)",
+            "insert into t (id, n) values (1, 2), (3)",
             "insert ignore into t (id) values (1)",
             "update t set a = 'é' where id = 1",
             "update t set a = 1 where id = 1; delete from t",

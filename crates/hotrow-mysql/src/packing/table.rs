@@ -3,6 +3,7 @@
 use std::hash::Hasher;
 
 use hotrow_lane::key::{Key, RowHasher, hash_of};
+use hotrow_lane::limits::UNIT_ROWS_MAX;
 
 use crate::packing::reader::{ALL, Kind, Literal, Statement};
 
@@ -26,7 +27,7 @@ impl ColumnType {
     }
 }
 
-/// The most columns that a lane returns. With more, or with long texts, its answers could be large.
+/// The most values that a lane returns. With more, or with long texts, its answers could be large.
 const RETURNED_MAX: usize = 64;
 
 /// The facts about a table.
@@ -58,11 +59,11 @@ impl Table {
         columns.next().map(|(_, kind)| *kind)
     }
 
-    /// Whether a lane can return these columns, one of which can be a star.
-    fn returns(&self, columns: &[&str]) -> bool {
+    /// Whether a lane can return these columns of this number of rows. One of them can be a star.
+    fn returns(&self, columns: &[&str], rows: usize) -> bool {
         let is_short = |kind: ColumnType| kind != ColumnType::Other;
         let count = columns.iter().map(|name| if *name == ALL { self.columns.len() } else { 1 });
-        count.sum::<usize>() <= RETURNED_MAX
+        rows * count.sum::<usize>() <= RETURNED_MAX
             && columns.iter().all(|name| match *name {
                 ALL => self.columns.iter().all(|(_, kind)| is_short(*kind)),
                 name => self.column(name).is_some_and(is_short),
@@ -75,26 +76,31 @@ impl Table {
         statement.is_integral && statement.columns.iter().all(is_integer)
     }
 
-    /// The key by which a statement can be packed. None if it has to be passed through.
-    pub fn key(&self, number: u32, statement: &Statement<'_>) -> Option<Key> {
+    /// The keys by which a statement can be packed, of all its rows. None if it has to be passed through.
+    pub fn keys(&self, number: u32, statement: &Statement<'_>) -> Option<Vec<Key>> {
         let (form, _) = self.definition.rsplit_once(':').filter(|(form, _)| PACKABLE.contains(form))?;
         // LAST_INSERT_ID() has to be right afterwards.
         if matches!(statement.kind, Kind::Insert | Kind::Replace) && form == WITH_GENERATED_NUMBERS {
             return None;
         }
-        if !self.returns(&statement.returned) {
+        let rows = statement.rows.len();
+        // REPLACE of many rows could delete more than `hotrow.restored` has.
+        let rows_max = if statement.kind == Kind::Replace { 1 } else { UNIT_ROWS_MAX };
+        if rows > rows_max || !self.returns(&statement.returned, rows) {
             return None;
         }
         if !statement.columns.iter().all(|name| self.column(name).is_some()) {
             return None;
         }
-        let key = self.keys.iter().find_map(|columns| hash(columns, &statement.equals))?;
+        let of_row = |row| self.keys.iter().find_map(|columns| hash(columns, row));
+        let keys = statement.rows.iter().map(|row| Some(Key { table: number, hash: of_row(row)? }));
+        let keys: Option<Vec<Key>> = keys.collect();
         let is_key =
             |name: &&str| self.keys.iter().flatten().any(|(column, _)| column.eq_ignore_ascii_case(name));
         if statement.assigned.iter().any(is_key) {
             return None;
         }
-        Some(Key { table: number, hash: key })
+        keys
     }
 }
 
@@ -145,7 +151,7 @@ mod tests {
     #[test]
     fn a_whole_unique_key_in_the_form_of_its_type_is_needed() {
         let table = table(PACKABLE[0]);
-        let key = |sql: &str| table.key(1, &read(sql).unwrap());
+        let key = |sql: &str| table.keys(1, &read(sql).unwrap());
         let seven = key("update t set n = n + 1 where id = 7");
         assert!(seven.is_some());
         assert_eq!(seven, key("delete from T where ID = 007 and n > 1"));
@@ -165,6 +171,15 @@ mod tests {
         ] {
             assert_eq!(key(sql), None, "{sql}");
         }
+        assert_eq!(
+            key("insert into t (id, n) values (7, 2), (8, 3), (7, 4)").map(|keys| keys.len()),
+            Some(3)
+        );
+        assert!(key("insert into t (id, n) values (7, 2), (n, 3)").is_none());
+        assert!(key("replace into t (id, n) values (7, 2), (8, 3)").is_none());
+        let many = |rows: usize| format!("insert into t (id, n) values {}", vec!["(1, 2)"; rows].join(","));
+        assert!(key(&many(UNIT_ROWS_MAX)).is_some() && key(&many(UNIT_ROWS_MAX + 1)).is_none());
+        assert!(key(&(many(16) + " returning *")).is_some() && key(&(many(17) + " returning *")).is_none());
         assert!(key("insert into t (id, n) values (1, 2) on duplicate key update n = values(n)").is_some());
     }
 
@@ -183,7 +198,7 @@ mod tests {
 
     #[test]
     fn tables_that_are_not_plain_are_passed_through() {
-        let key = |definition: &str, sql: &str| table(definition).key(1, &read(sql).unwrap());
+        let key = |definition: &str, sql: &str| table(definition).keys(1, &read(sql).unwrap());
         let (update, insert) = ("update t set n = 1 where id = 7", "insert into t (id, n) values (1, 2)");
         assert!(key("InnoDB:BASE TABLE:1:0:0", update).is_some());
         assert!(key("InnoDB:BASE TABLE:1:0:0", insert).is_none());

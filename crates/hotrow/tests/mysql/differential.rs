@@ -35,7 +35,7 @@ fn key(random: &mut fastrand::Rng) -> String {
 
 fn statement(random: &mut fastrand::Rng) -> String {
     let (key, one, other) = (key(random), value(random), value(random));
-    match random.u8(0..21) {
+    match random.u8(0..23) {
         16 => format!("update t set n = {one} where {key}"),
         17 => format!("replace into {{db}}.t (id, n) values ({}, {one})", random.u8(0..5)),
         18 => format!(
@@ -43,6 +43,16 @@ fn statement(random: &mut fastrand::Rng) -> String {
             random.u8(0..5)
         ),
         19 => format!("delete from {{db}}.t where {key} returning *"),
+        21 => format!(
+            "insert into {{db}}.t (id, n) values ({}, {one}), ({}, {other})",
+            random.u8(0..7),
+            random.u8(0..7)
+        ),
+        22 => format!(
+            "insert into {{db}}.t (id, n) values ({}, {one}), ({}, 2) on duplicate key update n = values(n) + 1",
+            random.u8(0..5),
+            random.u8(0..7)
+        ),
         20 => format!("insert into {{db}}.t (id, n) values ({}, {one}) returning n, id", random.u8(0..5)),
         0..6 => format!("update {{db}}.t set n = {one} where {key}"),
         6 => format!("update {{db}}.t set n = {one}, v = {other} where {key}"),

@@ -2,6 +2,7 @@
 //! contains the server and the gateway that they share.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
+mod bulk;
 mod client;
 mod commands;
 mod cuts;
