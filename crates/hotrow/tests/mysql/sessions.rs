@@ -90,6 +90,6 @@ fn a_stop_waits_for_transactions_and_tells_idle_clients() {
     busy.ok(&format!("insert into {database}.t values (2)"));
     busy.ok("commit");
     assert!(gateway.wait().success());
-    assert!(gateway.log().contains("stopped"), "{}", gateway.log());
+    until("the log says so", || gateway.log().contains("stopped"));
     assert_eq!(root(server().port()).value(&format!("select count(*) from {database}.t")), "2");
 }
