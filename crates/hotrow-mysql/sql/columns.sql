@@ -1,6 +1,7 @@
--- The columns of a table, in lower case, and what they have. Texts that are longer are not returned from a lane.
+-- The columns of a table, in lower case, what they have, and whether they get generated numbers. Texts that are longer are not returned
+-- from a lane.
 select lower(column_name), case
         when data_type in ('tinyint', 'smallint', 'mediumint', 'int', 'bigint') then 'integer'
         when data_type in ('char', 'varchar') and character_maximum_length <= 255 then 'text'
-        else 'other' end
+        else 'other' end, extra like '%auto_increment%'
     from information_schema.columns where table_schema = {database} and table_name = {table}

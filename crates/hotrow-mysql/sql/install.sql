@@ -65,7 +65,7 @@ create or replace function hotrow.definition(s varchar(64), t varchar(64)) retur
                     or column_default regexp '[a-z0-9_`][(]|@' and column_default not regexp '^current_timestamp[(][0-6]?[)]$'))
             + (select count(*) from information_schema.check_constraints where constraint_schema = s and table_name = t
                 and check_clause regexp '[a-z0-9_`][(]|@' and check_clause not regexp '^json_valid[(]`[^`]*`[)]$'),
-            (select sum(crc32(concat_ws(' ', column_name, column_type, is_nullable))) from information_schema.columns
+            (select sum(crc32(concat_ws(' ', column_name, column_type, is_nullable, extra))) from information_schema.columns
                 where table_schema = s and table_name = t))
         from information_schema.tables f where f.table_schema = s and f.table_name = t) $$;
 

@@ -89,8 +89,10 @@ impl Facts {
         let definition = self.ask(&fill("select hotrow.definition({database}, {table})")).await?;
         let Some(Some(definition)) = definition.into_iter().flatten().next() else { return Ok(None) };
         let columns = self.ask(&fill(COLUMNS)).await?;
-        let columns = columns.into_iter().filter_map(|row| match <[_; 2]>::try_from(row).ok()? {
-            [Some(name), Some(kind)] => Some((name, ColumnType::of(&kind))),
+        let generated = columns.iter().find(|row| row.get(2).is_some_and(|is| is.as_deref() == Some("1")));
+        let generated = generated.and_then(|row| row[0].clone());
+        let columns = columns.into_iter().filter_map(|row| match row.as_slice() {
+            [Some(name), Some(kind), _] => Some((name.clone(), ColumnType::of(kind))),
             _ => None,
         });
         let columns = columns.collect();
@@ -104,7 +106,7 @@ impl Facts {
             }
         }
         let keys = keys.into_iter().map(|(_, columns)| columns).collect();
-        Ok(Some(Table { definition, columns, keys }))
+        Ok(Some(Table { definition, columns, generated, keys }))
     }
 
     /// Runs a query on the own connection, which is opened again once if it was lost.

@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use hotrow_lane::key::{Key, RowHasher, hash_of};
 use hotrow_lane::limits::UNIT_ROWS_MAX;
 
-use crate::packing::reader::{ALL, Kind, Literal, Statement};
+use crate::packing::reader::{ALL, Equals, Kind, Literal, Statement};
 
 /// What a column has: how its values are written, and whether a lane can return them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub struct Table {
     pub definition: String,
     /// The columns, in lower case. Long texts are of the other type.
     pub columns: Vec<(String, ColumnType)>,
+    /// The column that gets generated numbers.
+    pub generated: Option<String>,
     /// The unique indexes: their columns, in lower case, each with its type.
     pub keys: Vec<Vec<(String, ColumnType)>>,
 }
@@ -76,11 +78,25 @@ impl Table {
         statement.is_integral && statement.columns.iter().all(is_integer)
     }
 
+    /// Whether an INSERT gives all numbers that could be generated. Only then it leaves LAST_INSERT_ID() as it is.
+    fn generates_nothing(&self, statement: &Statement<'_>) -> bool {
+        let Some(generated) = &self.generated else { return false };
+        let is_it = |name: &str| name.eq_ignore_ascii_case(generated);
+        // Zero stands for the next number.
+        let gives = |row: &Equals<'_>| {
+            row.iter().any(|(name, value)| {
+                is_it(name)
+                    && matches!(value, Literal::Integer(digits) if digits.bytes().any(|digit| digit != b'0'))
+            })
+        };
+        statement.rows.iter().all(gives) && !statement.assigned.iter().any(|name| is_it(name))
+    }
+
     /// The keys by which a statement can be packed, of all its rows. None if it has to be passed through.
     pub fn keys(&self, number: u32, statement: &Statement<'_>) -> Option<Vec<Key>> {
         let (form, _) = self.definition.rsplit_once(':').filter(|(form, _)| PACKABLE.contains(form))?;
-        // LAST_INSERT_ID() has to be right afterwards.
-        if matches!(statement.kind, Kind::Insert | Kind::Replace) && form == WITH_GENERATED_NUMBERS {
+        let inserts = matches!(statement.kind, Kind::Insert | Kind::Replace);
+        if inserts && form == WITH_GENERATED_NUMBERS && !self.generates_nothing(statement) {
             return None;
         }
         let rows = statement.rows.len();
@@ -145,7 +161,7 @@ mod tests {
         ]
         .map(|(name, kind)| (name.to_owned(), kind))
         .to_vec();
-        Table { definition: format!("{definition}:1234"), columns, keys }
+        Table { definition: format!("{definition}:1234"), columns, generated: Some("id".to_owned()), keys }
     }
 
     #[test]
@@ -201,7 +217,18 @@ mod tests {
         let key = |definition: &str, sql: &str| table(definition).keys(1, &read(sql).unwrap());
         let (update, insert) = ("update t set n = 1 where id = 7", "insert into t (id, n) values (1, 2)");
         assert!(key("InnoDB:BASE TABLE:1:0:0", update).is_some());
-        assert!(key("InnoDB:BASE TABLE:1:0:0", insert).is_none());
+        for (insert, is_packed) in [
+            (insert, true),
+            ("insert into t (id, n) values (01, 2), (2, 0)", true),
+            ("insert into t (id, n) values (1, 2), (00, 2)", false),
+            ("insert into t (id, n, a, b) values (-1, 2, 'x', 'y')", false),
+            ("insert into t (id, n, a, b) values (null, 2, 'x', 'y')", false),
+            ("insert into t (n, a, b) values (2, 'x', 'y')", false),
+            ("replace into t (n, a, b) values (2, 'x', 'y')", false),
+            ("update t set n = 2 where a = 'x' and b = 'y'", true),
+        ] {
+            assert_eq!(key("InnoDB:BASE TABLE:1:0:0", insert).is_some(), is_packed, "{insert}");
+        }
         for (other, calls_nothing) in [
             ("MyISAM:BASE TABLE:0:0:0", true),
             ("InnoDB:SYSTEM VERSIONED:0:0:0", true),

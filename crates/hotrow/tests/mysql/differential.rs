@@ -35,7 +35,7 @@ fn key(random: &mut fastrand::Rng) -> String {
 
 fn statement(random: &mut fastrand::Rng) -> String {
     let (key, one, other) = (key(random), value(random), value(random));
-    match random.u8(0..23) {
+    match random.u8(0..26) {
         16 => format!("update t set n = {one} where {key}"),
         17 => format!("replace into {{db}}.t (id, n) values ({}, {one})", random.u8(0..5)),
         18 => format!(
@@ -52,6 +52,13 @@ fn statement(random: &mut fastrand::Rng) -> String {
             "insert into {{db}}.t (id, n) values ({}, {one}), ({}, 2) on duplicate key update n = values(n) + 1",
             random.u8(0..5),
             random.u8(0..7)
+        ),
+        23 => format!("insert into {{db}}.au (id, n) values ({}, {one})", random.u8(0..99)),
+        24 => format!("insert into {{db}}.au (n) values ({one})"),
+        25 => format!(
+            "insert into {{db}}.au (id, n) values ({}, 1), ({}, 2) on duplicate key update n = {one}",
+            random.u8(0..99),
+            random.u8(0..99)
         ),
         20 => format!("insert into {{db}}.t (id, n) values ({}, {one}) returning n, id", random.u8(0..5)),
         0..6 => format!("update {{db}}.t set n = {one} where {key}"),
@@ -94,7 +101,8 @@ const OTHERS: [&str; 10] = [
     "use nowhere",
 ];
 /// What shows what the statements before have left. A session that asks is not packed any more.
-const LOOKS: [&str; 6] = [
+const LOOKS: [&str; 7] = [
+    "select last_insert_id(), @@identity",
     "show warnings",
     "select row_count()",
     "select found_rows()",
@@ -125,6 +133,9 @@ fn random_statements_have_the_same_answers_and_leave_the_same_rows() {
             direct.ok(&format!(
                 "create table {schema}.t (id int primary key, s varchar(9) unique, n int, v varchar(5)) engine=innodb"
             ));
+            direct.ok(&format!(
+                "create table {schema}.au (id int auto_increment primary key, n int) engine=innodb"
+            ));
         }
     }
     for _ in 0..60 {
@@ -150,6 +161,8 @@ fn random_statements_have_the_same_answers_and_leave_the_same_rows() {
             client.rows(&format!("select 1, t.* from {database}.t union all select 2, t.* from {database}_two.t t order by 1, 2"))
         };
         assert_eq!(rows(&mut through, "two_db"), rows(&mut direct, "one_db"));
+        let numbers = "select * from {db}.au order by id";
+        assert_eq!(seen(&mut through, numbers, "two_db"), seen(&mut direct, numbers, "one_db"));
     }
     let batches = direct.value("select sum(n) from hotrow.batch").parse::<u64>().unwrap();
     assert!(batches > 50, "statements were packed: {batches}");

@@ -11,12 +11,13 @@ use crate::lanes::shop;
 use crate::{root, url};
 
 /// What each database begins with.
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 9] = [
     "create table t (id int primary key, s varchar(9) unique, n int, v varchar(5), d decimal(5,2), ts timestamp null, u int unsigned, \
      unique (u), check (n <= 1000)) engine=innodb",
     "insert into t (id, s, n, u) values (1, 'a', 1, 10), (2, 'b', 2, 20), (3, 'c', 3, 30)",
     "create table item (id int primary key, one int not null, two int not null) engine=innodb",
     "create table parent (id int primary key) engine=innodb",
+    "create table au (id int auto_increment primary key, n int, s varchar(9) unique) engine=innodb",
     "create table child (id int primary key, p int, foreign key (p) references parent (id)) engine=innodb",
     "create table cat (id int primary key, p int, foreign key (p) references parent (id) on delete cascade) engine=innodb",
     "create table wide (id bigint unsigned primary key, a tinyint, b smallint unsigned, c mediumint, d int(7) zerofill, e bigint, \

@@ -11,6 +11,7 @@ mod demo;
 mod differential;
 mod exactness;
 mod facts;
+mod generated;
 mod lanes;
 mod log_in;
 mod metrics;
