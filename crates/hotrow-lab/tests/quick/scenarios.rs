@@ -14,7 +14,7 @@ const ELSEWHERE: [(&str, &str); 6] = [
 
 quick_tests! {
     round_trips predictions_hot_row aurora;
-    long: single pass_through sessions connect counter counter_open_loop sale sold_out queue_lease queue_batch platform
+    long: single pass_through sessions connect counter counter_open_loop sale sold_out queue_head queue_lease queue_batch platform
     counter_restart fleet incidents_n8n incidents_unleash incidents_heartbeats disks_hot_row disks_spread disks_transaction predictions_spread predictions_reads
     predictions_transaction predictions_round_trips predictions_counter_zipf predictions_disks_hot_row predictions_disks_spread
 }
