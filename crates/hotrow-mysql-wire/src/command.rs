@@ -46,6 +46,11 @@ pub enum Command {
 }
 
 impl Command {
+    /// The payload of the command with what follows its first byte.
+    pub fn payload(self, rest: &[u8]) -> Vec<u8> {
+        [&[self as u8][..], rest].concat()
+    }
+
     const ALL: [Command; 22] = [
         Command::Quit,
         Command::InitDb,

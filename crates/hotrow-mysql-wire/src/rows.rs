@@ -6,7 +6,7 @@ use crate::reader::put_length_encoded;
 use crate::{Reader, WireError};
 
 /// The first byte of NULL in a row of texts.
-const NULL: u8 = 0xfb;
+pub const NULL: u8 = 0xfb;
 /// The types of columns with integers, which have the same bytes with and without a sign, and with texts.
 const TINY: u8 = 1;
 const SHORT: u8 = 2;

@@ -32,7 +32,7 @@ impl Client {
 
     /// Runs a statement that returns no rows.
     pub async fn execute(&mut self, sql: &str) -> Result<OkPacket, OwnError> {
-        self.socket.send(0, &[&[Command::Query as u8][..], sql.as_bytes()].concat()).await?;
+        self.socket.send(0, &Command::Query.payload(sql.as_bytes())).await?;
         let payload = self.socket.next().await?.payload;
         match payload.first() {
             Some(&ERR) => Err(ErrPacket::read(&payload)?.into()),

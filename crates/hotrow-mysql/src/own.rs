@@ -9,6 +9,7 @@ use hotrow_mysql_wire::handshake::{Greeting, Response, Switch};
 use hotrow_mysql_wire::message::{EOF, ERR, Err as ErrPacket, OK};
 use hotrow_mysql_wire::native::{self, Hash};
 use hotrow_mysql_wire::reply::{Progress, ReplyReader};
+use hotrow_mysql_wire::rows::NULL;
 use hotrow_mysql_wire::scan::Scanned;
 use hotrow_mysql_wire::{Reader, WireError};
 
@@ -18,8 +19,6 @@ use crate::upstream::Upstream;
 /// The collation utf8mb4_general_ci, which every server has.
 const UTF8MB4: u8 = 45;
 const PACKET_BYTES_MAX: u32 = 1 << 24;
-/// The first byte of NULL in a row.
-const NULL: u8 = 0xfb;
 
 /// Why the gateway cannot log in.
 #[derive(Debug, thiserror::Error)]
@@ -169,7 +168,7 @@ pub async fn rows(
     deprecates_eof: bool,
     sql: &str,
 ) -> Result<Vec<Vec<Option<String>>>, OwnError> {
-    server.send(0, &[&[Command::Query as u8][..], sql.as_bytes()].concat()).await?;
+    server.send(0, &Command::Query.payload(sql.as_bytes())).await?;
     let mut reader = ReplyReader::new(Command::Query.reply(), deprecates_eof).expect("a query has a reply");
     let mut packets = Vec::new();
     loop {

@@ -48,7 +48,7 @@ impl ServerSide {
             return Ok(None);
         }
         let mut out = BytesMut::new();
-        packet::put(&mut out, 0, &[&[Command::Query as u8][..], sql.as_bytes()].concat());
+        packet::put(&mut out, 0, &Command::Query.payload(sql.as_bytes()));
         self.half.drain(&mut out).await?;
         let packet = answer.await.map_err(|_| io::Error::from(io::ErrorKind::UnexpectedEof))?;
         Ok(ErrPacket::read(packet.head()).ok())

@@ -87,7 +87,7 @@ impl Flight {
     pub fn new(batch: &Batch<Statement>, lane: &str, deprecates_eof: bool) -> (Self, BytesMut) {
         let mut bytes = BytesMut::new();
         let mut query = |text: &[u8]| {
-            packet::put(&mut bytes, 0, &[&[Command::Query as u8][..], text].concat());
+            packet::put(&mut bytes, 0, &Command::Query.payload(text));
         };
         query(format!("call hotrow.mark('{lane}', {})", batch.number).as_bytes());
         let mut tables: Vec<(&str, &str, &str)> = Vec::new();

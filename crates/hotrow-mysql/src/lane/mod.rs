@@ -130,7 +130,7 @@ impl ServerLane {
     }
 
     fn query(out: &mut BytesMut, text: &[u8]) {
-        packet::put(out, 0, &[&[Command::Query as u8][..], text].concat());
+        packet::put(out, 0, &Command::Query.payload(text));
     }
 
     fn tell(&mut self, unit: Unit<Statement>, fate: Fate) {

@@ -175,7 +175,7 @@ impl CommandLoop {
             Run::PassAs(payload, unblock) => {
                 self.splitter.is_dropped = true;
                 self.server.idle().await; // so that there is room for its reply, which is expected before it is sent
-                packet::put(out, 0, &[&[command as u8][..], &payload].concat());
+                packet::put(out, 0, &command.payload(&payload));
                 self.unblock = unblock;
             }
         }

@@ -185,37 +185,32 @@ fn rights_on_a_database_are_those_of_the_moment_when_the_session_entered_it() {
     }
     let add = "update item set sold = sold + 1 where id = 1";
     let log_in = || [server.port(), gateway.port()].map(|port| Client::log_in(port, "ann", "ann").unwrap());
+    let same = |sides: &mut [Client; 2], sql: &str, expected: Option<u16>| {
+        let [direct, through] = sides.each_mut().map(|client| client.try_ok(sql));
+        assert_eq!(through, direct, "{sql}");
+        assert_eq!(direct.err().map(|error| error.code), expected, "{sql}");
+    };
     let mut sides = log_in();
-    let mut same = |sql: &str, expected: Option<u16>| {
-        let [direct, through] = sides.each_mut().map(|client| client.try_ok(sql));
-        assert_eq!(through, direct, "{sql}");
-        assert_eq!(direct.err().map(|error| error.code), expected, "{sql}");
-    };
-    same("use shop", None);
-    same(add, None);
-    same("use other", Some(1044));
-    same(add, None);
+    same(&mut sides, "use shop", None);
+    same(&mut sides, add, None);
+    same(&mut sides, "use other", Some(1044));
+    same(&mut sides, add, None);
     owner.ok("grant select on other.* to ann");
-    same("use other", None);
-    same(add, Some(1142));
+    same(&mut sides, "use other", None);
+    same(&mut sides, add, Some(1142));
     owner.ok("grant update on other.* to ann");
-    same(add, Some(1142));
-    same("set names utf8mb4", None);
-    same(add, Some(1142));
-    same("use other", None);
-    same(add, None);
+    same(&mut sides, add, Some(1142));
+    same(&mut sides, "set names utf8mb4", None);
+    same(&mut sides, add, Some(1142));
+    same(&mut sides, "use other", None);
+    same(&mut sides, add, None);
     sides = log_in();
-    let mut same = |sql: &str, expected: Option<u16>| {
-        let [direct, through] = sides.each_mut().map(|client| client.try_ok(sql));
-        assert_eq!(through, direct, "{sql}");
-        assert_eq!(direct.err().map(|error| error.code), expected, "{sql}");
-    };
-    same("use shop", None);
-    same(add, None);
+    same(&mut sides, "use shop", None);
+    same(&mut sides, add, None);
     owner.ok("revoke update on other.* from ann");
     owner.ok("grant update on *.* to ann");
-    same("use other", None);
-    same(add, Some(1142)); // a session keeps its global rights
+    same(&mut sides, "use other", None);
+    same(&mut sides, add, Some(1142)); // a session keeps its global rights
 }
 
 #[test]
