@@ -19,8 +19,8 @@ pub struct Config {
     pub clients_max: usize,
     /// The longest wait for the server's greeting.
     pub server_wait: Duration,
-    /// Whether statements are packed.
-    pub packs: bool,
+    /// The number of statements under way at once from which they are packed. None if none are.
+    pub pack_from: Option<usize>,
     /// The certificate for clients. They have no TLS without it.
     pub tls: Option<Arc<tls::Server>>,
     /// The longest wait for open transactions at a stop.

@@ -8,6 +8,7 @@ use hotrow_mysql_wire::reply::ReplyReader;
 use hotrow_mysql_wire::scan::Scanned;
 use tokio::sync::{Notify, oneshot};
 
+use crate::crowd::Entered;
 use crate::limits;
 
 /// A reply that the client expects.
@@ -20,6 +21,8 @@ pub enum Reply {
         is_dialogue: bool,
         /// Where its first packet goes.
         first: Option<oneshot::Sender<Scanned>>,
+        /// It counts for the crowd until it ends.
+        entered: Option<Entered>,
     },
     /// The server sends it, and the gateway itself reads it: one packet.
     Internal { reader: ReplyReader, answer: oneshot::Sender<Scanned> },

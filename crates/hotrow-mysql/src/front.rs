@@ -39,7 +39,9 @@ impl Front {
     /// Listens, and checks the gateway's own log-in at the server from time to time, without waiting for it.
     pub async fn start(config: Config) -> io::Result<Self> {
         let places = Arc::new(Semaphore::new(config.clients_max));
-        let pools = config.packs.then(|| Arc::new(Pools::new(config.upstream.clone(), config.server_wait)));
+        let pools =
+            config.pack_from.map(|from| Pools::new(config.upstream.clone(), config.server_wait, from));
+        let pools = pools.map(Arc::new);
         let shared = Arc::new(Shared { config, places, pools });
         let (stops, stopping) = watch::channel(false);
         let mut addresses = Vec::new();

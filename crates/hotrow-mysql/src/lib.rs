@@ -13,6 +13,7 @@
 //! | `packing/` | which statements are packed, and where they go |
 //! | `lane/` | the server's side of a lane |
 //! | `counting.rs` | what a session counts in the metrics |
+//! | `crowd.rs` | whether enough statements are under way at once for batches |
 //! | `expected.rs`, `server_side.rs` | the replies that a client expects, and its connection to the server |
 //! | `socket.rs` | whole packets on a socket |
 //! | `refusal.rs` | the errors that the gateway itself sends |
@@ -21,6 +22,7 @@
 mod client;
 mod config;
 mod counting;
+mod crowd;
 mod expected;
 mod front;
 mod lane;
@@ -37,5 +39,6 @@ mod upstream;
 pub use client::{Client, INSTALL, statements};
 pub use config::Config;
 pub use front::{Front, Health};
+pub use limits::PACK_FROM;
 pub use own::OwnError;
 pub use upstream::{Upstream, UpstreamError};

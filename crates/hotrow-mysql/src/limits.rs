@@ -21,6 +21,11 @@ pub const TABLE_AGE_MS: u64 = 10_000;
 pub const FAILED_POOL_MS: u64 = 10_000;
 /// Longest estimated wait in a lane. After it, the session runs its statement itself.
 pub const QUEUE_WAIT_MS: u64 = 10_000;
+/// Statements under way from which they are packed, unless the settings have another number. Each batch costs the server about as much
+/// as three statements.
+pub const PACK_FROM: u64 = 4;
+/// How long there is a crowd after its last statement: longer than a batch.
+pub const CROWD_MS: u64 = 100;
 /// Until an unused connection of a lane is closed.
 pub const LANE_IDLE_MS: u64 = 60_000;
 /// Pause between two attempts to open a lane's connection.

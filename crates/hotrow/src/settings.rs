@@ -244,6 +244,7 @@ settings! {
     workers "HOTROW_WORKERS": u64 = 1, "THREADS", "Threads for network traffic; one thread serves over 100,000 statements per second";
     citus_lanes "HOTROW_CITUS_LANES": bool = false, "BOOL", "Whether statements on tables distributed by Citus run in lanes to the node that has the row; read docs/citus.md before you switch it on";
     pack "HOTROW_PACK": PackMode = PackMode::On, "MODE", "Whether statements are packed: true; false, the gateway only pools connections; \"shadow\", it passes all through and counts what it would pack; or \"deferred\", transactions also hold back writes whose outcome is foretold";
+    pack_from "HOTROW_PACK_FROM": u64 = hotrow_mysql::PACK_FROM, "STATEMENTS", "In front of MariaDB: number of statements that can be packed and are under way at once, from which they are packed; with fewer, each runs on its session's own connection";
     unpacked_tables "HOTROW_UNPACKED_TABLES": String = "(none)", "TABLES", "Tables whose statements are passed through all the same, and functions whose calls are, separated by commas: schema.table, or table in any schema";
     lanes "HOTROW_LANES": u64 = limits::LANES, "CONNECTIONS", "Lanes for writes of one user and database, and the same number for point reads; opened when needed";
     lane_lock_timeout_ms "HOTROW_LANE_LOCK_TIMEOUT_MS": u64 = limits::LANE_LOCK_TIMEOUT_MS, "MS", "Longest wait in a lane for the lock of another transaction; after it, the statement leaves the lane. Keep it below the server's deadlock_timeout";
@@ -410,7 +411,7 @@ impl Settings {
     }
 
     fn check(self) -> Result<Resolved, Error> {
-        let (values, settings) = (self.values(), self);
+        let (values, settings) = (self.values(), self.without_mysql()?);
         let (routes, upstream_url) =
             routes(settings.upstream, settings.replicas.as_deref(), settings.server, settings.database)?;
         let listen = settings.listen.unwrap_or_else(|| "127.0.0.1:6432".to_owned());

@@ -241,6 +241,8 @@ pub enum RunOutcome {
     Blocked,
     /// Too slow for a lane.
     TooSlow,
+    /// Passed through: too few others are under way for a batch.
+    Few,
 }
 
 /// A write that fails if it changes another number of rows than one.

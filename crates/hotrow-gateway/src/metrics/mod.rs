@@ -182,7 +182,7 @@ pub struct Metrics {
     /// Units and clients that were refused.
     pub refusals: Refusals,
     /// Statements run, by outcome.
-    pub outcomes: [Counter; 14],
+    pub outcomes: [Counter; 15],
     /// The numbers by database and user.
     pub traffic: TrafficByClients,
     /// Clients that failed to authenticate, or whose access the access file denies.
@@ -268,7 +268,7 @@ impl Metrics {
             blocked: Counter::new(),
             too_slow: Counter::new(),
             refusals: Refusals::new(),
-            outcomes: [const { Counter::new() }; 14],
+            outcomes: [const { Counter::new() }; 15],
             traffic: TrafficByClients::new(),
             log_ins_failed: Counter::new(),
             catalogue_questions: Counter::new(),

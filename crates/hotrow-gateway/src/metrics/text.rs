@@ -8,7 +8,7 @@ use hotrow_connect::config::hosts::RIVALS;
 use super::{Counter, Gauge, Histogram, Metrics, RefusalReason, RunOutcome, Traffic};
 
 /// Why statements were not packed: the columns of SHOW STATEMENTS.
-const NOT_PACKED: [(RunOutcome, &str); 12] = [
+const NOT_PACKED: [(RunOutcome, &str); 13] = [
     (RunOutcome::NotPackable, "not_packable"),
     (RunOutcome::OwnTransaction, "in_own_transaction"),
     (RunOutcome::Pinned, "session_pinned"),
@@ -21,6 +21,7 @@ const NOT_PACKED: [(RunOutcome, &str); 12] = [
     (RunOutcome::Failed, "failed_in_lane"),
     (RunOutcome::Blocked, "left_lane_for_lock"),
     (RunOutcome::TooSlow, "left_lane_too_slow"),
+    (RunOutcome::Few, "few_at_once"),
 ];
 
 type OfTraffic = fn(&Traffic) -> u64;

@@ -8,7 +8,7 @@ use crate::metrics::METRICS;
 
 /// One count for each outcome.
 #[derive(Debug, Default)]
-pub struct Counts([AtomicU64; 14]);
+pub struct Counts([AtomicU64; 15]);
 
 impl Counts {
     pub fn add(&self, outcome: RunOutcome) {

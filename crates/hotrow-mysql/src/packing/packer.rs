@@ -19,6 +19,7 @@ use hotrow_mysql_wire::scan::Scanned;
 use tokio::sync::oneshot;
 
 use crate::counting::NotPacked;
+use crate::crowd::Entered;
 use crate::lane::{FINGERPRINT, Fate, Statement, fingerprint};
 use crate::limits;
 use crate::log_in::LoggedIn;
@@ -79,6 +80,8 @@ pub struct Packer {
     is_pinned: bool,
     /// Why the last statement was not packed, unless it is not packable or the session packs no more.
     not_packed: Option<NotPacked>,
+    /// The last statement, if it could be packed and its reply is not expected yet.
+    entered: Option<Entered>,
     has_packed: bool,
     /// What the last statement has left, if that was packed. The session's own connection does not know of it.
     left: Option<Left>,
@@ -118,6 +121,7 @@ impl Packer {
             rights: Rights::default(),
             is_pinned: false,
             not_packed: None,
+            entered: None,
             has_packed: false,
             left: None,
             settings: 0,
@@ -130,6 +134,11 @@ impl Packer {
     pub fn why(&mut self) -> NotPacked {
         let reason = if self.is_pinned { RunOutcome::Pinned } else { RunOutcome::NotPackable };
         self.not_packed.take().unwrap_or(NotPacked::Because(reason))
+    }
+
+    /// The last statement, if it could be packed and runs on the session's own connection. It counts until its reply has ended.
+    pub fn entered(&mut self) -> Option<Entered> {
+        self.entered.take()
     }
 
     /// A command comes whose bytes are not all here, or that has no text. What is before it has been sent.
@@ -253,6 +262,10 @@ impl Packer {
             let keys = facts.keys(table::number(&database, statement.table), &statement);
             self.not_packed = (!autocommit).then_some(NotPacked::Because(RunOutcome::OwnTransaction));
             let (true, Some(keys)) = (autocommit, keys) else { break };
+            if !self.is_in_crowd() {
+                self.not_packed = Some(NotPacked::Because(RunOutcome::Few));
+                break;
+            }
             let Some(pool) = self.lane(server).await? else { break };
             let (fate, answer) = oneshot::channel();
             let claimed = claimed(keys, text.len());
@@ -274,25 +287,43 @@ impl Packer {
             pool.inbox.send(ToLane::Unit(Unit::new(self.session, true, claimed, unit)));
             let fate = answer.await.unwrap_or(Fate::Unknown);
             self.pools.leaves(self.thread);
-            match fate {
-                Fate::Answered(packets) => {
-                    self.has_packed = true;
-                    self.left = packets.first().map(|first| left(first));
-                    return Ok(Run::Own(packets));
-                }
-                Fate::Alone(unblock) => {
-                    (self.left, self.not_packed) = (None, Some(NotPacked::LeftLane));
-                    return Ok(Run::Pass(unblock));
-                }
-                Fate::Again => self.pools.facts.forget(&database, statement.table),
-                Fate::Unknown => {
-                    (self.left, self.is_pinned) = (None, true);
-                    return Ok(Run::Own(vec![Refusal::UnknownOutcome.payload()]));
-                }
+            match self.after(fate) {
+                Some(run) => return Ok(run),
+                None => self.pools.facts.forget(&database, statement.table),
             }
         }
         self.left = None;
         Ok(Run::Pass(None))
+    }
+
+    /// What the session does after this. None if the statement is to be judged again.
+    fn after(&mut self, fate: Fate) -> Option<Run> {
+        match fate {
+            Fate::Answered(packets) => {
+                (self.has_packed, self.entered) = (true, None);
+                self.left = packets.first().map(|first| left(first));
+                Some(Run::Own(packets))
+            }
+            Fate::Alone(unblock) => {
+                (self.left, self.not_packed) = (None, Some(NotPacked::LeftLane));
+                Some(Run::Pass(unblock))
+            }
+            Fate::Again => None,
+            Fate::Unknown => {
+                (self.left, self.is_pinned, self.entered) = (None, true, None);
+                Some(Run::Own(vec![Refusal::UnknownOutcome.payload()]))
+            }
+        }
+    }
+
+    /// Whether the statement, which begins now if it has not yet, is worth a batch.
+    fn is_in_crowd(&mut self) -> bool {
+        if self.entered.is_some() {
+            return true; // a lane has given it back
+        }
+        let (entered, is_crowd) = self.pools.crowd.enter(Instant::now());
+        self.entered = Some(entered);
+        is_crowd
     }
 
     /// The client names another database by COM_INIT_DB.

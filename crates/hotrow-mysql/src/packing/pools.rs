@@ -11,6 +11,7 @@ use hotrow_mysql_wire::native::{Hash, recover};
 use tokio::task::JoinHandle;
 
 use crate::counting;
+use crate::crowd::Crowd;
 use crate::lane::{ServerLane, Statement, Target, probe};
 use crate::limits;
 use crate::own::Credentials;
@@ -49,6 +50,7 @@ type Known = Result<Arc<Pool>, Instant>;
 /// All lanes.
 pub struct Pools {
     pub facts: Facts,
+    pub crowd: Arc<Crowd>,
     upstream: Upstream,
     server_wait: Duration,
     pools: Mutex<HashMap<Identity, Known>>,
@@ -58,10 +60,11 @@ pub struct Pools {
 }
 
 impl Pools {
-    pub fn new(upstream: Upstream, server_wait: Duration) -> Self {
+    pub fn new(upstream: Upstream, server_wait: Duration, pack_from: usize) -> Self {
         let facts = Facts::new(upstream.clone());
         Pools {
             facts,
+            crowd: Crowd::new(pack_from),
             upstream,
             server_wait,
             pools: Mutex::default(),

@@ -76,7 +76,9 @@ impl CommandLoop {
                         continue;
                     };
                     let is_dialogue = command == Command::ChangeUser;
-                    if !self.expect(Reply::OfServer { reader, is_dialogue, first }, &mut out).await? {
+                    let entered = self.packer.as_mut().and_then(Packer::entered);
+                    let reply = Reply::OfServer { reader, is_dialogue, first, entered };
+                    if !self.expect(reply, &mut out).await? {
                         return Ok(false);
                     }
                 }

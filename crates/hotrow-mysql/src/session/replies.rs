@@ -13,6 +13,7 @@ use hotrow_mysql_wire::scan::{Scanned, Scanner};
 use tokio::io::AsyncReadExt;
 use tokio::sync::{oneshot, watch};
 
+use crate::crowd::Entered;
 use crate::expected::{Expected, Reply};
 use crate::limits;
 use crate::refusal::Refusal;
@@ -36,6 +37,7 @@ struct Current {
     first: Option<oneshot::Sender<Scanned>>,
     /// Whether the gateway itself reads it.
     is_internal: bool,
+    _entered: Option<Entered>,
 }
 
 /// Whether the session goes on.
@@ -119,13 +121,20 @@ impl ReplyLoop {
     async fn advance(&mut self) -> io::Result<Goes> {
         while let Some(reply) = self.expected.take() {
             match reply {
-                Reply::OfServer { reader, is_dialogue, first } => {
-                    self.current = Some(Current { reader, is_dialogue, first, is_internal: false });
+                Reply::OfServer { reader, is_dialogue, first, entered } => {
+                    self.current =
+                        Some(Current { reader, is_dialogue, first, is_internal: false, _entered: entered });
                     break;
                 }
                 Reply::Internal { reader, answer } => {
                     let first = Some(answer);
-                    self.current = Some(Current { reader, is_dialogue: false, first, is_internal: true });
+                    self.current = Some(Current {
+                        reader,
+                        is_dialogue: false,
+                        first,
+                        is_internal: true,
+                        _entered: None,
+                    });
                     break;
                 }
                 Reply::Own { payloads, is_last } => {

@@ -14,13 +14,14 @@ use super::http::MetricsPage;
 use super::{Settings, http, is_json, number};
 
 /// The settings that a gateway in front of MariaDB has.
-const USED: [&str; 13] = [
+const USED: [&str; 14] = [
     "upstream",
     "listen",
     "clients_max",
     "server_wait_ms",
     "drain_timeout_ms",
     "pack",
+    "pack_from",
     "metrics",
     "http_token_file",
     "workers",
@@ -49,6 +50,9 @@ pub enum Error {
     /// Shadow mode, or deferred writes.
     #[error("pack is \"{0}\", which a gateway in front of MariaDB does not have; set it to true or false")]
     Mode(PackMode),
+    /// A setting of this gateway, in front of PostgreSQL.
+    #[error("pack_from is set, and only a gateway in front of MariaDB has it; remove it")]
+    PackFrom,
     /// A Unix socket.
     #[error("listen has the path of a Unix socket; a gateway in front of MariaDB listens on HOST:PORT only")]
     UnixSocket,
@@ -62,6 +66,7 @@ impl Error {
             Error::NotUsed(name) => Some(name),
             Error::Tables => None,
             Error::Mode(_) => Some("pack"),
+            Error::PackFrom => Some("pack_from"),
             Error::UnixSocket => Some("listen"),
         }
     }
@@ -84,6 +89,14 @@ pub struct MysqlResolved {
 }
 
 impl Settings {
+    /// The same settings, in front of PostgreSQL.
+    pub(super) fn without_mysql(self) -> Result<Self, Error> {
+        if self.pack_from.is_some() {
+            return Err(Error::PackFrom);
+        }
+        Ok(self)
+    }
+
     /// Checks the settings for a gateway in front of MariaDB.
     pub(super) fn check_mysql(self) -> Result<MysqlResolved, super::Error> {
         let names = Settings::table().into_iter().map(|setting| setting.name);
@@ -107,6 +120,8 @@ impl Settings {
         };
         let files = tls::Files::new(self.tls_cert_file, self.tls_key_file, None)?;
         let tls = files.map(|files| tls::Server::load(&files)).transpose()?;
+        let default = hotrow_mysql::PACK_FROM as usize;
+        let pack_from = number("pack_from", self.pack_from, default, 1..=1_000_000, "1 to 1,000,000")?;
         let clients_max = limits::CLIENTS_MAX;
         let config = Config {
             upstream,
@@ -120,9 +135,9 @@ impl Settings {
                 "1 to 1,000,000",
             )?,
             server_wait: milliseconds("server_wait_ms", self.server_wait_ms, limits::SERVER_WAIT_MS)?,
-            packs: match self.pack {
-                None | Some(PackMode::Off) => false,
-                Some(PackMode::On) => true,
+            pack_from: match self.pack {
+                None | Some(PackMode::Off) => None,
+                Some(PackMode::On) => Some(pack_from),
                 Some(mode @ (PackMode::Shadow | PackMode::Deferred)) => return Err(Error::Mode(mode).into()),
             },
             drain_timeout: milliseconds("drain_timeout_ms", self.drain_timeout_ms, limits::DRAIN_TIMEOUT_MS)?,
@@ -153,6 +168,12 @@ mod tests {
         assert!(message(Settings { listen: Some("/run/x.sock".into()), ..mysql() }).contains("HOST:PORT"));
         assert!(message(Settings { clients_max: Some(0), ..mysql() }).contains("1 to 1,000,000"));
         assert!(message(Settings { pack: Some(PackMode::Shadow), ..mysql() }).contains("true or false"));
+        assert!(message(Settings { pack_from: Some(0), ..mysql() }).contains("1 to 1,000,000"));
+        let postgres = Settings { upstream: Some("postgres://127.0.0.1/shop".into()), ..Settings::default() };
+        assert!(
+            message(Settings { pack_from: Some(2), ..postgres })
+                .contains("only a gateway in front of MariaDB")
+        );
         let open = message(Settings { metrics: Some("0.0.0.0:9187".into()), ..mysql() });
         assert!(open.contains("http_token_file"), "{open}");
         let wrong = Settings { upstream: Some("mysql://127.0.0.1/shop".into()), ..Settings::default() };

@@ -7,7 +7,7 @@ use hotrow_testkit::line::until;
 
 use crate::exactness::{ADD, check};
 use crate::lanes::shop;
-use crate::{root, url};
+use crate::{PACKING, root, url};
 
 #[test]
 fn rows_that_are_inserted_together_are_what_they_are_without_a_gateway() {
@@ -66,7 +66,7 @@ fn rows_that_are_inserted_together_are_what_they_are_without_a_gateway() {
 #[test]
 fn batches_of_rows_in_any_order_are_all_answered() {
     let server = shop();
-    let gateways = [(); 2].map(|()| Gateway::in_front_of(&url(&server), &["--pack", "true"]));
+    let gateways = [(); 2].map(|()| Gateway::in_front_of(&url(&server), &PACKING));
     let mut direct = root(server.port());
     thread::scope(|scope| {
         for number in 0..12_usize {
@@ -95,7 +95,7 @@ fn batches_of_rows_in_any_order_are_all_answered() {
 #[test]
 fn a_row_that_an_outsider_holds_up_makes_the_statement_wait_and_no_other() {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut outsider = root(server.port());
     outsider.ok("begin");
     outsider.ok("insert into shop.ledger (id, item) values (3, 1)");

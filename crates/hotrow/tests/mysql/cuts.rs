@@ -12,7 +12,7 @@ use hotrow_mariadb::{PASSWORD, USER};
 use hotrow_testkit::{Gateway, seed};
 
 use crate::lanes::{SELL, shop};
-use crate::root;
+use crate::{PACKING, root};
 
 /// What a lane sends first in each batch.
 const MARK: &[u8] = b"call hotrow.mark(";
@@ -105,7 +105,7 @@ fn each_statement_has_one_outcome_wherever_the_lanes_connection_is_cut() {
     let server = shop();
     let cutter = Cutter::start(server.port(), seed());
     let url = format!("mysql://{USER}:{PASSWORD}@127.0.0.1:{}/mysql", cutter.port);
-    let gateway = Gateway::in_front_of(&url, &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url, &PACKING);
     let (sold, inserted) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for number in 0..12_u64 {
@@ -206,7 +206,7 @@ fn hold(
 fn a_commit_that_reaches_the_server_late_does_not_count() {
     let server = shop();
     let url = format!("mysql://{USER}:{PASSWORD}@127.0.0.1:{}/mysql", hold_first_commit(server.port()));
-    let gateway = Gateway::in_front_of(&url, &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url, &PACKING);
     let mut client = root(gateway.port());
     assert_eq!(client.ok(SELL).affected, 1);
     let mut direct = root(server.port());

@@ -9,7 +9,7 @@ use hotrow_testkit::Gateway;
 use crate::client::{Client, UNUSUAL};
 use crate::exactness::{ADD, Side, check};
 use crate::lanes::{SELL, shop};
-use crate::{root, url};
+use crate::{PACKING, root, url};
 
 fn batches(direct: &mut Client) -> u64 {
     direct.rows("select sum(n) from hotrow.batch")[0][0].as_ref().map_or(0, |sum| sum.parse().unwrap())
@@ -60,7 +60,7 @@ fn a_session_in_another_database_is_what_it_is_without_a_gateway() {
 #[test]
 fn statements_go_to_the_database_that_the_session_has_entered() {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut sides = sides(server.port(), gateway.port());
     let before = batches(&mut root(server.port()));
     for line in [
@@ -90,7 +90,7 @@ fn statements_go_to_the_database_that_the_session_has_entered() {
 #[test]
 fn commands_that_do_not_wait_for_the_answer_run_where_they_would_without_a_gateway() {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut sides = sides(server.port(), gateway.port());
     let before = batches(&mut root(server.port()));
     let commands = [
@@ -123,7 +123,7 @@ fn commands_that_do_not_wait_for_the_answer_run_where_they_would_without_a_gatew
 #[test]
 fn a_prepared_statement_stays_in_the_database_where_it_was_prepared() {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut sides = sides(server.port(), gateway.port());
     for side in &sides {
         let mut owner = root(server.port());
@@ -171,7 +171,7 @@ fn a_prepared_statement_stays_in_the_database_where_it_was_prepared() {
 #[test]
 fn rights_on_a_database_are_those_of_the_moment_when_the_session_entered_it() {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut owner = root(server.port());
     for sql in [
         "create user ann identified by 'ann'",
@@ -216,7 +216,7 @@ fn rights_on_a_database_are_those_of_the_moment_when_the_session_entered_it() {
 #[test]
 fn mysqlslap_is_packed() {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut direct = root(server.port());
     let output = Program::new("mysqlslap")
         .args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", &format!("--port={}", gateway.port())])

@@ -4,7 +4,7 @@ use hotrow_testkit::{Gateway, seed};
 
 use crate::client::Client;
 use crate::lanes::shop;
-use crate::{root, url};
+use crate::{PACKING, root, url};
 
 fn value(random: &mut fastrand::Rng) -> String {
     match random.u8(0..12) {
@@ -126,7 +126,7 @@ fn random_statements_have_the_same_answers_and_leave_the_same_rows() {
     let mut direct = root(server.port());
     // A procedure of the gateway enters its own database and leaves it, of which a later OK packet can tell.
     direct.ok("set global session_track_schema = off");
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     for database in ["one_db", "two_db"] {
         for schema in [database.to_owned(), format!("{database}_two")] {
             direct.ok(&format!("create database {schema}"));

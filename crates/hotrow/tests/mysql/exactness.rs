@@ -8,7 +8,7 @@ use hotrow_testkit::Gateway;
 
 use crate::client::{Client, FOUND_ROWS, UNUSUAL};
 use crate::lanes::shop;
-use crate::{root, url};
+use crate::{PACKING, root, url};
 
 /// What each database begins with.
 const TABLES: [&str; 9] = [
@@ -98,7 +98,7 @@ fn same(server: &PrivateMariaDb, gateway: &Gateway, without: u32, script: &[&str
 
 pub fn check(scripts: &[(u64, &[&str])]) {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     // Most clients, and those that count found rows and read results with EOF packets.
     let kinds = [UNUSUAL, UNUSUAL & !FOUND_ROWS | DEPRECATE_EOF];
     for (without, (packed, script)) in
@@ -264,7 +264,7 @@ fn what_statements_call_is_seen() {
     let read = "set time_zone = '+00:00'";
     // A session that has created something is not packed, so another one creates it.
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     for (create, call) in [
         (count, "select count () from t"),
         (count, "select {db}.count() from t"),
@@ -292,7 +292,7 @@ fn what_statements_call_is_seen() {
 #[test]
 fn expressions_of_a_table_see_the_sessions_own_connection() {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut direct = root(server.port());
     direct.ok("create sequence shop.s");
     for (table, writes) in [
@@ -374,7 +374,7 @@ fn executions_of_prepared_statements_are_those_of_a_direct_connection() {
         (set_text, &[(Some([BIGINT, BIGINT]), &[&one, &one]), (Some([BIGINT, BIGINT]), &[&one])]),
     ];
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     for (sql, executions) in scripts {
         let mut sides = [(server.port(), "one_db"), (gateway.port(), "two_db")]
             .map(|(port, database)| Side::new(port, database, UNUSUAL));
@@ -402,7 +402,7 @@ fn executions_of_prepared_statements_are_those_of_a_direct_connection() {
 #[test]
 fn a_statement_that_is_prepared_for_each_execution_is_packed() {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut client = root(gateway.port());
     for _ in 0..5 {
         let id = client.prepare("update shop.item set sold = sold + ? where id = ?");

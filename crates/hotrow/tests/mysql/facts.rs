@@ -6,14 +6,14 @@ use std::thread;
 use hotrow_testkit::Gateway;
 
 use crate::lanes::{SELL, shop};
-use crate::{root, url};
+use crate::{PACKING, root, url};
 
 /// A session that misses the facts about a table waits for another one that reads them. If each read them, sessions in large numbers
 /// would take longer to read than facts are valid, and read for ever.
 #[test]
 fn sessions_that_begin_together_read_the_facts_about_a_table_once() {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut direct = root(server.port());
     direct.ok("set global log_output = 'TABLE'");
     direct.ok("set global general_log = 1");

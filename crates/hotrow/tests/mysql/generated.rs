@@ -4,7 +4,7 @@ use hotrow_testkit::Gateway;
 
 use crate::exactness::check;
 use crate::lanes::shop;
-use crate::{root, url};
+use crate::{PACKING, root, url};
 
 /// What the statements before have left, and what the next number is.
 const LOOK: &str = "select last_insert_id(), @@identity";
@@ -79,7 +79,7 @@ fn numbers_that_are_given_leave_what_they_leave_without_a_gateway() {
 #[test]
 fn another_column_that_gets_the_numbers_is_noticed() {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut direct = root(server.port());
     direct.ok("create table shop.x (id int auto_increment primary key, b int not null default 0, key (b)) engine=innodb");
     let mut client = root(gateway.port());

@@ -10,7 +10,7 @@ use hotrow_testkit::Gateway;
 use hotrow_testkit::line::until;
 
 use crate::client::Client;
-use crate::{install, root, url};
+use crate::{PACKING, install, root, url};
 
 /// A server with what packing needs, and a shop.
 pub fn shop() -> PrivateMariaDb {
@@ -27,7 +27,7 @@ pub fn shop() -> PrivateMariaDb {
 /// The same, and a gateway that packs.
 fn stage() -> (PrivateMariaDb, Gateway) {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     (server, gateway)
 }
 
@@ -284,7 +284,7 @@ fn nothing_acknowledged_is_lost_and_nothing_runs_twice_when_the_server_is_killed
 #[test]
 fn deadlocks_of_lanes_are_run_again() {
     let (server, first) = stage();
-    let second = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let second = Gateway::in_front_of(&url(&server), &PACKING);
     let sold = AtomicU64::new(0);
     thread::scope(|scope| {
         for number in 0..12_u64 {

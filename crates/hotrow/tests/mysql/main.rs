@@ -5,6 +5,7 @@
 mod bulk;
 mod client;
 mod commands;
+mod crowd;
 mod cuts;
 mod databases;
 mod demo;
@@ -28,6 +29,9 @@ use hotrow_mariadb::{PASSWORD, PrivateMariaDb, USER};
 use hotrow_testkit::Gateway;
 
 use crate::client::Client;
+
+/// The options of a gateway that packs all that it can, however few statements are under way.
+const PACKING: [&str; 4] = ["--pack", "true", "--pack-from", "1"];
 
 /// The server that all tests of this binary share. Its guard ends it.
 fn server() -> &'static PrivateMariaDb {

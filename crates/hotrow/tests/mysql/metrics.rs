@@ -6,7 +6,7 @@ use hotrow_testkit::line::until;
 
 use crate::client::{Client, LogIn, UNUSUAL};
 use crate::lanes::{SELL, shop};
-use crate::{gateway, root, url};
+use crate::{PACKING, gateway, root, url};
 
 fn reason(gateway: &Gateway, reason: &str) -> u64 {
     gateway.metric(&format!("not_packed_total{{reason=\"{reason}\"}}"))
@@ -19,7 +19,7 @@ fn units(gateway: &Gateway, way: &str) -> u64 {
 #[test]
 fn statements_are_counted_by_their_way_and_reason() {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut client = root(gateway.port());
     for _ in 0..3 {
         client.ok(SELL);
@@ -50,7 +50,7 @@ fn statements_are_counted_by_their_way_and_reason() {
 #[test]
 fn units_that_leave_their_lane_are_counted_by_reason() {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut client = root(gateway.port());
     client.try_ok("update shop.item set stock = 'x' where id = 2").unwrap_err();
     let failed = ["failed_units_total", "batches_rolled_back_total", "blocked_units_total"];

@@ -9,7 +9,7 @@ use hotrow_testkit::Gateway;
 use crate::client::UNUSUAL;
 use crate::exactness::{ADD, BIGINT, Side, Types, UNSIGNED_BIGINT, check, execution};
 use crate::lanes::shop;
-use crate::{root, url};
+use crate::{PACKING, root, url};
 
 #[test]
 fn rows_that_a_packed_statement_returns_are_those_without_a_gateway() {
@@ -131,7 +131,7 @@ fn replace_is_what_it_is_without_a_gateway() {
 #[test]
 fn rows_of_executions_have_the_form_of_prepared_statements() {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let one = 1_i64.to_le_bytes();
     let most = u64::MAX.to_le_bytes();
     let two = 2_i64.to_le_bytes();
@@ -173,7 +173,7 @@ fn rows_of_executions_have_the_form_of_prepared_statements() {
 #[test]
 fn each_client_gets_its_own_row() {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut direct = root(server.port());
     let deleted = AtomicU64::new(0);
     thread::scope(|scope| {

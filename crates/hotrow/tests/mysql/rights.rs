@@ -5,7 +5,7 @@ use hotrow_testkit::Gateway;
 
 use crate::client::Client;
 use crate::lanes::{SELL, shop};
-use crate::{root, url};
+use crate::{PACKING, root, url};
 
 const ANN: &str = "ann";
 
@@ -20,7 +20,7 @@ fn batches(direct: &mut Client) -> u64 {
 #[test]
 fn new_sessions_have_the_rights_of_their_time() {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut direct = root(server.port());
     direct.ok("create user ann identified by 'ann'");
     direct.ok("grant select, update on *.* to ann");
@@ -53,7 +53,7 @@ fn new_sessions_have_the_rights_of_their_time() {
 #[test]
 fn a_role_is_part_of_the_rights() {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut direct = root(server.port());
     for sql in [
         "create user ann identified by 'ann'",
@@ -80,7 +80,7 @@ fn a_role_is_part_of_the_rights() {
 #[test]
 fn a_user_without_the_right_to_call_the_routines_is_passed_through() {
     let server = shop();
-    let gateway = Gateway::in_front_of(&url(&server), &["--pack", "true"]);
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut direct = root(server.port());
     direct.ok("create user ann identified by 'ann'");
     direct.ok("grant select, update on shop.* to ann");
