@@ -14,7 +14,7 @@
 //! | `packet` | headers, whole packets, and their division at 16 MiB |
 //! | `reader` | a cursor over the payload of a packet |
 //! | `reply` | where the reply to a command ends |
-//! | `rows` | whole results: their status, and rows in the form of prepared statements |
+//! | `rows` | whole results: their status, their rows, and the form of these for prepared statements |
 //! | `scan` | packets in a stream of bytes that is forwarded |
 //! | `tests` | properties: written packets are read unchanged, and no bytes panic |
 

@@ -1,4 +1,4 @@
-//! A result of one query: the status in it, and its rows in the form of prepared statements.
+//! A result of one query: the status in it, its rows, and their form for prepared statements.
 
 use crate::capabilities::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
 use crate::message::{OK, Ok as OkPacket, eof_status, eof_warnings, with_eof_status, with_status};
@@ -6,7 +6,7 @@ use crate::reader::put_length_encoded;
 use crate::{Reader, WireError};
 
 /// The first byte of NULL in a row of texts.
-pub const NULL: u8 = 0xfb;
+const NULL: u8 = 0xfb;
 /// The types of columns with integers, which have the same bytes with and without a sign, and with texts.
 const TINY: u8 = 1;
 const SHORT: u8 = 2;
@@ -75,6 +75,12 @@ impl Whole {
         Some(self)
     }
 
+    /// The values of its rows, as texts. Bytes that are not UTF-8 are replaced.
+    pub fn texts(&self) -> Result<Vec<Vec<Option<String>>>, WireError> {
+        let rows = self.packets.get(self.first_row()..self.packets.len() - 1).unwrap_or_default();
+        rows.iter().map(|row| texts(row, self.columns)).collect()
+    }
+
     /// The status, and the number of warnings.
     pub fn status_and_warnings(&self) -> Result<(u16, u16), WireError> {
         let last = self.packets.last().ok_or(WireError::Truncated)?;
@@ -87,6 +93,21 @@ impl Whole {
     /// The packets.
     pub fn into_packets(self) -> Vec<Vec<u8>> {
         self.packets
+    }
+}
+
+/// The values of a row of texts.
+fn texts(row: &[u8], columns: usize) -> Result<Vec<Option<String>>, WireError> {
+    let mut reader = Reader::new(row);
+    let value = |_| Ok(value(&mut reader)?.map(|text| String::from_utf8_lossy(text).into_owned()));
+    (0..columns).map(value).collect()
+}
+
+/// The next value of a row of texts.
+fn value<'a>(reader: &mut Reader<'a>) -> Result<Option<&'a [u8]>, WireError> {
+    match reader.rest().first() {
+        Some(&NULL) => reader.u8().map(|_| None),
+        _ => reader.length_encoded_bytes().map(Some),
     }
 }
 
@@ -105,12 +126,10 @@ fn binary_row(row: &[u8], types: &[u8]) -> Option<Vec<u8>> {
     let mut nulls = vec![0_u8; (types.len() + NULLS_OFFSET).div_ceil(8)];
     let mut values = Vec::new();
     for (place, kind) in types.iter().enumerate() {
-        if reader.rest().first() == Some(&NULL) {
-            reader.u8().ok()?;
+        let Some(text) = value(&mut reader).ok()? else {
             nulls[(place + NULLS_OFFSET) / 8] |= 1 << ((place + NULLS_OFFSET) % 8);
             continue;
-        }
-        let text = reader.length_encoded_bytes().ok()?;
+        };
         let bytes = match *kind {
             TINY => 1,
             SHORT => 2,
@@ -158,6 +177,25 @@ mod tests {
         let wrong = Whole::of(packets(b"\x01x\xfb\xfb\xfb\xfb\xfb"), false).unwrap();
         assert_eq!(wrong.of_execution(), None);
         assert!(Whole::of(packets(row)[..5].to_vec(), false).is_err());
+    }
+
+    #[test]
+    fn rows_are_read_as_texts() {
+        let end = [b"\xfe\x00\x00\x02\x00".to_vec()];
+        let columns = [description(LONG), description(VAR_STRING)];
+        let rows = [b"\x017\xfb".to_vec(), b"\xfb\x02xy".to_vec()];
+        let with_end = [&[vec![2]][..], &columns, &end, &rows, &end].concat();
+        let without_end = [&[vec![2]][..], &columns, &rows, &end].concat();
+        let text = |text: &str| Some(text.to_owned());
+        for (packets, deprecates_eof) in [(with_end, false), (without_end, true)] {
+            let whole = Whole::of(packets, deprecates_eof).unwrap();
+            assert_eq!(whole.texts().unwrap(), [[text("7"), None], [None, text("xy")]]);
+        }
+        let ok = Whole::of(vec![b"\x00\x00\x00\x02\x00\x00\x00".to_vec()], false).unwrap();
+        assert!(ok.texts().unwrap().is_empty());
+        let short =
+            Whole::of(vec![vec![2], description(LONG), description(LONG), vec![1, 7], vec![0xfe]], true);
+        assert_eq!(short.unwrap().texts(), Err(WireError::Truncated));
     }
 
     #[test]

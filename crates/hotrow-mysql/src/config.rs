@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotrow_gateway::tls;
-
-use crate::upstream::Upstream;
+use hotrow_mysql_client::Upstream;
 
 /// What the gateway runs with.
 #[derive(Clone, Debug)]

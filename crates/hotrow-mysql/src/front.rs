@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use hotrow_core::limits::UPKEEP_MS;
 use hotrow_gateway::metrics::{METRICS, RefusalReason};
+use hotrow_mysql_client::own;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
+use crate::client_side::accepted;
 use crate::config::Config;
 use crate::limits;
 use crate::log_in::log_in;
-use crate::own;
 use crate::packing::Pools;
 use crate::refusal::Refusal;
 use crate::session;
-use crate::socket::Socket;
 
 /// A running gateway.
 pub struct Front {
@@ -158,7 +158,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopping: watch:
 }
 
 async fn serve(stream: TcpStream, shared: Arc<Shared>, stopping: watch::Receiver<bool>) {
-    let mut client = Socket::accepted(stream);
+    let mut client = accepted(stream);
     let Ok(_place) = shared.places.clone().try_acquire_owned() else {
         METRICS.refusals.add(RefusalReason::TooManyClients, 1);
         let _ = client.send(0, &Refusal::TooManyClients.payload()).await; // the client may be gone

@@ -1,7 +1,8 @@
 //! Every bound of the relay.
 
-/// The largest packet of a log-in: a client's attributes have up to 64 KiB.
-pub const LOG_IN_PACKET_BYTES_MAX: usize = 128 << 10;
+/// The largest packet of a log-in.
+pub use hotrow_mysql_client::socket::PACKET_BYTES_MAX as LOG_IN_PACKET_BYTES_MAX;
+
 /// Longest log-in, as the server's `connect_timeout`.
 pub const LOG_IN_MS: u64 = 10_000;
 /// Bytes that are read at once from either side.

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use hotrow_gateway::metrics::{METRICS, RefusalReason};
 use hotrow_gateway::tls::Server;
+use hotrow_mysql_client::Upstream;
+use hotrow_mysql_client::own::{self, OwnError};
+use hotrow_mysql_client::socket::{Socket, SocketError};
 use hotrow_mysql_wire::capabilities::{DEPRECATE_EOF, RELAYED, SSL};
 use hotrow_mysql_wire::handshake::{Greeting, Response, Switch};
 use hotrow_mysql_wire::message::{EOF, ERR, OK, Ok as OkPacket};
@@ -13,12 +16,10 @@ use hotrow_mysql_wire::native::{self, Hash};
 use hotrow_mysql_wire::packet::Packet;
 use tokio::time::timeout;
 
+use crate::client_side::serve_tls;
 use crate::config::Config;
 use crate::limits;
-use crate::own::{self, OwnError};
 use crate::refusal::Refusal;
-use crate::socket::{Socket, SocketError};
-use crate::upstream::Upstream;
 
 /// A client and its server connection after the log-in.
 #[derive(Debug)]
@@ -125,7 +126,7 @@ async fn respond(mut client: Socket, greeting: &Greeting, tls: Option<&Server>) 
     let mut packet = client.next().await.ok()?;
     let wants_tls = packet.payload.first_chunk().is_some_and(|flags| u32::from_le_bytes(*flags) & SSL != 0);
     if let Some(tls) = tls.filter(|_| wants_tls) {
-        let secured = client.serve_tls(tls).await;
+        let secured = serve_tls(client, tls).await;
         client =
             secured.inspect_err(|error| tracing::debug!(%error, "no TLS handshake with a client")).ok()?;
         packet = client.next().await.ok()?;

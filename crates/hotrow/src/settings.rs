@@ -21,7 +21,7 @@ use hotrow_gateway::config::{Config, Listen, ListenAddressError, PoolTable, Show
 use hotrow_gateway::console;
 use hotrow_gateway::tls;
 use hotrow_http::TokenError;
-use hotrow_mysql::Upstream;
+use hotrow_mysql_client::Upstream;
 
 pub use http::{Http, MetricsPage};
 pub use mysql::MysqlResolved;

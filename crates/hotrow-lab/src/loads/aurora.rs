@@ -8,7 +8,7 @@ use hotrow_bench::statistics::Latencies;
 use hotrow_bench::verdict::Reading;
 use hotrow_bench::watch::Counted;
 use hotrow_mariadb::{PASSWORD, PrivateMariaDb, USER};
-use hotrow_mysql::{Client, INSTALL, OwnError, Upstream, statements};
+use hotrow_mysql_client::{Client, INSTALL, OwnError, Upstream, statements};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -17,6 +17,7 @@ use hotrow_core::session::RunOutcome;
 use hotrow_gateway::lanes::{Backend, BatchEvent, LaneShared, Patience, Progress, Unblock, Work};
 use hotrow_gateway::metrics::METRICS;
 use hotrow_lane::lane::{Batch, Doubt, Outcome, Refusal, Unit};
+use hotrow_mysql_client::Socket;
 use hotrow_mysql_wire::command::Command;
 use hotrow_mysql_wire::packet;
 use tokio::sync::oneshot;
@@ -26,7 +27,6 @@ use crate::lane::flight::{Flight, Step};
 use crate::lane::opening::Opened;
 use crate::limits;
 use crate::refusal;
-use crate::socket::Socket;
 
 pub use opening::{FINGERPRINT, Target, fingerprint, probe};
 

@@ -4,14 +4,13 @@
 use std::time::{Duration, Instant};
 
 use hotrow_gateway::metrics::{GaugeGuard, METRICS};
+use hotrow_mysql_client::own::{self, Credentials, OwnError};
+use hotrow_mysql_client::{Socket, Upstream};
 use hotrow_mysql_wire::capabilities::DEPRECATE_EOF;
 use hotrow_mysql_wire::message::Err as ErrPacket;
 use tokio::time::{sleep, timeout};
 
 use crate::limits;
-use crate::own::{self, Credentials, OwnError};
-use crate::socket::Socket;
-use crate::upstream::Upstream;
 
 /// What a lane connects to, and how.
 pub struct Target {

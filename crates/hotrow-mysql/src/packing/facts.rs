@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use hotrow_mysql_client::own::{self, Credentials, OwnError};
+use hotrow_mysql_client::{Socket, Upstream};
+use hotrow_mysql_core::questions::{Questions, facts, literal};
+use hotrow_mysql_core::table::Table;
 use hotrow_mysql_wire::native::Hash;
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::limits;
-use crate::own::{self, Credentials, OwnError};
-use crate::packing::table::{ColumnType, Table};
-use crate::socket::Socket;
-use crate::upstream::Upstream;
 
 type Known = HashMap<(String, String), (Instant, Option<Arc<Table>>)>;
 
@@ -24,9 +24,6 @@ pub struct Facts {
     reading: AsyncMutex<()>,
 }
 
-/// The columns, and the unique keys over whole columns.
-const COLUMNS: &str = include_str!("../../sql/columns.sql");
-const KEYS: &str = include_str!("../../sql/keys.sql");
 const HASHES: &str = include_str!("../../sql/hashes.sql");
 
 impl Facts {
@@ -78,35 +75,18 @@ impl Facts {
 
     /// The hashes that the server keeps for accounts of this name.
     pub async fn hashes(&self, user: &str) -> Result<Vec<Hash>, OwnError> {
-        let rows = self.ask(&HASHES.replace("{user}", &quoted(user))).await?;
+        let rows = self.ask(&HASHES.replace("{user}", &literal(user))).await?;
         let texts = rows.into_iter().flatten().flatten();
         Ok(texts.flat_map(|text| hashes_in(&text)).collect())
     }
 
     async fn read(&self, database: &str, table: &str) -> Result<Option<Table>, OwnError> {
-        let fill =
-            |sql: &str| sql.replace("{database}", &quoted(database)).replace("{table}", &quoted(table));
-        let definition = self.ask(&fill("select hotrow.definition({database}, {table})")).await?;
+        let questions = Questions::about(database, table);
+        let definition = self.ask(&questions.by_routine).await?;
         let Some(Some(definition)) = definition.into_iter().flatten().next() else { return Ok(None) };
-        let columns = self.ask(&fill(COLUMNS)).await?;
-        let generated = columns.iter().find(|row| row.get(2).is_some_and(|is| is.as_deref() == Some("1")));
-        let generated = generated.and_then(|row| row[0].clone());
-        let columns = columns.into_iter().filter_map(|row| match row.as_slice() {
-            [Some(name), Some(kind), _] => Some((name.clone(), ColumnType::of(kind))),
-            _ => None,
-        });
-        let columns = columns.collect();
-        let mut keys: Vec<(String, Vec<(String, ColumnType)>)> = Vec::new();
-        for row in self.ask(&fill(KEYS)).await? {
-            let [Some(index), Some(column), Some(kind)] = row.as_slice() else { continue };
-            let kind = ColumnType::of(kind);
-            match keys.iter_mut().find(|(name, _)| name == index) {
-                Some((_, columns)) => columns.push((column.clone(), kind)),
-                None => keys.push((index.clone(), vec![(column.clone(), kind)])),
-            }
-        }
-        let keys = keys.into_iter().map(|(_, columns)| columns).collect();
-        Ok(Some(Table { definition, columns, generated, keys }))
+        let columns = self.ask(&questions.columns).await?;
+        let keys = self.ask(&questions.keys).await?;
+        Ok(Some(facts(definition, columns, &keys)))
     }
 
     /// Runs a query on the own connection, which is opened again once if it was lost.
@@ -129,12 +109,6 @@ impl Facts {
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A name as a literal in every `sql_mode`.
-fn quoted(name: &str) -> String {
-    let hex: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
-    format!("convert(x'{hex}' using utf8mb4)")
 }
 
 /// The hashes in a text: a star and 40 hexadecimal digits.

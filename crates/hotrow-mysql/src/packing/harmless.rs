@@ -1,6 +1,6 @@
 //! What a statement that is passed through can leave on its connection for the ones after it. No I/O.
 
-use crate::packing::reader::{Token, tokens, without_end};
+use hotrow_mysql_core::reader::{Token, tokens, without_end};
 
 /// What is left.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,12 +1,10 @@
-//! Which statements are packed, and where they go. `reader` and `table` decide, the other files ask the server.
+//! Which statements of a session are packed, and where they go. `hotrow-mysql-core` decides about a statement.
 
 mod facts;
 mod harmless;
 mod packer;
 mod pools;
 mod prepared;
-mod reader;
-mod table;
 
 pub use harmless::killed;
 pub use packer::{FirstPacket, Packer, Run};

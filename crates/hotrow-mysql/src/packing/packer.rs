@@ -11,6 +11,7 @@ use hotrow_core::session::RunOutcome;
 use hotrow_gateway::lanes::{ToLane, Unblock};
 use hotrow_lane::key::Key;
 use hotrow_lane::lane::{Claim, Claimed, LaneKind, Unit};
+use hotrow_mysql_core::{reader, table};
 use hotrow_mysql_wire::capabilities::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
 use hotrow_mysql_wire::command::Command;
 use hotrow_mysql_wire::message::{Err as ErrPacket, OK, Ok as OkPacket};
@@ -26,8 +27,6 @@ use crate::log_in::LoggedIn;
 use crate::packing::harmless::{self, Harm};
 use crate::packing::pools::{Identity, Pool, Pools};
 use crate::packing::prepared::Prepared;
-use crate::packing::reader;
-use crate::packing::table;
 use crate::refusal::Refusal;
 use crate::server_side::ServerSide;
 

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use hotrow_gateway::lanes::{Inbox, LaneShared, Reader, ToLane, run};
 use hotrow_lane::lane::LaneKind;
+use hotrow_mysql_client::Upstream;
+use hotrow_mysql_client::own::Credentials;
 use hotrow_mysql_wire::native::{Hash, recover};
 use tokio::task::JoinHandle;
 
@@ -14,9 +16,7 @@ use crate::counting;
 use crate::crowd::Crowd;
 use crate::lane::{ServerLane, Statement, Target, probe};
 use crate::limits;
-use crate::own::Credentials;
 use crate::packing::facts::Facts;
-use crate::upstream::Upstream;
 
 /// What the server can tell apart.
 #[derive(Clone, PartialEq, Eq, Hash)]

@@ -1,9 +1,8 @@
 //! Prepared statements as texts: the values of an execution are written in place of the parameters, and the text is judged like
 //! any other. Values whose meaning as a literal could differ are not written. No I/O.
 
+use hotrow_mysql_core::reader;
 use hotrow_mysql_wire::{Reader, WireError};
-
-use crate::packing::reader;
 
 /// Bytes before the values of an execution: the statement's ID, flags and a number.
 const HEAD_BYTES: usize = 9;

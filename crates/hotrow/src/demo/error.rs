@@ -19,7 +19,7 @@ pub enum Error {
     MariaDb(#[from] hotrow_mariadb::Error),
     /// The table on the private MariaDB server cannot be created or read.
     #[error("cannot use the demo's table on the private MariaDB server: {0}; please report this as a bug")]
-    MariaDbTable(#[from] hotrow_mysql::OwnError),
+    MariaDbTable(#[from] hotrow_mysql_client::OwnError),
     /// A task of the demo panicked.
     #[error("a task of the demo failed: {0}; please report this as a bug")]
     Task(#[from] tokio::task::JoinError),

@@ -8,7 +8,8 @@ use hotrow_core::limits;
 use hotrow_core::pack_mode::PackMode;
 use hotrow_gateway::config::Listen;
 use hotrow_gateway::tls;
-use hotrow_mysql::{Config, UpstreamError};
+use hotrow_mysql::Config;
+use hotrow_mysql_client::UpstreamError;
 
 use super::http::MetricsPage;
 use super::{Settings, http, is_json, number};

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use hotrow_connect::config::UpstreamConfig;
-use hotrow_mysql::Upstream;
+use hotrow_mysql_client::Upstream;
 
 use super::Settings;
 

@@ -49,7 +49,8 @@ fn gateway(options: &[&str]) -> Gateway {
 
 /// Installs what packing needs, as an administrator does.
 fn install(server: &PrivateMariaDb) {
-    let sql = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../hotrow-mysql/sql/install.sql")).unwrap();
+    let sql =
+        File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../hotrow-mysql-client/sql/install.sql")).unwrap();
     let output = Command::new("mariadb")
         .args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", &format!("--port={}", server.port())])
         .args([&format!("--user={USER}"), &format!("--password={PASSWORD}")])

@@ -132,11 +132,19 @@ fn every_source_file_begins_with_a_description_and_stays_readable() {
     }
 }
 
+const PURE: [&str; 7] = [
+    "hotrow-wire",
+    "hotrow-mysql-wire",
+    "hotrow-mysql-core",
+    "hotrow-lane",
+    "hotrow-core",
+    "hotrow-model",
+    "hotrow-auth",
+];
+
 #[test]
 fn pure_crates_stay_pure() {
-    for name in
-        ["hotrow-wire", "hotrow-mysql-wire", "hotrow-lane", "hotrow-core", "hotrow-model", "hotrow-auth"]
-    {
+    for name in PURE {
         let manifest = read(&format!("crates/{name}/Cargo.toml"));
         let dependencies = manifest.split_once("[dependencies]").unwrap().1.split("\n[").next().unwrap();
         for impure in ["tokio", "hotrow-gateway", "nix", "socket", "tracing"] {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use hotrow_mysql::{Client, OwnError, Upstream};
+use hotrow_mysql_client::{Client, OwnError, Upstream};
 
 use super::super::answer::Answer;
 use super::super::error::Error;

@@ -1,7 +1,7 @@
 //! The table of the sale in MariaDB, its stock, and the check after a round. The server is private: it needs no cleaning.
 
 use hotrow_mariadb::{PASSWORD, USER};
-use hotrow_mysql::{Client, INSTALL, OwnError, Upstream};
+use hotrow_mysql_client::{Client, INSTALL, OwnError, Upstream};
 use tokio::sync::Mutex;
 
 use super::super::error::Error;

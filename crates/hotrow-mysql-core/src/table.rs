@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use hotrow_lane::key::{Key, RowHasher, hash_of};
 use hotrow_lane::limits::UNIT_ROWS_MAX;
 
-use crate::packing::reader::{ALL, Equals, Kind, Literal, Statement};
+use crate::reader::{ALL, Equals, Kind, Literal, Statement};
 
 /// What a column has: how its values are written, and whether a lane can return them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +148,7 @@ pub fn number(database: &str, table: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packing::reader::read;
+    use crate::reader::read;
 
     fn table(definition: &str) -> Table {
         let text = |name: &str| (name.to_owned(), ColumnType::Text);

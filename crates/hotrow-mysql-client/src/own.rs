@@ -1,6 +1,7 @@
-//! The gateway's own log-in at the server: to check it at the start, and to finish log-ins that clients have abandoned.
+//! A log-in at the server by `mysql_native_password`, and the rows of a query.
 
 use hotrow_connect::net::tls::client::ConnectError;
+use hotrow_mysql_wire::WireError;
 use hotrow_mysql_wire::capabilities::{
     CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41, SECURE_CONNECTION, SSL,
 };
@@ -9,9 +10,8 @@ use hotrow_mysql_wire::handshake::{Greeting, Response, Switch};
 use hotrow_mysql_wire::message::{EOF, ERR, Err as ErrPacket, OK};
 use hotrow_mysql_wire::native::{self, Hash};
 use hotrow_mysql_wire::reply::{Progress, ReplyReader};
-use hotrow_mysql_wire::rows::NULL;
+use hotrow_mysql_wire::rows::Whole;
 use hotrow_mysql_wire::scan::Scanned;
-use hotrow_mysql_wire::{Reader, WireError};
 
 use crate::socket::{Socket, SocketError};
 use crate::upstream::Upstream;
@@ -174,7 +174,7 @@ pub async fn rows(
     loop {
         let payload = server.next().await?.payload;
         let progress = reader.packet(&Scanned::of(&payload))?;
-        packets.push(payload);
+        packets.push(payload.to_vec());
         match progress {
             Progress::Continues => {}
             Progress::Ended { is_error: true, .. } => {
@@ -183,19 +183,5 @@ pub async fn rows(
             Progress::Ended { .. } => break,
         }
     }
-    if packets.len() == 1 {
-        return Ok(Vec::new()); // OK
-    }
-    let columns = usize::from(packets[0][0]);
-    let first = 1 + columns + usize::from(!deprecates_eof);
-    let values = |row: &bytes::Bytes| {
-        let mut reader = Reader::new(row);
-        let value = |_| match reader.rest().first() {
-            Some(&NULL) => reader.u8().map(|_| None),
-            _ => reader.length_encoded_bytes().map(|text| Some(String::from_utf8_lossy(text).into_owned())),
-        };
-        (0..columns).map(value).collect::<Result<Vec<_>, WireError>>()
-    };
-    let rows = packets.get(first..packets.len() - 1).unwrap_or_default();
-    Ok(rows.iter().map(values).collect::<Result<_, _>>()?)
+    Ok(Whole::of(packets, deprecates_eof)?.texts()?)
 }

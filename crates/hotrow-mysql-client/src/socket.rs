@@ -1,17 +1,15 @@
-//! Whole packets on a socket, during a log-in. It can go on under TLS.
+//! Whole packets on a socket, to which TLS can be added during the log-in.
 
 use std::io;
 
 use bytes::BytesMut;
-use hotrow_connect::net::stream::HandshakeError;
 use hotrow_connect::net::tls::client::{Client, ConnectError};
 use hotrow_connect::net::{self, Address, ReadHalf, WriteHalf};
-use hotrow_gateway::tls::Server;
 use hotrow_mysql_wire::WireError;
 use hotrow_mysql_wire::packet::{self, Packet};
-use tokio::net::TcpStream;
 
-use crate::limits;
+/// The largest packet that is read: a client's attributes in a log-in have up to 64 KiB.
+pub const PACKET_BYTES_MAX: usize = 128 << 10;
 
 /// Why no packet can be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -36,21 +34,9 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Of a client.
-    pub fn accepted(stream: TcpStream) -> Self {
-        let (read, write) = net::tcp_halves(stream);
-        Socket { read, write, arrived: BytesMut::new() }
-    }
-
     /// Connects to a server.
     pub async fn connect(host: &str, port: u16) -> io::Result<Self> {
         let (read, write) = net::connect(&Address::Tcp(host.to_owned(), port)).await?;
-        Ok(Socket { read, write, arrived: BytesMut::new() })
-    }
-
-    /// Goes on under TLS, for which the client has asked. It may have begun already.
-    pub async fn serve_tls(self, tls: &Server) -> Result<Self, HandshakeError> {
-        let (read, write, ..) = tls.handshake(self.read, self.write, &self.arrived).await?;
         Ok(Socket { read, write, arrived: BytesMut::new() })
     }
 
@@ -63,10 +49,10 @@ impl Socket {
         Ok(Socket { read, write, arrived: BytesMut::new() })
     }
 
-    /// The next packet of a log-in. Cancel safe.
+    /// The next packet. Cancel safe.
     pub async fn next(&mut self) -> Result<Packet, SocketError> {
         loop {
-            if let Some(packet) = packet::take(&mut self.arrived, limits::LOG_IN_PACKET_BYTES_MAX)? {
+            if let Some(packet) = packet::take(&mut self.arrived, PACKET_BYTES_MAX)? {
                 return Ok(packet);
             }
             if self.read.fill(&mut self.arrived).await? == 0 {
