@@ -7,6 +7,9 @@ const COLUMNS: &str = include_str!("../sql/columns.sql");
 const KEYS: &str = include_str!("../sql/keys.sql");
 const DEFINITION: &str = include_str!("../sql/definition.sql");
 
+/// The longest row of a table that a lane reads.
+const ROW_BYTES_MAX: usize = 32 << 10;
+
 /// The rows of an answer.
 pub type Rows = Vec<Vec<Option<String>>>;
 
@@ -39,8 +42,10 @@ impl Questions {
 pub fn facts(definition: String, columns: Rows, keys: &Rows) -> Table {
     let generated = columns.iter().find(|row| row.get(2).is_some_and(|is| is.as_deref() == Some("1")));
     let generated = generated.and_then(|row| row[0].clone());
+    let bytes = columns.iter().map(|row| row.get(3)?.as_ref()?.parse::<usize>().ok());
+    let bytes = bytes.sum::<Option<usize>>();
     let columns = columns.into_iter().filter_map(|row| match row.as_slice() {
-        [Some(name), Some(kind), _] => Some((name.clone(), ColumnType::of(kind))),
+        [Some(name), Some(kind), ..] => Some((name.clone(), ColumnType::of(kind))),
         _ => None,
     });
     let columns = columns.collect();
@@ -53,8 +58,10 @@ pub fn facts(definition: String, columns: Rows, keys: &Rows) -> Table {
             None => found.push((index, vec![(column.clone(), kind)])),
         }
     }
+    let has_short_rows =
+        bytes.is_some_and(|bytes| bytes <= ROW_BYTES_MAX) && found.iter().any(|(name, _)| *name == "PRIMARY");
     let keys = found.into_iter().map(|(_, columns)| columns).collect();
-    Table { definition, columns, generated, keys }
+    Table { definition, columns, generated, keys, has_short_rows }
 }
 
 /// A name as a literal in every `sql_mode`.
@@ -69,15 +76,25 @@ mod tests {
 
     #[test]
     fn the_columns_of_an_index_are_one_key() {
-        let row = |values: [&str; 3]| values.map(|value| Some(value.to_owned())).to_vec();
-        let columns = vec![row(["id", "integer", "1"]), row(["name", "text", "0"])];
-        let keys =
-            vec![row(["PRIMARY", "id", "integer"]), row(["u", "name", "text"]), row(["u", "id", "integer"])];
-        let table = facts("x".to_owned(), columns, &keys);
+        let row = |values: &[&str]| values.iter().map(|value| Some((*value).to_owned())).collect::<Vec<_>>();
+        let columns = vec![row(&["id", "integer", "1", "70"]), row(&["name", "text", "0", "400"])];
+        let keys = vec![
+            row(&["PRIMARY", "id", "integer"]),
+            row(&["u", "name", "text"]),
+            row(&["u", "id", "integer"]),
+        ];
+        let table = facts("x".to_owned(), columns.clone(), &keys);
         assert_eq!(table.generated.as_deref(), Some("id"));
         let names: Vec<Vec<&str>> =
             table.keys.iter().map(|key| key.iter().map(|(name, _)| name.as_str()).collect()).collect();
         assert_eq!(names, [vec!["id"], vec!["name", "id"]]);
+        assert!(table.has_short_rows);
+        assert!(
+            !facts(String::new(), columns.clone(), &keys[1..].to_vec()).has_short_rows,
+            "it has no primary key"
+        );
+        let long = row(&["note", "other", "0", "65535"]);
+        assert!(!facts(String::new(), [columns, vec![long]].concat(), &keys).has_short_rows);
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub struct Table {
     pub generated: Option<String>,
     /// The unique indexes: their columns, in lower case, each with its type.
     pub keys: Vec<Vec<(String, ColumnType)>>,
+    /// Whether it has a primary key, and a lane can read a whole row.
+    pub has_short_rows: bool,
 }
 
 /// The definition of tables on which statements can be packed: InnoDB, no view, no versions, without triggers, and without
@@ -161,7 +163,8 @@ mod tests {
         ]
         .map(|(name, kind)| (name.to_owned(), kind))
         .to_vec();
-        Table { definition: format!("{definition}:1234"), columns, generated: Some("id".to_owned()), keys }
+        let (definition, generated) = (format!("{definition}:1234"), Some("id".to_owned()));
+        Table { definition, columns, generated, keys, has_short_rows: true }
     }
 
     #[test]

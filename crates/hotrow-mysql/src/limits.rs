@@ -18,6 +18,8 @@ pub const POOLS_MAX: usize = 64;
 pub const TABLES_MAX: usize = 1_000;
 /// Age at which a table's facts are read again. A batch checks those that matter.
 pub const TABLE_AGE_MS: u64 = 10_000;
+/// Until an idle lane closes the tables that it watches: the longest wait of a change of a table for the lane.
+pub const WATCH_IDLE_MS: u64 = 100;
 /// Until a lane that could not be opened is tried again.
 pub const FAILED_POOL_MS: u64 = 10_000;
 /// Longest estimated wait in a lane. After it, the session runs its statement itself.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use bytes::{Bytes, BytesMut};
 use hotrow_gateway::lanes::BatchEvent;
 use hotrow_lane::lane::{Batch, Changes, Failure};
+use hotrow_mysql_wire::WireError;
 use hotrow_mysql_wire::capabilities::{STATUS_IN_TRANSACTION, STATUS_SESSION_STATE_CHANGED};
 use hotrow_mysql_wire::command::{Command, ReplyShape};
 use hotrow_mysql_wire::message::{ERR, Err as ErrPacket, OK, Ok as OkPacket};
@@ -12,9 +13,10 @@ use hotrow_mysql_wire::packet;
 use hotrow_mysql_wire::reply::{Progress, ReplyReader};
 use hotrow_mysql_wire::rows::Whole;
 use hotrow_mysql_wire::scan::Scanned;
-use hotrow_mysql_wire::{Reader, WireError};
 
 use crate::lane::Statement;
+use crate::lane::checks::Checks;
+use crate::lane::watch::Watches;
 
 /// The server's errors of a statement that another transaction holds up.
 const LOCK_WAIT: [u16; 2] = [1205, 1969];
@@ -33,8 +35,8 @@ enum Stage {
     Mark,
     /// The answer to this unit.
     Unit(usize),
-    /// The definition of this table.
-    Definition(usize),
+    /// The answers to questions about the tables.
+    Asking,
     Committing,
     RollingBack,
 }
@@ -43,6 +45,8 @@ enum Stage {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
     More,
+    /// These statements are sent, and their answers come next.
+    Ask(Vec<String>),
     /// All answers are right.
     Commit,
     RollBack,
@@ -74,36 +78,31 @@ pub struct Flight {
     packets: Vec<Vec<u8>>,
     stage: Stage,
     failure: Option<Failure>,
-    /// The expected definitions of its tables, with its number.
-    definitions: Vec<String>,
-    definition: Option<String>,
+    checks: Checks,
     reader: Option<ReplyReader>,
     deprecates_eof: bool,
 }
 
 impl Flight {
-    /// A batch, and the bytes up to the barrier: its mark, its statements, and the questions for its mark and its tables'
-    /// definitions.
-    pub fn new(batch: &Batch<Statement>, lane: &str, deprecates_eof: bool) -> (Self, BytesMut) {
+    /// A batch, and the bytes up to the barrier: its mark, its statements, and the questions about its tables.
+    pub fn new(
+        batch: &Batch<Statement>,
+        lane: &str,
+        deprecates_eof: bool,
+        watches: &mut Watches,
+    ) -> (Self, BytesMut) {
         let mut bytes = BytesMut::new();
         let mut query = |text: &[u8]| {
             packet::put(&mut bytes, 0, &Command::Query.payload(text));
         };
         query(format!("call hotrow.mark('{lane}', {})", batch.number).as_bytes());
-        let mut tables: Vec<(&str, &str, &str)> = Vec::new();
-        for unit in &batch.units {
-            query(&unit.payload.text);
-            let table = (&*unit.payload.database, &*unit.payload.table, &*unit.payload.definition);
-            if !tables.contains(&table) {
-                tables.push(table);
-            }
+        let statements = batch.units.iter().map(|unit| &unit.payload);
+        for statement in statements.clone() {
+            query(&statement.text);
         }
-        for (database, table, _) in &tables {
-            let (database, table) = (quoted(database), quoted(table));
-            query(
-                format!("select concat(hotrow.marked('{lane}'), _binary ' ', coalesce(hotrow.definition({database}, {table}), _binary ''))")
-                    .as_bytes(),
-            );
+        let (checks, questions) = Checks::new(lane, batch.number, statements, watches);
+        for question in questions {
+            query(question.as_bytes());
         }
         let flight = Flight {
             number: batch.number,
@@ -120,11 +119,7 @@ impl Flight {
             packets: Vec::new(),
             stage: Stage::Mark,
             failure: None,
-            definitions: tables
-                .into_iter()
-                .map(|(.., definition)| format!("{} {definition}", batch.number))
-                .collect(),
-            definition: None,
+            checks,
             reader: None,
             deprecates_eof,
         };
@@ -136,7 +131,7 @@ impl Flight {
     }
 
     /// Reads the next packet.
-    pub fn read(&mut self, payload: Bytes, events: &mut VecDeque<BatchEvent>) -> Step {
+    pub fn read(&mut self, payload: Bytes, events: &mut VecDeque<BatchEvent>, watches: &mut Watches) -> Step {
         let is_ok = payload.first() == Some(&OK);
         match self.stage {
             Stage::Mark if is_ok => {
@@ -155,13 +150,13 @@ impl Flight {
                     Ok(Progress::Ended { .. }) => {
                         self.unit(place, events);
                         let is_last = place + 1 == self.units.len();
-                        self.stage = if is_last { Stage::Definition(0) } else { Stage::Unit(place + 1) };
+                        self.stage = if is_last { Stage::Asking } else { Stage::Unit(place + 1) };
                     }
                     Err(_) => return Step::Invalid,
                 }
                 Step::More
             }
-            Stage::Definition(place) => self.definition(place, &payload),
+            Stage::Asking => self.answered_question(&payload, watches),
             Stage::Committing if is_ok => Step::Over { was_committed: true },
             Stage::Committing => Step::Invalid, // whether it is committed has to be asked for
             Stage::RollingBack if is_ok => {
@@ -191,8 +186,17 @@ impl Flight {
             return;
         }
         match judge(packets, self.units[place], self.deprecates_eof) {
-            Judged::Answer(packets) => self.replies.push(packets),
-            Judged::Leaves(failure) => events.push_back(BatchEvent::Leaves(place, failure)),
+            Judged::Answer(packets) => {
+                let changed = packets.first().and_then(|first| OkPacket::read(first).ok());
+                self.checks.changed(place, changed.map_or(0, |ok| ok.affected));
+                self.replies.push(packets);
+            }
+            Judged::Leaves(failure) => {
+                if failure == Failure::Error {
+                    self.checks.doubt();
+                }
+                events.push_back(BatchEvent::Leaves(place, failure));
+            }
             Judged::Fails => {
                 self.failure = Some(Failure::Error);
                 return;
@@ -202,36 +206,33 @@ impl Flight {
         events.push_back(BatchEvent::Answered(Changes::Rows));
     }
 
-    fn definition(&mut self, place: usize, payload: &Bytes) -> Step {
-        match self.progress(payload) {
-            Ok(Progress::Continues) => {
-                // The last packet before the end is the row.
-                self.definition = Reader::new(payload)
-                    .length_encoded_bytes()
-                    .ok()
-                    .map(|text| String::from_utf8_lossy(text).into_owned());
-                Step::More
-            }
-            Ok(Progress::Ended { is_error, .. }) => {
-                let now = self.definition.take().filter(|_| !is_error).unwrap_or_default();
-                if now != self.definitions[place] {
-                    let has_mark = now.split(' ').next() == Some(&self.number.to_string());
-                    let failure = if has_mark { Failure::Behind } else { Failure::Stale };
-                    self.failure = self.failure.or(Some(failure));
-                }
-                if place + 1 < self.definitions.len() {
-                    self.stage = Stage::Definition(place + 1);
-                    return Step::More;
-                }
-                let (stage, step) = match self.failure {
-                    None => (Stage::Committing, Step::Commit),
-                    Some(_) => (Stage::RollingBack, Step::RollBack),
-                };
-                self.stage = stage;
-                step
-            }
-            Err(_) => Step::Invalid,
+    fn answered_question(&mut self, payload: &Bytes, watches: &mut Watches) -> Step {
+        let progress = self.progress(payload);
+        self.packets.push(payload.to_vec());
+        let is_error = match progress {
+            Ok(Progress::Continues) => return Step::More,
+            Ok(Progress::Ended { is_error, .. }) => is_error,
+            Err(_) => return Step::Invalid,
+        };
+        let packets = std::mem::take(&mut self.packets);
+        let answer = Whole::of(packets, self.deprecates_eof).ok().filter(|_| !is_error);
+        self.checks.answered(answer, watches);
+        if self.checks.is_waiting() {
+            return Step::More;
         }
+        if self.failure.is_none() {
+            let questions = self.checks.more(watches);
+            if !questions.is_empty() {
+                return Step::Ask(questions);
+            }
+        }
+        self.failure = self.failure.or(self.checks.failure());
+        let (stage, step) = match self.failure {
+            None => (Stage::Committing, Step::Commit),
+            Some(_) => (Stage::RollingBack, Step::RollBack),
+        };
+        self.stage = stage;
+        step
     }
 
     fn rolled_back(&self, payload: &[u8], events: &mut VecDeque<BatchEvent>) {
@@ -291,9 +292,4 @@ fn is_repeatable(error: &ErrPacket) -> bool {
         && error.message.is_ascii()
         && error.message.len() <= TEXT_BYTES_MAX
         && error.sqlstate.bytes().all(|byte| byte.is_ascii_alphanumeric())
-}
-
-/// A name as a literal. Names that are judged have neither quotes nor backslashes.
-fn quoted(name: &str) -> String {
-    format!("'{}'", name.replace('\'', "''"))
 }

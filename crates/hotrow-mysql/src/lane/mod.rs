@@ -2,8 +2,10 @@
 //! read, and only then COMMIT or ROLLBACK is sent. Thus the lane has all answers before the batch can be committed, and a
 //! statement that undoes the transaction cannot let later ones be committed without it.
 
+mod checks;
 mod flight;
 mod opening;
+mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::{Future, pending};
@@ -21,10 +23,12 @@ use hotrow_mysql_client::Socket;
 use hotrow_mysql_wire::command::Command;
 use hotrow_mysql_wire::packet;
 use tokio::sync::oneshot;
+use tokio::time::sleep_until;
 
 use crate::counting::not_packed;
 use crate::lane::flight::{Flight, Step};
 use crate::lane::opening::Opened;
+use crate::lane::watch::Watches;
 use crate::limits;
 use crate::refusal;
 
@@ -53,6 +57,10 @@ pub struct Statement {
     pub definition: String,
     /// Whether its error, if it fails, is all that it leaves.
     pub never_warns: bool,
+    /// Whether a lane can keep the table open.
+    pub can_be_watched: bool,
+    /// It can remove rows, from other tables too.
+    pub removes: bool,
     /// It is an execution of a prepared statement, whose rows have another form.
     pub is_execution: bool,
     pub fate: oneshot::Sender<Fate>,
@@ -89,6 +97,11 @@ pub struct ServerLane {
     events: VecDeque<BatchEvent>,
     replies: BTreeMap<u64, Vec<Vec<Vec<u8>>>>,
     gone: Vec<u64>,
+    watches: Watches,
+    /// Answers to come to statements that close watched tables.
+    closing: usize,
+    /// When the last batch was put or ended.
+    used: Instant,
 }
 
 impl ServerLane {
@@ -110,6 +123,9 @@ impl ServerLane {
             events: VecDeque::new(),
             replies: BTreeMap::new(),
             gone: Vec::new(),
+            watches: Watches::default(),
+            closing: 0,
+            used: Instant::now(),
         })
     }
 
@@ -121,6 +137,7 @@ impl ServerLane {
         self.held.clear();
         self.flights.clear();
         self.events.clear();
+        (self.watches, self.closing) = (Watches::default(), 0);
     }
 
     /// Gives the operating system what it takes now. An error shows when the lane reads.
@@ -144,12 +161,22 @@ impl ServerLane {
 
     /// Reads one packet of the earliest batch.
     fn read(&mut self, payload: Bytes) {
+        if self.closing > 0 {
+            self.closing -= 1;
+            return;
+        }
         let Some(flight) = self.flights.front_mut() else {
             return self.events.push_back(BatchEvent::Invalid); // the server ends the connection
         };
         let number = flight.number;
-        match flight.read(payload, &mut self.events) {
+        match flight.read(payload, &mut self.events, &mut self.watches) {
             Step::More => {}
+            Step::Ask(statements) => {
+                for statement in statements {
+                    Self::query(&mut self.out, statement.as_bytes());
+                }
+                self.push();
+            }
             Step::Commit => {
                 // From here on, the batch can be committed, and all its answers are here.
                 self.replies.insert(number, std::mem::take(&mut flight.replies));
@@ -164,6 +191,7 @@ impl ServerLane {
                 self.push();
             }
             Step::Over { was_committed } => {
+                self.used = Instant::now();
                 self.flights.pop_front();
                 self.events.push_back(BatchEvent::Ready(number));
                 if !was_committed {
@@ -230,7 +258,9 @@ impl Backend for ServerLane {
             return Progress::Bytes;
         }
         let Socket { read, write, arrived } = &mut connection.socket;
+        let unused = self.used + Duration::from_millis(limits::WATCH_IDLE_MS);
         loop {
+            let watches_in_vain = self.flights.is_empty() && !self.watches.is_empty();
             tokio::select! {
                 read = read.fill(arrived) => return match read {
                     Ok(1..) => Progress::Bytes,
@@ -239,6 +269,13 @@ impl Backend for ServerLane {
                 written = write.drain(&mut self.out), if !self.out.is_empty() => if written.is_err() {
                     return Progress::Lost;
                 },
+                // A change of a table waits for the lane's next statement.
+                () = sleep_until(unused.into()), if watches_in_vain => {
+                    for statement in self.watches.close() {
+                        Self::query(&mut self.out, statement.as_bytes());
+                        self.closing += 1;
+                    }
+                }
             }
         }
     }
@@ -257,7 +294,8 @@ impl Backend for ServerLane {
             return;
         }
         let deprecates_eof = self.target.deprecates_eof();
-        let (flight, bytes) = Flight::new(batch, &self.name, deprecates_eof);
+        let (flight, bytes) = Flight::new(batch, &self.name, deprecates_eof, &mut self.watches);
+        self.used = Instant::now();
         let waits = self.flights.back().is_some_and(|before| !before.is_committing());
         self.flights.push_back(flight);
         if waits {

@@ -11,7 +11,8 @@ use hotrow_core::session::RunOutcome;
 use hotrow_gateway::lanes::{ToLane, Unblock};
 use hotrow_lane::key::Key;
 use hotrow_lane::lane::{Claim, Claimed, LaneKind, Unit};
-use hotrow_mysql_core::{reader, table};
+use hotrow_mysql_core::reader::{self, Kind};
+use hotrow_mysql_core::table;
 use hotrow_mysql_wire::capabilities::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
 use hotrow_mysql_wire::command::Command;
 use hotrow_mysql_wire::message::{Err as ErrPacket, OK, Ok as OkPacket};
@@ -274,6 +275,8 @@ impl Packer {
                 table: statement.table.to_owned(),
                 definition: facts.definition.clone(),
                 never_warns: self.identity.fingerprint.starts_with(STRICT) && facts.never_warns(&statement),
+                can_be_watched: facts.has_short_rows,
+                removes: matches!(statement.kind, Kind::Delete | Kind::Replace),
                 is_execution,
                 fate,
                 came: Instant::now(),

@@ -20,6 +20,9 @@ pub const FOUND_ROWS: u32 = 1 << 1;
 /// FOUND_ROWS, NO_SCHEMA, ODBC, IGNORE_SPACE and INTERACTIVE: most clients do not use them.
 pub const UNUSUAL: u32 = FOUND_ROWS | 1 << 4 | 1 << 6 | 1 << 8 | 1 << 10;
 
+/// Answers tell of changes of the session.
+pub const SESSION_TRACK: u32 = 1 << 23;
+
 /// How a client logs in.
 pub struct LogIn<'a> {
     pub user: &'a str,

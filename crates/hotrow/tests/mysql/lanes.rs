@@ -34,7 +34,7 @@ fn stage() -> (PrivateMariaDb, Gateway) {
 pub const SELL: &str = "update shop.item set stock = stock - 1, sold = sold + 1 where id = 1 and stock >= 1";
 
 /// Sets the flag at the end of the work beside it, also if that panics.
-struct Stop<'a>(&'a AtomicBool);
+pub struct Stop<'a>(pub &'a AtomicBool);
 
 impl Drop for Stop<'_> {
     fn drop(&mut self) {

@@ -20,6 +20,7 @@ mod returning;
 mod rights;
 mod sessions;
 mod tls;
+mod watches;
 
 use std::fs::File;
 use std::process::Command;
