@@ -34,7 +34,7 @@ mod session;
 mod socket;
 mod upstream;
 
-pub use client::{Client, INSTALL, statements};
+pub use client::{Client, INSTALL, Prepared, statements};
 pub use config::Config;
 pub use front::{Front, Health};
 pub use own::OwnError;
