@@ -206,6 +206,11 @@ impl Testbed {
         Ok(set(disk.delay_us)?)
     }
 
+    /// The delay of flushes, if a technique has a slower disk. It also serves servers of other loads.
+    pub fn slow_flush(&self) -> Option<&SlowFlush> {
+        self.slow_flush.as_ref().ok()
+    }
+
     /// The address of the server.
     pub fn server(&self) -> &Endpoint {
         &self.upstream

@@ -2,12 +2,12 @@
 //! its own.
 
 mod applications;
-mod aurora;
 mod change_stream;
 mod connections;
 mod fleet;
 mod fresh;
 mod http;
+mod mariadb;
 mod payment_books;
 mod payments;
 mod peers;
@@ -15,13 +15,14 @@ mod pgbouncer;
 mod redis;
 mod started;
 
-use aurora::Aurora;
 use change_stream::Reader;
 use fleet::FLEET;
 use hotrow_bench::gateway::{Gateway, WITH_HTTP};
 use hotrow_bench::load::{Failure, NoFigure, Run};
 use hotrow_bench::scenario::{LoadBy, Protocol, Technique, Through};
 use hotrow_bench::testbed::{Later, OtherLoad, OtherLoads, Testbed};
+use mariadb::MariaDb;
+pub use mariadb::{Request, Work};
 use payments::{Behaviour, Payments, Programs};
 use peers::Peers;
 use pgbouncer::PgBouncer;
@@ -57,8 +58,8 @@ pub enum Kind {
         /// Whether one of its payment gateways is killed during the run.
         gateway_dies: bool,
     },
-    /// Payments of ten statements on a private MariaDB server, through a gateway in front of it if the technique uses one.
-    Aurora,
+    /// A load on a private MariaDB server, through a gateway in front of it if the technique uses one.
+    MariaDb(&'static Work),
 }
 
 /// The way in which an application that batches commands stores a counter.
@@ -172,9 +173,10 @@ impl Loads {
                 let payments = Payments::start(&programs, database, clients, server, behaviour, reader);
                 started.payments = Some(payments.await?);
             }
-            Kind::Aurora => {
-                let program = (technique.through == Through::Hotrow).then(|| testbed.program());
-                started.aurora = Some(Aurora::start(program.transpose()?).await?);
+            Kind::MariaDb(work) => {
+                let program =
+                    (technique.through == Through::Hotrow).then(|| testbed.program()).transpose()?;
+                started.mariadb = Some(MariaDb::start(work, program, testbed.slow_flush()).await?);
             }
             _ => {}
         }
@@ -225,7 +227,7 @@ impl OtherLoads for Loads {
                 }
                 Programs::beside(testbed.program()?).map(drop)
             }
-            Some(Kind::Aurora) => {
+            Some(Kind::MariaDb(_)) => {
                 hotrow_mariadb::version().map_err(|error| Failure(error.to_string()))?;
                 testbed.program().map(drop)
             }

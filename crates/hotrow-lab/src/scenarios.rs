@@ -5,6 +5,7 @@ mod counter;
 mod disks;
 mod incidents;
 mod inventory;
+mod mariadb;
 mod payments;
 mod predictions;
 mod queue;
@@ -17,7 +18,7 @@ use hotrow_bench::scenario::{LoadBy, Scenario, Technique, Through};
 use hotrow_bench::scenarios as shipped;
 
 /// All scenarios, in the order of `hotrow-lab bench all`, which leaves out those that take long.
-pub static ALL: [&Scenario; 59] = [
+pub static ALL: [&Scenario; 64] = [
     &shipped::inventory::HOT_ROW,
     &inventory::SINGLE,
     &shipped::inventory::SPREAD,
@@ -52,6 +53,11 @@ pub static ALL: [&Scenario; 59] = [
     &payments::PAYMENTS_OPEN_LOOP,
     &payments::MATCH_DAY,
     &aurora::AURORA,
+    &mariadb::HOT_ROW,
+    &mariadb::HOT_ROW_NO_BINLOG,
+    &mariadb::SPREAD,
+    &mariadb::PASS_THROUGH,
+    &mariadb::DISKS,
     &incidents::N8N,
     &incidents::UNLEASH,
     &incidents::HEARTBEATS,
@@ -89,6 +95,7 @@ pub static MENU: Menu = Menu {
             "incidents",
             "All scenarios `incidents-...`, in one report: the statements of three public incidents",
         ),
+        ("mariadb", "All scenarios `mariadb-...`, in one report: bounds of the gateway in front of MariaDB"),
         ("disks", "All scenarios `disks-...`, in one report"),
         (
             "predictions",
@@ -101,8 +108,8 @@ pub static MENU: Menu = Menu {
              cost, in one report",
         ),
     ],
-    all: "All scenarios except `platform`, `counter-restart`, `fleet`, `queue-held`, `queue-batch-held`, `aurora`, `disks-...`, \
-          `predictions-...`, `novelty-...` and those of the payment service",
+    all: "All scenarios except `platform`, `counter-restart`, `fleet`, `queue-held`, `queue-batch-held`, `aurora`, `mariadb-...`, \
+          `disks-...`, `predictions-...`, `novelty-...` and those of the payment service",
 };
 
 /// The same requests by clients of PgBouncer, as the technique `pgbouncer`.

@@ -5,6 +5,8 @@
 #[path = "../../hotrow-bench/tests/checks/rows.rs"]
 mod rows;
 
+use hotrow_mariadb::{PASSWORD, PrivateMariaDb, USER};
+use hotrow_mysql_client::Client;
 use rows::Rows;
 
 #[tokio::test]
@@ -160,4 +162,30 @@ async fn faults_in_the_rows_of_incidents_are_reported() {
             "update hotrow_bench.service set last_seen_at = 'epoch' where id = 3",
         ])
         .await;
+}
+
+#[tokio::test]
+async fn faults_in_the_rows_of_mariadb_are_reported() {
+    let server = PrivateMariaDb::start(&[]).unwrap();
+    let url = format!("mysql://{USER}:{PASSWORD}@127.0.0.1:{}", server.port());
+    let mut client = Client::open(&url.parse().unwrap()).await.unwrap();
+    client.script(&include_str!("../sql/mariadb/set_up.sql").replace(":rows", "3")).await.unwrap();
+    client.execute("update hot.row set v = 2 where id <> 2").await.unwrap();
+    let reading = include_str!("../sql/mariadb/reading.sql").replace(":rows", "3");
+    let read = async |client: &mut Client| {
+        let rows = client.rows(&reading).await.unwrap();
+        rows[0].clone().into_iter().map(|value| value.unwrap().parse().unwrap()).collect::<Vec<i64>>()
+    };
+    assert_eq!(read(&mut client).await, [4, 0]);
+    for fault in [
+        "delete from hot.row where id = 2",
+        "insert into hot.row values (4, 0)",
+        "update hot.row set v = -1 where id = 2",
+    ] {
+        client.execute("begin").await.unwrap();
+        client.execute(fault).await.unwrap();
+        assert!(read(&mut client).await[1] > 0, "not reported: {fault}");
+        client.execute("rollback").await.unwrap();
+    }
+    assert_eq!(read(&mut client).await, [4, 0], "the faults are taken back");
 }

@@ -1,5 +1,6 @@
 //! A running server, and its crashes.
 
+use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -37,6 +38,7 @@ pub struct PrivateMariaDb {
     folder: PathBuf,
     binaries: Binaries,
     options: Vec<String>,
+    environment: Vec<(&'static str, OsString)>,
     /// The account of the server, if it is not that of this program.
     account: Option<(u32, u32)>,
     port: ReservedPort,
@@ -47,6 +49,11 @@ pub struct PrivateMariaDb {
 impl PrivateMariaDb {
     /// Starts a server with more options, such as `--max-connections=20`. The binary log is on and durable. Blocks.
     pub fn start(options: &[&str]) -> Result<Self, Error> {
+        Self::start_in(Vec::new(), options)
+    }
+
+    /// The same with environment variables, such as those of a `SlowFlush`.
+    pub fn start_in(environment: Vec<(&'static str, OsString)>, options: &[&str]) -> Result<Self, Error> {
         let binaries = Binaries::find()?;
         let account = account()?;
         let folder = tempfile::Builder::new().prefix("hotrow-mariadb-").tempdir();
@@ -60,7 +67,7 @@ impl PrivateMariaDb {
             .map_err(Error::system("cannot run /bin/sh"))?;
         let options = options.iter().map(|option| (*option).to_owned()).collect();
         let (port, running) = (ReservedPort::find(), Mutex::new(None));
-        let server = PrivateMariaDb { folder, binaries, options, account, port, running, guard };
+        let server = PrivateMariaDb { folder, binaries, options, environment, account, port, running, guard };
         server.create_folders().map_err(Error::system("cannot prepare the server's folder"))?;
         server.create_system_tables()?;
         server.restart()?;
@@ -111,6 +118,7 @@ impl PrivateMariaDb {
         command.args(["--bind-address=127.0.0.1", "--skip-name-resolve", "--log-bin=binlog"]);
         command.args(["--binlog-format=ROW", "--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"]);
         command.args(["--innodb-buffer-pool-size=64M", "--innodb-log-file-size=32M"]).args(&self.options);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(log).stderr(log_too).process_group(0);
         let child = running.insert(command.spawn().map_err(Error::system(NO_PROGRAM))?);
         fs::write(self.folder.join("pid"), child.id().to_string()).map_err(Error::system(NO_LOG))?;

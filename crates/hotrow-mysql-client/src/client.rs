@@ -1,7 +1,9 @@
-//! A connection of a program beside the gateway, such as the demo: it logs in by `mysql_native_password` and runs texts.
+//! A connection of a program beside the gateway, such as the demo: it logs in by `mysql_native_password`, and runs texts and prepared
+//! statements.
 
+use hotrow_mysql_wire::WireError;
 use hotrow_mysql_wire::command::Command;
-use hotrow_mysql_wire::message::{ERR, Err as ErrPacket, Ok as OkPacket};
+use hotrow_mysql_wire::message::{ERR, Err as ErrPacket, OK, Ok as OkPacket};
 
 use crate::own::{self, Credentials, OwnError};
 use crate::socket::{Socket, SocketError};
@@ -9,6 +11,17 @@ use crate::upstream::Upstream;
 
 /// What packing needs at the server, as a script for [`Client::script`].
 pub const INSTALL: &str = include_str!("../sql/install.sql");
+
+/// The flags of an execution without a cursor, and the number of its iterations.
+const NO_CURSOR_ONCE: [u8; 5] = [0, 1, 0, 0, 0];
+/// BIGINT with a sign.
+const BIGINT: [u8; 2] = [8, 0];
+
+/// A statement that a client has prepared. Its parameters are integers.
+#[derive(Debug, Clone, Copy)]
+pub struct Prepared {
+    id: u32,
+}
 
 /// A connection that has logged in. Affected rows are changed rows.
 #[derive(Debug)]
@@ -40,6 +53,26 @@ impl Client {
         }
     }
 
+    /// Prepares a statement on this connection.
+    pub async fn prepare(&mut self, sql: &str) -> Result<Prepared, OwnError> {
+        let reply = own::reply(&mut self.socket, false, Command::StmtPrepare, sql.as_bytes()).await?;
+        let id = reply[0].get(1..5).and_then(|id| id.try_into().ok()).ok_or(WireError::Truncated)?;
+        Ok(Prepared { id: u32::from_le_bytes(id) })
+    }
+
+    /// Executes a prepared statement with the values of all its parameters. Returns the number of rows that it has changed, or of
+    /// those that it returns.
+    pub async fn execute_prepared(&mut self, prepared: Prepared, values: &[i64]) -> Result<u64, OwnError> {
+        let reply =
+            own::reply(&mut self.socket, false, Command::StmtExecute, &execution(prepared, values)).await?;
+        if reply[0].first() == Some(&OK) {
+            return Ok(OkPacket::read(&reply[0])?.affected);
+        }
+        // The number of columns, one packet for each, and one that ends them are before the rows, and one is behind them.
+        let others = usize::from(reply[0][0]) + 3;
+        Ok(reply.len().saturating_sub(others) as u64)
+    }
+
     /// The rows of a query, as texts.
     pub async fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, OwnError> {
         own::rows(&mut self.socket, false, sql).await
@@ -52,6 +85,18 @@ impl Client {
         }
         Ok(())
     }
+}
+
+/// What follows the command's byte: the statement, and its values with their types.
+fn execution(prepared: Prepared, values: &[i64]) -> Vec<u8> {
+    let mut rest = [&prepared.id.to_le_bytes()[..], &NO_CURSOR_ONCE].concat();
+    if !values.is_empty() {
+        rest.resize(rest.len() + values.len().div_ceil(8), 0); // a bit for each NULL
+        rest.push(1); // the types follow
+        rest.extend(values.iter().flat_map(|_| BIGINT));
+        rest.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    }
+    rest
 }
 
 /// The statements of a script. A statement ends with a line, and so does a command that changes the delimiter.
@@ -93,6 +138,20 @@ mod tests {
         let script = "-- A comment; no statement.\nselect 1;\ndelimiter $$;\ncreate a\nbegin b; end $$;\ncreate c $$;\n\
                       delimiter ;\nselect\n2;\n";
         assert_eq!(statements(script), ["select 1", "create a\nbegin b; end", "create c", "select\n2"]);
+    }
+
+    #[test]
+    fn an_execution_has_its_integers_with_their_types() {
+        let prepared = Prepared { id: 0x0102 };
+        assert_eq!(execution(prepared, &[]), [2, 1, 0, 0, 0, 1, 0, 0, 0]);
+        let head = [2, 1, 0, 0, 0, 1, 0, 0, 0, 0, 1, 8, 0, 8, 0];
+        let values = [[1, 0, 0, 0, 0, 0, 0, 0], [0xff; 8]].concat();
+        assert_eq!(execution(prepared, &[1, -1]), [&head[..], &values].concat());
+        assert_eq!(
+            execution(prepared, &[0; 9])[9..12],
+            [0, 0, 1],
+            "nine parameters have two bytes for NULLs"
+        );
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub mod own;
 pub mod socket;
 mod upstream;
 
-pub use client::{Client, INSTALL, statements};
+pub use client::{Client, INSTALL, Prepared, statements};
 pub use own::OwnError;
 pub use socket::Socket;
 pub use upstream::{Upstream, UpstreamError};

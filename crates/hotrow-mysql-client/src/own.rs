@@ -168,20 +168,30 @@ pub async fn rows(
     deprecates_eof: bool,
     sql: &str,
 ) -> Result<Vec<Vec<Option<String>>>, OwnError> {
-    server.send(0, &Command::Query.payload(sql.as_bytes())).await?;
-    let mut reader = ReplyReader::new(Command::Query.reply(), deprecates_eof).expect("a query has a reply");
+    let packets = reply(server, deprecates_eof, Command::Query, sql.as_bytes()).await?;
+    Ok(Whole::of(packets, deprecates_eof)?.texts()?)
+}
+
+/// The packets of the reply to a command that has one. None of them is empty.
+pub(crate) async fn reply(
+    server: &mut Socket,
+    deprecates_eof: bool,
+    command: Command,
+    rest: &[u8],
+) -> Result<Vec<Vec<u8>>, OwnError> {
+    server.send(0, &command.payload(rest)).await?;
+    let mut reader = ReplyReader::new(command.reply(), deprecates_eof).expect("the command has a reply");
     let mut packets = Vec::new();
     loop {
         let payload = server.next().await?.payload;
-        let progress = reader.packet(&Scanned::of(&payload))?;
-        packets.push(payload.to_vec());
-        match progress {
-            Progress::Continues => {}
-            Progress::Ended { is_error: true, .. } => {
-                return Err(ErrPacket::read(packets.last().expect("it has just come"))?.into());
+        match reader.packet(&Scanned::of(&payload))? {
+            Progress::Ended { is_error: true, .. } => return Err(ErrPacket::read(&payload)?.into()),
+            progress => {
+                packets.push(payload.to_vec());
+                if progress != Progress::Continues {
+                    return Ok(packets);
+                }
             }
-            Progress::Ended { .. } => break,
         }
     }
-    Ok(Whole::of(packets, deprecates_eof)?.texts()?)
 }

@@ -76,7 +76,8 @@ impl SlowFlush {
         self.folder.path().join(name)
     }
 
-    fn environment(&self) -> [(&'static str, OsString); 2] {
+    /// The variables that a server needs when it starts.
+    pub fn environment(&self) -> [(&'static str, OsString); 2] {
         let path = |name| self.path(name).into_os_string();
         [("LD_PRELOAD", path(LIBRARY)), ("HOTROW_FLUSH_DELAY_FILE", path(DELAY))]
     }

@@ -1,2 +1,2 @@
 -- A session's first statement, before the load. It changes nothing, because there is no such merchant.
-update aurora.merchant set payments = payments where id = 0
+update aurora.merchant set payments = payments where id = 0;

@@ -1,6 +1,6 @@
 //! The programs of one run, and the run itself.
 
-use super::aurora::Aurora;
+use super::mariadb::MariaDb;
 use super::payments::Payments;
 use super::peers::{Job, Peers};
 use super::pgbouncer::PgBouncer;
@@ -28,14 +28,14 @@ pub struct Started {
     pub gateways: Vec<Gateway>,
     pub redis: Option<Redis>,
     pub payments: Option<Payments>,
-    pub aurora: Option<Aurora>,
+    pub mariadb: Option<MariaDb>,
 }
 
 impl Started {
     /// Without programs so far.
     pub fn new(kind: Kind, peers: Peers, protocol: Protocol) -> Self {
         let gateways = Vec::new();
-        Self { kind, peers, protocol, pgbouncer: None, gateways, redis: None, payments: None, aurora: None }
+        Self { kind, peers, protocol, pgbouncer: None, gateways, redis: None, payments: None, mariadb: None }
     }
 
     /// The address for the clients.
@@ -72,8 +72,8 @@ impl Started {
             }
             Kind::FreshConnections => return fresh::run(testbed, part).await,
             Kind::Payments { gateway_dies } => return self.pay(part, gateway_dies).await,
-            Kind::Aurora => match &self.aurora {
-                Some(aurora) => aurora.pay(part).await,
+            Kind::MariaDb(_) => match &self.mariadb {
+                Some(mariadb) => mariadb.run(part).await,
                 None => Err(Failure("MariaDB is not running".into())),
             },
             Kind::Applications(batching) => {
@@ -115,8 +115,8 @@ impl Started {
         if let Some(payments) = self.payments {
             payments.stop().await?;
         }
-        if let Some(aurora) = self.aurora {
-            aurora.stop().await?;
+        if let Some(mariadb) = self.mariadb {
+            mariadb.stop().await?;
         }
         let gateways = self.gateways.into_iter().map(|gateway| gateway.child);
         let pgbouncer = self.pgbouncer.into_iter().map(|pgbouncer| pgbouncer.child);
@@ -130,6 +130,9 @@ impl Started {
 impl OtherLoad for Started {
     fn prepare<'a>(&'a mut self, testbed: &'a Testbed, part: &'a Part) -> Later<'a, Result<(), Failure>> {
         Box::pin(async move {
+            if let Some(mariadb) = &mut self.mariadb {
+                return mariadb.prepare(part).await;
+            }
             let Kind::Peer(peer) = self.kind else { return Ok(()) };
             self.peers.enqueue(&self.job(testbed, part, peer)?).await
         })
@@ -149,16 +152,16 @@ impl OtherLoad for Started {
     }
 
     fn read(&self) -> Option<Later<'_, Result<Reading, Error>>> {
-        if let Some(aurora) = &self.aurora {
-            return Some(Box::pin(aurora.read()));
+        if let Some(mariadb) = &self.mariadb {
+            return Some(Box::pin(mariadb.read()));
         }
         let redis = self.redis.as_ref()?;
         Some(Box::pin(redis.read()))
     }
 
     fn counted(&self) -> Option<Later<'_, Result<Counted, Error>>> {
-        let aurora = self.aurora.as_ref()?;
-        Some(Box::pin(aurora.counted()))
+        let mariadb = self.mariadb.as_ref()?;
+        Some(Box::pin(mariadb.counted()))
     }
 
     fn children(&mut self) -> Vec<&mut Child> {
@@ -166,8 +169,8 @@ impl OtherLoad for Started {
         let pgbouncer = self.pgbouncer.iter_mut().map(|pgbouncer| &mut pgbouncer.child);
         let redis = self.redis.iter_mut().map(|redis| &mut redis.child);
         let payments = self.payments.iter_mut().map(|payments| &mut payments.service);
-        let aurora = self.aurora.iter_mut().flat_map(|aurora| &mut aurora.gateway);
-        aurora.chain(payments).chain(gateways).chain(pgbouncer).chain(redis).collect()
+        let mariadb = self.mariadb.iter_mut().flat_map(|mariadb| &mut mariadb.gateway);
+        mariadb.chain(payments).chain(gateways).chain(pgbouncer).chain(redis).collect()
     }
 
     fn stop(self: Box<Self>) -> Later<'static, Result<(), Error>> {

@@ -1,8 +1,10 @@
 //! The scenario `aurora`: a payment service on MariaDB that commits each of its statements.
 
-use crate::loads::Kind;
-use hotrow_bench::scenario::{Scenario, Technique};
+use super::mariadb::COUNTED;
+use crate::loads::{Kind, Request, Work};
+use hotrow_bench::scenario::{Protocol, Scenario, Technique};
 use hotrow_bench::scenarios::{SELL_DIRECT, USUAL};
+use hotrow_bench::sql;
 
 /// Payments per second, with the commits and the flushes of the binary log for each.
 pub static AURORA: Scenario = Scenario {
@@ -17,9 +19,8 @@ pub static AURORA: Scenario = Scenario {
         "A payment is six INSERTs and four UPDATEs by primary key, each in autocommit mode and as text, on a connection of its own \
          client. The ninth statement changes the row of a merchant that all payments share. Before the load, each client runs a \
          first statement, which changes nothing.",
-        "Each run has a new private MariaDB server with `binlog_format` ROW, `sync_binlog` 1 and `innodb_flush_log_at_trx_commit` 1. \
-         Commits are transactions in its binary log (`Binlog_commits`), and flushes are groups of them \
-         (`Binlog_group_commits`), each of which is flushed once. Flushes of InnoDB's log are not counted.",
+        "Each run has a new private MariaDB server with `binlog_format` ROW, `sync_binlog` 1 and `innodb_flush_log_at_trx_commit` 1.",
+        COUNTED,
         "After each run, the shared row must have counted exactly the acknowledged payments and their amounts. Each payment must have \
          its request, its attempt, both transitions and its event. The PostgreSQL server of the report takes no part.",
     ],
@@ -28,7 +29,16 @@ pub static AURORA: Scenario = Scenario {
 
 const DIRECT: Technique = Technique {
     about: "ten statements, directly to the server",
-    load_by: Kind::Aurora.load(),
+    load_by: Kind::MariaDb(&PAYMENTS).load(),
+    protocol: Protocol::Simple,
     is_costed: true,
     ..SELL_DIRECT
+};
+
+const PAYMENTS: Work = Work {
+    options: &[],
+    set_up: sql!("aurora/set_up.sql"),
+    first: sql!("aurora/first.sql"),
+    request: Request::Texts(sql!("aurora/payment.sql")),
+    reading: sql!("aurora/reading.sql"),
 };

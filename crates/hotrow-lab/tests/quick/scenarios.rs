@@ -13,9 +13,10 @@ const ELSEWHERE: [(&str, &str); 6] = [
 ];
 
 quick_tests! {
-    round_trips predictions_hot_row aurora;
+    round_trips predictions_hot_row aurora mariadb_spread;
     long: single pass_through sessions connect counter counter_open_loop sale sold_out queue_head queue_lease queue_batch platform
-    counter_restart fleet incidents_n8n incidents_unleash incidents_heartbeats disks_hot_row disks_spread disks_transaction predictions_spread predictions_reads
+    counter_restart fleet incidents_n8n incidents_unleash incidents_heartbeats mariadb_hot_row mariadb_hot_row_no_binlog mariadb_pass_through
+    mariadb_disks disks_hot_row disks_spread disks_transaction predictions_spread predictions_reads
     predictions_transaction predictions_round_trips predictions_counter_zipf predictions_disks_hot_row predictions_disks_spread
 }
 
