@@ -19,6 +19,8 @@ struct Table {
     watched: Option<Number>,
     /// A statement of the batch has left a row in it.
     has_row: bool,
+    /// A statement may have run something for a row of it, such as a trigger.
+    is_touched: bool,
     is_checked: bool,
 }
 
@@ -32,6 +34,16 @@ enum Question {
     Previous(usize),
     /// For the mark and for the table's definition.
     Definition(usize),
+}
+
+/// What a unit has done with rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Its conditions have met no row.
+    Nothing,
+    Changed,
+    /// Something else, such as an error.
+    Other,
 }
 
 /// The questions of a batch.
@@ -112,10 +124,17 @@ impl Checks {
         self.asked.push_back(Question::Definition(place));
     }
 
-    /// A unit was answered. It has changed this number of rows.
-    pub fn changed(&mut self, unit: usize, rows: u64) {
+    /// A unit was answered.
+    pub fn unit(&mut self, unit: usize, effect: Effect) {
         let (place, leaves) = self.units[unit];
-        self.tables[place].has_row |= leaves && rows > 0;
+        let table = &mut self.tables[place];
+        table.has_row |= leaves && effect == Effect::Changed;
+        table.is_touched |= effect != Effect::Nothing;
+    }
+
+    /// Whether no unit has changed a row.
+    pub fn changed_nothing(&self) -> bool {
+        self.tables.iter().all(|table| !table.is_touched)
     }
 
     /// A unit got an error that may have undone more than itself.
@@ -134,12 +153,16 @@ impl Checks {
                 }
             }
             Some(Question::Previous(place)) => {
-                let Table { watched: Some(number), definition, has_row, .. } = &self.tables[place] else {
+                let Table { watched: Some(number), definition, has_row, is_touched, .. } =
+                    &self.tables[place]
+                else {
                     return;
                 };
+                // A table that is empty, and in which nothing has run, cannot have changed an answer.
+                let shows = *has_row || !is_touched;
                 let (number, is_open) = (*number, rows.is_some_and(|rows| rows.is_empty()));
                 let is_known = watches.knows(number, definition);
-                self.tables[place].is_checked = is_open && is_known && *has_row && !self.is_doubtful;
+                self.tables[place].is_checked = is_open && is_known && shows && !self.is_doubtful;
                 if !is_open {
                     watches.lost(number);
                 }
@@ -199,6 +222,7 @@ impl Table {
             definition: definition.clone(),
             watched,
             has_row: false,
+            is_touched: false,
             is_checked: false,
         }
     }

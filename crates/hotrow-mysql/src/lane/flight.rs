@@ -15,7 +15,7 @@ use hotrow_mysql_wire::rows::Whole;
 use hotrow_mysql_wire::scan::Scanned;
 
 use crate::lane::Statement;
-use crate::lane::checks::Checks;
+use crate::lane::checks::{Checks, Effect};
 use crate::lane::watch::Watches;
 
 /// The server's errors of a statement that another transaction holds up.
@@ -26,6 +26,8 @@ const UNDO_ALL: [u16; 2] = [1213, 1020];
 /// Errors that come alone, after all columns have their values, and whose text is the same in a lane: a duplicate, foreign keys, and
 /// a CHECK.
 const SINGLE: [u16; 4] = [1062, 1451, 1452, 4025];
+/// In the information of an UPDATE that has met no row. A row that it has met can have run a trigger without a change.
+const NOTHING_MET: &[u8] = b"Rows matched: 0";
 /// The longest text of an error that can be left on the session's connection.
 const TEXT_BYTES_MAX: usize = 500;
 
@@ -126,6 +128,11 @@ impl Flight {
         (flight, bytes)
     }
 
+    /// Whether no unit has changed a row. Then there is nothing to commit.
+    pub fn changed_nothing(&self) -> bool {
+        self.checks.changed_nothing()
+    }
+
     pub fn is_committing(&self) -> bool {
         self.stage == Stage::Committing
     }
@@ -187,11 +194,11 @@ impl Flight {
         }
         match judge(packets, self.units[place], self.deprecates_eof) {
             Judged::Answer(packets) => {
-                let changed = packets.first().and_then(|first| OkPacket::read(first).ok());
-                self.checks.changed(place, changed.map_or(0, |ok| ok.affected));
+                self.checks.unit(place, effect(&packets));
                 self.replies.push(packets);
             }
             Judged::Leaves(failure) => {
+                self.checks.unit(place, Effect::Other);
                 if failure == Failure::Error {
                     self.checks.doubt();
                 }
@@ -272,6 +279,16 @@ fn judge(packets: Vec<Vec<u8>>, unit: Answering, deprecates_eof: bool) -> Judged
         };
     }
     answer(packets, unit, deprecates_eof).map_or(Judged::Fails, Judged::Answer)
+}
+
+/// What an answer tells of rows.
+fn effect(packets: &[Vec<u8>]) -> Effect {
+    let [packet] = packets else { return Effect::Other };
+    match OkPacket::read(packet) {
+        Ok(ok) if ok.affected > 0 => Effect::Changed,
+        Ok(_) if packet.windows(NOTHING_MET.len()).any(|part| part == NOTHING_MET) => Effect::Nothing,
+        _ => Effect::Other,
+    }
 }
 
 /// The packets as the client gets them. None if it cannot be answered by the lane.

@@ -179,10 +179,12 @@ impl ServerLane {
             }
             Step::Commit => {
                 // From here on, the batch can be committed, and all its answers are here.
+                let end: &[u8] = if flight.changed_nothing() { b"rollback" } else { b"commit" };
                 self.replies.insert(number, std::mem::take(&mut flight.replies));
                 self.written.push_back(number);
                 self.events.push_back(BatchEvent::Executed(Some(number)));
-                Self::query(&mut self.out, b"commit");
+                // The end of a batch without a change costs no flush. If it is lost, its units run again.
+                Self::query(&mut self.out, end);
                 self.send_held();
             }
             Step::RollBack => {

@@ -399,3 +399,23 @@ fn prepared_statements_are_packed_with_their_values() {
     assert_eq!(direct.value("select count(*) from shop.ledger"), "320");
     assert!(direct.value("select sum(n) from hotrow.batch").parse::<u64>().unwrap() > 20);
 }
+
+#[test]
+fn a_batch_that_changes_nothing_commits_nothing() {
+    let (server, gateway) = stage();
+    let mut client = root(gateway.port());
+    client.ok(SELL);
+    let mut direct = root(server.port());
+    let commits = |direct: &mut Client| counter(direct, "Binlog_commits");
+    let before = commits(&mut direct);
+    for _ in 0..20 {
+        let sold_out =
+            client.ok("update shop.item set stock = stock - 9, sold = sold + 9 where id = 3 and stock >= 9");
+        assert_eq!(sold_out, OkPacket { affected: 0, insert_id: 0, status: 2 });
+    }
+    assert_eq!(commits(&mut direct), before);
+    // A row that is met and stays as it is can have run a trigger.
+    assert_eq!(client.ok("update shop.item set sold = sold where id = 3").affected, 0);
+    assert_eq!(commits(&mut direct), before + 1, "the mark of the batch");
+    assert_eq!(gateway.metric("packed_units_total"), 22);
+}
