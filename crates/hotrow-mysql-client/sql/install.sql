@@ -16,8 +16,12 @@ insert ignore into hotrow.restored with recursive n as (select 1 as i union all 
 
 delimiter $$;
 
--- Gives the session's connection the diagnostics that its last packed statement would have left there: no warnings, and n rows. A
--- query would change FOUND_ROWS().
+-- Gives the session's connection the diagnostics of a statement that changes no row and warns of nothing. A query would change
+-- FOUND_ROWS(). A body that reads no table would leave the warnings before it.
+create or replace procedure hotrow.clear() reads sql data sql security definer
+    do (select count(*) from hotrow.restored where i = 0) $$;
+
+-- The same for a statement that has changed n rows, which has to change as many.
 create or replace procedure hotrow.restore(n int) modifies sql data sql security definer
     update hotrow.restored force index (primary) set v = v + 1 where i <= n $$;
 
@@ -25,21 +29,23 @@ create or replace procedure hotrow.restore(n int) modifies sql data sql security
 create or replace procedure hotrow.tell(t varchar(100) character set ascii) no sql sql security definer
     signal sqlstate '45000' set mysql_errno = 1644, message_text = t $$;
 
--- The name by which earlier gateways call the next one. They and this one need other rows in hotrow.restored.
+-- The names by which earlier gateways call the next one. They lack other routines that this one calls.
 drop function if exists hotrow.rights $$;
+drop function if exists hotrow.kept_rights $$;
 
--- The rights that a session of this user keeps: first those that it gets at its log-in, then those that it gets when it enters a
--- database. Others are read again for each statement. Binary text goes with the texts of every character set.
-create or replace function hotrow.kept_rights() returns binary(32) reads sql data sql security definer
-begin
-    declare name varchar(128) default left(user(), char_length(user()) - char_length(substring_index(user(), '@', -1)) - 1);
+-- The rights that a session of this user keeps if it logs in now: first those that it gets at its log-in, then those that it gets when
+-- it enters a database. Others are read again for each statement. Binary text goes with the texts of every character set.
+create or replace function hotrow.rights_of(name varchar(128)) returns binary(32) reads sql data sql security definer
     return concat(left(md5(concat_ws('|',
         (select group_concat(host, ':', user, ':', priv order by host, user) from mysql.global_priv
             where user in ('', name) or json_value(priv, '$.is_role')),
         (select group_concat(host, ':', user, ':', role order by host, user, role) from mysql.roles_mapping))), 16),
         left(md5(coalesce((select group_concat(host, ':', user, ':', db, ':', select_priv, insert_priv, update_priv, delete_priv,
-            execute_priv order by host, user, db) from mysql.db where user in ('', name) or host = ''), '')), 16));
-end $$;
+            execute_priv order by host, user, db) from mysql.db where user in ('', name) or host = ''), '')), 16)) $$;
+
+-- The same for the user of this session.
+create or replace function hotrow.session_rights() returns binary(32) reads sql data sql security definer
+    return hotrow.rights_of(left(user(), char_length(user()) - char_length(substring_index(user(), '@', -1)) - 1)) $$;
 
 create or replace procedure hotrow.open_lane(l varchar(64) character set ascii) modifies sql data sql security definer
 begin

@@ -90,6 +90,11 @@ impl Whole {
         Ok((eof_status(last)?, eof_warnings(last)?))
     }
 
+    /// The number of rows that the statement has changed. None if it returns rows.
+    pub fn affected(&self) -> Option<u64> {
+        (self.columns == 0).then(|| OkPacket::read(&self.packets[0]).ok()).flatten().map(|ok| ok.affected)
+    }
+
     /// The packets.
     pub fn into_packets(self) -> Vec<Vec<u8>> {
         self.packets

@@ -4,7 +4,7 @@
 call hotrow.tell(if(@@session_track_transaction_info <> 'OFF' or @@session_track_system_variables like '%last_gtid%'
     or @@session_track_system_variables like '%*%' or @@log_bin and @@binlog_format = 'STATEMENT'
     or @@innodb_rollback_on_timeout, '', concat(
-    if(@@sql_mode like '%STRICT_TRANS_TABLES%' or @@sql_mode like '%STRICT_ALL_TABLES%', 's', '-'), hotrow.kept_rights(),
+    if(@@sql_mode like '%STRICT_TRANS_TABLES%' or @@sql_mode like '%STRICT_ALL_TABLES%', 's', '-'), hotrow.session_rights(),
     md5(concat_ws(_binary '|', coalesce(current_role(), ''), current_user(),
     coalesce(@@sql_mode, ''), coalesce(@@old_mode, ''), coalesce(@@time_zone, ''), coalesce(@@character_set_client, ''),
     coalesce(@@character_set_connection, ''), coalesce(@@character_set_results, ''), coalesce(@@collation_connection, ''),

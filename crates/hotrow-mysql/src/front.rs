@@ -9,7 +9,7 @@ use hotrow_core::limits::UPKEEP_MS;
 use hotrow_gateway::metrics::{METRICS, RefusalReason};
 use hotrow_mysql_client::own;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::client_side::accepted;
@@ -29,6 +29,8 @@ pub struct Front {
 
 struct Shared {
     config: Config,
+    /// Held while a log-in is reset that has ended in disorder.
+    aborted: Mutex<()>,
     /// A permit for each client.
     places: Arc<Semaphore>,
     /// The lanes, if statements are packed.
@@ -42,7 +44,7 @@ impl Front {
         let pools =
             config.pack_from.map(|from| Pools::new(config.upstream.clone(), config.server_wait, from));
         let pools = pools.map(Arc::new);
-        let shared = Arc::new(Shared { config, places, pools });
+        let shared = Arc::new(Shared { config, places, pools, aborted: Mutex::default() });
         let (stops, stopping) = watch::channel(false);
         let mut addresses = Vec::new();
         for address in &shared.config.listen {
@@ -165,7 +167,9 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>, stopping: watch::Receiver
         return;
     };
     let config = &shared.config;
-    let Some(logged_in) = log_in(client, config).await else { return };
+    let Some(logged_in) = log_in(client, config, shared.pools.as_deref(), &shared.aborted).await else {
+        return;
+    };
     if let Err(error) = session::run(logged_in, shared.pools.clone(), stopping).await {
         tracing::debug!(%error, "a session has lost a connection");
     }

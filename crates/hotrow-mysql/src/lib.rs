@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `config.rs` | the settings |
 //! | `front.rs` | listeners, the number of clients, the stop |
-//! | `log_in.rs` | the log-in of a client at the server |
+//! | `log_in.rs`, `logged_in.rs` | the log-in of a client at the server |
 //! | `client_side.rs` | a client's socket |
 //! | `session/` | the relay of commands and replies after the log-in |
 //! | `packing/` | which statements are packed, and where they go |
@@ -25,6 +25,7 @@ mod front;
 mod lane;
 mod limits;
 mod log_in;
+mod logged_in;
 mod packing;
 mod refusal;
 mod server_side;

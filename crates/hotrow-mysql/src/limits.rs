@@ -16,6 +16,13 @@ pub const TEXT_BYTES_MAX: usize = 16 << 10;
 pub const POOLS_MAX: usize = 64;
 /// Tables whose facts are remembered. With one more, all are forgotten.
 pub const TABLES_MAX: usize = 1_000;
+/// Users whose rights are remembered. With one more, all are forgotten.
+pub const USERS_MAX: usize = 1_000;
+/// Age at which the rights of a user who logs in are read again. A session that logs in sooner after a GRANT is not packed.
+pub const RIGHTS_AGE_MS: u64 = 100;
+/// Time without a command after which a session's own connection gets a PING while its statements run in a lane. Otherwise the
+/// server would close it after `wait_timeout`, which has whole seconds.
+pub const KEEP_ALIVE_MS: u64 = 400;
 /// Age at which a table's facts are read again. A batch checks those that matter.
 pub const TABLE_AGE_MS: u64 = 10_000;
 /// Until an idle lane closes the tables that it watches: the longest wait of a change of a table for the lane.

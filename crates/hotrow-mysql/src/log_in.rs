@@ -11,35 +11,27 @@ use hotrow_mysql_client::own::{self, OwnError};
 use hotrow_mysql_client::socket::{Socket, SocketError};
 use hotrow_mysql_wire::capabilities::{DEPRECATE_EOF, RELAYED, SSL};
 use hotrow_mysql_wire::handshake::{Greeting, Response, Switch};
-use hotrow_mysql_wire::message::{EOF, ERR, OK, Ok as OkPacket};
+use hotrow_mysql_wire::message::{EOF, ERR, Err as ErrPacket, OK, Ok as OkPacket};
 use hotrow_mysql_wire::native::{self, Hash};
 use hotrow_mysql_wire::packet::Packet;
+use tokio::sync::Mutex;
+use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use crate::client_side::serve_tls;
 use crate::config::Config;
 use crate::limits;
+use crate::logged_in::LoggedIn;
+use crate::packing::Pools;
 use crate::refusal::Refusal;
 
-/// A client and its server connection after the log-in.
-#[derive(Debug)]
-pub struct LoggedIn {
-    pub client: Socket,
-    pub server: Socket,
-    /// Whether both sides use DEPRECATE_EOF.
-    pub deprecates_eof: bool,
-    /// What the client has sent.
-    pub response: Response,
-    /// The random number and the proof that the server has accepted, if they are of `mysql_native_password`.
-    pub proof: Option<(Hash, Vec<u8>)>,
-    /// The ID of the server connection, which KILL takes.
-    pub thread: u32,
-    /// The server's status after the log-in.
-    pub status: Option<u16>,
-}
-
 /// Logs a client in. None if the client or the server did not want to; the client has got the reason.
-pub async fn log_in(mut client: Socket, config: &Config) -> Option<LoggedIn> {
+pub async fn log_in(
+    mut client: Socket,
+    config: &Config,
+    pools: Option<&Pools>,
+    aborted: &Mutex<()>,
+) -> Option<LoggedIn> {
     let upstream = &config.upstream;
     let connected = timeout(config.server_wait, own::connect(upstream)).await;
     let (server, greeting) = match connected {
@@ -62,6 +54,11 @@ pub async fn log_in(mut client: Socket, config: &Config) -> Option<LoggedIn> {
         finish(server, &greeting, upstream).await;
         return None;
     };
+    // Before the server looks at them: a GRANT after the log-in is not for this session.
+    let rights = match pools {
+        Some(pools) => pools.rights_before_log_in(&response.user).await,
+        None => None,
+    };
     let sent = timeout(config.server_wait, own::respond(server, &greeting, upstream, response.clone())).await;
     let (mut server, sent) = match sent {
         Ok(Ok(sent)) => sent,
@@ -80,16 +77,21 @@ pub async fn log_in(mut client: Socket, config: &Config) -> Option<LoggedIn> {
     let ahead = sequence.wrapping_sub(sent);
     let dialogue = authenticate(&mut client, &mut server, ahead, &mut proof);
     match timeout(log_in, dialogue).await {
-        Ok(Ok(Some(status))) => Some(LoggedIn {
+        Ok(Ok(Decision::LoggedIn(status))) => Some(LoggedIn {
             client,
             server,
             deprecates_eof: response.capabilities & DEPRECATE_EOF != 0,
             response,
             proof,
+            rights,
             thread: greeting.thread,
             status: Some(status),
         }),
-        _ => None, // the client has got the server's error, or one of both sides is gone
+        Ok(Ok(Decision::Denied)) => None, // the client has got the server's error
+        _ => {
+            reset(server, upstream, aborted).await;
+            None
+        }
     }
 }
 
@@ -147,24 +149,36 @@ async fn respond(mut client: Socket, greeting: &Greeting, tls: Option<&Server>) 
     None
 }
 
-/// Relays the dialogue up to the server's decision, and notes the last proof. None if the server has refused the client, or its
-/// status. The client's packets have greater numbers by `ahead`.
+/// What the server says to a log-in.
+enum Decision {
+    /// Its status.
+    LoggedIn(u16),
+    Denied,
+    /// It cannot use what the client has sent.
+    Failed,
+}
+
+/// The error of a wrong name or password.
+const ACCESS_DENIED: u16 = 1045;
+
+/// Relays the dialogue up to the server's decision, and notes the last proof. The client's packets have greater numbers by `ahead`.
 async fn authenticate(
     client: &mut Socket,
     server: &mut Socket,
     ahead: u8,
     proof: &mut Option<(Hash, Vec<u8>)>,
-) -> Result<Option<u16>, SocketError> {
+) -> Result<Decision, SocketError> {
     loop {
         tokio::select! {
             packet = server.next() => {
                 let Packet { sequence, payload } = packet?;
                 client.send(sequence.wrapping_add(ahead), &payload).await?;
                 match payload.first() {
-                    Some(&OK) => return Ok(Some(OkPacket::read(&payload)?.status)),
+                    Some(&OK) => return Ok(Decision::LoggedIn(OkPacket::read(&payload)?.status)),
                     Some(&ERR) => {
                         METRICS.log_ins_failed.inc();
-                        return Ok(None);
+                        let code = ErrPacket::read(&payload)?.code;
+                        return Ok(if code == ACCESS_DENIED { Decision::Denied } else { Decision::Failed });
                     }
                     Some(&EOF) => {
                         let switch = Switch::read(&payload).ok();
@@ -185,11 +199,28 @@ async fn authenticate(
     }
 }
 
+/// After a log-in that has ended in disorder, which the server counts as an interrupted connection, logs in as the gateway's own user.
+/// That ends the count, at which the server would block the gateway's address (`max_connect_errors`). One at a time, so that many
+/// cannot be counted together.
+async fn reset(server: Socket, upstream: &Upstream, aborted: &Mutex<()>) {
+    let _one = aborted.lock().await;
+    drop(server);
+    let fresh = async {
+        let (server, greeting) = own::connect(upstream).await?;
+        own::log_in_and_leave(server, &greeting, upstream).await
+    };
+    report(timeout(Duration::from_millis(limits::LOG_IN_MS), fresh).await, upstream);
+}
+
 /// Ends a log-in that the client has abandoned, as the gateway's own user. Otherwise the server would count an
 /// interrupted connection, and block the gateway's address after `max_connect_errors` of them.
 async fn finish(server: Socket, greeting: &Greeting, upstream: &Upstream) {
     let own = own::log_in_and_leave(server, greeting, upstream);
-    match timeout(Duration::from_millis(limits::LOG_IN_MS), own).await {
+    report(timeout(Duration::from_millis(limits::LOG_IN_MS), own).await, upstream);
+}
+
+fn report(own: Result<Result<(), OwnError>, Elapsed>, upstream: &Upstream) {
+    match own {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(server = %upstream, "the gateway's own user cannot log in: {error}"),
         Err(_) => tracing::warn!(server = %upstream, "the gateway's own user cannot log in in time"),

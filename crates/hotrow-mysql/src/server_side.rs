@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use hotrow_connect::net::WriteHalf;
@@ -12,21 +13,27 @@ use hotrow_mysql_wire::reply::ReplyReader;
 use tokio::sync::oneshot;
 
 use crate::expected::{Expected, Reply};
+use crate::limits;
 
 /// The connection's half for commands, and the replies that are expected.
 pub struct ServerSide {
     half: WriteHalf,
     pub expected: Arc<Expected>,
     pub deprecates_eof: bool,
+    /// When it last got a command.
+    used: Instant,
 }
 
 impl ServerSide {
     pub fn new(half: WriteHalf, expected: Arc<Expected>, deprecates_eof: bool) -> Self {
-        ServerSide { half, expected, deprecates_eof }
+        ServerSide { half, expected, deprecates_eof, used: Instant::now() }
     }
 
     /// Sends bytes of the client.
     pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !bytes.is_empty() {
+            self.used = Instant::now();
+        }
         self.half.write_all(bytes).await
     }
 
@@ -38,6 +45,21 @@ impl ServerSide {
     /// Waits until no reply is open. Returns the server's status, if it is known.
     pub async fn idle(&self) -> Option<u16> {
         self.expected.idle().await
+    }
+
+    /// Sends a PING if the server has got nothing for a while. It leaves the number of rows of a PING.
+    pub async fn keep_alive(&mut self) -> io::Result<()> {
+        if self.used.elapsed() < Duration::from_millis(limits::KEEP_ALIVE_MS) {
+            return Ok(());
+        }
+        self.used = Instant::now();
+        let reader = ReplyReader::new(Command::Ping.reply(), self.deprecates_eof).expect("PING has a reply");
+        if self.expected.add(Reply::Internal { reader, answer: oneshot::channel().0 }).await {
+            let mut out = BytesMut::new();
+            packet::put(&mut out, 0, &Command::Ping.payload(&[]));
+            self.half.drain(&mut out).await?;
+        }
+        Ok(())
     }
 
     /// Runs a statement of the gateway itself that returns no rows. Returns the error, if it is short.

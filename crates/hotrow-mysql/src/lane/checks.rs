@@ -21,6 +21,8 @@ struct Table {
     has_row: bool,
     /// A statement may have run something for a row of it, such as a trigger.
     is_touched: bool,
+    /// A statement on it is answered by the lane. Otherwise, all of them have left the batch, and nothing has to be known.
+    is_answered: bool,
     is_checked: bool,
 }
 
@@ -124,12 +126,18 @@ impl Checks {
         self.asked.push_back(Question::Definition(place));
     }
 
+    /// A unit has left the batch.
+    pub fn left(&mut self, unit: usize) {
+        self.tables[self.units[unit].0].is_touched = true;
+    }
+
     /// A unit was answered.
     pub fn unit(&mut self, unit: usize, effect: Effect) {
         let (place, leaves) = self.units[unit];
         let table = &mut self.tables[place];
         table.has_row |= leaves && effect == Effect::Changed;
         table.is_touched |= effect != Effect::Nothing;
+        table.is_answered = true;
     }
 
     /// Whether no unit has changed a row.
@@ -182,7 +190,7 @@ impl Checks {
         if has_mark && let Some(number) = table.watched {
             watches.learn(number, definition);
         }
-        if !has_mark || definition != table.definition {
+        if !has_mark || table.is_answered && definition != table.definition {
             let failure = if has_mark { Failure::Behind } else { Failure::Stale };
             self.failure = self.failure.or(Some(failure));
         }
@@ -198,7 +206,8 @@ impl Checks {
         let mut statements = Vec::new();
         if self.failure.is_none() {
             for place in 0..self.tables.len() {
-                if !self.tables[place].is_checked {
+                let Table { is_checked, is_answered, .. } = self.tables[place];
+                if !is_checked && (is_answered || self.is_doubtful) {
                     self.ask(place, watches, &mut statements);
                 }
             }
@@ -223,6 +232,7 @@ impl Table {
             watched,
             has_row: false,
             is_touched: false,
+            is_answered: false,
             is_checked: false,
         }
     }

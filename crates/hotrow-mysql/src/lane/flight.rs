@@ -65,6 +65,8 @@ struct Answering {
     /// It leaves nothing but its error, if it fails.
     never_warns: bool,
     is_execution: bool,
+    /// The most rows that it can change.
+    rows_max: u64,
 }
 
 /// A batch at the server.
@@ -116,6 +118,7 @@ impl Flight {
                 .map(|unit| Answering {
                     never_warns: unit.payload.never_warns,
                     is_execution: unit.payload.is_execution,
+                    rows_max: unit.payload.rows_max,
                 })
                 .collect(),
             packets: Vec::new(),
@@ -141,13 +144,18 @@ impl Flight {
     pub fn read(&mut self, payload: Bytes, events: &mut VecDeque<BatchEvent>, watches: &mut Watches) -> Step {
         let is_ok = payload.first() == Some(&OK);
         match self.stage {
-            Stage::Mark if is_ok => {
-                self.stage = Stage::Unit(0);
-                Step::More
-            }
             Stage::Mark => {
-                tracing::warn!(error = ?ErrPacket::read(&payload), "a lane cannot mark its batch");
-                Step::Invalid
+                self.stage = Stage::Unit(0);
+                match OkPacket::read(&payload) {
+                    Ok(mark) if is_ok && mark.affected == 1 => {}
+                    // The lane's row is gone. A new connection makes another one.
+                    Ok(_) => return Step::Invalid,
+                    Err(_) => {
+                        tracing::warn!(error = ?ErrPacket::read(&payload), "a lane cannot mark its batch");
+                        self.failure = Some(Failure::Behind);
+                    }
+                }
+                Step::More
             }
             Stage::Unit(place) => {
                 let progress = self.progress(&payload);
@@ -198,7 +206,7 @@ impl Flight {
                 self.replies.push(packets);
             }
             Judged::Leaves(failure) => {
-                self.checks.unit(place, Effect::Other);
+                self.checks.left(place);
                 if failure == Failure::Error {
                     self.checks.doubt();
                 }
@@ -295,6 +303,9 @@ fn effect(packets: &[Vec<u8>]) -> Effect {
 fn answer(packets: Vec<Vec<u8>>, unit: Answering, deprecates_eof: bool) -> Option<Vec<Vec<u8>>> {
     let whole = Whole::of(packets, deprecates_eof).ok()?;
     let (status, warnings) = whole.status_and_warnings().ok()?;
+    if whole.affected().is_some_and(|rows| rows > unit.rows_max) {
+        return None; // its key is none any more
+    }
     let status = status & (STATUS_IN_TRANSACTION | STATUS_SESSION_STATE_CHANGED);
     if warnings > 0 || status != STATUS_IN_TRANSACTION {
         return None;

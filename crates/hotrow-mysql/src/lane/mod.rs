@@ -61,6 +61,8 @@ pub struct Statement {
     pub can_be_watched: bool,
     /// It can remove rows, from other tables too.
     pub removes: bool,
+    /// The most rows that it can change.
+    pub rows_max: u64,
     /// It is an execution of a prepared statement, whose rows have another form.
     pub is_execution: bool,
     pub fate: oneshot::Sender<Fate>,

@@ -1,6 +1,7 @@
 //! Opens a lane's connection: logs in as the clients' user, with their settings, and makes sure that the lane's former connection
 //! is gone. Only then the outcome of its last commit can be read: a server goes on with what its socket's buffer has.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hotrow_gateway::metrics::{GaugeGuard, METRICS};
@@ -21,9 +22,17 @@ pub struct Target {
     /// The settings and rights that result, as [`FINGERPRINT`] tells them.
     pub fingerprint: String,
     pub server_wait: Duration,
+    /// When the server last refused a lane.
+    pub refused: Mutex<Option<Instant>>,
 }
 
 impl Target {
+    /// Whether the server has just refused a lane, so that statements need not wait for one.
+    pub fn is_refused(&self) -> bool {
+        let refused = *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.is_some_and(|when| when.elapsed() < Duration::from_millis(limits::FAILED_POOL_MS))
+    }
+
     pub fn deprecates_eof(&self) -> bool {
         self.credentials.capabilities & DEPRECATE_EOF != 0
     }
@@ -43,10 +52,10 @@ pub struct Opened {
 /// The session variables on which the effect of a statement by key can depend, and the rights of the user, as one text.
 pub const FINGERPRINT: &str = include_str!("../../sql/fingerprint.sql");
 
-/// A lane's own settings. Locks of others are not waited for, and a gateway that hangs between the answers and COMMIT does not hold
+/// A lane's own settings. Locks of others, also of tables, are not waited for, and a gateway that hangs between the answers and COMMIT does not hold
 /// the rows for long.
 const SETTINGS: &str = "set session autocommit = 0, tx_isolation = 'READ-COMMITTED', innodb_lock_wait_timeout = 0, \
-    lock_wait_timeout = 1, idle_write_transaction_timeout = 5, wait_timeout = 28800";
+    lock_wait_timeout = 0, idle_write_transaction_timeout = 5, wait_timeout = 28800";
 
 /// The number of the error as which the server tells the fingerprint.
 const TOLD: u16 = 1644;
@@ -82,7 +91,7 @@ fn single(rows: Vec<Vec<Option<String>>>) -> Option<String> {
     rows.into_iter().next()?.into_iter().next()?
 }
 
-/// Opens the connection. Tries again until the wait is over, and longer if a commit is in doubt.
+/// Opens the connection. If the server cannot be reached, tries again until the wait is over, and longer if a commit is in doubt.
 pub async fn open(target: std::sync::Arc<Target>, name: String, in_doubt: bool) -> Option<Opened> {
     let wait = if in_doubt { target.server_wait * 6 } else { target.server_wait };
     let deadline = Instant::now() + wait;
@@ -90,7 +99,13 @@ pub async fn open(target: std::sync::Arc<Target>, name: String, in_doubt: bool) 
         let left = deadline.saturating_duration_since(Instant::now());
         match timeout(left, attempt(&target, &name)).await {
             Ok(Ok(opened)) => return Some(opened),
-            Ok(Err(error)) => tracing::warn!(%error, "a lane cannot connect"),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "a lane cannot connect");
+                if matches!(error, OwnError::Refused(_)) && !in_doubt {
+                    *target.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                    return None;
+                }
+            }
             Err(_) => return None,
         }
         sleep(Duration::from_millis(limits::OPEN_PAUSE_MS)).await;

@@ -80,6 +80,12 @@ impl Facts {
         Ok(texts.flat_map(|text| hashes_in(&text)).collect())
     }
 
+    /// The rights that a session of this user has if it logs in now.
+    pub async fn rights(&self, user: &str) -> Result<Option<String>, OwnError> {
+        let rows = self.ask(&format!("select hotrow.rights_of({})", literal(user))).await?;
+        Ok(rows.into_iter().flatten().flatten().next())
+    }
+
     async fn read(&self, database: &str, table: &str) -> Result<Option<Table>, OwnError> {
         let questions = Questions::about(database, table);
         let definition = self.ask(&questions.by_routine).await?;
@@ -101,6 +107,8 @@ impl Facts {
         let (socket, greeting) = own::connect(&self.upstream).await?;
         let own = Credentials::own(&self.upstream);
         let mut socket = own::log_in(socket, &greeting, &self.upstream, &own).await?;
+        // Questions for a table would wait for the end of ALTER TABLE, and those for other tables behind them.
+        own::rows(&mut socket, false, "set session lock_wait_timeout = 0, max_statement_time = 5").await?;
         let answer = own::rows(&mut socket, false, sql).await;
         *connection = Some(socket);
         answer

@@ -2,9 +2,11 @@
 
 mod facts;
 mod harmless;
+mod left;
 mod packer;
 mod pools;
 mod prepared;
+mod rights;
 
 pub use harmless::killed;
 pub use packer::{FirstPacket, Packer, Run};

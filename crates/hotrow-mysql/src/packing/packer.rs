@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hotrow_core::session::RunOutcome;
@@ -15,19 +15,22 @@ use hotrow_mysql_core::reader::{self, Kind};
 use hotrow_mysql_core::table;
 use hotrow_mysql_wire::capabilities::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
 use hotrow_mysql_wire::command::Command;
-use hotrow_mysql_wire::message::{Err as ErrPacket, OK, Ok as OkPacket};
+use hotrow_mysql_wire::message::OK;
 use hotrow_mysql_wire::native::Hash;
 use hotrow_mysql_wire::scan::Scanned;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::counting::NotPacked;
 use crate::crowd::Entered;
 use crate::lane::{FINGERPRINT, Fate, Statement, fingerprint};
 use crate::limits;
-use crate::log_in::LoggedIn;
+use crate::logged_in::LoggedIn;
 use crate::packing::harmless::{self, Harm};
+use crate::packing::left::{CLEAR, Left, shows_diagnostics};
 use crate::packing::pools::{Identity, Pool, Pools};
 use crate::packing::prepared::Prepared;
+use crate::packing::rights::{RIGHTS, Rights};
 use crate::refusal::Refusal;
 use crate::server_side::ServerSide;
 
@@ -36,9 +39,6 @@ const TRIES_MAX: usize = 3;
 
 /// The first letter of the fingerprint of a session in strict mode.
 const STRICT: char = 's';
-
-/// The letters of each of the two parts behind it: the rights of the log-in, and those on databases.
-const RIGHTS_LETTERS: usize = 16;
 
 /// What the session does with a statement.
 #[derive(Debug)]
@@ -53,12 +53,12 @@ pub enum Run {
     PassAndTell(FirstPacket),
 }
 
-/// What a packed statement leaves for the next one: SHOW WARNINGS, ROW_COUNT().
-enum Left {
-    Rows(u64),
-    /// It has returned rows.
-    Result,
-    Error(ErrPacket),
+/// A change of a session's database.
+struct Entering {
+    database: Vec<u8>,
+    /// The rights as they were last seen before it.
+    rights: Option<String>,
+    told: oneshot::Receiver<Scanned>,
 }
 
 /// Where the first packet of an answer of the server goes. That of a PREPARE has the statement's ID.
@@ -74,7 +74,7 @@ pub struct Packer {
     thread: u32,
     pool: Option<Arc<Pool>>,
     /// A change of its database whose outcome the server has not told yet.
-    entering: Option<(Vec<u8>, oneshot::Receiver<Scanned>)>,
+    entering: Option<Entering>,
     rights: Rights,
     /// It packs no more.
     is_pinned: bool,
@@ -118,8 +118,8 @@ impl Packer {
             thread: logged_in.thread,
             pool: None,
             entering: None,
-            rights: Rights::default(),
-            is_pinned: false,
+            is_pinned: logged_in.rights.is_none(),
+            rights: Rights::of(logged_in.rights.as_deref()),
             not_packed: None,
             entered: None,
             has_packed: false,
@@ -146,8 +146,10 @@ impl Packer {
         if matches!(command, Command::Quit | Command::StmtClose) {
             return Ok(());
         }
-        self.is_pinned |=
-            !matches!(command, Command::Ping | Command::Statistics | Command::StmtReset | Command::StmtFetch);
+        if command == Command::Ping {
+            return self.restore_warnings(server).await; // it sets the number of rows itself
+        }
+        self.is_pinned |= !matches!(command, Command::Statistics | Command::StmtReset | Command::StmtFetch);
         self.restore(server).await
     }
 
@@ -230,6 +232,7 @@ impl Packer {
 
     /// A prepared statement is closed, or not packed any more.
     pub fn close(&mut self, payload: &[u8]) {
+        self.is_pinned |= !self.preparing.is_empty(); // it could be one whose ID the server has not told yet
         if let Some(id) = payload.first_chunk() {
             self.prepared.remove(&u32::from_le_bytes(*id));
         }
@@ -267,6 +270,10 @@ impl Packer {
                 break;
             }
             let Some(pool) = self.lane(server).await? else { break };
+            if pool.target.is_refused() {
+                self.not_packed = Some(NotPacked::Because(RunOutcome::GivenBack));
+                break;
+            }
             let (fate, answer) = oneshot::channel();
             let claimed = claimed(keys, text.len());
             let unit = Statement {
@@ -276,6 +283,7 @@ impl Packer {
                 definition: facts.definition.clone(),
                 never_warns: self.identity.fingerprint.starts_with(STRICT) && facts.never_warns(&statement),
                 can_be_watched: facts.has_short_rows,
+                rows_max: rows_max(&statement),
                 removes: matches!(statement.kind, Kind::Delete | Kind::Replace),
                 is_execution,
                 fate,
@@ -287,7 +295,7 @@ impl Packer {
             pool.shared.assign(LaneKind::Write, claimed.keys(), None);
             self.pools.enters(self.thread, self.session, &pool);
             pool.inbox.send(ToLane::Unit(Unit::new(self.session, true, claimed, unit)));
-            let fate = answer.await.unwrap_or(Fate::Unknown);
+            let fate = wait(answer, server).await?;
             self.pools.leaves(self.thread);
             match self.after(fate) {
                 Some(run) => return Ok(run),
@@ -303,7 +311,7 @@ impl Packer {
         match fate {
             Fate::Answered(packets) => {
                 (self.has_packed, self.entered) = (true, None);
-                self.left = packets.first().map(|first| left(first));
+                self.left = packets.first().map(|first| Left::of(first));
                 Some(Run::Own(packets))
             }
             Fate::Alone(unblock) => {
@@ -343,17 +351,18 @@ impl Packer {
     async fn enter(&mut self, database: &[u8], server: &mut ServerSide) -> io::Result<FirstPacket> {
         self.restore(server).await?;
         let (told, answer) = oneshot::channel();
-        self.entering = Some((database.to_vec(), answer));
+        let rights = self.pools.rights(&self.identity.user);
+        self.entering = Some(Entering { database: database.to_vec(), rights, told: answer });
         Ok(told)
     }
 
     /// Waits until it is known which database is the session's. The command that may change it has been sent.
     async fn settle(&mut self) {
-        let Some((database, told)) = self.entering.take() else { return };
+        let Some(Entering { database, rights, told }) = self.entering.take() else { return };
         match told.await {
             Ok(packet) if packet.head().first() == Some(&OK) => {
                 self.forget_lane();
-                self.rights.enter();
+                self.rights.enter(rights.as_deref());
                 self.identity.database = Some(database);
             }
             Ok(_) => {}                      // an error leaves the session where it is
@@ -378,14 +387,22 @@ impl Packer {
         true
     }
 
+    async fn fingerprint(&mut self, server: &mut ServerSide) -> io::Result<Option<String>> {
+        let fingerprint = server.ask(FINGERPRINT).await?.as_ref().and_then(fingerprint);
+        // The call has entered another database and left it. The next OK packet of this kind tells of that.
+        server.ask(CLEAR).await?;
+        if let Some(rights) = fingerprint.as_ref().and_then(|text| text.get(RIGHTS)) {
+            self.pools.note_rights(&self.identity.user, rights);
+        }
+        Ok(fingerprint)
+    }
+
     /// The lane for this session, if a lane's connection can be like the session's.
     async fn lane(&mut self, server: &mut ServerSide) -> io::Result<Option<Arc<Pool>>> {
         if self.pool.is_none() {
-            let fingerprint = server.ask(FINGERPRINT).await?.as_ref().and_then(fingerprint);
+            let fingerprint = self.fingerprint(server).await?;
             if let Some(fingerprint) = fingerprint.filter(|fingerprint| self.rights.are(fingerprint)) {
                 self.identity.fingerprint = fingerprint;
-                // The call has entered another database and left it. The next OK packet of this kind tells of that.
-                server.ask("call hotrow.restore(0)").await?;
                 self.pool = self.pools.of(&self.identity, &self.proof).await;
             }
             self.is_pinned = self.pool.is_none();
@@ -412,6 +429,9 @@ impl Packer {
                 self.identity.sets.push((name, text.to_owned()));
             }
             Harm::Database(name) => return Ok(Run::PassAndTell(self.enter(name.as_bytes(), server).await?)),
+            Harm::Any if shows_diagnostics(text) => {
+                self.is_pinned = true; // it shows what the next packed statement would have to leave
+            }
             Harm::Tables(_) | Harm::Any => {
                 if self.has_packed && text.to_ascii_lowercase().contains("gtid") {
                     // A transaction of the session itself, whose number is behind those of its packed statements.
@@ -432,20 +452,9 @@ impl Packer {
 
     /// The statement that follows may see what the last one has left, which ran in a lane.
     async fn restore(&mut self, server: &mut ServerSide) -> io::Result<()> {
-        let sql = match self.left.take() {
-            None => return Ok(()),
-            Some(Left::Rows(rows)) => format!("call hotrow.restore({rows})"),
-            Some(Left::Result) => {
-                server.ask("call hotrow.restore(0)").await?;
-                // It has rows, so ROW_COUNT() is -1. FOUND_ROWS() and warnings stay as they are.
-                "show privileges".to_owned()
-            }
-            Some(Left::Error(ErrPacket { code, sqlstate, message })) => {
-                let hex: String = message.bytes().map(|byte| format!("{byte:02x}")).collect();
-                format!("signal sqlstate '{sqlstate}' set mysql_errno = {code}, message_text = x'{hex}'")
-            }
-        };
-        server.ask(&sql).await?;
+        for sql in self.left.take().iter().flat_map(Left::restoring) {
+            server.ask(&sql).await?;
+        }
         Ok(())
     }
 
@@ -471,26 +480,14 @@ impl Drop for Packer {
     }
 }
 
-/// The rights of a session. It keeps those that it has got at its log-in, and when it entered its database. A connection that logs in
-/// later can have others.
-#[derive(Default)]
-struct Rights {
-    at_log_in: Option<String>,
-    in_database: Option<String>,
-}
-
-impl Rights {
-    /// Whether they are those in the fingerprint of a connection that logs in now.
-    fn are(&mut self, fingerprint: &str) -> bool {
-        let part = |place: usize| fingerprint.get(place..place + RIGHTS_LETTERS).unwrap_or_default();
-        let (at_log_in, in_database) = (part(STRICT.len_utf8()), part(STRICT.len_utf8() + RIGHTS_LETTERS));
-        self.at_log_in.get_or_insert_with(|| at_log_in.to_owned()) == at_log_in
-            && self.in_database.get_or_insert_with(|| in_database.to_owned()) == in_database
-    }
-
-    /// The session has entered a database, and has got the rights on it.
-    fn enter(&mut self) {
-        self.in_database = None;
+/// Waits for a statement in a lane, and keeps the session's connection alive.
+async fn wait(mut answer: oneshot::Receiver<Fate>, server: &mut ServerSide) -> io::Result<Fate> {
+    let moment = Duration::from_millis(limits::KEEP_ALIVE_MS);
+    loop {
+        server.keep_alive().await?;
+        if let Ok(fate) = timeout(moment, &mut answer).await {
+            return Ok(fate.unwrap_or(Fate::Unknown));
+        }
     }
 }
 
@@ -518,12 +515,11 @@ fn claimed(mut keys: Vec<Key>, bytes: usize) -> Claimed {
     }
 }
 
-/// What a packed statement leaves, by the first packet of its answer.
-fn left(first: &[u8]) -> Left {
-    match (ErrPacket::read(first), first.first()) {
-        (Ok(error), _) => Left::Error(error),
-        (Err(_), Some(&OK)) => Left::Rows(OkPacket::read(first).map_or(0, |ok| ok.affected)),
-        _ => Left::Result,
+/// The most rows that a statement by keys can change. An INSERT that updates a row counts it twice, and REPLACE can delete others.
+fn rows_max(statement: &reader::Statement<'_>) -> u64 {
+    match statement.kind {
+        Kind::Replace => u64::MAX,
+        Kind::Update | Kind::Delete | Kind::Insert => 2 * statement.rows.len() as u64,
     }
 }
 

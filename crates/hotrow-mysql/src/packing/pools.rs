@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hotrow_gateway::lanes::{Inbox, LaneShared, Reader, ToLane, run};
@@ -35,6 +35,7 @@ pub struct Identity {
 pub struct Pool {
     pub shared: Arc<LaneShared>,
     pub inbox: Arc<Inbox<ToLane<Statement>>>,
+    pub target: Arc<Target>,
     task: JoinHandle<()>,
 }
 
@@ -55,6 +56,8 @@ pub struct Pools {
     server_wait: Duration,
     pools: Mutex<HashMap<Identity, Known>>,
     sessions: AtomicU64,
+    /// The rights of users, and when they were last seen.
+    rights: Mutex<HashMap<Vec<u8>, (Instant, String)>>,
     /// Sessions with a statement in a lane, by the ID of their connection.
     in_lanes: Mutex<HashMap<u32, (u64, Arc<Pool>)>>,
 }
@@ -69,6 +72,7 @@ impl Pools {
             server_wait,
             pools: Mutex::default(),
             sessions: AtomicU64::new(0),
+            rights: Mutex::default(),
             in_lanes: Mutex::default(),
         }
     }
@@ -76,6 +80,36 @@ impl Pools {
     /// A number for a session.
     pub fn next_session(&self) -> u64 {
         self.sessions.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The rights of this user, as they were seen shortly before now. None if they cannot be read.
+    pub async fn rights_before_log_in(&self, user: &[u8]) -> Option<String> {
+        let since = self.seen_rights().get(user).map(|(when, _)| when.elapsed());
+        if since.is_none_or(|since| since > Duration::from_millis(limits::RIGHTS_AGE_MS)) {
+            let rights = self.facts.rights(std::str::from_utf8(user).ok()?).await;
+            let rights =
+                rights.inspect_err(|error| tracing::warn!(%error, "the rights of a user cannot be read"));
+            self.note_rights(user, &rights.ok()??);
+        }
+        self.rights(user)
+    }
+
+    /// The rights of this user when they were last seen.
+    pub fn rights(&self, user: &[u8]) -> Option<String> {
+        self.seen_rights().get(user).map(|(_, rights)| rights.clone())
+    }
+
+    /// The rights of this user now.
+    pub fn note_rights(&self, user: &[u8], rights: &str) {
+        let mut seen = self.seen_rights();
+        if seen.len() >= limits::USERS_MAX && !seen.contains_key(user) {
+            seen.clear();
+        }
+        seen.insert(user.to_vec(), (Instant::now(), rights.to_owned()));
+    }
+
+    fn seen_rights(&self) -> MutexGuard<'_, HashMap<Vec<u8>, (Instant, String)>> {
+        self.rights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A statement of this connection goes to a lane.
@@ -95,7 +129,7 @@ impl Pools {
         }
     }
 
-    fn in_lanes(&self) -> std::sync::MutexGuard<'_, HashMap<u32, (u64, Arc<Pool>)>> {
+    fn in_lanes(&self) -> MutexGuard<'_, HashMap<u32, (u64, Arc<Pool>)>> {
         self.in_lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -141,7 +175,9 @@ impl Pools {
             sets: sets.into_iter().map(|(_, set)| set).collect(),
             fingerprint,
             server_wait: self.server_wait,
+            refused: Mutex::default(),
         };
+        let target = Arc::new(target);
         match probe(&target).await {
             Ok(true) => {}
             Ok(false) => {
@@ -155,9 +191,9 @@ impl Pools {
         }
         let shared = Arc::new(LaneShared::new(1, traffic));
         let inbox = Arc::<Inbox<_>>::default();
-        let lane = ServerLane::new(Arc::new(target), shared.clone()).ok()?;
+        let lane = ServerLane::new(target.clone(), shared.clone()).ok()?;
         let task = tokio::spawn(run(lane, LaneKind::Write, 0, Reader::new(inbox.clone())));
-        Some(Arc::new(Pool { shared, inbox, task }))
+        Some(Arc::new(Pool { shared, inbox, target, task }))
     }
 
     /// The client's key, from its proof and what the server keeps.
@@ -169,7 +205,7 @@ impl Pools {
         kept.iter().find_map(|kept| recover(nonce, proof, kept))
     }
 
-    fn pools(&self) -> std::sync::MutexGuard<'_, HashMap<Identity, Known>> {
+    fn pools(&self) -> MutexGuard<'_, HashMap<Identity, Known>> {
         self.pools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

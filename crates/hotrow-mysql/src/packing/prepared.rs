@@ -128,7 +128,6 @@ fn value([kind, flags]: [u8; 2], reader: &mut Reader<'_>) -> Result<Option<Strin
         2 => (u64::from(reader.u16()?), 2),
         3 | 9 => (u64::from(reader.u32()?), 4),
         8 => (u64::from(reader.u32()?) | u64::from(reader.u32()?) << 32, 8),
-        6 => return Ok(Some("null".to_owned())),
         _ if TEXTS.contains(&kind) => {
             let text = std::str::from_utf8(reader.length_encoded_bytes()?).ok();
             let plain = text.filter(|text| text.is_ascii() && !text.contains(['\\', '\0']));
@@ -138,10 +137,12 @@ fn value([kind, flags]: [u8; 2], reader: &mut Reader<'_>) -> Result<Option<Strin
     };
     let shift = 64 - 8 * bytes;
     let signed = (number << shift).cast_signed() >> shift;
-    Ok(Some(match signed {
-        ..0 if !is_unsigned => format!("({signed})"),
-        _ => number.to_string(),
-    }))
+    Ok(match signed {
+        _ if is_unsigned => Some(number.to_string()),
+        _ if signed == i64::MIN => None, // its digits without the sign are a number of another type
+        ..0 => Some(format!("({signed})")),
+        _ => Some(number.to_string()),
+    })
 }
 
 #[cfg(test)]
@@ -177,6 +178,11 @@ mod tests {
         );
         let null = [&head[..], &[1, 0], &values(5)[4..]].concat();
         assert!(prepared.execute(&null).unwrap().0.unwrap().contains("a -  null "));
+        let least =
+            [&head[..], &[0, 1, 8, 0, 8, 0x80, 0xfe, 0], &i64::MIN.to_le_bytes(), &[0; 8], b"\x01x"].concat();
+        assert_eq!(prepared.execute(&least).unwrap().0, None);
+        let untyped = [&head[..], &[0, 1, 6, 0, 8, 0x80, 0xfe, 0], &[0; 8], b"\x01x"].concat();
+        assert_eq!(prepared.execute(&untyped).unwrap().0, None, "NULL has a bit");
         let double = [&head[..], &[0, 1, 5, 0, 8, 0, 0xfe, 0], &[0; 16], b"\x01x"].concat();
         assert_eq!(prepared.execute(&double).unwrap().0, None);
         assert!(prepared.execute(&head[..5]).is_err());

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::counting::SessionCounts;
 use crate::expected::Expected;
-use crate::log_in::LoggedIn;
+use crate::logged_in::LoggedIn;
 use crate::packing::{Packer, Pools};
 use crate::session::commands::{CommandLoop, Counting};
 use crate::session::replies::ReplyLoop;

@@ -61,7 +61,7 @@ fn while_selling(gateway: &Gateway, work: impl FnOnce(&dyn Fn() -> u64)) -> u64 
 }
 
 /// A counter of the server.
-fn counter(direct: &mut Client, name: &str) -> u64 {
+pub fn counter(direct: &mut Client, name: &str) -> u64 {
     direct.rows(&format!("show global status like '{name}'"))[0][1].as_ref().unwrap().parse().unwrap()
 }
 
