@@ -12,7 +12,8 @@
 //! | `judge.rs` | the gateway's decision about a statement, with facts from the server |
 //! | `verdicts.rs` | the decisions about the statements of a recording |
 //! | `explain.rs` | `hotrow explain`: the decision as text |
-//! | `recorder.rs` | collects samples within a bound; decides when to take the next one |
+//! | `recorder.rs` | collects samples, with each statement's text once |
+//! | `samples.rs` | samples within a bound; when to take the next one |
 //! | `recording.rs`, `sample.rs`, `counters.rs` | what was read, as plain data |
 //! | `diagnosis` | what is wrong and what the gateway would give |
 //! | `report` | the report as JSON, text and an HTML page |
@@ -32,6 +33,7 @@ pub mod recording;
 pub mod report;
 mod row_query;
 pub mod sample;
+mod samples;
 mod sampler;
 mod server;
 mod shadow;
