@@ -10,7 +10,7 @@ use crate::mariadb::load::{Class, Load};
 use crate::mariadb::rates::Rates;
 use crate::mariadb::recording::Recording;
 use crate::mariadb::rows::{HotRow, rows};
-use crate::mariadb::statements::{Calls, StatementLoad, calls, statements};
+use crate::mariadb::statements::{Calls, StatementLoad, calls, lanes, statements};
 use crate::mariadb::verdict::{VerdictKind, server_refuses};
 
 /// Sessions that have to wait on average before a wait is worth a finding.
@@ -232,6 +232,17 @@ impl Diagnosis<'_> {
                 Severity::Warning,
                 format!("The doctor's connection was lost: {message}. The report covers the time before."),
                 "run the doctor again for the counters and the verdicts".to_owned(),
+            );
+        }
+        if !lanes(self.recording).is_empty() {
+            let shared = self.rates.changes_per_commit.map_or_else(String::new, |changes| {
+                format!(" On average, {} changes share a commit.", amount(changes))
+            });
+            side(
+                Severity::Info,
+                format!("A gateway of Hotrow is in front of this server.{shared}"),
+                "its metrics show which statements it packs: hotrow_not_packed_total (docs/mysql/README.md)"
+                    .to_owned(),
             );
         }
         if let Some(deadlocks) = self.rates.deadlocks.filter(|deadlocks| *deadlocks > 0.0) {

@@ -11,6 +11,8 @@ pub struct Rates {
     pub changes: Option<f64>,
     /// Transactions in the binary log.
     pub commits: Option<f64>,
+    /// Changes in a commit.
+    pub changes_per_commit: Option<f64>,
     /// Flushes of the binary log, each for a group of commits.
     pub commit_groups: Option<f64>,
     /// Commits in a group.
@@ -53,9 +55,11 @@ impl Rates {
         let commits = rate("binlog_commits").filter(|_| has_log);
         let commit_groups = rate("binlog_group_commits").filter(|_| has_log);
         let (row_waits, row_ms) = (rate("innodb_row_lock_waits"), rate("innodb_row_lock_time"));
+        let changes = CHANGES.iter().filter_map(|name| rate(name)).reduce(|sum, one| sum + one);
         Rates {
-            changes: CHANGES.iter().filter_map(|name| rate(name)).reduce(|sum, one| sum + one),
+            changes,
             commits,
+            changes_per_commit: ratio(changes, commits),
             commit_groups,
             commits_per_group: ratio(commits, commit_groups),
             flushes: rate("innodb_os_log_fsyncs").or_else(|| rate("innodb_data_fsyncs")),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::mariadb::load::{Class, Waits};
 use crate::mariadb::recording::Recording;
-use crate::mariadb::verdict::{Verdict, VerdictKind, judge};
+use crate::mariadb::verdict::{Verdict, VerdictKind, is_of_gateway, judge};
 
 /// Statements that are judged: those with the most sessions.
 pub const STATEMENTS_MAX: usize = 200;
@@ -66,8 +66,17 @@ pub fn statements(recording: &Recording) -> Vec<StatementLoad> {
     order.into_iter().take(STATEMENTS_MAX).filter_map(load).collect()
 }
 
+/// The connections of a gateway's lanes. Their transactions are batches.
+pub fn lanes(recording: &Recording) -> HashSet<u64> {
+    let is_lane =
+        |statement: usize| recording.statements.get(statement).is_some_and(|one| is_of_gateway(&one.shape));
+    let sessions = recording.samples.iter().flat_map(|sample| &sample.sessions);
+    sessions.filter(|session| session.statement.is_some_and(is_lane)).map(|session| session.thread).collect()
+}
+
 /// Transactions, by connection and ID, that were seen idle, in two statements, or in a wait after they had changed rows.
 fn of_several_statements(recording: &Recording) -> HashSet<(u64, &str)> {
+    let lanes = lanes(recording);
     let mut found = HashSet::new();
     let mut first: HashMap<(u64, &str), usize> = HashMap::new();
     for sample in &recording.samples {
@@ -79,7 +88,8 @@ fn of_several_statements(recording: &Recording) -> HashSet<(u64, &str)> {
             let is_other =
                 statement.is_some_and(|statement| first.entry(key).or_insert(*statement) != statement);
             let has_waited = transaction.has_changed && transaction.waits_for.is_some();
-            if !transaction.is_running || has_waited || is_other {
+            let is_several = !transaction.is_running || has_waited || is_other;
+            if is_several && !lanes.contains(&transaction.thread) {
                 found.insert(key);
             }
         }
@@ -98,7 +108,8 @@ pub struct Calls {
 
 /// The parts of the calls, weighted by the sessions that run them. None if no statement was seen.
 pub fn calls(statements: &[StatementLoad]) -> Option<Calls> {
-    let work = |load: &&StatementLoad| load.verdict.kind != VerdictKind::Transaction;
+    let work =
+        |load: &&StatementLoad| !matches!(load.verdict.kind, VerdictKind::Transaction | VerdictKind::Gateway);
     let all: f64 = statements.iter().filter(work).map(|load| load.active).sum();
     if all == 0.0 {
         return None;
@@ -125,7 +136,8 @@ mod tests {
             example: text.to_owned(),
             ..Statement::default()
         };
-        let statements = vec![statement("select 1"), statement("commit")];
+        let statements =
+            vec![statement("select 1"), statement("commit"), statement("call hotrow.mark(?, …)")];
         Recording { samples, statements, ..Recording::default() }
     }
 
@@ -164,6 +176,16 @@ mod tests {
         let other =
             recording(vec![sample(Some(0), transaction("a", true)), sample(Some(1), transaction("a", true))]);
         assert!(statements(&other).iter().any(|load| load.in_transaction == 1.0));
+    }
+
+    #[test]
+    fn the_transactions_of_lanes_are_batches() {
+        let both =
+            recording(vec![sample(Some(0), transaction("a", true)), sample(Some(2), transaction("a", true))]);
+        let loads = statements(&both);
+        assert!(loads.iter().all(|load| load.in_transaction == 0.0), "{loads:?}");
+        let calls = calls(&loads).unwrap();
+        assert_eq!((calls.packed, calls.in_transaction, lanes(&both).len()), (0.0, 0.0, 1));
     }
 
     #[test]

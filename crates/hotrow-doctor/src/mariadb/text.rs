@@ -103,6 +103,7 @@ fn throughput(text: &mut Lines, report: &Report) {
     };
     line("changes (INSERT, UPDATE, DELETE, REPLACE)", rates.changes);
     line("commits in the binary log", rates.commits);
+    line("changes in each commit", rates.changes_per_commit);
     line("flushes of the binary log", rates.commit_groups);
     line("commits in each of these flushes", rates.commits_per_group);
     line("flushes of InnoDB's files", rates.flushes);

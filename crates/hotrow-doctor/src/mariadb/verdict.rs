@@ -26,6 +26,8 @@ pub enum VerdictKind {
     PassedThrough,
     /// It begins or ends a transaction.
     Transaction,
+    /// A lane or a session of a gateway runs it on its own behalf.
+    Gateway,
     /// The doctor cannot say.
     Unknown,
 }
@@ -37,6 +39,7 @@ impl VerdictKind {
             VerdictKind::Packed => "packed",
             VerdictKind::PassedThrough => "passed through",
             VerdictKind::Transaction => "transaction",
+            VerdictKind::Gateway => "gateway",
             VerdictKind::Unknown => "unknown",
         }
     }
@@ -71,6 +74,9 @@ fn passed(reason: impl Into<String>, remedy: Option<&str>) -> Verdict {
 pub fn judge(recording: &Recording, statement: &Statement) -> Verdict {
     if statement.is_cut {
         return verdict(VerdictKind::Unknown, "its text is too long for the doctor", None);
+    }
+    if is_of_gateway(&statement.shape) {
+        return verdict(VerdictKind::Gateway, "a gateway runs it on its own behalf", None);
     }
     let first = first_word(&statement.shape);
     if is_boundary(&first, &statement.shape) {
@@ -197,6 +203,13 @@ fn without_key(table: &Table, text: &str) -> String {
     }
 }
 
+/// Whether a text calls a routine of the gateway.
+pub fn is_of_gateway(shape: &str) -> bool {
+    let routines = ["mark(", "marked(", "open_lane(", "restore(", "tell("];
+    let calls = shape.split("hotrow.").skip(1);
+    calls.into_iter().any(|call| routines.iter().any(|routine| call.starts_with(routine)))
+}
+
 /// The first word of a text, in lower case.
 fn first_word(shape: &str) -> String {
     shape.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default().to_ascii_lowercase()
@@ -277,6 +290,8 @@ mod tests {
             ("SELECT * FROM item WHERE id = 7 FOR UPDATE", VerdictKind::PassedThrough, "a later statement"),
             ("START  TRANSACTION", VerdictKind::Transaction, "begins or ends"),
             ("set autocommit = 0", VerdictKind::Transaction, "begins or ends"),
+            ("call hotrow.mark('a', 7)", VerdictKind::Gateway, "on its own behalf"),
+            ("select hotrow.price(7)", VerdictKind::PassedThrough, "only UPDATE"),
             (
                 "update item set stock = 1 where stock = 7",
                 VerdictKind::PassedThrough,
