@@ -203,8 +203,13 @@ fn without_key(table: &Table, text: &str) -> String {
     }
 }
 
-/// Whether a text calls a routine of the gateway.
+/// Whether a text calls a routine of the gateway, or watches a table as a lane does.
 pub fn is_of_gateway(shape: &str) -> bool {
+    let watches =
+        shape.strip_prefix("handler h").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    if watches || shape.starts_with("handler `") {
+        return true;
+    }
     let routines = ["mark(", "marked(", "open_lane(", "restore(", "tell("];
     let calls = shape.split("hotrow.").skip(1);
     calls.into_iter().any(|call| routines.iter().any(|routine| call.starts_with(routine)))
@@ -291,6 +296,9 @@ mod tests {
             ("START  TRANSACTION", VerdictKind::Transaction, "begins or ends"),
             ("set autocommit = 0", VerdictKind::Transaction, "begins or ends"),
             ("call hotrow.mark('a', 7)", VerdictKind::Gateway, "on its own behalf"),
+            ("handler `shop`.`item` open as h0", VerdictKind::Gateway, "on its own behalf"),
+            ("handler h0 read `PRIMARY` prev", VerdictKind::Gateway, "on its own behalf"),
+            ("handler item read first", VerdictKind::PassedThrough, "only UPDATE"),
             ("select hotrow.price(7)", VerdictKind::PassedThrough, "only UPDATE"),
             (
                 "update item set stock = 1 where stock = 7",
