@@ -51,16 +51,37 @@ pub enum Unreadable {
     /// It is another file.
     #[error("it has no version, so it is not a report of the doctor")]
     NoVersion,
+    /// It is about another kind of server.
+    #[error("it is about a MariaDB server, and the benchmark makes loads for PostgreSQL only")]
+    MariaDb,
 }
 
 impl Report {
     /// Reads a report. The version is checked first, because fields of another version can have another meaning.
     pub fn parse(text: &str) -> Result<Self, Unreadable> {
         let json: serde_json::Value = serde_json::from_str(text)?;
+        if json.pointer("/server/product").is_some_and(|product| product == "mariadb") {
+            return Err(Unreadable::MariaDb);
+        }
         match json.get("version") {
             Some(version) if version.as_u64() == Some(VERSION.into()) => Ok(serde_json::from_value(json)?),
             Some(version) => Err(Unreadable::Version(version.clone())),
             None => Err(Unreadable::NoVersion),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Report, Unreadable};
+
+    #[test]
+    fn reports_that_are_of_no_use_are_told_apart() {
+        let parse = |text: &str| Report::parse(text).unwrap_err();
+        let mariadb = r#"{"version": 1, "server": {"product": "mariadb"}}"#;
+        assert!(matches!(parse(mariadb), Unreadable::MariaDb));
+        assert!(matches!(parse(r#"{"version": 99}"#), Unreadable::Version(_)));
+        assert!(matches!(parse("{}"), Unreadable::NoVersion));
+        assert!(matches!(parse(r#"{"version": 1}"#), Unreadable::Json(_)));
     }
 }

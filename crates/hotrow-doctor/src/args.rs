@@ -8,21 +8,29 @@ use clap::builder::ArgPredicate;
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 The doctor connects to the server itself, without a gateway. It needs no extension, writes nothing, and uses one connection \
-at a time. A role that is a member of pg_monitor sees all sessions. To name the hot row, the role also needs SELECT on \
-the row's table. The first lines of the report say what the sessions wait for and what to do; the rest are the figures \
+at a time. A role of PostgreSQL that is a member of pg_monitor sees all sessions. To name the hot row, the role also needs SELECT \
+on the row's table. An account of MariaDB needs the privilege PROCESS, and SELECT on the tables. The first lines of the report say what the sessions wait for and what to do; the rest are the figures \
 behind them.\n\n\
 Statements and keys are shown without values, unless --show-keys is given. The sampling takes at most 2 % of the time \
 of one core: if a sample takes longer, the doctor takes fewer.\n\n\
 Examples:\n  \
 hotrow doctor --upstream postgres://monitor@db.example.com/shop\n  \
 hotrow doctor --upstream postgres://monitor@db.example.com/shop --seconds 60 --json report.json --html report.html\n  \
+hotrow doctor --upstream mysql://monitor:password@db.example.com:3306/shop\n  \
 hotrow doctor --shadow postgres://ann@127.0.0.1:6432\n\n\
-The report and the JSON are described in docs/doctor.md.")]
+The report and the JSON are described in docs/doctor.md, and those about MariaDB in docs/mysql/doctor.md.")]
 pub struct Args {
-    /// The server and database to examine: a libpq URL or keyword string
+    /// The same as --upstream
+    #[arg(value_name = "URL", conflicts_with = "shadow")]
+    pub url: Option<String>,
+
+    /// The server and database to examine: a libpq URL or keyword string, or mysql://user:password@host:port/database
     #[arg(long, env = "HOTROW_UPSTREAM", hide_env = true, hide_env_values = true, value_name = "URL")]
-    #[arg(required = false, required_unless_present = "shadow")]
-    #[arg(default_value_if("shadow", ArgPredicate::IsPresent, ""))]
+    #[arg(required = false, required_unless_present_any = ["shadow", "url"])]
+    #[arg(
+        default_value_if("shadow", ArgPredicate::IsPresent, ""),
+        default_value_if("url", ArgPredicate::IsPresent, "")
+    )]
     pub upstream: String,
 
     /// Print what a gateway in shadow mode has found, in five lines, and examine no server: the gateway's URL
@@ -41,11 +49,18 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
-    /// File for the report as one HTML page, which loads nothing
+    /// File for the report as one HTML page, which loads nothing; for PostgreSQL
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 
     /// Show the values of keys and of constants in statements, which can be personal data
     #[arg(long)]
     pub show_keys: bool,
+}
+
+impl Args {
+    /// The server to examine.
+    pub fn server(&self) -> &str {
+        self.url.as_deref().unwrap_or(&self.upstream)
+    }
 }

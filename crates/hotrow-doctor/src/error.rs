@@ -8,6 +8,14 @@ pub enum Error {
     /// The URL of the server.
     #[error("{0}")]
     Url(#[from] hotrow_connect::config::UpstreamError),
+    /// A MariaDB server.
+    #[error(transparent)]
+    MariaDb(#[from] crate::mariadb::Error),
+    /// Shadow mode in front of MariaDB.
+    #[error(
+        "--shadow names a MariaDB server, and there is no shadow mode in front of MariaDB; give the URL without --shadow to examine the server"
+    )]
+    Shadow,
     /// The server cannot be reached.
     #[error(
         "cannot connect to the server: {0}; check that the server runs, and address, user and password in --upstream"

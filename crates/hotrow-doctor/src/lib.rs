@@ -12,11 +12,13 @@
 //! | `judge.rs` | the gateway's decision about a statement, with facts from the server |
 //! | `verdicts.rs` | the decisions about the statements of a recording |
 //! | `explain.rs` | `hotrow explain`: the decision as text |
-//! | `recorder.rs` | collects samples within a bound; decides when to take the next one |
+//! | `recorder.rs` | collects samples, with each statement's text once |
+//! | `samples.rs` | samples within a bound; when to take the next one |
 //! | `recording.rs`, `sample.rs`, `counters.rs` | what was read, as plain data |
 //! | `diagnosis` | what is wrong and what the gateway would give |
 //! | `report` | the report as JSON, text and an HTML page |
 //! | `shadow.rs` | `hotrow doctor --shadow`: the verdict of a gateway in shadow mode |
+//! | `mariadb` | the doctor for MariaDB |
 //! | `watch.rs` | the server at one moment, for the operations page of the gateway |
 //! | `error.rs` | why there is no report |
 
@@ -27,12 +29,14 @@ mod error;
 mod explain;
 mod judge;
 mod machine;
+pub mod mariadb;
 mod recorder;
 pub mod recording;
 pub mod report;
 mod row_query;
 pub mod sample;
 mod sampler;
+mod samples;
 mod server;
 mod shadow;
 mod verdicts;
@@ -54,36 +58,48 @@ pub use watch::{ServerNow, Watch};
 
 /// Checks the server's URL, without a connection.
 pub fn check(args: &Args) -> Result<(), Error> {
-    UpstreamConfig::for_command(&args.upstream)?;
+    if mariadb::is_meant_by(args.server()) {
+        return Ok(mariadb::check(args)?);
+    }
+    UpstreamConfig::for_command(args.server())?;
     Ok(())
 }
 
-/// Examines the server. The files of the arguments are written.
-pub async fn run(args: &Args) -> Result<Report, Error> {
+/// Examines the server. The files of the arguments are written. Returns the report for a terminal.
+pub async fn run(args: &Args) -> Result<String, Error> {
     // A file that cannot be written is an error before the examination, not after it.
     for path in args.json.iter().chain(&args.html) {
         let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
         opened.map_err(|source| Error::Write { path: path.clone(), source })?;
     }
+    if mariadb::is_meant_by(args.server()) {
+        let recording = mariadb::record(args).await?;
+        let report = mariadb::report::Report::new(&mariadb::diagnosis::diagnose(&recording, args.show_keys));
+        write_json(args, &report)?;
+        return Ok(mariadb::text::text(&report));
+    }
     let recording = record(args).await?;
     let diagnosis = diagnose(&recording, args.show_keys);
     let report = Report::new(&recording, &diagnosis, args.show_keys);
-    if let Some(path) = &args.json {
-        let json = serde_json::to_string_pretty(&report).expect("a report has string keys only");
-        write(path, &(json + "\n"))?;
-    }
+    write_json(args, &report)?;
     if let Some(path) = &args.html {
         write(path, &report::html::html(&report))?;
     }
-    Ok(report)
+    Ok(report::text::text(&report))
 }
 
-/// Records the server without a diagnosis.
+fn write_json(args: &Args, report: &impl serde::Serialize) -> Result<(), Error> {
+    let Some(path) = &args.json else { return Ok(()) };
+    let json = serde_json::to_string_pretty(report).expect("a report has string keys only");
+    write(path, &(json + "\n"))
+}
+
+/// Records a PostgreSQL server without a diagnosis.
 pub async fn record(args: &Args) -> Result<Recording, Error> {
     let length = Duration::from_secs(args.seconds.into());
     let interval = Duration::from_millis(args.interval_ms.into());
-    let mut recording = sampler::record(&args.upstream, length, interval).await?;
-    verdicts::judge(&args.upstream, &mut recording).await;
+    let mut recording = sampler::record(args.server(), length, interval).await?;
+    verdicts::judge(args.server(), &mut recording).await;
     Ok(recording)
 }
 
@@ -99,8 +115,16 @@ mod tests {
     fn a_file_that_cannot_be_written_is_an_error_before_the_examination() {
         let upstream = "postgres://nobody@127.0.0.1:1/none".to_owned();
         let json = Some("/no/such/folder/report.json".into());
-        let args =
-            Args { upstream, shadow: None, seconds: 1, interval_ms: 10, json, html: None, show_keys: false };
+        let args = Args {
+            url: None,
+            upstream,
+            shadow: None,
+            seconds: 1,
+            interval_ms: 10,
+            json,
+            html: None,
+            show_keys: false,
+        };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let refused = runtime.block_on(run(&args));
         assert!(matches!(refused, Err(Error::Write { .. })), "{:?}", refused.err());

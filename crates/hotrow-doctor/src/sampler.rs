@@ -9,9 +9,10 @@ use tokio_postgres::Statement as Prepared;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::machine::Watched;
-use crate::recorder::{Recorder, Took};
+use crate::recorder::Recorder;
 use crate::recording::{Lost, Recording, Table};
 use crate::sample::Sample;
+use crate::samples::Took;
 use crate::server::{OWN, Server};
 
 /// Tables whose rows are read.
@@ -58,13 +59,13 @@ pub async fn record(url: &str, length: Duration, interval: Duration) -> Result<R
     };
     let (after, lost) = match after {
         Ok(after) => (after, None),
-        Err(Error::Lost { message, .. }) if !recorder.samples.is_empty() => {
+        Err(Error::Lost { message, .. }) if !recorder.samples.kept.is_empty() => {
             let seconds = begun.elapsed().as_secs_f64();
             (Counters::default(), Some(Lost { seconds, message }))
         }
         Err(error) => return Err(error),
     };
-    let samples = recorder.samples.iter();
+    let samples = recorder.samples.kept.iter();
     let others: BTreeSet<u32> = samples
         .flat_map(|sample| &sample.locks)
         .filter(|lock| !lock.granted)
@@ -78,13 +79,13 @@ pub async fn record(url: &str, length: Duration, interval: Duration) -> Result<R
     }
     let mut recording = Recording {
         abilities: server.abilities,
-        samples: std::mem::take(&mut recorder.samples),
+        samples: std::mem::take(&mut recorder.samples.kept),
         before,
         after,
         tables,
         lost,
         own_queries: server.queries,
-        own_ms: recorder.work.as_secs_f64() * 1e3,
+        own_ms: recorder.samples.work.as_secs_f64() * 1e3,
         probe_us: probes.into_iter().reduce(f64::min),
         machine: machine.map(Watched::end),
         ..Recording::default()
@@ -111,7 +112,7 @@ async fn sample(
         if number.is_multiple_of(SAMPLES_PER_PROBE) {
             probes.extend(server.probe().await);
         }
-        let pause = recorder.pause(Took { server: server.own - own, total: begun.elapsed() });
+        let pause = recorder.samples.pause(Took { server: server.own - own, total: begun.elapsed() });
         if Instant::now() + pause >= end {
             tokio::time::sleep_until(end.into()).await;
             break;

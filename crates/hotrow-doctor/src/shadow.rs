@@ -5,6 +5,7 @@ use hotrow_core::untrusted::visible;
 use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 
 use crate::error::Error;
+use crate::mariadb;
 
 /// The database that stands for the gateway's console.
 const CONSOLE: &str = "hotrow";
@@ -45,6 +46,9 @@ struct Blocker {
 
 /// Asks the gateway of this URL, and returns the verdict.
 pub async fn shadow(gateway: &str) -> Result<String, Error> {
+    if mariadb::is_meant_by(gateway) {
+        return Err(Error::Shadow);
+    }
     let client = hotrow_connect::driver::connect_to(gateway, CONSOLE).await?;
     let rejected = |error: tokio_postgres::Error| {
         Error::Console(

@@ -20,7 +20,7 @@ use crate::upstream::Upstream;
 const UTF8MB4: u8 = 45;
 const PACKET_BYTES_MAX: u32 = 1 << 24;
 
-/// Why the gateway cannot log in.
+/// Why a log-in or a query has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnError {
     /// The connection.
@@ -31,12 +31,12 @@ pub enum OwnError {
     Refused(#[from] ErrPacket),
     /// The account needs another plugin.
     #[error(
-        "the user of the upstream authenticates by {0}, and the gateway itself only by mysql_native_password; create a user for the gateway with IDENTIFIED VIA mysql_native_password"
+        "the user of the URL authenticates by {0}, and Hotrow itself only by mysql_native_password; create a user for it with IDENTIFIED VIA mysql_native_password"
     )]
     Plugin(String),
     /// The server has no TLS.
     #[error(
-        "the server does not offer TLS, and sslmode requires it; set ssl_cert and ssl_key there, or sslmode=disable in the upstream"
+        "the server does not offer TLS, and sslmode requires it; set ssl_cert and ssl_key there, or sslmode=disable in the URL"
     )]
     NoTls,
     /// TLS with the server.

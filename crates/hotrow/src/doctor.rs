@@ -3,8 +3,6 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use hotrow_doctor::report::text::text;
-
 /// Runs the command. The exit status is 0 if there is a report, whatever it says.
 pub fn run(args: &hotrow_doctor::Args) -> Result<ExitCode, hotrow_doctor::Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -15,8 +13,8 @@ pub fn run(args: &hotrow_doctor::Args) -> Result<ExitCode, hotrow_doctor::Error>
     }
     hotrow_doctor::check(args)?;
     eprintln!("hotrow: examining the server for {} seconds", args.seconds);
-    let report = runtime.block_on(hotrow_doctor::run(args))?;
+    let text = runtime.block_on(hotrow_doctor::run(args))?;
     // A reader such as `head` may close standard output.
-    let _ = std::io::stdout().write_all(text(&report).as_bytes());
+    let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(ExitCode::SUCCESS)
 }

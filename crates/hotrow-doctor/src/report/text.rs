@@ -12,23 +12,30 @@ use crate::report::{Report, chart};
 const ROWS: usize = 10;
 
 /// The lines of the report. Each can contain names and texts of the server's users, which cannot leave their line.
-struct Lines(String);
+#[derive(Debug, Default)]
+pub struct Lines(String);
 
 impl Lines {
-    fn add(&mut self, line: impl Display) {
+    /// Adds a line.
+    pub fn add(&mut self, line: impl Display) {
         self.0.push_str(&visible(&line.to_string()));
         self.0.push('\n');
     }
 
     /// Begins a part of the report.
-    fn part(&mut self, title: impl Display) {
+    pub fn part(&mut self, title: impl Display) {
         self.add("");
         self.add(title);
+    }
+
+    /// All lines.
+    pub fn finish(self) -> String {
+        self.0
     }
 }
 
 pub fn text(report: &Report) -> String {
-    let mut text = Lines(String::new());
+    let mut text = Lines::default();
     report.summary.iter().for_each(|line| text.add(line));
     findings(&mut text, report);
     text.part(format_args!(
@@ -50,7 +57,7 @@ pub fn text(report: &Report) -> String {
         server.database,
         report.cost * 100.0
     ));
-    text.0
+    text.finish()
 }
 
 fn findings(text: &mut Lines, report: &Report) {

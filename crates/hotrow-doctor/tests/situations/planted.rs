@@ -242,6 +242,7 @@ impl Planted {
 
     fn record(&self, seconds: u32) -> Recording {
         let args = Args {
+            url: None,
             shadow: None,
             upstream: format!("postgres://{}@127.0.0.1:{}/{}", self.role, self.port, self.database),
             seconds,

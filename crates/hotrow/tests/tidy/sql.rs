@@ -32,6 +32,9 @@ fn every_operator_in_sql_is_qualified() {
         .map(|name| root().join("crates").join(name).join("sql"));
     for entry in folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()) {
         let path = entry.unwrap().path();
+        if path.is_dir() {
+            continue; // for MariaDB, which has no operators of its users
+        }
         let code = code(&fs::read_to_string(&path).unwrap());
         let code =
             code.replace("::", " ").replace("(*)", "()").replace("unlisten *", "unlisten").replace(".*", "");
