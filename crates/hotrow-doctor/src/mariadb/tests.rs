@@ -249,7 +249,18 @@ fn a_lost_connection_and_hidden_triggers_are_told() {
 }
 
 fn routines() -> BTreeSet<String> {
-    ["restore", "tell", "kept_rights", "open_lane", "mark", "marked", "definition"].map(str::to_owned).into()
+    let names = [
+        "clear",
+        "restore",
+        "tell",
+        "rights_of",
+        "session_rights",
+        "open_lane",
+        "mark",
+        "marked",
+        "definition",
+    ];
+    names.map(str::to_owned).into()
 }
 
 #[test]
