@@ -1,14 +1,14 @@
 #!/bin/sh
 # Makes a Debian package of a built program:
-#   packaging/deb.sh BINARY VERSION ARCH OUT     packaging/deb.sh target/release/hotrow 0.1.0-1 amd64 target/deb
-# Needs dpkg-deb and binutils. The same program and version give the same bytes: every time in the package is SOURCE_DATE_EPOCH,
-# by default the time of the last commit.
+#   packaging/deb.sh BINARY VERSION ARCH OUT [LICENCES]     packaging/deb.sh target/release/hotrow 0.1.0-1 amd64 target/deb
+# LICENCES is the output of third-party.sh, without which a package must not be published. Needs dpkg-deb and binutils. The same
+# program and version give the same bytes: every time in the package is SOURCE_DATE_EPOCH, by default the time of the last commit.
 set -eu
 export LC_ALL=C TZ=UTC
 umask 022
 
-[ $# = 4 ] || { sed -n 2,3p "$0" >&2; exit 2; }
-binary=$1 version=$2 arch=$3 out=$4
+[ $# = 4 ] || [ $# = 5 ] || { sed -n 2p "$0" >&2; exit 2; }
+binary=$1 version=$2 arch=$3 out=$4 licences=${5:-}
 packaging=$(cd "$(dirname "$0")" && pwd)
 root=$packaging/..
 case $version in
@@ -40,6 +40,7 @@ place 0644 "$packaging/hotrow.socket" usr/lib/systemd/system/hotrow.socket
 place 0644 "$packaging/deb/hotrow.toml" etc/hotrow/hotrow.toml
 doc=usr/share/doc/hotrow
 place 0644 "$packaging/deb/copyright" $doc/copyright
+[ -z "$licences" ] || pack $doc/third-party < "$licences"
 pack $doc/changelog < "$root/CHANGELOG.md"
 pack $doc/changelog.Debian << END
 hotrow ($version) unstable; urgency=medium
