@@ -125,9 +125,10 @@ fuzz: | rust ## frames and statements, a minute each (needs cargo-fuzz and a nig
 
 deb: | rust ## a Debian package of a release build, in target/deb (needs dpkg-deb and binutils; docs/install.md)
 	$(CARGO) build --release --locked --package hotrow
-	mkdir -p target/deb
+	rm -rf target/deb
+	mkdir target/deb
 	packaging/third-party.sh > target/deb/third-party
 	packaging/deb.sh target/release/hotrow "$(DEB_VERSION)" "$$(dpkg --print-architecture)" target/deb target/deb/third-party
 
-test-deb: ## the newest package in target/deb, installed, upgraded and purged in a new Debian with systemd (needs root, debootstrap, lintian and PostgreSQL)
-	packaging/test-deb.sh "$$(ls -t target/deb/*.deb | head -n 1)"
+test-deb: ## the package in target/deb, installed, upgraded and purged in a new Debian with systemd (needs root, debootstrap, lintian and PostgreSQL)
+	packaging/test-deb.sh target/deb/*.deb

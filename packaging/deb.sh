@@ -54,9 +54,10 @@ pack usr/share/man/man1/hotrow.1 < "$packaging/hotrow.1"
 place 0644 "$packaging/deb/lintian-overrides" usr/share/lintian/overrides/hotrow
 
 # The newest version of glibc that a symbol of the program needs. A static program needs none.
-glibc=$(objdump -T "$tree/usr/bin/hotrow" | grep -o 'GLIBC_[0-9.]*' | sed s/GLIBC_// | sort -uV | tail -n 1)
+needs=$(readelf --wide --version-info --dynamic "$tree/usr/bin/hotrow")
+glibc=$(echo "$needs" | sed -n 's/.*Name: GLIBC_\([0-9.]*\).*/\1/p' | sort -V | tail -n 1)
 depends=${glibc:+, libc6 (>= $glibc)}
-if objdump -p "$tree/usr/bin/hotrow" | grep -q 'NEEDED *libgcc_s'; then depends="$depends, libgcc-s1 (>= 4.2)"; fi
+if echo "$needs" | grep 'NEEDED.*libgcc_s' > /dev/null; then depends="$depends, libgcc-s1 (>= 4.2)"; fi
 
 mkdir "$tree/DEBIAN"
 (cd "$tree" && find etc usr -type f | sort | xargs md5sum) > "$tree/DEBIAN/md5sums"
