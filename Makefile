@@ -12,10 +12,12 @@ TEST_THREADS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 # First seed of random tests. It is fixed, because a bug that a new seed finds would fail a change that has not caused it.
 # `make differential` draws new seeds.
 TEST_SEED ?= 1
+# Version of the Debian package, by default older than the release that follows: make deb DEB_VERSION=0.1.0-1
+DEB_VERSION ?= $$(target/release/hotrow --version | cut -d ' ' -f 2)~git$$(TZ=UTC git log -1 --date=format-local:%Y%m%d%H%M --format=%cd.%h)-1
 # Folders with the server programs for `make test-versions`
 PG_BINS ?=
 
-.PHONY: help demo payments-demo test test-all test-versions faults differential scale-out conformance examples frameworks applications openapi page-test screenshots check lint deny audit bench peers fuzz
+.PHONY: help demo payments-demo test test-all test-versions faults differential scale-out conformance examples frameworks applications openapi page-test screenshots check lint deny audit bench peers fuzz deb test-deb
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -120,3 +122,13 @@ peers: ## River, graphile-worker and pg-boss for `hotrow-lab bench queue --peers
 fuzz: | rust ## frames and statements, a minute each (needs cargo-fuzz and a nightly compiler)
 	cd fuzz && $(CARGO) +nightly fuzz run frames -- -max_total_time=$(FUZZ_SECONDS)
 	cd fuzz && $(CARGO) +nightly fuzz run classify -- -max_total_time=$(FUZZ_SECONDS)
+
+deb: | rust ## a Debian package of a release build, in target/deb (needs dpkg-deb and binutils; docs/install.md)
+	$(CARGO) build --release --locked --package hotrow
+	rm -rf target/deb
+	mkdir target/deb
+	packaging/third-party.sh > target/deb/third-party
+	packaging/deb.sh target/release/hotrow "$(DEB_VERSION)" "$$(dpkg --print-architecture)" target/deb target/deb/third-party
+
+test-deb: ## the package in target/deb, installed, upgraded and purged in a new Debian with systemd (needs root, debootstrap, lintian and PostgreSQL)
+	packaging/test-deb.sh target/deb/*.deb

@@ -35,6 +35,13 @@ fn a_reload_of_the_service_checks_the_files_of_its_start_first() {
     assert!(reload.contains("-HUP $MAINPID"));
 }
 
+/// systemd does not wait for a process that it has not started. `make test-deb` tries it.
+#[test]
+fn a_stop_of_the_service_waits_for_a_successor() {
+    let [stop] = values(&read("packaging/hotrow.service"), "ExecStop").try_into().unwrap();
+    assert!(stop.contains("kill $MAINPID && while kill -0 $MAINPID"), "{stop}");
+}
+
 #[test]
 fn sockets_below_run_hotrow_outlive_a_restart_of_the_service() {
     let unit = read("packaging/hotrow.service");
