@@ -16,6 +16,8 @@ pub const TEXT_BYTES_MAX: usize = 16 << 10;
 pub const POOLS_MAX: usize = 64;
 /// Tables whose facts are remembered. With one more, all are forgotten.
 pub const TABLES_MAX: usize = 1_000;
+/// Longest wait for an answer about a table or a user. Clients log in, and statements are passed through, without it.
+pub const FACTS_WAIT_MS: u64 = 5_000;
 /// Users whose rights are remembered. With one more, all are forgotten.
 pub const USERS_MAX: usize = 1_000;
 /// Age at which the rights of a user who logs in are read again. A session that logs in sooner after a GRANT is not packed.

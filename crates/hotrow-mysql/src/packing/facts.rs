@@ -1,15 +1,18 @@
 //! The facts about tables, as the gateway's own user reads them.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hotrow_mysql_client::own::{self, Credentials, OwnError};
+use hotrow_mysql_client::socket::SocketError;
 use hotrow_mysql_client::{Socket, Upstream};
-use hotrow_mysql_core::questions::{Questions, facts, literal};
+use hotrow_mysql_core::questions::{Questions, Rows, facts, literal};
 use hotrow_mysql_core::table::Table;
 use hotrow_mysql_wire::native::Hash;
 use tokio::sync::Mutex as AsyncMutex;
+use tokio::time::timeout;
 
 use crate::limits;
 
@@ -96,12 +99,25 @@ impl Facts {
     }
 
     /// Runs a query on the own connection, which is opened again once if it was lost.
-    async fn ask(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, OwnError> {
+    async fn ask(&self, sql: &str) -> Result<Rows, OwnError> {
         let mut connection = self.connection.lock().await;
-        if let Some(socket) = connection.as_mut() {
-            match own::rows(socket, false, sql).await {
-                Err(OwnError::Socket(_)) => *connection = None,
-                answer => return answer,
+        // A connection whose question is given up is not used again.
+        let socket = connection.take();
+        let asked = timeout(Duration::from_millis(limits::FACTS_WAIT_MS), self.ask_on(socket, sql)).await;
+        let (socket, answer) = asked.map_err(|_| SocketError::System(io::ErrorKind::TimedOut.into()))??;
+        *connection = Some(socket);
+        answer
+    }
+
+    async fn ask_on(
+        &self,
+        socket: Option<Socket>,
+        sql: &str,
+    ) -> Result<(Socket, Result<Rows, OwnError>), OwnError> {
+        if let Some(mut socket) = socket {
+            match own::rows(&mut socket, false, sql).await {
+                Err(OwnError::Socket(_)) => {}
+                answer => return Ok((socket, answer)),
             }
         }
         let (socket, greeting) = own::connect(&self.upstream).await?;
@@ -110,8 +126,7 @@ impl Facts {
         // Questions for a table would wait for the end of ALTER TABLE, and those for other tables behind them.
         own::rows(&mut socket, false, "set session lock_wait_timeout = 0, max_statement_time = 5").await?;
         let answer = own::rows(&mut socket, false, sql).await;
-        *connection = Some(socket);
-        answer
+        Ok((socket, answer))
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
