@@ -178,12 +178,24 @@ impl Stage {
         panic!("these units take more than {BYTES_MAX} bytes");
     }
 
-    /// Whether the end of the last connection has overtaken the transaction's ID, as the system allows. Then the gateway has no
-    /// commit to ask for, and the outcome is unknown.
-    fn has_lost_the_id(&self) -> bool {
+    /// For each commit in doubt, whether the end of the connection has overtaken the transaction's ID, as the system allows. Then
+    /// the gateway has no commit to ask for, and the outcome is unknown.
+    fn lost_ids(&self) -> Vec<bool> {
         let log = self.gateway.log();
-        let asked = log.lines().rev().find(|line| line.contains("asking for the outcome"));
-        asked.is_some_and(|line| line.contains("question=Nothing"))
+        let asked = log.lines().filter(|line| line.contains("asking for the outcome"));
+        asked.map(|line| line.contains("question=Nothing")).collect()
+    }
+
+    /// Breaks a commit. None if its ID was lost.
+    fn break_commit_with_id(&mut self, how: How, shape: &Shape) -> Option<Vec<Outcome>> {
+        let before = self.lost_ids().len();
+        let outcomes = self.break_commit(how, shape);
+        if outcomes.contains(&Outcome::Unknown) {
+            // The clients can have their answers before the log is here.
+            until("the log has the question", || self.lost_ids().len() > before);
+        }
+        let has_lost = self.lost_ids().get(before..).is_some_and(|asked| asked.last() == Some(&true));
+        (!has_lost).then_some(outcomes)
     }
 
     fn finish(self) {
@@ -329,10 +341,7 @@ fn the_outcome_of_a_commit_whose_confirmation_is_lost_is_always_determined() {
 fn the_gateway_waits_for_a_commit_that_is_still_running() {
     let mut stage = Stage::new("under_way", "-c commit_delay=100000 -c commit_siblings=0");
     for _ in 0..5 {
-        let outcomes = (0..5).find_map(|_| {
-            let outcomes = stage.break_commit(How::Cut, THREE);
-            (!stage.has_lost_the_id()).then_some(outcomes)
-        });
+        let outcomes = (0..5).find_map(|_| stage.break_commit_with_id(How::Cut, THREE));
         assert_eq!(outcomes, Some(vec![Outcome::Acknowledged; 3]), "{:#?}", stage.records.errors);
     }
     stage.finish();
