@@ -10,10 +10,12 @@
 //! | `verdict` | the gateway's decision about a statement |
 //! | `diagnosis` | what is wrong, and what to do |
 //! | `summary`, `report`, `text` | the five lines, the report, and its text |
+//! | `explain` | the verdict on one statement |
 //! | `error` | why there is no report |
 
 pub mod diagnosis;
 mod error;
+mod explain;
 pub mod load;
 pub mod rates;
 pub mod recording;
@@ -32,6 +34,7 @@ pub mod verdict;
 use std::time::Duration;
 
 pub use error::Error;
+pub use explain::explain;
 use hotrow_mysql_client::Upstream;
 
 use crate::args::Args;

@@ -55,6 +55,21 @@ pub async fn record(upstream: &Upstream, length: Duration, interval: Duration) -
     Ok(recording)
 }
 
+/// What the verdict on one statement needs, without a sample.
+pub async fn about(upstream: &Upstream, sql: &str) -> Result<Recording, Error> {
+    let mut server = Server::connect(upstream).await?;
+    let mut recorder = Recorder::new(INTERVAL_MIN);
+    recorder.statement(server.abilities.database.clone(), sql, false);
+    let mut recording = Recording {
+        address: upstream.to_string(),
+        abilities: server.abilities.clone(),
+        statements: recorder.statements,
+        ..Recording::default()
+    };
+    read_facts(&mut server, &mut recording).await?;
+    Ok(recording)
+}
+
 /// Takes samples until the end.
 async fn sample(server: &mut Server, recorder: &mut Recorder, end: Instant) -> Result<(), Error> {
     loop {

@@ -202,3 +202,19 @@ fn options_for_postgresql_are_refused_with_a_hint() {
     let refused = runtime.block_on(hotrow_doctor::shadow("mysql://ann@127.0.0.1")).unwrap_err();
     assert!(refused.to_string().contains("without --shadow"), "{refused}");
 }
+
+#[test]
+fn a_statement_is_explained() {
+    let planted = Planted::new(ITEMS, &RIGHTS);
+    assert_eq!(
+        planted.explain(UPDATE),
+        format!(
+            "shape: {SHAPE}\npacked\n  table     planted.item\n  because   it gives all columns of a unique key"
+        )
+    );
+    let without_key = planted.explain("update item set stock = 0 where stock < 3");
+    let reason = "because   it does not give all columns of a unique key (";
+    assert!(without_key.contains("\npassed through\n") && without_key.contains(reason), "{without_key}");
+    let other = planted.explain("select 1");
+    assert!(other.contains("only UPDATE, DELETE, INSERT and REPLACE by key are packed"), "{other}");
+}

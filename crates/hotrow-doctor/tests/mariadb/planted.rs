@@ -123,6 +123,12 @@ impl Planted {
         report
     }
 
+    /// The verdict on a statement.
+    pub fn explain(&self, sql: &str) -> String {
+        let url = format!("mysql://monitor:{DOCTORS}@127.0.0.1:{}/planted", server().port());
+        self.runtime.block_on(hotrow_doctor::mariadb::explain(&url, sql)).unwrap()
+    }
+
     /// Runs the doctor without the diagnosis.
     pub fn record(&self) -> Recording {
         let url = format!("mysql://monitor:{DOCTORS}@127.0.0.1:{}", server().port());
