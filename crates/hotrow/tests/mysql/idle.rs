@@ -16,11 +16,12 @@ fn a_session_whose_statements_are_packed_is_not_idle() {
     let server = shop();
     let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut client = root(gateway.port());
-    client.ok("set session wait_timeout = 2");
+    // Long enough for a machine that stops for a moment.
+    client.ok("set session wait_timeout = 6");
     let began = Instant::now();
     let mut packed = 0;
-    // Twice the timeout. There is no other sign of a connection that is not closed.
-    while began.elapsed() < Duration::from_secs(4) {
+    // Longer than the timeout. There is no other sign of a connection that is not closed.
+    while began.elapsed() < Duration::from_secs(9) {
         assert_eq!(client.ok(SELL).affected, 1);
         packed += 1;
         thread::sleep(Duration::from_millis(50)); // the pace of a client that is not idle
@@ -37,7 +38,7 @@ fn a_session_whose_statements_are_packed_is_not_idle() {
         until("the neighbour waits for the row", || gateway.metric("blocked_units_total") == 1);
         let waiting = scope.spawn(|| client.ok(SELL).affected);
         until("the statement waits behind it", || gateway.metric("parked_units") == 1);
-        thread::sleep(Duration::from_secs(4)); // twice the timeout
+        thread::sleep(Duration::from_secs(9)); // longer than the timeout
         outsider.ok("commit");
         assert_eq!(waiting.join().unwrap(), 1);
     });
