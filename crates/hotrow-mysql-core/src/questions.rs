@@ -64,6 +64,11 @@ pub fn facts(definition: String, columns: Rows, keys: &Rows) -> Table {
     Table { definition, columns, generated, keys, has_short_rows }
 }
 
+/// A name in backticks.
+pub fn identifier(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
 /// A name as a literal in every `sql_mode`.
 pub fn literal(name: &str) -> String {
     let hex: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();

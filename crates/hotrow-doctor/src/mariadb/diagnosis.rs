@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use hotrow_mysql_client::{INSTALL, statements as script};
-
 use crate::diagnosis::findings::{Finding, Severity, Situation};
 use crate::diagnosis::summary::amount;
 use crate::mariadb::load::{Class, Load};
@@ -11,7 +9,7 @@ use crate::mariadb::rates::Rates;
 use crate::mariadb::recording::Recording;
 use crate::mariadb::rows::{HotRow, rows};
 use crate::mariadb::statements::{Calls, StatementLoad, calls, lanes, statements};
-use crate::mariadb::verdict::{VerdictKind, server_refuses};
+use crate::mariadb::verdict::{ROUTINES, VerdictKind, server_refuses};
 
 /// Sessions that have to wait on average before a wait is worth a finding.
 const WAITING_MIN: f64 = 0.5;
@@ -351,14 +349,5 @@ fn wait(sessions: f64) -> String {
 
 /// The number of routines of this version that the doctor does not see.
 pub fn missing_routines(seen: &BTreeSet<String>) -> usize {
-    routines().iter().filter(|routine| !seen.contains(routine.as_str())).count()
-}
-
-/// The names of the routines that packing needs.
-fn routines() -> Vec<String> {
-    let name = |statement: String| {
-        let rest = statement.strip_prefix("create or replace ")?.split_once("hotrow.")?.1.to_owned();
-        rest.split('(').next().map(str::to_owned)
-    };
-    script(INSTALL).into_iter().filter_map(name).collect()
+    ROUTINES.iter().filter(|routine| !seen.contains(routine.as_str())).count()
 }

@@ -1,5 +1,9 @@
 //! The gateway's decision about a statement in front of MariaDB, with the reason. Pure.
 
+use std::sync::LazyLock;
+
+use hotrow_mysql_client::{INSTALL, statements as script};
+use hotrow_mysql_core::questions::identifier;
 use hotrow_mysql_core::reader::{self, Kind};
 use hotrow_mysql_core::table::{Table, number};
 
@@ -203,6 +207,15 @@ fn without_key(table: &Table, text: &str) -> String {
     }
 }
 
+/// The names of the routines that packing needs.
+pub static ROUTINES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let name = |statement: String| {
+        let rest = statement.strip_prefix("create or replace ")?.split_once("hotrow.")?.1.to_owned();
+        rest.split('(').next().map(str::to_owned)
+    };
+    script(INSTALL).into_iter().filter_map(name).collect()
+});
+
 /// Whether a text calls a routine of the gateway, or watches a table as a lane does.
 pub fn is_of_gateway(shape: &str) -> bool {
     let watches =
@@ -210,9 +223,9 @@ pub fn is_of_gateway(shape: &str) -> bool {
     if watches || shape.starts_with("handler `") {
         return true;
     }
-    let routines = ["mark(", "marked(", "open_lane(", "restore(", "tell("];
-    let calls = shape.split("hotrow.").skip(1);
-    calls.into_iter().any(|call| routines.iter().any(|routine| call.starts_with(routine)))
+    let is_routine =
+        |call: &str| call.split_once('(').is_some_and(|(name, _)| ROUTINES.iter().any(|one| one == name));
+    shape.split("hotrow.").skip(1).any(is_routine)
 }
 
 /// The first word of a text, in lower case.
@@ -231,8 +244,7 @@ fn is_boundary(first: &str, shape: &str) -> bool {
 
 /// A table's name as SQL needs it.
 pub fn quoted(name: &TableName) -> String {
-    let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
-    format!("{}.{}", quoted(&name.database), quoted(&name.table))
+    format!("{}.{}", identifier(&name.database), identifier(&name.table))
 }
 
 #[cfg(test)]
@@ -296,6 +308,7 @@ mod tests {
             ("START  TRANSACTION", VerdictKind::Transaction, "begins or ends"),
             ("set autocommit = 0", VerdictKind::Transaction, "begins or ends"),
             ("call hotrow.mark('a', 7)", VerdictKind::Gateway, "on its own behalf"),
+            ("call hotrow.clear()", VerdictKind::Gateway, "on its own behalf"),
             ("handler `shop`.`item` open as h0", VerdictKind::Gateway, "on its own behalf"),
             ("handler h0 read `PRIMARY` prev", VerdictKind::Gateway, "on its own behalf"),
             ("handler item read first", VerdictKind::PassedThrough, "only UPDATE"),

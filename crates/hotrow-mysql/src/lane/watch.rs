@@ -6,6 +6,8 @@
 //! there is nothing. But the cursor of a table that was opened again begins at its end, and finds the last row. It finds nothing,
 //! too, if the table is empty, so this holds for a batch only that has left a row in the table.
 
+use hotrow_mysql_core::questions::identifier;
+
 /// Tables that are watched at once.
 const WATCHED_MAX: usize = 64;
 
@@ -97,9 +99,8 @@ impl Watches {
 
     /// The statement that opens it.
     pub fn open(&self, number: Number) -> String {
-        let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
         let Watched { database, table, .. } = &self.0[number];
-        format!("handler {}.{} open as h{number}", quoted(database), quoted(table))
+        format!("handler {}.{} open as h{number}", identifier(database), identifier(table))
     }
 
     /// The statements that close all. From then on, none is watched.
