@@ -3,7 +3,8 @@
 
 use hotrow_mysql_wire::WireError;
 use hotrow_mysql_wire::command::Command;
-use hotrow_mysql_wire::message::{ERR, Err as ErrPacket, OK, Ok as OkPacket};
+use hotrow_mysql_wire::message::{ERR, Err as ErrPacket, Ok as OkPacket};
+use hotrow_mysql_wire::rows::Whole;
 
 use crate::own::{self, Credentials, OwnError};
 use crate::socket::{Socket, SocketError};
@@ -65,12 +66,8 @@ impl Client {
     pub async fn execute_prepared(&mut self, prepared: Prepared, values: &[i64]) -> Result<u64, OwnError> {
         let reply =
             own::reply(&mut self.socket, false, Command::StmtExecute, &execution(prepared, values)).await?;
-        if reply[0].first() == Some(&OK) {
-            return Ok(OkPacket::read(&reply[0])?.affected);
-        }
-        // The number of columns, one packet for each, and one that ends them are before the rows, and one is behind them.
-        let others = usize::from(reply[0][0]) + 3;
-        Ok(reply.len().saturating_sub(others) as u64)
+        let whole = Whole::of(reply, false)?;
+        Ok(whole.affected().unwrap_or(whole.rows().len() as u64))
     }
 
     /// The rows of a query, as texts.

@@ -75,10 +75,14 @@ impl Whole {
         Some(self)
     }
 
+    /// The packets of its rows.
+    pub fn rows(&self) -> &[Vec<u8>] {
+        self.packets.get(self.first_row()..self.packets.len() - 1).unwrap_or_default()
+    }
+
     /// The values of its rows, as texts. Bytes that are not UTF-8 are replaced.
     pub fn texts(&self) -> Result<Vec<Vec<Option<String>>>, WireError> {
-        let rows = self.packets.get(self.first_row()..self.packets.len() - 1).unwrap_or_default();
-        rows.iter().map(|row| texts(row, self.columns)).collect()
+        self.rows().iter().map(|row| texts(row, self.columns)).collect()
     }
 
     /// The status, and the number of warnings.

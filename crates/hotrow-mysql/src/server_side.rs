@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use hotrow_connect::net::WriteHalf;
-use hotrow_mysql_wire::command::{Command, ReplyShape};
+use hotrow_mysql_wire::command::Command;
 use hotrow_mysql_wire::message::Err as ErrPacket;
 use hotrow_mysql_wire::packet;
 use hotrow_mysql_wire::reply::ReplyReader;
+use hotrow_mysql_wire::scan::Scanned;
 use tokio::sync::oneshot;
 
 use crate::expected::{Expected, Reply};
@@ -52,26 +53,30 @@ impl ServerSide {
         if self.used.elapsed() < Duration::from_millis(limits::KEEP_ALIVE_MS) {
             return Ok(());
         }
-        self.used = Instant::now();
-        let reader = ReplyReader::new(Command::Ping.reply(), self.deprecates_eof).expect("PING has a reply");
-        if self.expected.add(Reply::Internal { reader, answer: oneshot::channel().0 }).await {
-            let mut out = BytesMut::new();
-            packet::put(&mut out, 0, &Command::Ping.payload(&[]));
-            self.half.drain(&mut out).await?;
-        }
-        Ok(())
+        self.command(Command::Ping, &[]).await.map(drop)
     }
 
-    /// Runs a statement of the gateway itself that returns no rows. Returns the error, if it is short.
-    pub async fn ask(&mut self, sql: &str) -> io::Result<Option<ErrPacket>> {
+    /// Sends a command of the gateway itself. Returns where the first packet of its reply comes. None if the gateway stops.
+    async fn command(
+        &mut self,
+        command: Command,
+        rest: &[u8],
+    ) -> io::Result<Option<oneshot::Receiver<Scanned>>> {
         let (told, answer) = oneshot::channel();
-        let reader = ReplyReader::new(ReplyShape::Results, self.deprecates_eof).expect("a query has a reply");
+        let reader = ReplyReader::new(command.reply(), self.deprecates_eof).expect("the command has a reply");
         if !self.expected.add(Reply::Internal { reader, answer: told }).await {
             return Ok(None);
         }
         let mut out = BytesMut::new();
-        packet::put(&mut out, 0, &Command::Query.payload(sql.as_bytes()));
+        packet::put(&mut out, 0, &command.payload(rest));
+        self.used = Instant::now();
         self.half.drain(&mut out).await?;
+        Ok(Some(answer))
+    }
+
+    /// Runs a statement of the gateway itself that returns no rows. Returns the error, if it is short.
+    pub async fn ask(&mut self, sql: &str) -> io::Result<Option<ErrPacket>> {
+        let Some(answer) = self.command(Command::Query, sql.as_bytes()).await? else { return Ok(None) };
         let packet = answer.await.map_err(|_| io::Error::from(io::ErrorKind::UnexpectedEof))?;
         Ok(ErrPacket::read(packet.head()).ok())
     }

@@ -79,7 +79,7 @@ pub enum Severity {
 }
 
 /// Something that is wrong, or a fact to know.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct Finding {
     pub kind: Situation,
     /// How bad it is.

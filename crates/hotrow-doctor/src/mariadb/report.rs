@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::diagnosis::findings::{Severity, Situation};
+use crate::diagnosis::findings::Finding;
 use crate::mariadb::diagnosis::{Diagnosis, missing_routines};
 use crate::mariadb::load::Class;
 use crate::mariadb::rates::{Rates, round};
@@ -32,7 +32,7 @@ pub struct Report {
     /// The first lines.
     pub summary: [String; 5],
     /// What is wrong, the most important first.
-    pub findings: Vec<Found>,
+    pub findings: Vec<Finding>,
     pub sessions: Sessions,
     /// The rows that sessions wait for.
     pub hot_rows: Vec<Row>,
@@ -53,17 +53,6 @@ pub struct Server {
     pub binlog_format: Option<String>,
     /// Whether the doctor sees what packing needs at the server.
     pub has_routines: bool,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub struct Found {
-    pub kind: Situation,
-    /// How bad it is.
-    pub severity: Severity,
-    /// What is wrong.
-    pub text: String,
-    /// What to do.
-    pub next: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -113,12 +102,6 @@ impl Report {
     pub fn new(diagnosis: &Diagnosis<'_>) -> Self {
         let recording = diagnosis.recording;
         let abilities = &recording.abilities;
-        let findings = diagnosis.findings.iter().map(|finding| Found {
-            kind: finding.kind,
-            severity: finding.severity,
-            text: finding.text.clone(),
-            next: finding.next.clone(),
-        });
         let load = &diagnosis.load;
         Report {
             version: VERSION,
@@ -133,7 +116,7 @@ impl Report {
             samples: load.samples,
             cost: round(recording.own_seconds / recording.seconds.max(1e-3)),
             summary: summary::summary(diagnosis),
-            findings: findings.collect(),
+            findings: diagnosis.findings.clone(),
             sessions: Sessions {
                 active: round(load.active),
                 by_class: load.classes.iter().map(|(class, sessions)| (*class, round(*sessions))).collect(),

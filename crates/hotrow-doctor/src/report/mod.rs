@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use hotrow_core::normalise::without_values;
 use serde::Serialize;
 
-use crate::diagnosis::findings::{Severity, Situation};
+use crate::diagnosis::findings::Finding;
 use crate::diagnosis::load::Class;
 use crate::diagnosis::lock_waits::LockWaits;
 use crate::diagnosis::rows::HotRow;
@@ -64,17 +64,6 @@ pub struct Report {
 pub struct Server {
     pub version: String,
     pub database: String,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub struct Finding {
-    pub kind: Situation,
-    /// How bad it is.
-    pub severity: Severity,
-    /// What is wrong.
-    pub text: String,
-    /// What to do.
-    pub next: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -190,12 +179,6 @@ impl Report {
         let waits = |waits: &BTreeMap<String, f64>| {
             waits.iter().map(|(wait, sessions)| (wait.clone(), round(*sessions))).collect()
         };
-        let findings = diagnosis.findings.iter().map(|finding| Finding {
-            kind: finding.kind,
-            severity: finding.severity,
-            text: finding.text.clone(),
-            next: finding.next.clone(),
-        });
         let prediction = &diagnosis.prediction;
         Report {
             version: VERSION,
@@ -207,7 +190,7 @@ impl Report {
             samples: load.samples,
             cost: round(recording.own_ms / 1e3 / load.seconds.max(1e-3)),
             summary: summary::summary(recording, diagnosis),
-            findings: findings.collect(),
+            findings: diagnosis.findings.clone(),
             sessions: Sessions {
                 total: round(load.sessions),
                 active: round(load.active),

@@ -11,8 +11,8 @@ mod planted;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use hotrow_doctor::diagnosis::findings::Finding;
 use hotrow_doctor::diagnosis::findings::Situation;
-use hotrow_doctor::report::Finding;
 use planted::{Planted, pause};
 
 hotrow_testkit::shared_server!();

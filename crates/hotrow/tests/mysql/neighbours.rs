@@ -7,8 +7,8 @@ use hotrow_mysql_wire::command::Command;
 use hotrow_testkit::Gateway;
 use hotrow_testkit::line::until;
 
-use crate::client::Client;
 use crate::lanes::{SELL, shop};
+use crate::rights::{ann, create_ann};
 use crate::{PACKING, root, url};
 
 #[test]
@@ -70,10 +70,8 @@ fn a_lane_that_is_refused_is_not_waited_for() {
     let server = shop();
     let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut direct = root(server.port());
-    direct.ok("create user ann identified by 'ann'");
-    direct.ok("grant select, update on *.* to ann");
-    direct.ok("grant execute on hotrow.* to ann");
-    let mut client = Client::log_in(gateway.port(), "ann", "ann").unwrap();
+    create_ann(&mut direct, "select, update");
+    let mut client = ann(gateway.port());
     client.ok(SELL);
     assert_eq!(gateway.metric("packed_units_total"), 1);
     direct.ok("alter user ann identified by 'other'");

@@ -10,7 +10,14 @@ use crate::{PACKING, root, url};
 
 const ANN: &str = "ann";
 
-fn ann(port: u16) -> Client {
+/// Creates the user, who may be packed, with these rights.
+pub fn create_ann(direct: &mut Client, rights: &str) {
+    direct.ok("create user ann identified by 'ann'");
+    direct.ok(&format!("grant {rights} on *.* to ann"));
+    direct.ok("grant execute on hotrow.* to ann");
+}
+
+pub fn ann(port: u16) -> Client {
     Client::log_in(port, ANN, ANN).unwrap()
 }
 
@@ -23,9 +30,7 @@ fn new_sessions_have_the_rights_of_their_time() {
     let server = shop();
     let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut direct = root(server.port());
-    direct.ok("create user ann identified by 'ann'");
-    direct.ok("grant select, update on *.* to ann");
-    direct.ok("grant execute on hotrow.* to ann");
+    create_ann(&mut direct, "select, update");
     let mut early = ann(gateway.port());
     assert_eq!(early.ok(SELL).affected, 1);
     let before = batches(&mut direct);
@@ -60,9 +65,7 @@ fn a_session_gets_no_rights_that_are_granted_after_its_log_in() {
     let server = shop();
     let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut direct = root(server.port());
-    direct.ok("create user ann identified by 'ann'");
-    direct.ok("grant select on *.* to ann");
-    direct.ok("grant execute on hotrow.* to ann");
+    create_ann(&mut direct, "select");
     let (mut one, mut other) = (ann(server.port()), ann(gateway.port()));
     for client in [&mut one, &mut other] {
         assert_eq!(client.value("select 1"), "1");
