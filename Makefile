@@ -49,7 +49,7 @@ test: | rust ## the tests of every promise, without the long ones, which are lis
 test-all: | rust ## all tests except examples, frameworks, applications, conformance, openapi and page-test below, as in CI
 	HOTROW_TEST_SEED=$(TEST_SEED) PROPTEST_RNG_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace -- --include-ignored --skip schemathesis
 
-test-versions: | rust ## the tests of the schema pack and of the doctor on several servers: make test-versions PG_BINS="/usr/lib/postgresql/14/bin ..."
+test-versions: | rust ## the tests of the hotrow schema and of the doctor on several servers: make test-versions PG_BINS="/usr/lib/postgresql/14/bin ..."
 	$(if $(PG_BINS),,$(error PG_BINS is empty: set it to the folders of the server programs, as in `make help`))
 	set -e; for bin in $(PG_BINS); do echo "== $$bin"; export HOTROW_PG_BIN=$$bin; \
 		$(CARGO) test --package hotrow-sql -- --include-ignored; $(CARGO) test --package hotrow-doctor --test situations -- --include-ignored; done
@@ -60,7 +60,7 @@ faults: | rust ## servers, backends and gateways are killed under load for five 
 differential: | rust ## random programs, directly and through the gateway, compared byte by byte (five minutes; docs/internals/differential.md)
 	HOTROW_DIFFERENTIAL_SECONDS=$${HOTROW_DIFFERENTIAL_SECONDS:-300} $(CARGO) test --workspace --test differential -- --nocapture programs
 
-scale-out: | rust ## a Citus cluster: the gain through the gateway as a table, then shards moved, workers killed and the schema pack's shards moved under load (needs HOTROW_CITUS_BIN, or an installed PostgreSQL with Citus)
+scale-out: | rust ## a Citus cluster: the gain through the gateway as a table, then shards moved, workers killed and the hotrow schema's shards moved under load (needs HOTROW_CITUS_BIN, or an installed PostgreSQL with Citus)
 	HOTROW_CITUS_SECONDS=$${HOTROW_CITUS_SECONDS:-5} $(CARGO) test --profile demo --package hotrow --test citus -- --nocapture gain
 	HOTROW_FAULT_SECONDS=$${HOTROW_FAULT_SECONDS:-60} $(CARGO) test --workspace --test citus -- --nocapture --include-ignored --test-threads 1 faults nodes example
 	$(CARGO) test --workspace --test pack -- --nocapture --include-ignored --test-threads 1 shards_that_move shards_of_feeds workers_killed workers_are_killed nodes_killed

@@ -67,7 +67,7 @@ impl Credential {
         Some(md5_response(&secret, salt))
     }
 
-    /// The keys, if a SCRAM proof can be computed without another log-in: the server's salt and iterations
+    /// The keys, if a SCRAM proof can be computed without another login: the server's salt and iterations
     /// must be those of the verifier for which the key was proven.
     pub fn keys(&self, challenge: &Challenge) -> Option<Keys> {
         let (client_key, verifier) = self.scram.as_ref()?;

@@ -14,7 +14,7 @@ use crate::verifier::Verifier;
 /// The data that an exchange starts with.
 #[derive(Debug)]
 pub struct LoginContext {
-    /// The user name from the start-up packet.
+    /// The user name from the startup packet.
     pub user: String,
     /// The user's account, if known.
     pub account: Option<Arc<Account>>,

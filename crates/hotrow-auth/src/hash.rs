@@ -1,4 +1,4 @@
-//! The hash functions of log-ins. All calls go through this file, which makes their cost countable.
+//! The hash functions of logins. All calls go through this file, which makes their cost countable.
 
 use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;

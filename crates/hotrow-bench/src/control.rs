@@ -27,7 +27,7 @@ pub struct Setting {
 /// The names of the schemas of scenarios: `hotrow_bench`, and one per tenant.
 pub const SCHEMAS: &str = "^hotrow_bench(_[0-9]+)?$";
 
-/// The name of the schema pack's schema.
+/// The name of the hotrow schema's schema.
 pub const PACK: &str = "^hotrow$";
 
 /// Settings that influence the speed of a commit and the times of the server's background work.
@@ -94,7 +94,7 @@ impl Control {
         self.execute(&drop, "drop the schema hotrow_bench").await
     }
 
-    /// Drops the schema pack.
+    /// Drops the hotrow schema.
     pub async fn tear_down_pack(&self) -> Result<(), Error> {
         self.execute("drop schema if exists hotrow cascade", "drop the schema hotrow").await
     }
@@ -214,7 +214,7 @@ impl Snapshot {
     }
 }
 
-/// Installs the schema pack on a connection that is closed before the first run.
+/// Installs the hotrow schema on a connection that is closed before the first run.
 pub async fn install_pack(upstream: &Endpoint) -> Result<(), Error> {
     let mut client = upstream.connect().await?;
     // The benchmark calls functions as the owner. No role is created, because it would stay on the server.

@@ -81,15 +81,15 @@ pub enum Error {
     )]
     SchemaExists,
 
-    /// The schema pack exists and may have rows in use.
+    /// The hotrow schema exists and may have rows in use.
     #[error(
         "the schema hotrow exists on the server, and this scenario installs and drops it: name another database with --upstream, \
          or omit --upstream for a private server"
     )]
     PackExists,
 
-    /// The schema pack cannot be installed.
-    #[error("cannot install the schema pack: {0}")]
+    /// The hotrow schema cannot be installed.
+    #[error("cannot install the hotrow schema: {0}")]
     Pack(#[source] hotrow_sql::Error),
 
     /// A program did not become ready.

@@ -32,7 +32,7 @@ pub struct Gateway {
 /// What a gateway has done so far, and its memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Footprint {
-    /// Rounds of questions to the catalogue.
+    /// Rounds of questions to the catalog.
     pub questions: u64,
     /// Resident memory.
     pub bytes: u64,
@@ -40,7 +40,7 @@ pub struct Footprint {
     pub cpu_us: u64,
 }
 
-/// The option of a gateway that serves the schema pack over HTTP, on a free port.
+/// The option of a gateway that serves the hotrow schema over HTTP, on a free port.
 pub const WITH_HTTP: [&str; 2] = ["--http", "127.0.0.1:0"];
 /// The option of a gateway whose transactions hold back writes.
 pub const DEFERRING: [&str; 2] = ["--pack", "deferred"];
@@ -80,7 +80,7 @@ impl Gateway {
 
     /// Its footprint. `None` if this program has no metrics, or if the system does not show its memory.
     pub async fn footprint(&self) -> Option<Footprint> {
-        const QUESTIONS: [&str; 2] = ["hotrow_catalogue_questions_total ", "hotrow_table_comparisons_total "];
+        const QUESTIONS: [&str; 2] = ["hotrow_catalog_questions_total ", "hotrow_table_comparisons_total "];
         let page = Post { path: "/metrics".into(), idempotency_key: None, body: Bytes::new() };
         let mut connection = Connection::open(self.metrics).await.ok()?;
         let (_, text) = connection.send(&Method::GET, &page).await.ok()?;
@@ -96,7 +96,7 @@ impl Gateway {
     }
 }
 
-/// The processor time in a file `/proc/PID/stat`, of the program and of the kernel for it.
+/// The CPU time in a file `/proc/PID/stat`, of the program and of the kernel for it.
 fn cpu_us(stat: &str) -> Option<u64> {
     /// The unit is a hundredth of a second on every Linux.
     const TICK_US: u64 = 10_000;
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_is_that_of_program_and_kernel() {
+    fn cpu_time_is_that_of_program_and_kernel() {
         let stat = "7 (a) name) S 1 7 7 0 -1 4194560 1 2 3 4 25 17 0 0 20 0";
         assert_eq!(cpu_us(stat), Some(420_000));
         assert_eq!(cpu_us("7 (name"), None);

@@ -72,7 +72,7 @@ fn leak(text: String) -> &'static str {
     Box::leak(text.into_boxed_str())
 }
 
-/// The processor time that a statement needs beside that of a plain update. The queue for a hot row computes too, so the
+/// The CPU time that a statement needs beside that of a plain update. The queue for a hot row computes too, so the
 /// statement's part is known only without one.
 fn work_us(load: &Workload) -> f64 {
     let known = load.execution_us.filter(|_| load.waiting < 1.0).unwrap_or(0.0);
@@ -91,7 +91,7 @@ fn remark(report: &Report, work_us: f64, disk: Disk) -> String {
     format!(
         "The report's main finding is `{finding}`. On the examined server, {:.0} sessions made {:.0} transactions per second: \
          {:.0} % of them wrote, {:.0} % of the calls were packable, and {:.0} % were in transactions that wait for their client. \
-         {hot} Here, each log flush takes {} µs longer, and each statement computes {work_us:.0} µs more than a plain update. The \
+         {hot} Here, each WAL flush takes {} µs longer, and each statement computes {work_us:.0} µs more than a plain update. The \
          prediction is one for the examined server. It holds here as far as cores and disk are alike.",
         load.sessions,
         load.transactions.unwrap_or(0.0),

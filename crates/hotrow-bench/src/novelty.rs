@@ -14,7 +14,7 @@ pub const PASSED_THROUGH: &str = "round-trip";
 /// The smallest acceptable share: a tenth is the noise of short runs.
 pub const SHARE_MIN: f64 = 0.9;
 
-/// The largest acceptable number of rounds of questions to the catalogue for each statement.
+/// The largest acceptable number of rounds of questions to the catalog for each statement.
 pub const QUESTIONS_MAX: f64 = 0.01;
 
 /// Whether a scenario compares new traffic with other traffic.

@@ -109,7 +109,7 @@ pub struct FirstUse {
 /// The work of a gateway besides that of the server.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct GatewayWork {
-    /// Rounds of questions to the catalogue.
+    /// Rounds of questions to the catalog.
     pub questions: u64,
     /// Statements of both loads.
     pub statements: u64,
@@ -129,7 +129,7 @@ impl GatewayWork {
         self.questions as f64 / self.statements as f64
     }
 
-    /// Microseconds of processor time for each statement.
+    /// Microseconds of CPU time for each statement.
     pub fn cpu_us_per_statement(&self) -> f64 {
         self.cpu_us as f64 / self.statements as f64
     }

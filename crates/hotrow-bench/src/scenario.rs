@@ -14,7 +14,7 @@ pub struct Scenario {
     pub set_up: &'static str,
     /// SQL that adds the rows `hotrow_bench.first` to `hotrow_bench.last` (settings). It is run for one piece at a time.
     pub fill: &'static str,
-    /// Whether it needs the schema pack, which is then installed first.
+    /// Whether it needs the hotrow schema, which is then installed first.
     pub pack: bool,
     /// Whether `hotrow bench all` omits it, because it takes long or needs its own server or programs.
     pub takes_long: bool,
@@ -159,7 +159,7 @@ impl Technique {
 /// The server's disk, and the standby that confirms its commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disk {
-    /// The time that each flush of the log takes longer, in microseconds. A standby has the same disk.
+    /// The time that each WAL flush takes longer, in microseconds. A standby has the same disk.
     pub delay_us: u32,
     /// Whether commits wait for a synchronous standby.
     pub standby: bool,

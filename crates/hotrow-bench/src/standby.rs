@@ -1,5 +1,5 @@
 //! A synchronous standby on the same machine. It runs only while a technique needs it, because a standby that follows the
-//! server takes processor time from all other techniques.
+//! server takes CPU time from all other techniques.
 
 use crate::error::Error;
 use crate::load::joined;

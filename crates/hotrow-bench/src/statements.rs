@@ -91,7 +91,7 @@ pub async fn run_after_pause(
     part: &Part,
 ) -> Result<Answers, Failure> {
     const SECOND: Duration = Duration::from_secs(1);
-    /// Longer than facts of the catalogue are valid in a gateway without a setting `catalogue_age_ms`.
+    /// Longer than facts of the catalog are valid in a gateway without a setting `catalog_age_ms`.
     const PAUSE: Duration = Duration::from_secs(6);
     if part.is_warm_up() {
         return run(endpoint, Text::Same, part).await;

@@ -1,4 +1,4 @@
-//! Measures the server's work for a load: commits, flushes, the processor time of the walsender, and the waits of sessions.
+//! Measures the server's work for a load: commits, flushes, the CPU time of the walsender, and the waits of sessions.
 //! It makes no load.
 
 use crate::endpoint::Endpoint;
@@ -33,7 +33,7 @@ pub struct ServerWork {
 pub struct Counted {
     /// Transactions that wrote something.
     pub commits: i64,
-    /// Flushes of the log that other programs read.
+    /// WAL flushes that other programs read.
     pub flushes: i64,
 }
 
@@ -116,7 +116,7 @@ async fn counters(client: &Client) -> Result<Counters, Error> {
     Ok(Counters { transactions, flushes: flushes.get(0), flushing_ms: flushes.get(1), walsender_us: None })
 }
 
-/// The processor time of the walsender after it has read the whole log. `None` if there is no walsender, or if the system
+/// The CPU time of the walsender after it has read the whole log. `None` if there is no walsender, or if the system
 /// does not report it.
 async fn walsender_us(client: &Client) -> Result<Option<f64>, Error> {
     const PATIENCE: Duration = Duration::from_secs(60);

@@ -66,7 +66,7 @@ async fn work(client: Client, take: String, complete: String, end: Instant) -> R
     Ok(done)
 }
 
-/// An array of bigint, also as a parameter of a domain of the schema pack.
+/// An array of bigint, also as a parameter of a domain of the hotrow schema.
 #[derive(Debug)]
 struct Receipts(Vec<i64>);
 

@@ -1,4 +1,4 @@
--- How Citus distributes a table, as one JSON value; no row if it does not. Read from Citus' own catalogue, which every node
+-- How Citus distributes a table, as one JSON value; no row if it does not. Read from Citus' own catalog, which every node
 -- has. Runs only where the extension Citus is installed.
 -- $1: the table's name as to_regclass accepts it.
 select pg_catalog.json_build_object(

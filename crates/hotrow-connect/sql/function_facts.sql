@@ -77,7 +77,7 @@ namesake as (
            ) as special,
            p.prolang as language,
            coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) as source,
-           'pg_catalog.pg_proc'::pg_catalog.regclass as catalogue,
+           'pg_catalog.pg_proc'::pg_catalog.regclass as catalog,
            p.oid as object,
            p.xmin::pg_catalog.text as written
       from pg_catalog.pg_proc p
@@ -132,7 +132,7 @@ namesake as (
     -- Objects that a constant or a COLLATE clause can name. The server computes to_tsquery('c', 'a word') when it plans
     -- a statement, and does not plan it again after a change of the configuration or of a dictionary. So their
     -- definitions count too.
-    select o.namespace, o.name, o.kind, o.visible, null, false, null, null, o.catalogue, o.oid, o.written
+    select o.namespace, o.name, o.kind, o.visible, null, false, null, null, o.catalog, o.oid, o.written
       from (
                -- Temporary tables of other sessions are left out, because they come and go.
                select c.oid, c.relnamespace, c.relname, 'relation', pg_catalog.pg_table_is_visible(c.oid),
@@ -159,7 +159,7 @@ namesake as (
                select c.oid, c.collnamespace, c.collname, 'collation',
                       pg_catalog.pg_collation_is_visible(c.oid), 'pg_catalog.pg_collation'::pg_catalog.regclass, null
                  from pg_catalog.pg_collation c
-           ) o (oid, namespace, name, kind, visible, catalogue, written)
+           ) o (oid, namespace, name, kind, visible, catalog, written)
      where o.name operator(pg_catalog.=) any ($1::pg_catalog.text[]::pg_catalog.name[])
     union all
     -- How the server reads a constant such as timestamptz '2020-01-01' when it analyses a statement. A reload of the
@@ -210,7 +210,7 @@ select coalesce(
   join pg_catalog.pg_namespace n on n.oid operator(pg_catalog.=) s.namespace
   left join pg_catalog.pg_language l on l.oid operator(pg_catalog.=) s.language
   left join pg_catalog.pg_depend d
-         on d.classid operator(pg_catalog.=) s.catalogue::pg_catalog.oid
+         on d.classid operator(pg_catalog.=) s.catalog::pg_catalog.oid
         and d.objid operator(pg_catalog.=) s.object
         and d.deptype operator(pg_catalog.=) 'e'::pg_catalog."char"
   left join pg_catalog.pg_extension e on e.oid operator(pg_catalog.=) d.refobjid

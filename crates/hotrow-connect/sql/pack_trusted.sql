@@ -1,5 +1,5 @@
--- Whether the schema pack exists and this role may run its code, and whether a certain function of it exists and this
--- role may call it. A second column says whether the schema exists. Returns one row always. Reads only the catalogue, never fails
+-- Whether the hotrow schema exists and this role may run its code, and whether a certain function of it exists and this
+-- role may call it. A second column says whether the schema exists. Returns one row always. Reads only the catalog, never fails
 -- and changes nothing.
 --
 -- The functions of the pack run with the rights of the calling role or of their owner. The gateway calls them on behalf

@@ -1,4 +1,4 @@
--- The catalogue's facts about one table, as one JSON value; null if the table does not exist. Changes nothing.
+-- The catalog's facts about one table, as one JSON value; null if the table does not exist. Changes nothing.
 -- $1: the table's name as to_regclass accepts it, with its identifiers quoted; or the table's OID, because a role that can
 -- use a view may lack the right to name the table below. $2: the most partitions that a packed table can have.
 -- Runs on PostgreSQL 14 and later, as any role.
@@ -28,7 +28,7 @@ tree (oid, kind, pending) as (
 too_many (partitions) as (
     select pg_catalog.count(*) operator(pg_catalog.>) (1 operator(pg_catalog.+) $2::pg_catalog.int4) from tree
 ),
--- The planner expects few rows of an array, and uses the indexes of the catalogue.
+-- The planner expects few rows of an array, and uses the indexes of the catalog.
 family as (
     select c.oid, c.relname, c.relkind, c.relrowsecurity,
            exists (select from pg_catalog.pg_rewrite r where r.ev_class operator(pg_catalog.=) c.oid) as has_rules

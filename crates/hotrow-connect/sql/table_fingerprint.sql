@@ -1,4 +1,4 @@
--- Every part of the catalogue that decides how a statement on one table is understood, as one short text. It changes
+-- Every part of the catalog that decides how a statement on one table is understood, as one short text. It changes
 -- whenever the table's definition changes, also if the change is undone later. It does not change when the table is
 -- truncated, vacuumed or analyzed. The query changes nothing.
 -- $1: the table's name as to_regclass accepts it. $2: the fingerprint that the caller relies on; empty to ask for it.
@@ -30,7 +30,7 @@ tree (oid) as (
                   and d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
            ) part
 ),
--- The planner expects few rows of an array, and uses the indexes of the catalogue.
+-- The planner expects few rows of an array, and uses the indexes of the catalog.
 relation as (
     select c.oid, c.relnamespace, c.relname, c.relkind, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity,
            -- Row security does not apply to the owner.

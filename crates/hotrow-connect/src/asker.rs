@@ -1,12 +1,12 @@
-//! A connection for questions about the catalogue. Its queries are prepared once. `hotrow-core` decides what to ask, and what
+//! A connection for questions about the catalog. Its queries are prepared once. `hotrow-core` decides what to ask, and what
 //! follows from the answers.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use hotrow_core::classify::{
-    Answers, Asked, Candidate, Catalogue, Facts, FunctionFact, MergeRule, PackRule, Questions, Refusal,
-    Rules, TableFacts, View,
+    Answers, Asked, Candidate, Catalog, Facts, FunctionFact, MergeRule, PackRule, Questions, Refusal, Rules,
+    TableFacts, View,
 };
 use hotrow_core::distribution::Distribution;
 use hotrow_core::limits;
@@ -23,7 +23,7 @@ pub const TABLE_FINGERPRINT: &str = include_str!("../sql/table_fingerprint.sql")
 pub struct Asker {
     /// The connection. Its session has the settings of the pool's clients.
     pub upstream: Upstream,
-    /// The role of the gateway's own commands. Its schema pack is trusted.
+    /// The role of the gateway's own commands. Its hotrow schema is trusted.
     upstream_role: String,
     /// Tables that are distributed over nodes have lanes there.
     pub has_node_lanes: bool,
@@ -65,7 +65,7 @@ impl Asker {
 
     /// The facts about a candidate on this server, all asked now.
     pub async fn facts(&mut self, candidate: &Candidate) -> Result<Facts, Error> {
-        let mut known = Catalogue::default();
+        let mut known = Catalog::default();
         loop {
             let lack = match known.facts(candidate, Asked::default()) {
                 Ok(found) => return Ok(found.value),
@@ -96,7 +96,7 @@ impl Asker {
         Ok(from_json(rows)?.unwrap_or_default())
     }
 
-    /// The catalogue's facts about a table. The fingerprint is queried first. If the table changes in between, the
+    /// The catalog's facts about a table. The fingerprint is queried first. If the table changes in between, the
     /// fingerprint belongs to the earlier definition, and the first batch that relies on it detects the change.
     async fn table(&mut self, name: &str) -> Result<Option<TableFacts>, Error> {
         let fingerprint = self.query(TABLE_FINGERPRINT, &[name, ""]).await?;
@@ -209,7 +209,7 @@ pub fn from_json<T: serde::de::DeserializeOwned>(rows: Rows) -> Result<Option<T>
     match rows.first().and_then(|row| row.first()) {
         Some(Some(json)) => serde_json::from_str(json)
             .map(Some)
-            .map_err(|error| Error::Protocol(format!("facts about the catalogue: {error}"))),
+            .map_err(|error| Error::Protocol(format!("facts about the catalog: {error}"))),
         _ => Ok(None),
     }
 }

@@ -1,4 +1,4 @@
-//! Makes a connection to the server: tries the hosts in turn, with TLS and the log-in, or compares them if none has served yet.
+//! Makes a connection to the server: tries the hosts in turn, with TLS and the login, or compares them if none has served yet.
 //! Sends cancel requests, each on a connection of its own.
 
 use std::future::poll_fn;
@@ -38,7 +38,7 @@ type Connected = Result<(Upstream, Answer), Error>;
 type Connecting<'a> = Pin<Box<dyn Future<Output = Connected> + Send + 'a>>;
 
 impl Upstream {
-    /// Connects and logs in with these start-up parameters, to the first reachable host that no other one has left behind. It
+    /// Connects and logs in with these startup parameters, to the first reachable host that no other one has left behind. It
     /// must be a primary if the configuration or the caller requires one.
     pub async fn connect(
         server: &config::UpstreamConfig,
@@ -56,7 +56,7 @@ impl Upstream {
         Ok(upstream)
     }
 
-    async fn log_in(
+    async fn login(
         Attempt { server, parameters, login, primary }: Attempt<'_>,
         address: &Address,
     ) -> Connected {
@@ -103,9 +103,9 @@ impl Upstream {
         Ok(cluster.zip(timeline).map(|(cluster, timeline)| History { cluster, timeline }))
     }
 
-    /// Whether the server is in recovery. Servers report this at log-in; a proxy in between may not pass it on.
+    /// Whether the server is in recovery. Servers report this at login; a proxy in between may not pass it on.
     async fn is_standby(&mut self) -> Result<bool, Error> {
-        match self.at_log_in("in_hot_standby") {
+        match self.at_login("in_hot_standby") {
             Some(value) => Ok(value == "on"),
             None => {
                 let rows = self.query("select pg_catalog.pg_is_in_recovery()", &[]).await?;
@@ -130,7 +130,7 @@ impl Upstream {
                 }
                 tag::ERROR => return Err(refused(&frame)),
                 tag::NOTICE => {}
-                other => return Err(Error::Protocol(format!("message {:?} at log-in", char::from(other)))),
+                other => return Err(Error::Protocol(format!("message {:?} at login", char::from(other)))),
             }
         }
     }
@@ -139,7 +139,7 @@ impl Upstream {
 impl Attempt<'_> {
     /// Connects to a host, and refuses it if its timeline is over.
     async fn host(self, address: &Address) -> Connected {
-        match tokio::time::timeout(self.server.connect_timeout, Upstream::log_in(self, address)).await {
+        match tokio::time::timeout(self.server.connect_timeout, Upstream::login(self, address)).await {
             Ok(connected) => {
                 let (upstream, answer) = connected?;
                 match (self.server.hosts.left_behind(answer.history.as_ref()), &answer.history) {
@@ -249,7 +249,7 @@ pub async fn history_of(
     login: &Login,
 ) -> Result<Option<History>, Error> {
     let attempt = Attempt { server, parameters, login, primary: false };
-    let connecting = tokio::time::timeout(server.connect_timeout, Upstream::log_in(attempt, address));
+    let connecting = tokio::time::timeout(server.connect_timeout, Upstream::login(attempt, address));
     match connecting.await {
         Ok(connected) => Ok(connected?.1.history),
         Err(_) => Err(Error::Timeout { address: address.clone(), limit: server.connect_timeout }),

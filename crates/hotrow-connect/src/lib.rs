@@ -1,15 +1,15 @@
-//! Connections to PostgreSQL servers, and questions about their catalogue.
+//! Connections to PostgreSQL servers, and questions about their catalog.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `config` | the server that a URL names: hosts, user, TLS |
 //! | `net` | sockets, plain or under TLS |
 //! | `connect` | makes a connection: tries the hosts, logs in; sends cancel requests |
-//! | `login` | the log-in of a user, whose secrets are kept |
+//! | `login` | the login of a user, whose secrets are kept |
 //! | `upstream` | one connection, and queries of the gateway on it |
 //! | `driver` | a driver's client over such a connection, for commands |
 //! | `asker` | facts about tables and functions |
-//! | `pack` | whether the functions of the schema pack can be trusted |
+//! | `pack` | whether the functions of the hotrow schema can be trusted |
 //! | `lock` | a mutex |
 
 pub mod asker;

@@ -1,4 +1,4 @@
-//! The log-in at the server as a pool's user. Its secrets are kept with the pool, because lanes also log in when no
+//! The login at the server as a pool's user. Its secrets are kept with the pool, because lanes also log in when no
 //! client does.
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct Login {
 #[derive(Debug)]
 struct Secrets {
     credential: Credential,
-    /// The time of the log-in of the client that has brought it.
+    /// The time of the login of the client that has brought it.
     since: Instant,
     /// The keys derived from the password with the server's salt.
     derived: Option<Derived>,
@@ -42,7 +42,7 @@ struct Derived {
     keys: Keys,
 }
 
-/// The state of a SCRAM log-in.
+/// The state of a SCRAM login.
 enum Scram {
     First(ClientFirst),
     Last(ClientFinal),
@@ -105,7 +105,7 @@ impl Login {
         secrets.credential = credential;
     }
 
-    /// Answers the server's requests until the log-in is complete.
+    /// Answers the server's requests until the login is complete.
     pub async fn authenticate(&self, upstream: &mut Upstream, binding: ChannelBinding) -> Result<(), Error> {
         let (mut scram, mut bound) = (None, false);
         loop {
@@ -114,7 +114,7 @@ impl Login {
                 tag::AUTHENTICATION => {}
                 tag::ERROR => return Err(crate::upstream::refused(&frame)),
                 tag::NOTICE => continue,
-                other => return Err(Error::Protocol(format!("message {:?} at log-in", char::from(other)))),
+                other => return Err(Error::Protocol(format!("message {:?} at login", char::from(other)))),
             }
             match Request::read(&frame[5..])? {
                 Request::Ok | Request::Cleartext | Request::Md5(_)
@@ -200,7 +200,7 @@ impl Login {
 
 const OUT_OF_ORDER: Error = Error::Authentication("SASL messages out of order");
 
-/// The mechanism of the log-in, bound to the server's certificate if both sides support it. If the server does not
+/// The mechanism of the login, bound to the server's certificate if both sides support it. If the server does not
 /// offer it, the gateway tells the server that it could: the server can then detect that an attacker has hidden its
 /// offer.
 fn mechanism(

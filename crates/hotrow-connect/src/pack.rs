@@ -1,10 +1,10 @@
-//! Whether the schema pack can be trusted. The gateway checks this before it calls a function of the pack.
+//! Whether the hotrow schema can be trusted. The gateway checks this before it calls a function of the pack.
 
 use hotrow_core::normalise::without_comments;
 
 use crate::upstream::{Error, Upstream};
 
-/// A query for whether the role that asks can trust the functions of the schema pack, and can call a certain one. The
+/// A query for whether the role that asks can trust the functions of the hotrow schema, and can call a certain one. The
 /// file describes its parameters. It must run before any function of the pack is called.
 pub const PACK_TRUSTED: &str = include_str!("../sql/pack_trusted.sql");
 
@@ -33,7 +33,7 @@ pub const PACK_RULES: PackFunction = ["pack_rules", "1009"];
 pub const DISTRIBUTION_OF: PackFunction = ["distribution_of", "25"];
 
 /// Whether the role of this connection may run the pack's code and call this function. A role that cannot read the
-/// catalogue trusts no function.
+/// catalog trusts no function.
 pub async fn is_trusted(
     upstream: &mut Upstream,
     upstream_role: &str,
@@ -47,6 +47,6 @@ pub async fn is_trusted(
 
 /// The answer to a yes-or-no query.
 pub async fn says_yes(upstream: &mut Upstream, question: &str, values: &[&str]) -> Result<bool, Error> {
-    let rows = upstream.query_catalogue(question, values).await?;
+    let rows = upstream.query_catalog(question, values).await?;
     Ok(rows.first().and_then(|row| row.first()?.as_deref()) == Some("t"))
 }

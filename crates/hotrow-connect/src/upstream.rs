@@ -40,9 +40,9 @@ pub enum Error {
         /// The reason.
         error: ConnectError,
     },
-    /// The log-in can't be bound to the server's certificate.
+    /// The login can't be bound to the server's certificate.
     #[error(
-        "the server does not bind the log-in to its certificate (SCRAM-SHA-256-PLUS), and channel_binding=require asks for it"
+        "the server does not bind the login to its certificate (SCRAM-SHA-256-PLUS), and channel_binding=require asks for it"
     )]
     NotBound,
     /// The server refused; its ErrorResponse is unchanged.
@@ -159,7 +159,7 @@ pub struct Upstream {
     pub output: BytesMut,
     /// Notifications that have arrived during a statement of the gateway, for the session that holds the connection.
     pub notifications: BytesMut,
-    /// The settings that the server reports, but the client's name at log-in.
+    /// The settings that the server reports, but the client's name at login.
     pub parameters: Vec<(String, String)>,
     /// Settings that clients were told and with which these agree. Comparing them for each transaction would cost more than all
     /// else at its beginning.
@@ -171,21 +171,21 @@ pub struct Upstream {
     pub secret: Bytes,
     /// The host.
     pub address: Arc<Address>,
-    /// The hash of the server's certificate that a log-in can be bound to.
+    /// The hash of the server's certificate that a login can be bound to.
     pub end_point: Option<Bytes>,
     pub(crate) timeline: TimelineUse,
-    /// Counts the connection for its log-in.
+    /// Counts the connection for its login.
     pub counted: Arc<()>,
 }
 
 impl Upstream {
     /// Whether the session speaks UTF-8.
     pub fn speaks_utf8(&self) -> bool {
-        self.at_log_in("client_encoding") == Some("UTF8")
+        self.at_login("client_encoding") == Some("UTF8")
     }
 
-    /// The value of a setting that the server reported at log-in.
-    pub fn at_log_in(&self, wanted: &str) -> Option<&str> {
+    /// The value of a setting that the server reported at login.
+    pub fn at_login(&self, wanted: &str) -> Option<&str> {
         self.parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
     }
 
@@ -216,7 +216,7 @@ impl Upstream {
     }
 
     /// The same, whatever the settings of the client are.
-    pub async fn query_catalogue(&mut self, text: &str, values: &[&str]) -> Result<Rows, Error> {
+    pub async fn query_catalog(&mut self, text: &str, values: &[&str]) -> Result<Rows, Error> {
         self.put_statement(include_str!("../sql/own_query.sql"), &[]);
         self.query(text, values).await
     }
@@ -304,7 +304,7 @@ impl Upstream {
         refusal.await?.map_or(Ok(rows), Err)
     }
 
-    /// Notes a setting that the server reports. The client's name stays that of the log-in.
+    /// Notes a setting that the server reports. The client's name stays that of the login.
     pub fn note_setting(&mut self, name: &str, value: &str) {
         let known = self.parameters.iter_mut().find(|(known, _)| known == name && name != "application_name");
         if let Some((_, known)) = known {

@@ -78,12 +78,12 @@ pub struct RowPatience {
 }
 
 /// Whether the gateway has to check again if the user can log in. `age` is the age of the last check. A
-/// change of the catalogue through this gateway may have changed roles, so it makes a check due immediately.
-pub fn is_due(age: Duration, catalogue_changed: bool) -> bool {
-    catalogue_changed || age >= Duration::from_millis(limits::LOG_IN_AGE_MS)
+/// change of the catalog through this gateway may have changed roles, so it makes a check due immediately.
+pub fn is_due(age: Duration, catalog_changed: bool) -> bool {
+    catalog_changed || age >= Duration::from_millis(limits::LOGIN_AGE_MS)
 }
 
-/// Whether a client has to leave if the server refuses a log-in of its user with this SQLSTATE while the pool
+/// Whether a client has to leave if the server refuses a login of its user with this SQLSTATE while the pool
 /// has `connections` connections. If only the connection limit is reached, the client can share the open
 /// connections.
 pub fn keeps_out(code: &str, connections: usize) -> bool {
@@ -150,7 +150,7 @@ impl ServerSettings {
     }
 }
 
-/// The values of the server's settings that a client was told: at its log-in, by the gateway, or by a connection that its
+/// The values of the server's settings that a client was told: at its login, by the gateway, or by a connection that its
 /// session held.
 #[derive(Debug)]
 pub struct ReportedSettings {
@@ -163,7 +163,7 @@ pub struct ReportedSettings {
 }
 
 impl ReportedSettings {
-    /// For a client that was told these, of the pool with this number, at its log-in.
+    /// For a client that was told these, of the pool with this number, at its login.
     pub fn new(pool: u64, values: Arc<ServerSettings>) -> Self {
         ReportedSettings { compared: values.clone(), values, pool }
     }
@@ -268,10 +268,10 @@ mod tests {
     }
 
     #[test]
-    fn a_log_in_is_valid_for_a_limited_time() {
+    fn a_login_is_valid_for_a_limited_time() {
         assert!(!is_due(Duration::ZERO, false));
-        assert!(!is_due(Duration::from_millis(limits::LOG_IN_AGE_MS - 1), false));
-        assert!(is_due(Duration::from_millis(limits::LOG_IN_AGE_MS), false));
+        assert!(!is_due(Duration::from_millis(limits::LOGIN_AGE_MS - 1), false));
+        assert!(is_due(Duration::from_millis(limits::LOGIN_AGE_MS), false));
         assert!(is_due(Duration::ZERO, true));
     }
 
@@ -303,7 +303,7 @@ mod tests {
         let [first, second] = ["UTC", "Asia/Tokyo"].map(|zone| Arc::new(settings(&[("TimeZone", zone)], "")));
         let mut reported = ReportedSettings::new(1, first.clone());
         reported.report("TimeZone", "Asia/Tokyo");
-        reported.report("search_path", "unknown at the log-in");
+        reported.report("search_path", "unknown at the login");
         assert!(reported.has_news());
         assert!(!reported.are_outdated_by(&first), "the pool does not know of the change");
         assert_eq!(compared(&mut reported, &second), [""; 0]);

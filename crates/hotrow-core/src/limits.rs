@@ -31,7 +31,7 @@ pub const HELD_IDLE_MS: u64 = 60_000;
 pub const LANES: usize = 4;
 /// `[[database]]` tables of the settings file.
 pub const DATABASES_MAX: usize = 1_000;
-/// Pools (user, database and start-up settings) of one server. A client that needs one more replaces the pool that has been
+/// Pools (user, database and startup settings) of one server. A client that needs one more replaces the pool that has been
 /// unused for the longest time. If all pools are in use, the gateway rejects the client with SQLSTATE 53300.
 pub const POOLS_MAX: usize = 100;
 /// Pools of one role at one server. A client of the role that needs one more replaces the pool of the role that has been
@@ -48,7 +48,7 @@ pub const POOL_IDLE_MS: u64 = 600_000;
 /// their connections meanwhile.
 pub const POOL_TURN_MS: u64 = 10_000;
 /// Frameworks begin a session with several SETs. Up to this number of changes, a session takes the room of any unused pool.
-pub const MOVES_AT_LOG_IN_MAX: usize = 8;
+pub const MOVES_AT_LOGIN_MAX: usize = 8;
 /// How often a session that keeps its connection, because there is no room for a pool with its settings, looks for room.
 pub const POOL_ROOM_MS: u64 = 1000;
 
@@ -113,9 +113,9 @@ pub const DUE_NOTIFICATIONS_MAX: usize = 1_000;
 /// connection. A listening connection counts as lost.
 pub const MARKER_WAIT_MS: u64 = 5_000;
 
-/// Interval between two rounds of the schema pack's upkeep. Posts to more followers than one call delivers to
+/// Interval between two rounds of the hotrow schema's maintenance. Posts to more followers than one call delivers to
 /// wait for it.
-pub const UPKEEP_MS: u64 = 15_000;
+pub const MAINTENANCE_MS: u64 = 15_000;
 
 /// Bytes of one message from a client. A longer message ends the connection with SQLSTATE 08P01. PostgreSQL's
 /// own limit is 1 GiB.
@@ -123,7 +123,7 @@ pub const MESSAGE_BYTES_MAX: usize = 256 << 20;
 /// Bytes of a message without data (Describe, Execute, Close, Sync and others). A longer message ends the
 /// connection, as in PostgreSQL.
 pub const SMALL_MESSAGE_BYTES_MAX: usize = 10_000;
-/// Bytes of a start-up packet. A longer packet ends the connection, as in PostgreSQL.
+/// Bytes of a startup packet. A longer packet ends the connection, as in PostgreSQL.
 pub const STARTUP_BYTES_MAX: usize = 10_000;
 /// Bytes of a packed unit. A larger unit is passed through.
 pub const UNIT_BYTES_MAX: usize = 64 << 10;
@@ -179,28 +179,28 @@ pub const SHAPES_MAX: usize = 5_000;
 /// Bytes of the texts of remembered shapes. Beyond that the gateway forgets old ones.
 pub const SHAPES_BYTES_MAX: usize = 16 << 20;
 /// Time that a new statement waits for its verdict. Without a wait it is passed through, which is as fast as without the gateway,
-/// until the catalogue is asked. Calls of functions wait in any case, for as long as a connection may take.
+/// until the catalog is asked. Calls of functions wait in any case, for as long as a connection may take.
 pub const VERDICT_WAIT_MS: u64 = 0;
-/// Facts of one kind about a database's catalogue that the gateway remembers for a pool, and for a short time twice as many.
+/// Facts of one kind about a database's catalog that the gateway remembers for a pool, and for a short time twice as many.
 /// Beyond that it forgets old ones and asks again.
 pub const FACTS_MAX: usize = 10_000;
 /// Bytes of remembered facts of one kind, mostly of functions' sources.
 pub const FACTS_BYTES_MAX: usize = 8 << 20;
 /// Proofs of what statements leave behind that the gateway remembers for a pool. Beyond that it forgets all of them.
 pub const PROOFS_MAX: usize = 2_000;
-/// Statements of a pool that wait until the catalogue is asked about them. One more is passed through and asked about later.
+/// Statements of a pool that wait until the catalog is asked about them. One more is passed through and asked about later.
 pub const JUDGEMENTS_WAITING_MAX: usize = 1_000;
 /// Statements prepared on one upstream connection. The gateway closes the oldest for one more.
 pub const PREPARED_MAX: usize = 500;
 /// Tables that the batches of one lane are checked for. Beyond that the lane starts again with the tables of
 /// the next batch.
 pub const LANE_TABLES_MAX: usize = 500;
-/// Batches with calls of functions with pack rules, after the log-in of a lane, that compare all settings of its session. After
+/// Batches with calls of functions with pack rules, after the login of a lane, that compare all settings of its session. After
 /// them each `STATE_CHECK_EVERY`th does, because listing all settings takes some 400 microseconds. The others compare the role
 /// and the settings that decide what statements mean.
 pub const STATE_CHECKS_FIRST: u64 = 16;
 pub const STATE_CHECK_EVERY: u64 = 16;
-/// Bytes of a statement whose reach into the catalogue is examined. The state that a longer one leaves counts as unknown if it
+/// Bytes of a statement whose reach into the catalog is examined. The state that a longer one leaves counts as unknown if it
 /// calls functions.
 pub const REACHING_BYTES_MAX: usize = 64 << 10;
 /// Texts of code that one statement can reach and that the gateway reads: functions, views, defaults and others. Beyond
@@ -212,7 +212,7 @@ pub const REACHED_BYTES_MAX: usize = 1 << 20;
 pub const REACHED_NAMES_MAX: usize = 10_000;
 /// The same, if the gateway remembers them: the next judgement of the statement then needs one query.
 pub const REACHED_REMEMBERED_MAX: usize = 500;
-/// Queries of the catalogue about them. Each finds what the code that the last one found can reach.
+/// Queries of the catalog about them. Each finds what the code that the last one found can reach.
 pub const REACHED_DEPTH_MAX: usize = 12;
 /// Statements of one unit whose state is not known yet. Beyond that it counts as unknown.
 pub const UNJUDGED_MAX: usize = 64;
@@ -230,8 +230,8 @@ pub const PARSED_TOKENS_MAX: usize = 4_096;
 pub const CLASSIFIED_INLINE_BYTES_MAX: usize = 4 << 10;
 /// Long statements that are classified at one time. Others wait.
 pub const CLASSIFIED_AT_ONCE_MAX: usize = 2;
-/// Time that the gateway uses facts about a table without a new query of the catalogue.
-pub const CATALOGUE_AGE_MS: u64 = 5_000;
+/// Time that the gateway uses facts about a table without a new query of the catalog.
+pub const CATALOG_AGE_MS: u64 = 5_000;
 
 /// Bytes of a TLS handshake from the peer. More bytes end the connection. Certificates of several authorities
 /// need 10 KB.
@@ -246,9 +246,9 @@ pub const STARTUP_TIMEOUT_MS: u64 = 10_000;
 pub const SECRETS_MAX: usize = 10_000;
 /// Time that the gateway uses a secret from the server without asking again.
 pub const SECRET_AGE_MS: u64 = 5_000;
-/// Time after a log-in at the server during which more clients of the same user, database and start-up
-/// settings are accepted without another log-in.
-pub const LOG_IN_AGE_MS: u64 = 1_000;
+/// Time after a login at the server during which more clients of the same user, database and startup
+/// settings are accepted without another login.
+pub const LOGIN_AGE_MS: u64 = 1_000;
 /// Time to open a connection to the server. After that the attempt fails.
 pub const CONNECT_TIMEOUT_MS: u64 = 5_000;
 /// Longest such time that a server's URL can set, in seconds.

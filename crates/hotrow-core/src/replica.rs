@@ -213,7 +213,7 @@ pub struct LsnBound {
     pub connections: u64,
     /// When the replica was started.
     pub started: i64,
-    /// When the replica was chosen: the number of changes in the set of replicas that serve, and of the catalogue.
+    /// When the replica was chosen: the number of changes in the set of replicas that serve, and of the catalog.
     pub epoch: u64,
 }
 

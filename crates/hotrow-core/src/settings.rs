@@ -21,7 +21,7 @@ const PARSING: [&str; 13] = [
     "xmloption",
 ];
 
-/// Settings that a SET gives the value in its text, whatever is in force, in the catalogue, in files or granted to the role.
+/// Settings that a SET gives the value in its text, whatever is in force, in the catalog, in files or granted to the role.
 /// Any role may set them.
 const PLAIN: &str = "
     array_nulls backslash_quote bytea_output client_min_messages constraint_exclusion cpu_index_tuple_cost
@@ -41,7 +41,7 @@ const PLAIN: &str = "
     synchronous_commit timezone transaction_timeout transform_null_equals work_mem xmlbinary xmloption
 ";
 
-/// The setting whose SET depends on the catalogue's conversions, unless the value is the database's encoding.
+/// The setting whose SET depends on the catalog's conversions, unless the value is the database's encoding.
 pub(crate) const CLIENT_ENCODING: &str = "client_encoding";
 
 /// Whether the effect of a SET of this setting, whose name is in lower case, depends on the text alone.
@@ -57,7 +57,7 @@ pub(crate) fn keeps_meaning(name: &str) -> bool {
 }
 
 /// The names of these settings, as the text of an array. A session that sets one of them keeps its value, also if it is
-/// the value at the log-in: the server's configuration can change later.
+/// the value at the login: the server's configuration can change later.
 pub fn plain_names() -> String {
     array(PLAIN.split_ascii_whitespace())
 }
@@ -67,7 +67,7 @@ pub fn plain_names() -> String {
 pub struct PlainSet {
     /// The setting, in lower case.
     pub name: String,
-    /// It gives the setting the value of the log-in.
+    /// It gives the setting the value of the login.
     pub resets: bool,
     /// The server's command tag.
     pub tag: &'static str,

@@ -64,7 +64,7 @@ pub struct Server {
     pub cluster: Option<String>,
     /// The position of its log. `None` if the role cannot read it.
     pub log: Option<Log>,
-    /// The lane's mark. `None` if the schema pack is not installed for the role.
+    /// The lane's mark. `None` if the hotrow schema is not installed for the role.
     pub mark: Option<Mark>,
     /// A transaction here can have parts on other servers, which commit before it (Citus).
     pub has_parts: bool,

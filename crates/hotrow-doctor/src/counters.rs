@@ -123,7 +123,7 @@ fn log_io(rows: &Value, column: &str) -> f64 {
 }
 
 impl Counters {
-    /// Flushes of the log until now.
+    /// WAL flushes until now.
     pub fn flushes(&self) -> f64 {
         number(&self.wal, "wal_sync") + log_io(&self.io, "fsyncs")
     }

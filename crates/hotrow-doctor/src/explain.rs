@@ -40,7 +40,7 @@ pub async fn explain(server: UpstreamConfig, sql: &str) -> Result<String, Error>
     let mut statements = Vec::with_capacity(pieces.len());
     for piece in &pieces {
         let literals = literals.get(piece.first..piece.first + piece.count).unwrap_or_default();
-        let is_known = !statements.iter().any(changes_catalogue);
+        let is_known = !statements.iter().any(changes_catalog);
         statements.push(explain_one(&mut judge, &piece.text, literals, is_known).await?);
     }
     let mut text = unit(&statements);
@@ -51,7 +51,7 @@ pub async fn explain(server: UpstreamConfig, sql: &str) -> Result<String, Error>
 }
 
 /// Whether later statements of the text may depend on its result, which the server does not know yet.
-fn changes_catalogue(statement: &Explained) -> bool {
+fn changes_catalog(statement: &Explained) -> bool {
     matches!(&statement.analysis, Analysis::Pass(pass) if pass.alters > Alters::Nothing)
 }
 

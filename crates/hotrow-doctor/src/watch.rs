@@ -88,7 +88,7 @@ pub struct PerSecond {
     rollbacks: Option<f64>,
     deadlocks: Option<f64>,
     wal_bytes: Option<f64>,
-    /// Flushes of the log.
+    /// WAL flushes.
     pub flushes: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
--- The settings of a lane, which the gateway makes after its own queries at log-in.
+-- The settings of a lane, which the gateway makes after its own queries at login.
 --
 -- statement_timeout: the longest time that a statement may run in a lane, in milliseconds. The server's own timer cannot
 -- hit the next batch or a commit: the server stops it after each statement and before a Sync commits.

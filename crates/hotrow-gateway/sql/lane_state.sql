@@ -1,5 +1,5 @@
 -- The state of a lane's session as one text, without transactions' locks. Changes nothing. Runs on PostgreSQL 14 and later, as any
--- role. A lane asks for it at log-in, and compares it at the end of batches that call functions of which only a pack rule says
+-- role. A lane asks for it at login, and compares it at the end of batches that call functions of which only a pack rule says
 -- that they leave nothing. A setting that such a function makes until the end of the transaction counts, too: it would hold for
 -- the statements of other clients in the batch.
 --

@@ -3,7 +3,7 @@
 -- that the protocol has prepared, apart from this one (`hotrow_own`). Changes nothing.
 -- A setting is `name=value`, its value as the hexadecimal digits of its bytes, because a value can contain any
 -- character. A value that the role cannot read is missing, and with it the sign. A channel is written in the same way.
--- A setting with the value of the log-in is listed if another connection is certain to take it. Otherwise the session
+-- A setting with the value of the login is listed if another connection is certain to take it. Otherwise the session
 -- would follow the server's configuration, and directly it keeps the value. The modes of a transaction are no settings of
 -- the session: their source stays `session` after SET TRANSACTION, and they follow the session's defaults.
 -- $1: the user that logged in. $2: the role that the connection began with. $3: the names of the settings that every

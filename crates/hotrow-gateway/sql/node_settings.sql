@@ -1,6 +1,6 @@
 -- The version of the server, and the settings that decide what a statement means and how its answer looks. A statement can
 -- run on another node only if they are equal there. The connection for questions has its own timeouts, so theirs are those of the
--- log-in.
+-- login.
 select pg_catalog.current_setting('server_version_num'),
        pg_catalog.string_agg(s.name operator(pg_catalog.||) '=' operator(pg_catalog.||)
                              case when s.name operator(pg_catalog.=) any ('{lock_timeout,statement_timeout}'::pg_catalog.text[])

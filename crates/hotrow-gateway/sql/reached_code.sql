@@ -3,7 +3,7 @@
 -- if there is more than $7. Changes nothing.
 -- $1: names before a parenthesis. $2: names behind a dot: x.f is f(x). $3: operators. $4: names of relations and types that
 -- the text reads, $5: that it may write. $6: whether it may fire event triggers.
--- Objects with an OID below 16384 are built in. They run no other code than their own. Functions of the schema pack leave no
+-- Objects with an OID below 16384 are built in. They run no other code than their own. Functions of the hotrow schema leave no
 -- state. Casts that users made can run wherever two types meet, so they are always among the code.
 -- Runs on PostgreSQL 14 and later, as any role.
 with recursive reached (kind, oid, writes) as (

@@ -3,13 +3,13 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `front` | a client connects: listeners, encryption, the start-up packet, the log-in; the gateway's own periodic work |
+//! | `front` | a client connects: listeners, encryption, the startup packet, the login; the gateway's own periodic work |
 //! | `authentication` | which users can connect, and how they prove their identity |
 //! | `console` | the commands of the admin console, as texts and as values |
 //! | `operator` | the admin console, pauses |
 //! | `shared` | state that all clients share: the configuration, the pools, the sessions' handles |
 //! | `session` | a client's messages: units go to lanes, other messages are passed through on a connection that the session holds |
-//! | `pool` | clients that the server cannot tell apart: their lanes, the catalogue's facts about their statements, waiting calls |
+//! | `pool` | clients that the server cannot tell apart: their lanes, the catalog's facts about their statements, waiting calls |
 //! | `lane` | one connection with one queue: batches are written, units answered or given back. `lane::postgres` speaks the protocol |
 //! | `lanes` | what other crates see of `lane` to run lanes of another kind of database |
 //! | `mailbox` | a client's answers on their way to its socket: lanes and the session put them in |

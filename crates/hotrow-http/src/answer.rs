@@ -1,4 +1,4 @@
-//! Answers with status 200: rows as objects with the function's columns, in their order. The schema pack decides the columns,
+//! Answers with status 200: rows as objects with the function's columns, in their order. The hotrow schema decides the columns,
 //! and `columns` converts the values.
 
 use std::collections::BTreeMap;

@@ -24,7 +24,7 @@ pub enum Effect {
     Reads,
 }
 
-/// A call of the schema pack.
+/// A call of the hotrow schema.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     /// The statement.

@@ -39,7 +39,7 @@ pub struct GatewayAccess {
     pub user: String,
     /// The database of all calls.
     pub database: String,
-    /// A query that returns whether this user can trust the installed schema pack. Its parameters are this user and two texts,
+    /// A query that returns whether this user can trust the installed hotrow schema. Its parameters are this user and two texts,
     /// which are empty here.
     pub pack_trusted: &'static str,
     /// A query that returns the functions of an array that this user cannot execute.

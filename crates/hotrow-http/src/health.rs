@@ -20,7 +20,7 @@ pub async fn live() -> Response {
     json("{\"status\":\"live\"}")
 }
 
-/// Warns in the log if the API is served without the schema pack. Checks once, as soon as the server answers.
+/// Warns in the log if the API is served without the hotrow schema. Checks once, as soon as the server answers.
 pub async fn report_missing_pack(clients: Arc<Clients>) {
     let pause = Duration::from_millis(limits::MISSING_PACK_MS);
     loop {
@@ -29,7 +29,7 @@ pub async fn report_missing_pack(clients: Arc<Clients>) {
             Ok(Some(problem)) | Err(problem) if problem.is_missing_pack() => {
                 tracing::warn!(
                     reason = problem.detail(),
-                    "serving HTTP without the schema pack: run hotrow migrate"
+                    "serving HTTP without the hotrow schema: run hotrow migrate"
                 );
                 return;
             }
@@ -64,7 +64,7 @@ async fn missing(clients: &Arc<Clients>) -> Result<Option<Problem>, Problem> {
     Ok(Some(Problem::new(Kind::PackMissing, detail, sqlstate::hint(Kind::PackMissing))))
 }
 
-/// The functions that have a route, and the batch twin that gives back orders of a client that has gone.
+/// The functions that have a route, and the batch function that gives back orders of a client that has gone.
 fn called_functions() -> Vec<String> {
     let routed = functions().iter().filter(|function| function.http.at().is_some());
     let release = functions().iter().find(|function| function.name == "release");

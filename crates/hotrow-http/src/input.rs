@@ -226,7 +226,7 @@ fn check_segment(name: &str) -> Result<(), Problem> {
     if !matches!(name, "." | "..") {
         return Ok(());
     }
-    let hint = "Choose another name. What has this name already is reached by the functions of the schema pack in SQL.";
+    let hint = "Choose another name. What has this name already is reached by the functions of the hotrow schema in SQL.";
     Err(bad(format!("{name:?} cannot be a name in a path, because HTTP clients remove it"), hint))
 }
 

@@ -1,4 +1,4 @@
-//! The schema pack as JSON over HTTP, health and metrics. The crate does not know the gateway's code: its caller passes a
+//! The hotrow schema as JSON over HTTP, health and metrics. The crate does not know the gateway's code: its caller passes a
 //! function that connects a client to the gateway. Calls over HTTP are therefore merged with the calls of other clients.
 //!
 //! | to follow a request | read |

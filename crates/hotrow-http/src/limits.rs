@@ -55,9 +55,9 @@ pub const HTTP_SEND_TIMEOUT_MS: u64 = 10_000;
 pub const HTTP_ANSWER_TIMEOUT_MS: u64 = 60_000;
 /// Time that an HTTP connection can be idle. After that it is closed.
 pub const HTTP_IDLE_MS: u64 = 150_000;
-/// Bytes of a name in the schema pack: of a counter, an item or a buyer. A longer name is an error.
+/// Bytes of a name in the hotrow schema: of a counter, an item or a buyer. A longer name is an error.
 pub const NAME_BYTES_MAX: usize = 500;
-/// Time between two looks whether the schema pack is there, while it is missing or the server does not answer.
+/// Time between two looks whether the hotrow schema is there, while it is missing or the server does not answer.
 pub const MISSING_PACK_MS: u64 = 15_000;
 /// Bytes of a call that the gateway packs. A larger one does not share a session with calls that fit a lane.
 pub const PACKED_BYTES_MAX: usize = 64 << 10;

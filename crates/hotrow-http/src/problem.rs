@@ -1,4 +1,4 @@
-//! Problem details (RFC 9457): the responses to requests that were not carried out. Refusals of the schema pack are answers, not
+//! Problem details (RFC 9457): the responses to requests that were not carried out. Refusals of the hotrow schema are answers, not
 //! problems.
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -52,7 +52,7 @@ kinds! {
     BodyTooLarge: PAYLOAD_TOO_LARGE "body-too-large" "The request body is too large",
     /// The body is not JSON.
     NotJson: UNSUPPORTED_MEDIA_TYPE "not-json" "The request body must be JSON",
-    /// The schema pack rejects an argument.
+    /// The hotrow schema rejects an argument.
     RefusedArgument: UNPROCESSABLE_ENTITY "refused-argument" "An argument was rejected",
     /// Too many calls wait, or the server ran out of a resource. The call changed nothing.
     QueueFull: TOO_MANY_REQUESTS "queue-full" "Too many calls wait, or a resource is exhausted",
@@ -60,8 +60,8 @@ kinds! {
     Busy: SERVICE_UNAVAILABLE "busy" "A limit is reached",
     /// The server cannot be reached, or aborted the call. The call changed nothing.
     ServerAway: SERVICE_UNAVAILABLE "server-away" "The database server is unreachable or aborted the call",
-    /// The schema pack is missing, or the user cannot execute or trust its functions.
-    PackMissing: SERVICE_UNAVAILABLE "pack-missing" "The schema pack cannot be called",
+    /// The hotrow schema is missing, or the user cannot execute or trust its functions.
+    PackMissing: SERVICE_UNAVAILABLE "pack-missing" "The hotrow schema cannot be called",
     /// The call was executed once or not at all.
     OutcomeUnknown: GATEWAY_TIMEOUT "outcome-unknown" "The outcome of the call is unknown",
     /// A bug in Hotrow.
@@ -95,7 +95,7 @@ impl Problem {
         Problem { kind, detail: detail.into(), hint: hint.into(), sqlstate: None }
     }
 
-    /// Whether the schema pack is missing or cannot be used.
+    /// Whether the hotrow schema is missing or cannot be used.
     pub fn is_missing_pack(&self) -> bool {
         self.kind == Kind::PackMissing
     }

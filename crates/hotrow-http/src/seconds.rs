@@ -1,4 +1,4 @@
-//! Durations: seconds in JSON, an interval in PostgreSQL. The schema pack decides their use.
+//! Durations: seconds in JSON, an interval in PostgreSQL. The hotrow schema decides their use.
 
 use std::error::Error;
 use std::time::Duration;

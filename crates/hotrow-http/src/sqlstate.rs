@@ -121,7 +121,8 @@ pub fn unknown_column(column: &tokio_postgres::Column) -> Problem {
 
 /// The pack is not installed.
 pub fn not_installed(database: &str) -> Problem {
-    let detail = format!("the schema pack is not installed: the database {database:?} has no schema hotrow");
+    let detail =
+        format!("the hotrow schema is not installed: the database {database:?} has no schema hotrow");
     Problem::new(Kind::PackMissing, detail, "Run hotrow migrate for this database.")
 }
 

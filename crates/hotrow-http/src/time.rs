@@ -1,4 +1,4 @@
-//! Times: RFC 3339 in JSON, a timestamptz in PostgreSQL. The schema pack decides their use.
+//! Times: RFC 3339 in JSON, a timestamptz in PostgreSQL. The hotrow schema decides their use.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! Compares the manifests of the schema pack's functions with the places where a function must appear too: the catalogue after an
+//! Compares the manifests of the hotrow schema's functions with the places where a function must appear too: the catalog after an
 //! installation, the model, and the documentation. A failure names each place that misses a function.
 
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests covers only functions with #[test]")]
@@ -28,8 +28,8 @@ fn assert_none(forgotten: &[String]) {
     assert!(forgotten.is_empty(), "\n{}\n", forgotten.join("\n"));
 }
 
-/// A type as the catalogue writes it.
-fn catalogue_type(name: &str) -> String {
+/// A type as the catalog writes it.
+fn catalog_type(name: &str) -> String {
     let (name, array) = name.strip_suffix("[]").map_or((name, ""), |name| (name, "[]"));
     let name = match name {
         "int" => "integer",
@@ -39,9 +39,9 @@ fn catalogue_type(name: &str) -> String {
     format!("{name}{array}")
 }
 
-/// Names and types of a function's parameters as the catalogue writes them; with arrays in place of the types for a batch twin.
+/// Names and types of a function's parameters as the catalog writes them; with arrays in place of the types for a batch function.
 fn parameters(function: &Function, array: &str) -> Vec<(String, String)> {
-    function.parameters.iter().map(|it| (it.name.clone(), catalogue_type(&it.of) + array)).collect()
+    function.parameters.iter().map(|it| (it.name.clone(), catalog_type(&it.of) + array)).collect()
 }
 
 /// A function of the golden file.
@@ -68,7 +68,7 @@ fn executable() -> BTreeMap<String, Installed> {
 }
 
 #[test]
-fn every_executable_function_of_the_catalogue_is_declared_as_it_is() {
+fn every_executable_function_of_the_catalog_is_declared_as_it_is() {
     let mut executable = executable();
     let mut forgotten = Vec::new();
     for function in functions() {
@@ -77,8 +77,8 @@ fn every_executable_function_of_the_catalogue_is_declared_as_it_is() {
             Grant::Group => hotrow_sql::DEFAULT_ROLE,
             Grant::Public => "public",
         };
-        let twin = function.merge.as_ref().map(|merge| (&merge.batch, "[]"));
-        for (name, array) in [Some((&function.name, "")), twin].into_iter().flatten() {
+        let batch_function = function.merge.as_ref().map(|merge| (&merge.batch, "[]"));
+        for (name, array) in [Some((&function.name, "")), batch_function].into_iter().flatten() {
             let Some(installed) = executable.remove(name) else {
                 forgotten.push(format!(
                     "{name}: no role can execute it according to {GOLDEN}; create it in crates/hotrow-sql/sql/{}/ and renew that \
@@ -109,7 +109,7 @@ fn every_executable_function_of_the_catalogue_is_declared_as_it_is() {
 }
 
 #[test]
-fn every_merge_rule_of_the_catalogue_is_declared_as_it_is() {
+fn every_merge_rule_of_the_catalog_is_declared_as_it_is() {
     let golden = read(GOLDEN).unwrap();
     let mut installed: BTreeSet<&str> =
         golden.lines().filter(|line| line.starts_with("merge rule ")).collect();

@@ -44,7 +44,7 @@ impl Affinity {
         self.assign_by(keys, only, Self::least)
     }
 
-    /// The same for a unit that may take much of the server's processor time: without a fixed lane, it takes the lane with the
+    /// The same for a unit that may take much of the server's CPU time: without a fixed lane, it takes the lane with the
     /// fewest units, so that several processors work.
     pub fn assign_apart(
         &mut self,

@@ -15,8 +15,8 @@ pub enum WaitsFor {
     Row,
     /// Something to answer for a call that found nothing.
     Answer,
-    /// What the catalogue says about its statement.
-    Catalogue,
+    /// What the catalog says about its statement.
+    Catalog,
     /// A replica that has all that the session may see.
     Replica,
     /// The notifications before its statement.
@@ -192,7 +192,7 @@ mod tests {
         WaitsFor::Connection,
         WaitsFor::Row,
         WaitsFor::Answer,
-        WaitsFor::Catalogue,
+        WaitsFor::Catalog,
         WaitsFor::Replica,
         WaitsFor::Notifications,
     ];
@@ -264,7 +264,7 @@ mod tests {
         );
         state.waits(WaitsFor::Answer, Some(4));
         assert!(!state.wait_over());
-        state.waits(WaitsFor::Catalogue, Some(3));
+        state.waits(WaitsFor::Catalog, Some(3));
         assert!(!state.wait_over(), "the statement comes after the unit");
         state.waits(WaitsFor::Answer, Some(3));
         assert!(state.wait_over());

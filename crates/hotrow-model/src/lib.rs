@@ -1,4 +1,4 @@
-//! The answers of the schema pack's counters, sales, queues and feeds, as plain data: the specification of the SQL. It talks to
+//! The answers of the hotrow schema's counters, sales, queues and feeds, as plain data: the specification of the SQL. It talks to
 //! no server, reads no clock and draws no random numbers.
 //!
 //! [`World::apply`] takes one command and the time, and returns the answer. [`World::apply_batch`] does the same

@@ -132,7 +132,7 @@ impl Queue {
         Self { terms, orders, last_id: 0, last_in_line: None, leases: 0, paused: false }
     }
 
-    /// Runs calls of one function one after another at one moment, as its batch twin does.
+    /// Runs calls of one function one after another at one moment, as its batch function does.
     pub fn apply(&mut self, commands: &[QueueCommand], at: Time) -> Vec<QueueAnswer> {
         let base = self.last_id;
         let answers = commands.iter().enumerate().map(|(place, command)| match command {

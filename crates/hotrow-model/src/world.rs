@@ -6,7 +6,7 @@ use crate::counter::Counters;
 use crate::sale::Sales;
 use crate::{Answer, Command, Fault, Id, Time};
 
-/// The state of counters, sales and requests in the schema pack.
+/// The state of counters, sales and requests in the hotrow schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct World {
     counters: Counters,

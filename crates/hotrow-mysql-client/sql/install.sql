@@ -33,7 +33,7 @@ create or replace procedure hotrow.tell(t varchar(100) character set ascii) no s
 drop function if exists hotrow.rights $$;
 drop function if exists hotrow.kept_rights $$;
 
--- The rights that a session of this user keeps if it logs in now: first those that it gets at its log-in, then those that it gets when
+-- The rights that a session of this user keeps if it logs in now: first those that it gets at its login, then those that it gets when
 -- it enters a database. Others are read again for each statement. Binary text goes with the texts of every character set.
 create or replace function hotrow.rights_of(name varchar(128)) returns binary(32) reads sql data sql security definer
     return concat(left(md5(concat_ws('|',

@@ -35,7 +35,7 @@ impl Client {
     /// Connects and logs in.
     pub async fn open(upstream: &Upstream) -> Result<Self, OwnError> {
         let (socket, greeting) = own::connect(upstream).await?;
-        let socket = own::log_in(socket, &greeting, upstream, &Credentials::own(upstream)).await?;
+        let socket = own::login(socket, &greeting, upstream, &Credentials::own(upstream)).await?;
         Ok(Client { socket, version: String::from_utf8_lossy(&greeting.version).into_owned() })
     }
 

@@ -4,7 +4,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `client.rs` | a connection of a program beside the gateway |
-//! | `own.rs` | the log-in at the server by `mysql_native_password`, and the rows of a query |
+//! | `own.rs` | the login at the server by `mysql_native_password`, and the rows of a query |
 //! | `socket.rs` | whole packets on a socket |
 //! | `upstream.rs` | the URL of the server |
 //! | `sql/install.sql` | what packing needs at the server |

@@ -1,4 +1,4 @@
-//! A log-in at the server by `mysql_native_password`, and the rows of a query.
+//! A login at the server by `mysql_native_password`, and the rows of a query.
 
 use hotrow_connect::net::tls::client::ConnectError;
 use hotrow_mysql_wire::WireError;
@@ -20,7 +20,7 @@ use crate::upstream::Upstream;
 const UTF8MB4: u8 = 45;
 const PACKET_BYTES_MAX: u32 = 1 << 24;
 
-/// Why a log-in or a query has failed.
+/// Why a login or a query has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnError {
     /// The connection.
@@ -63,7 +63,7 @@ pub async fn connect(upstream: &Upstream) -> Result<(Socket, Greeting), OwnError
     Ok((server, Greeting::read(&packet.payload)?))
 }
 
-/// What a log-in of the gateway sends.
+/// What a login of the gateway sends.
 #[derive(Clone)]
 pub struct Credentials {
     pub user: Vec<u8>,
@@ -116,7 +116,7 @@ pub async fn respond(
 }
 
 /// Logs in after the greeting.
-pub async fn log_in(
+pub async fn login(
     server: Socket,
     greeting: &Greeting,
     upstream: &Upstream,
@@ -153,12 +153,12 @@ pub async fn log_in(
 }
 
 /// Logs in as the upstream's user after the greeting, and leaves.
-pub async fn log_in_and_leave(
+pub async fn login_and_leave(
     server: Socket,
     greeting: &Greeting,
     upstream: &Upstream,
 ) -> Result<(), OwnError> {
-    let mut server = log_in(server, greeting, upstream, &Credentials::own(upstream)).await?;
+    let mut server = login(server, greeting, upstream, &Credentials::own(upstream)).await?;
     Ok(server.send(0, &[Command::Quit as u8]).await?)
 }
 

@@ -1,4 +1,4 @@
-//! Whole packets on a socket, to which TLS can be added during the log-in.
+//! Whole packets on a socket, to which TLS can be added during the login.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use hotrow_connect::net::{self, Address, ReadHalf, WriteHalf};
 use hotrow_mysql_wire::WireError;
 use hotrow_mysql_wire::packet::{self, Packet};
 
-/// The largest packet that is read: a client's attributes in a log-in have up to 64 KiB.
+/// The largest packet that is read: a client's attributes in a login have up to 64 KiB.
 pub const PACKET_BYTES_MAX: usize = 128 << 10;
 
 /// Why no packet can be read or written.

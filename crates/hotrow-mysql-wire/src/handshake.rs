@@ -1,4 +1,4 @@
-//! The log-in: the server's greeting, the client's response, and a request to authenticate by another plugin.
+//! The login: the server's greeting, the client's response, and a request to authenticate by another plugin.
 
 use crate::capabilities::{
     CONNECT_ATTRS, CONNECT_WITH_DB, MYSQL, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41, SECURE_CONNECTION,
@@ -126,7 +126,7 @@ impl Response {
         let mut reader = Reader::new(payload);
         let capabilities = reader.u32()?;
         if capabilities & PROTOCOL_41 == 0 {
-            return Err(WireError::Unexpected { expected: "a log-in of protocol version 4.1" });
+            return Err(WireError::Unexpected { expected: "a login of protocol version 4.1" });
         }
         let has = |bit| capabilities & bit != 0;
         let packet_bytes_max = reader.u32()?;

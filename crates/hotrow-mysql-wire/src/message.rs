@@ -97,7 +97,7 @@ pub struct Err {
 }
 
 impl Err {
-    /// Reads an ERR packet. Before the log-in, a server sends it without a SQLSTATE.
+    /// Reads an ERR packet. Before the login, a server sends it without a SQLSTATE.
     pub fn read(payload: &[u8]) -> Result<Self, WireError> {
         let mut reader = Reader::new(payload);
         if reader.u8()? != ERR {

@@ -1,4 +1,4 @@
--- The session variables on which the effect of a statement by key can depend, and the rights that the session has got at its log-in.
+-- The session variables on which the effect of a statement by key can depend, and the rights that the session has got at its login.
 -- The first letter says whether the session is in strict mode, and the rights follow. The text is empty if a lane cannot stand in for the session: its
 -- answers would tell of its own transactions, READ COMMITTED is refused, or a wait for a lock undoes more than its statement.
 call hotrow.tell(if(@@session_track_transaction_info <> 'OFF' or @@session_track_system_variables like '%last_gtid%'

@@ -46,7 +46,7 @@ impl SessionCounts {
     }
 }
 
-/// The numbers of this user and the database of the log-in.
+/// The numbers of this user and the database of the login.
 pub fn traffic(user: &[u8], database: Option<&[u8]>) -> Arc<Traffic> {
     let name = |bytes| String::from_utf8_lossy(bytes).into_owned();
     METRICS.traffic.of(&name(database.unwrap_or_default()), &name(user))

@@ -59,8 +59,8 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// After a log-in with this status.
-    pub fn after_log_in(status: Option<u16>) -> Self {
+    /// After a login with this status.
+    pub fn after_login(status: Option<u16>) -> Self {
         let expected = Expected::default();
         expected.state().status = status;
         expected

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use hotrow_core::limits::UPKEEP_MS;
+use hotrow_core::limits::MAINTENANCE_MS;
 use hotrow_gateway::metrics::{METRICS, RefusalReason};
 use hotrow_mysql_client::own;
 use tokio::net::{TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use crate::client_side::accepted;
 use crate::config::Config;
 use crate::limits;
-use crate::log_in::log_in;
+use crate::login::login;
 use crate::packing::Pools;
 use crate::refusal::Refusal;
 use crate::session;
@@ -29,7 +29,7 @@ pub struct Front {
 
 struct Shared {
     config: Config,
-    /// Held while a log-in is reset that has ended in disorder.
+    /// Held while a login is reset that has ended in disorder.
     aborted: Mutex<()>,
     /// A permit for each client.
     places: Arc<Semaphore>,
@@ -38,7 +38,7 @@ struct Shared {
 }
 
 impl Front {
-    /// Listens, and checks the gateway's own log-in at the server from time to time, without waiting for it.
+    /// Listens, and checks the gateway's own login at the server from time to time, without waiting for it.
     pub async fn start(config: Config) -> io::Result<Self> {
         let places = Arc::new(Semaphore::new(config.clients_max));
         let pools =
@@ -103,12 +103,12 @@ impl Shared {
         let upstream = &self.config.upstream;
         let checked = async {
             let (server, greeting) = own::connect(upstream).await?;
-            own::log_in_and_leave(server, &greeting, upstream).await?;
+            own::login_and_leave(server, &greeting, upstream).await?;
             Ok::<_, own::OwnError>(String::from_utf8_lossy(&greeting.version).into_owned())
         };
         let checked = timeout(self.config.server_wait, checked).await;
         let checked = checked.map_or(Err(Unhealthy::Silent), |checked| checked.map_err(Unhealthy::Own));
-        // A server that refuses the log-in has answered.
+        // A server that refuses the login has answered.
         let is_up = matches!(
             checked,
             Ok(_) | Err(Unhealthy::Own(own::OwnError::Refused(_) | own::OwnError::Plugin(_)))
@@ -137,7 +137,7 @@ async fn watch(shared: Weak<Shared>, mut stopping: watch::Receiver<bool>) {
         was_wrong = Some(is_wrong);
         drop(shared);
         tokio::select! {
-            () = sleep(Duration::from_millis(UPKEEP_MS)) => {}
+            () = sleep(Duration::from_millis(MAINTENANCE_MS)) => {}
             _ = stopping.wait_for(|stops| *stops) => return,
         }
     }
@@ -167,7 +167,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>, stopping: watch::Receiver
         return;
     };
     let config = &shared.config;
-    let Some(logged_in) = log_in(client, config, shared.pools.as_deref(), &shared.aborted).await else {
+    let Some(logged_in) = login(client, config, shared.pools.as_deref(), &shared.aborted).await else {
         return;
     };
     if let Err(error) = session::run(logged_in, shared.pools.clone(), stopping).await {

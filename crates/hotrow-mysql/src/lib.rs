@@ -5,9 +5,9 @@
 //! |---|---|
 //! | `config.rs` | the settings |
 //! | `front.rs` | listeners, the number of clients, the stop |
-//! | `log_in.rs`, `logged_in.rs` | the log-in of a client at the server |
+//! | `login.rs`, `logged_in.rs` | the login of a client at the server |
 //! | `client_side.rs` | a client's socket |
-//! | `session/` | the relay of commands and replies after the log-in |
+//! | `session/` | the relay of commands and replies after the login |
 //! | `packing/` | which statements are packed, and where they go |
 //! | `lane/` | the server's side of a lane |
 //! | `counting.rs` | what a session counts in the metrics |
@@ -24,8 +24,8 @@ mod expected;
 mod front;
 mod lane;
 mod limits;
-mod log_in;
 mod logged_in;
+mod login;
 mod packing;
 mod refusal;
 mod server_side;

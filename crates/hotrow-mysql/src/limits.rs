@@ -1,10 +1,10 @@
 //! Every bound of the relay.
 
-/// The largest packet of a log-in.
-pub use hotrow_mysql_client::socket::PACKET_BYTES_MAX as LOG_IN_PACKET_BYTES_MAX;
+/// The largest packet of a login.
+pub use hotrow_mysql_client::socket::PACKET_BYTES_MAX as LOGIN_PACKET_BYTES_MAX;
 
-/// Longest log-in, as the server's `connect_timeout`.
-pub const LOG_IN_MS: u64 = 10_000;
+/// Longest login, as the server's `connect_timeout`.
+pub const LOGIN_MS: u64 = 10_000;
 /// Bytes that are read at once from either side.
 pub const READ_BYTES: usize = 32 << 10;
 /// Commands of one client whose replies are not complete. The gateway reads no more before one is.

@@ -9,11 +9,11 @@ pub enum Refusal<'a> {
     TooManyClients,
     /// The server cannot be reached.
     NoServer(&'a str),
-    /// The client's log-in cannot be read.
+    /// The client's login cannot be read.
     BadLogIn(&'a str),
     /// A command that is not relayed.
     UnknownCommand(u8),
-    /// A packet that is no command, outside of a log-in.
+    /// A packet that is no command, outside of a login.
     OutOfOrder,
     /// A commit's outcome cannot be found out.
     UnknownOutcome,
@@ -38,7 +38,7 @@ impl Refusal<'_> {
                     "hotrow: cannot connect to the server: {why}; check that it runs, and the gateway's upstream"
                 ),
             ),
-            Refusal::BadLogIn(why) => (1043, "08S01", format!("hotrow: the log-in cannot be used: {why}")),
+            Refusal::BadLogIn(why) => (1043, "08S01", format!("hotrow: the login cannot be used: {why}")),
             Refusal::UnknownCommand(byte) => (
                 1047,
                 "08S01",

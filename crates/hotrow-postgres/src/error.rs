@@ -123,7 +123,7 @@ pub enum Error {
     #[error("initdb failed: {output}")]
     Initdb { output: String },
 
-    /// The server ended during start-up, or did not get ready in time.
+    /// The server ended during startup, or did not get ready in time.
     #[error("the private server {how}. The end of its log:\n{log}")]
     Start {
         /// The failure.

@@ -228,7 +228,7 @@ mod tests {
         let text = "4711\n/x/data\n1790000000\n15432\n/x/socket\n127.0.0.1\n  5300001    196608\nready   \n";
         let read = Postmaster::parse(text);
         assert_eq!(read, Some(Postmaster { pid: 4711, port: 15432, shared_memory: Some(196_608) }));
-        // The server writes the lines one by one during start-up.
+        // The server writes the lines one by one during startup.
         assert_eq!(Postmaster::parse("4711\n/x/data\n"), None);
         assert_eq!(Postmaster::parse(""), None);
     }

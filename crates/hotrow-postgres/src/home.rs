@@ -47,7 +47,7 @@ pub(crate) fn open(home: &Path, name: &str) -> io::Result<PathBuf> {
 
 /// Marks the folder as a top of hierarchies, so that ext4 gives each folder in it another region of the disk. In one region, ext4
 /// skips the inodes of files that were removed in the last seconds one by one, and the start of a server after the removal of
-/// others takes twice the processor time. This fails on other file systems, where it is not needed.
+/// others takes twice the CPU time. This fails on other file systems, where it is not needed.
 fn spread(folder: &Path) {
     let _ = Command::new("chattr").arg("+T").arg(folder).stderr(Stdio::null()).status();
 }

@@ -1,4 +1,4 @@
-//! A new cluster in the data directory of a server. `initdb` takes half a second of processor time, a copy of its result a
+//! A new cluster in the data directory of a server. `initdb` takes half a second of CPU time, a copy of its result a
 //! tenth of that, so the result is kept in Hotrow's folder, one for each major version. PostgreSQL's own tests do the same.
 use crate::account::Account;
 use crate::binaries::major;

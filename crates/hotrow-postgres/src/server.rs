@@ -90,7 +90,7 @@ impl PrivateServer {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
             if let Ok(Some(status)) = child.try_wait() {
-                return Err(self.start_error(&format!("ended during start-up ({status})")));
+                return Err(self.start_error(&format!("ended during startup ({status})")));
             }
             match self.ask_socket("select 1") {
                 Ok(_) => return Ok(()),

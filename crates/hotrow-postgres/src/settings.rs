@@ -21,7 +21,7 @@ const DEFAULTS: [(&str, &str); 11] = [
 ];
 
 /// After a kill, a server would otherwise open and flush each of its files, one by one, before it recovers. A cluster of
-/// Citus in which servers are killed all the time spent more than half of its processor time on that.
+/// Citus in which servers are killed all the time spent more than half of its CPU time on that.
 const LINUX_DEFAULTS: [(&str, &str); 1] = [("recovery_init_sync_method", "syncfs")];
 
 /// Settings that must be on for a durable server.

@@ -127,7 +127,7 @@ struct Function {
     name: String,
     body: String,
     language: String,
-    /// As the catalogue writes it: `i`, `s` or `v`.
+    /// As the catalog writes it: `i`, `s` or `v`.
     volatility: String,
     definer: bool,
     settings: Vec<String>,

@@ -4,7 +4,7 @@
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The server is too old.
-    #[error("the server is PostgreSQL {found}; the schema pack needs 14 or later: upgrade the server")]
+    #[error("the server is PostgreSQL {found}; the hotrow schema needs 14 or later: upgrade the server")]
     ServerTooOld {
         /// Its version.
         found: String,
@@ -39,7 +39,7 @@ pub enum Error {
     /// The session's current role is not the role that has logged in.
     #[error(
         "the session acts as {role} because of a setting of the database, of the login or of the URL: remove the setting role, \
-         and log in as the role that will own the schema pack"
+         and log in as the role that will own the hotrow schema"
     )]
     ActsAs {
         /// The current role.
@@ -52,7 +52,7 @@ pub enum Error {
     Schema,
     /// The pack cannot be distributed here.
     #[error(
-        "the schema pack cannot be distributed: {0}. Connect to the coordinator of a cluster of Citus 12 or later"
+        "the hotrow schema cannot be distributed: {0}. Connect to the coordinator of a cluster of Citus 12 or later"
     )]
     NoCluster(&'static str),
     /// The server refuses a shard.

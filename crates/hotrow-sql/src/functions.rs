@@ -28,11 +28,11 @@ pub struct Function {
     /// Whether the function only reads.
     #[serde(skip)]
     pub is_stable: bool,
-    /// The roles that can execute the function and its batch twin.
+    /// The roles that can execute the function and its batch function.
     pub grant: Grant,
     /// How a distributed pack finds the shard of a call. Without it, the function stays on the coordinator.
     pub distribute: Option<Distribute>,
-    /// The merge rule, if there is a batch twin.
+    /// The merge rule, if there is a batch function.
     pub merge: Option<MergeRule>,
     /// The operation of the HTTP API.
     pub http: Counterpart<Operation>,
@@ -110,7 +110,7 @@ pub enum Distribute {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MergeRule {
-    /// The name of the batch twin, which has an array for each parameter of the function.
+    /// The name of the batch function, which has an array for each parameter of the function.
     pub batch: String,
     /// The parameter that is the key.
     pub key: String,
@@ -163,7 +163,7 @@ const MANIFESTS: [(&str, &str); 5] = [
     ("base", include_str!("../sql/base/functions.toml")),
 ];
 
-/// All functions that roles other than the owner can execute, without the batch twins.
+/// All functions that roles other than the owner can execute, without the batch functions.
 pub fn functions() -> &'static [Function] {
     static FUNCTIONS: LazyLock<Vec<Function>> = LazyLock::new(|| {
         let read = |(area, manifest): &(&'static str, &str)| {
@@ -187,7 +187,7 @@ impl Function {
         format!("hotrow.{}({})", self.name, types.join(", "))
     }
 
-    /// The batch twin in the same form, if there is one: `hotrow.confirm_batch(uuid[])`.
+    /// The batch function in the same form, if there is one: `hotrow.confirm_batch(uuid[])`.
     pub fn batch_signature(&self) -> Option<String> {
         let merge = self.merge.as_ref()?;
         let types: Vec<_> = self.types().map(|name| format!("{name}[]")).collect();

@@ -22,7 +22,7 @@ pub(crate) fn grants(grant: Grant, quoted_role: &str) -> String {
     )
 }
 
-/// The signatures of functions and batch twins with this grant.
+/// The signatures of functions and batch functions with this grant.
 pub(crate) fn granted(grant: Grant) -> Vec<String> {
     let functions = functions().iter().filter(|function| function.grant == grant);
     functions
@@ -31,8 +31,8 @@ pub(crate) fn granted(grant: Grant) -> Vec<String> {
         .collect()
 }
 
-/// The merge rules that a migration adds: those of the batch twins that it creates. `0010_merge_rules` adds the rules of all
-/// twins that were created before it.
+/// The merge rules that a migration adds: those of the batch functions that it creates. `0010_merge_rules` adds the rules of all
+/// batch functions that were created before it.
 pub(crate) fn merge_rules(migration: &Migration) -> String {
     let here = functions().iter().filter(|function| added_by(function) == Some(migration.number));
     here.filter_map(merge_rule).collect()
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_granted_with_its_twin() {
+    fn a_function_is_granted_with_its_batch_function() {
         let grants = grants(Grant::Group, "\"a group\"");
         assert!(
             grants.contains("hotrow.drain(text, uuid),\n    hotrow.drain_batch(text[], uuid[]),\n"),

@@ -1,8 +1,8 @@
-//! The schema pack: counters, sales, queues and feeds as SQL functions in the schema `hotrow`, and their installer. The
+//! The hotrow schema: counters, sales, queues and feeds as SQL functions in the schema `hotrow`, and their installer. The
 //! functions are written in SQL only, and nothing here knows the gateway.
 //!
 //! The functions need nothing but PostgreSQL 14 or later, and clients can call them directly. Through the gateway,
-//! concurrent calls of one function become one call of its batch twin, if the function has a merge rule.
+//! concurrent calls of one function become one call of its batch function, if the function has a merge rule.
 //!
 //! | file | contents |
 //! |---|---|

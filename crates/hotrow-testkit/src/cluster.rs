@@ -1,4 +1,4 @@
-//! Clusters of Citus. A new cluster, and the distribution of the schema pack, take many seconds of processor time, so each kind of
+//! Clusters of Citus. A new cluster, and the distribution of the hotrow schema, take many seconds of CPU time, so each kind of
 //! cluster is made once for all tests that run at about the same time, and each test gets a copy of its own.
 
 use std::ops::Deref;

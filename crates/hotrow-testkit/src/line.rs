@@ -64,19 +64,19 @@ pub struct Report {
 impl Line {
     /// Logs in as the server's superuser with a schema as search path. An incomplete answer is a refusal.
     pub fn connect(port: u16, schema: &str) -> io::Result<Result<Self, Answer>> {
-        Self::log_in(TcpStream::connect(("127.0.0.1", port))?, schema)
+        Self::login(TcpStream::connect(("127.0.0.1", port))?, schema)
     }
 
     /// The same on an existing connection.
-    pub fn log_in(stream: TcpStream, schema: &str) -> io::Result<Result<Self, Answer>> {
+    pub fn login(stream: TcpStream, schema: &str) -> io::Result<Result<Self, Answer>> {
         let path = format!("-c search_path={schema}");
-        Self::log_in_with(stream, &[("user", "postgres"), ("database", "postgres"), ("options", &path)])
+        Self::login_with(stream, &[("user", "postgres"), ("database", "postgres"), ("options", &path)])
     }
 
-    /// Logs in to the shared server with these start-up parameters.
+    /// Logs in to the shared server with these startup parameters.
     pub fn to_shared_server(parameters: &[(&str, &str)]) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", server().port()));
-        let line = stream.and_then(|stream| Self::log_in_with(stream, parameters));
+        let line = stream.and_then(|stream| Self::login_with(stream, parameters));
         line.expect("the server is there").expect("it accepts the client")
     }
 
@@ -85,7 +85,7 @@ impl Line {
         self.stream.set_read_timeout(Some(patience)).expect("the time is not zero");
     }
 
-    fn log_in_with(stream: TcpStream, parameters: &[(&str, &str)]) -> io::Result<Result<Self, Answer>> {
+    fn login_with(stream: TcpStream, parameters: &[(&str, &str)]) -> io::Result<Result<Self, Answer>> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let mut line = Self { stream, input: Vec::new(), out: BytesMut::new() };

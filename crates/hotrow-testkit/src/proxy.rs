@@ -1,5 +1,5 @@
 //! A TCP proxy between gateway and server that cuts connections of lanes at chosen positions. It interprets only
-//! the start-up packet, which identifies lanes, and ReadyForQuery.
+//! the startup packet, which identifies lanes, and ReadyForQuery.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -104,7 +104,7 @@ impl Proxy {
         self.port
     }
 
-    /// The URL for `--upstream`. It disables TLS, because the proxy must be able to read the start-up packet.
+    /// The URL for `--upstream`. It disables TLS, because the proxy must be able to read the startup packet.
     pub fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", self.port)
     }

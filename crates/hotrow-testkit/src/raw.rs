@@ -31,13 +31,13 @@ impl Raw {
         Self { stream, input: Vec::new() }
     }
 
-    /// Logs in as the superuser with additional start-up parameters, and waits for ReadyForQuery.
-    pub async fn log_in(port: u16, parameters: &[(&str, &str)]) -> Self {
-        Self::log_in_with(port, parameters).await.0
+    /// Logs in as the superuser with additional startup parameters, and waits for ReadyForQuery.
+    pub async fn login(port: u16, parameters: &[(&str, &str)]) -> Self {
+        Self::login_with(port, parameters).await.0
     }
 
     /// The same. It also returns the messages up to ReadyForQuery.
-    pub async fn log_in_with(port: u16, parameters: &[(&str, &str)]) -> (Self, Vec<Message>) {
+    pub async fn login_with(port: u16, parameters: &[(&str, &str)]) -> (Self, Vec<Message>) {
         let mut raw = Self::open(port).await;
         let user = [("user", "postgres"), ("database", "postgres")];
         raw.send(&startup(0x0003_0000, &[&user, parameters].concat())).await;
@@ -158,7 +158,7 @@ pub fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
     [&[tag][..], &length.to_be_bytes(), body].concat()
 }
 
-/// A start-up packet.
+/// A startup packet.
 pub fn startup(version: u32, parameters: &[(&str, &str)]) -> Vec<u8> {
     let mut body = version.to_be_bytes().to_vec();
     for (name, value) in parameters {

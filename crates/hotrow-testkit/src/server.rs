@@ -71,13 +71,13 @@ impl Server {
     }
 }
 
-/// Installs the schema pack as an operator does.
+/// Installs the hotrow schema as an operator does.
 pub fn migrate(url: &str) {
     let output = hotrow().args(["migrate", "--upstream", url]).output().expect("the program can run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Installs the schema pack on a cluster of Citus and distributes it over this number of shards.
+/// Installs the hotrow schema on a cluster of Citus and distributes it over this number of shards.
 pub fn distribute(url: &str, shards: usize) {
     let shards = shards.to_string();
     let arguments = ["migrate", "--distribute", "--shards", &shards, "--upstream", url];

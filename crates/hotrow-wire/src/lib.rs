@@ -10,7 +10,7 @@
 //! | `frontend` | messages of a client |
 //! | `reader` | a cursor over the body of a message |
 //! | `sqlstate` | the SQLSTATEs that the gateway raises |
-//! | `startup` | packets without a tag: start-up, SSLRequest, GSSENCRequest, CancelRequest |
+//! | `startup` | packets without a tag: startup, SSLRequest, GSSENCRequest, CancelRequest |
 
 pub mod authentication;
 pub mod backend;

@@ -1,4 +1,4 @@
-//! Packets without a tag, which a client sends first: start-up, SSLRequest, GSSENCRequest, CancelRequest.
+//! Packets without a tag, which a client sends first: startup, SSLRequest, GSSENCRequest, CancelRequest.
 
 use crate::{Error, Reader};
 
@@ -88,7 +88,7 @@ fn is_same(one: &str, other: &str) -> bool {
     one == other || one.eq_ignore_ascii_case(other) && !OWN.contains(&one) && !OWN.contains(&other)
 }
 
-/// Appends the start-up packet of protocol 3.0.
+/// Appends the startup packet of protocol 3.0.
 pub fn put_start<'a>(out: &mut bytes::BytesMut, parameters: impl Iterator<Item = (&'a str, &'a str)>) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);

@@ -47,7 +47,7 @@ const SERVERS: &str = "\nInstead of upstream the file can have [[server]] and [[
      database = \"shop_live\"         # the name at the server; the same name if omitted\n  \
      user = \"app\"                   # the user of all clients at the server; each client's own user if omitted\n  \
      password = \"...\"               # its password, if neither url nor users_file has it\n\n\
-     HTTP, and log-ins to the console, use the first [[database]] table.\n";
+     HTTP, and logins to the console, use the first [[database]] table.\n";
 
 fn config() -> String {
     let mut text = String::from(
@@ -74,7 +74,7 @@ fn config() -> String {
          clients_max = 100               # for all clients of the table together; the gateway's limit also applies\n  \
          held_connections_max = 20       # as above\n  \
          pack = \"shadow\"                 # replaces the setting above; also possible: unpacked_tables, lanes, held_wait_ms,\n  \
-         queue_wait_ms = 2000            # lane_lock_timeout_ms, server_wait_ms, catalogue_age_ms\n  \
+         queue_wait_ms = 2000            # lane_lock_timeout_ms, server_wait_ms, catalog_age_ms\n  \
          settings = { statement_timeout = \"5s\" }   # settings of the server, unless the client sends its own\n",
     );
     text.push_str(SERVERS);

@@ -1,4 +1,4 @@
-//! `hotrow migrate`: installs the schema pack, prints what it would install, or compares. The pack itself is in `hotrow-sql`.
+//! `hotrow migrate`: installs the hotrow schema, prints what it would install, or compares. The pack itself is in `hotrow-sql`.
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -61,7 +61,7 @@ pub enum Error {
     Install(#[from] hotrow_sql::Error),
     /// The functions are installed, and only their owner can call them.
     #[error(
-        "the schema pack is installed, but the role {role} is missing and this user may not create it; until it exists, only \
+        "the hotrow schema is installed, but the role {role} is missing and this user may not create it; until it exists, only \
          the owner can call the functions: have an administrator run `{statement};`, then run hotrow migrate again"
     )]
     RoleMissing {
@@ -103,7 +103,7 @@ async fn check(client: &Client, role: &str) -> Result<ExitCode, Error> {
         State::Missing(missing) => {
             let all = MIGRATIONS.len();
             if missing == all {
-                writeln!(out, "the schema pack is not installed: run hotrow migrate")?;
+                writeln!(out, "the hotrow schema is not installed: run hotrow migrate")?;
             } else {
                 writeln!(out, "{missing} of {all} migrations are missing: run hotrow migrate")?;
             }
@@ -112,14 +112,14 @@ async fn check(client: &Client, role: &str) -> Result<ExitCode, Error> {
         State::Newer(number) => {
             writeln!(
                 out,
-                "the schema pack is newer than this program (migration {number}): use the newer program"
+                "the hotrow schema is newer than this program (migration {number}): use the newer program"
             )?;
             return Ok(ExitCode::FAILURE);
         }
     }
     let differences = hotrow_sql::differences(client, role).await?;
     if differences.is_empty() {
-        writeln!(out, "the schema pack matches this program")?;
+        writeln!(out, "the hotrow schema matches this program")?;
         return Ok(ExitCode::SUCCESS);
     }
     for difference in &differences {
@@ -132,7 +132,7 @@ async fn check(client: &Client, role: &str) -> Result<ExitCode, Error> {
 /// The next step after a comparison that found these differences.
 async fn advice(client: &Client, differences: &[Difference], role: &str) -> Result<String, Error> {
     if differences.iter().any(|difference| matches!(difference, Difference::Function(_))) {
-        return Ok("the schema pack differs from this program. hotrow migrate changes no installed function: compare with \
+        return Ok("the hotrow schema differs from this program. hotrow migrate changes no installed function: compare with \
              the output of hotrow migrate --dry-run for an empty database, and restore the functions by hand"
             .to_owned());
     }

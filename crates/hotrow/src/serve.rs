@@ -330,7 +330,7 @@ async fn reload(args: &Args, resolved: &mut Resolved, gateway: &Gateway) -> Resu
         tracing::warn!("{name} has changed, and takes effect at the next start");
     }
     *resolved = new;
-    tracing::info!("reloaded: the settings are in effect, catalogue and merge rules are read again");
+    tracing::info!("reloaded: the settings are in effect, catalog and merge rules are read again");
     Ok(())
 }
 

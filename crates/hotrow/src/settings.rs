@@ -237,7 +237,7 @@ settings! {
     replica_lag_max_ms "HOTROW_REPLICA_LAG_MAX_MS": u64 = limits::REPLICA_LAG_MAX_MS, "MS", "Longest lag of a replica that serves reads; a replica that is farther behind is left out until it has caught up";
     replica_wait_ms "HOTROW_REPLICA_WAIT_MS": u64 = limits::REPLICA_WAIT_MS, "MS", "Longest wait of a read for a replica that has replayed the session's last commit; after it, the primary runs the read";
     listen "HOTROW_LISTEN": String = "127.0.0.1:6432", "HOST:PORT", "Addresses or paths of Unix sockets for clients, separated by commas; addresses beyond loopback need an hba_file";
-    http "HOTROW_HTTP": String = "(off)", "HOST:PORT", "Address of the operations page and of the HTTP API of the schema pack; an address beyond loopback needs http_token_file";
+    http "HOTROW_HTTP": String = "(off)", "HOST:PORT", "Address of the operations page and of the HTTP API of the hotrow schema; an address beyond loopback needs http_token_file";
     http_token_file "HOTROW_HTTP_TOKEN_FILE": PathBuf = "(none)", "FILE", "Tokens, one per line; each HTTP request must have one of them. A token after read-only can only read";
     http_show_values "HOTROW_HTTP_SHOW_VALUES": bool = false, "BOOL", "Whether the operations page of http shows values of keys and of blocking queries; if false, it shows ? in their place";
     metrics "HOTROW_METRICS": String = "(off)", "HOST:PORT", "Address of /metrics for Prometheus; an address beyond loopback needs http_token_file, and each request one of its tokens";
@@ -255,8 +255,8 @@ settings! {
     server_wait_ms "HOTROW_SERVER_WAIT_MS": u64 = limits::SERVER_WAIT_MS, "MS", "Longest wait of unsent statements for an unreachable server; after it, they get 57P03. The outcome of a commit is checked for six times this long before 08007";
     queue_wait_ms "HOTROW_QUEUE_WAIT_MS": u64 = limits::QUEUE_WAIT_MS, "MS", "Longest estimated wait in a lane; a statement that would wait longer is rejected immediately";
     drain_timeout_ms "HOTROW_DRAIN_TIMEOUT_MS": u64 = limits::DRAIN_TIMEOUT_MS, "MS", "Time that transactions under way have to finish when the gateway stops";
-    catalogue_age_ms "HOTROW_CATALOGUE_AGE_MS": u64 = limits::CATALOGUE_AGE_MS, "MS", "Age at which cached facts about a table are read from the catalogue again";
-    verdict_wait_ms "HOTROW_VERDICT_WAIT_MS": u64 = limits::VERDICT_WAIT_MS, "MS", "Longest wait of a new statement until the catalogue is asked whether it can be packed; after it, it is passed through. 0: at once";
+    catalog_age_ms "HOTROW_CATALOG_AGE_MS": u64 = limits::CATALOG_AGE_MS, "MS", "Age at which cached facts about a table are read from the catalog again";
+    verdict_wait_ms "HOTROW_VERDICT_WAIT_MS": u64 = limits::VERDICT_WAIT_MS, "MS", "Longest wait of a new statement until the catalog is asked whether it can be packed; after it, it is passed through. 0: at once";
     message_bytes_max "HOTROW_MESSAGE_BYTES_MAX": u64 = limits::MESSAGE_BYTES_MAX, "BYTES", "Largest message that a client can send";
     hba_file "HOTROW_HBA_FILE": PathBuf = "(none)", "FILE", "Access file (pg_hba.conf format): which clients can connect, and how they authenticate; without it, only clients on this machine. Read again at SIGHUP";
     users_file "HOTROW_USERS_FILE": PathBuf = "(none)", "FILE", "Users with passwords or hashes, in the format of PgBouncer's userlist.txt. Read again at SIGHUP";
@@ -456,7 +456,7 @@ impl Settings {
             ("replica_wait_ms", settings.replica_wait_ms, &mut config.replica_wait),
             ("queue_wait_ms", settings.queue_wait_ms, &mut config.queue_wait),
             ("drain_timeout_ms", settings.drain_timeout_ms, &mut config.drain_timeout),
-            ("catalogue_age_ms", settings.catalogue_age_ms, &mut config.catalogue_age),
+            ("catalog_age_ms", settings.catalog_age_ms, &mut config.catalog_age),
         ] {
             let default = usize::try_from(target.as_millis()).unwrap_or(usize::MAX);
             let milliseconds = number(name, value, default, 1..=86_400_000, "1 to 86,400,000 (a day)")?;

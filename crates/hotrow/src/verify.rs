@@ -1,4 +1,4 @@
-//! `hotrow verify`: checks that all data of the schema pack agree with each other. Changes nothing.
+//! `hotrow verify`: checks that all data of the hotrow schema agree with each other. Changes nothing.
 
 mod report;
 

@@ -1,4 +1,4 @@
-//! Tests log-ins with each method, as bytes.
+//! Tests logins with each method, as bytes.
 
 use super::*;
 use crate::hash::counted;
@@ -32,7 +32,7 @@ fn initial_response(mechanism: &str, message: &str) -> Vec<u8> {
     [mechanism.as_bytes(), &[0], &length, message.as_bytes()].concat()
 }
 
-fn log_in(method: Method, secret: &str, password: &str) -> Result<Proven, Rejection> {
+fn login(method: Method, secret: &str, password: &str) -> Result<Proven, Rejection> {
     let (ask, exchange) = begin(method, secret).unwrap();
     match ask {
         AuthMessage::Cleartext => done(exchange.answer("ann", &packet(password))?),
@@ -91,12 +91,12 @@ fn each_method_with_each_secret() {
         (Clear, MD5, true),
         (Clear, "", false),
     ] {
-        assert_eq!(log_in(method, secret, "hunter2").is_ok(), works, "{method} {secret}");
-        let wrong = log_in(method, secret, "hunter3").unwrap_err();
+        assert_eq!(login(method, secret, "hunter2").is_ok(), works, "{method} {secret}");
+        let wrong = login(method, secret, "hunter3").unwrap_err();
         assert_eq!(wrong, Rejection::Wrong("ann".to_owned()), "{method} {secret}");
-        assert!(log_in(method, secret, "").is_err(), "{method} {secret}");
+        assert!(login(method, secret, "").is_err(), "{method} {secret}");
         // The hash itself does not work as a password.
-        assert!(secret == "hunter2" || log_in(method, secret, secret).is_err(), "{method} {secret}");
+        assert!(secret == "hunter2" || login(method, secret, secret).is_err(), "{method} {secret}");
     }
     for method in [Method::Trust, Method::Reject, Method::Cert] {
         assert!(begin(method, "hunter2").is_none(), "{method}");
@@ -123,7 +123,7 @@ fn a_cleartext_password_needs_the_same_hashes_for_every_user() {
 }
 
 #[test]
-fn a_plain_password_is_hashed_once_and_not_at_every_log_in() {
+fn a_plain_password_is_hashed_once_and_not_at_every_login() {
     let account = account("hunter2");
     for _ in 0..3 {
         let context = LoginContext {
@@ -186,15 +186,15 @@ fn proven_credentials_are_passed_to_the_server() {
         let account = account(secret);
         Credential::new(account.as_deref(), proven, fallback.map(|text| Password::new(text.into())))
     };
-    let proven = log_in(Method::ScramSha256, VERIFIER, "hunter2").unwrap();
+    let proven = login(Method::ScramSha256, VERIFIER, "hunter2").unwrap();
     let by_key = credential(VERIFIER, proven, None);
     assert!(by_key.has_key() && by_key.password().is_none());
     // The key of a verifier that was derived here is useless to a server.
-    let proven = log_in(Method::ScramSha256, "hunter2", "hunter2").unwrap();
+    let proven = login(Method::ScramSha256, "hunter2", "hunter2").unwrap();
     let by_password = credential("hunter2", proven, Some("urls"));
     assert!(!by_password.has_key());
     assert_eq!(by_password.password().unwrap().bytes(), b"hunter2");
-    let proven = log_in(Method::Password, VERIFIER, "hunter2").unwrap();
+    let proven = login(Method::Password, VERIFIER, "hunter2").unwrap();
     assert_eq!(credential(VERIFIER, proven, Some("urls")).password().unwrap().bytes(), b"hunter2");
     assert_eq!(credential("", Proven::Nothing, Some("urls")).password().unwrap().bytes(), b"urls");
     let salt = [1, 2, 3, 4];

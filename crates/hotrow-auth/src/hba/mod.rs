@@ -97,7 +97,7 @@ pub struct LoginAttempt<'a> {
     pub address: Option<IpAddr>,
     /// Whether it uses TLS.
     pub tls: bool,
-    /// The user name from the start-up packet.
+    /// The user name from the startup packet.
     pub user: &'a str,
     /// The requested database.
     pub database: &'a str,

@@ -21,7 +21,7 @@ pub enum Binding {
     None,
     /// It supports channel binding, but the server did not offer it.
     NotOffered,
-    /// The log-in is valid on this TLS connection only. Contains the hash of the server's certificate.
+    /// The login is valid on this TLS connection only. Contains the hash of the server's certificate.
     EndPoint(Vec<u8>),
 }
 

@@ -11,7 +11,7 @@ use crate::secret::Key;
 use crate::stored::ProcessKey;
 use crate::verifier::Verifier;
 
-/// The reason why a log-in fails.
+/// The reason why a login fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// A malformed message.
@@ -83,7 +83,7 @@ impl Server {
         let binding = self.binding(mechanism, flag)?;
         let bare = rest.strip_prefix(',').ok_or(Failure::Malformed("Client uses authorization identity."))?;
         let mut rest = bare;
-        // The user name here is ignored. The start-up packet contains the valid one.
+        // The user name here is ignored. The startup packet contains the valid one.
         attribute(&mut rest, 'n').ok_or(Failure::Malformed("Attribute \"n\" expected."))?;
         let client_nonce = attribute(&mut rest, 'r').filter(|nonce| is_nonce(nonce));
         let client_nonce = client_nonce.ok_or(Failure::Malformed("Attribute \"r\" expected."))?;

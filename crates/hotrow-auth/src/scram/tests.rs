@@ -31,8 +31,8 @@ fn server(account: Option<&Account>, end_point: Option<&[u8]>) -> Server {
     Server::new("user", account, &key(), [3; 18], end_point.map(<[u8]>::to_vec))
 }
 
-/// A whole log-in. Returns the client's key if it succeeds.
-fn log_in(server: Server, mechanism: &str, binding: Binding, password: &str) -> Result<Key, Failure> {
+/// A whole login. Returns the client's key if it succeeds.
+fn login(server: Server, mechanism: &str, binding: Binding, password: &str) -> Result<Key, Failure> {
     let first = ClientFirst::new([9; 18], binding);
     let server = server.first(mechanism, first.message().as_bytes())?;
     let challenge = first.challenged(server.message().as_bytes()).unwrap();
@@ -90,7 +90,7 @@ fn right_and_wrong_passwords_with_and_without_binding() {
         (PLUS, Some(CERTIFICATE), bound()),
     ] {
         let try_with =
-            |password| log_in(server(Some(&account), end_point), mechanism, binding.clone(), password);
+            |password| login(server(Some(&account), end_point), mechanism, binding.clone(), password);
         assert!(try_with("pencil").is_ok(), "{mechanism} {binding:?}");
         assert_eq!(try_with("pencils").unwrap_err(), Failure::Wrong);
         assert_eq!(try_with("").unwrap_err(), Failure::Wrong);
@@ -102,13 +102,13 @@ fn a_man_in_the_middle_is_detected() {
     let account = pencil();
     let offered = || server(Some(&account), Some(CERTIFICATE));
     let other = Binding::EndPoint(vec![8; 32]);
-    assert_eq!(log_in(offered(), PLUS, other, "pencil").unwrap_err(), Failure::OtherConnection);
-    assert_eq!(log_in(offered(), PLAIN, Binding::NotOffered, "pencil").unwrap_err(), Failure::Downgrade);
+    assert_eq!(login(offered(), PLUS, other, "pencil").unwrap_err(), Failure::OtherConnection);
+    assert_eq!(login(offered(), PLAIN, Binding::NotOffered, "pencil").unwrap_err(), Failure::Downgrade);
     for (mechanism, binding) in [(PLUS, Binding::None), (PLAIN, Binding::EndPoint(CERTIFICATE.to_vec()))] {
-        let failure = log_in(offered(), mechanism, binding, "pencil").unwrap_err();
+        let failure = login(offered(), mechanism, binding, "pencil").unwrap_err();
         assert!(matches!(failure, Failure::Malformed(_)), "{failure:?}");
     }
-    let failure = log_in(server(Some(&account), None), PLUS, Binding::None, "pencil").unwrap_err();
+    let failure = login(server(Some(&account), None), PLUS, Binding::None, "pencil").unwrap_err();
     assert!(matches!(failure, Failure::Malformed(_)), "the server did not offer it");
     // The header must not change between the messages either.
     let server = server(Some(&account), None).first(PLAIN, b"n,,n=,r=abc").unwrap();
@@ -143,7 +143,7 @@ fn unknown_users_cost_the_same_hashes_and_messages() {
     };
     assert_eq!((cost(None), cost(Some(&md5))), (cost(Some(&known)), cost(Some(&known))));
     // The mock verifier's keys are zeros. They authenticate no client.
-    assert_eq!(log_in(server(None, None), PLAIN, Binding::None, "").unwrap_err(), Failure::Wrong);
+    assert_eq!(login(server(None, None), PLAIN, Binding::None, "").unwrap_err(), Failure::Wrong);
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_server_has_to_authenticate_and_cannot_request_too_many_iterations() {
 #[test]
 fn a_proven_key_logs_in_only_at_a_server_with_the_same_verifier() {
     let account = pencil();
-    let key = log_in(server(Some(&account), None), PLAIN, Binding::None, "pencil").unwrap();
+    let key = login(server(Some(&account), None), PLAIN, Binding::None, "pencil").unwrap();
     let credential = Credential::new(Some(&account), Proven::Key(key), None);
     let first = ClientFirst::new([5; 18], Binding::None);
     let upstream = server(Some(&account), None).first(PLAIN, first.message().as_bytes()).unwrap();

@@ -28,8 +28,8 @@ pub static COUNTER_ZIPF: Scenario = Scenario {
             script: script!("pgbench/increment_zipf_by_hand.sql", answer checked by "pgbench/value_is_version.sql"),
             ..BY_HAND
         },
-        Technique { about: "the schema pack's `increment`, directly to the server", ..ZIPF_PACK },
-        ZIPF_PACK.through_hotrow("the schema pack's `increment`, through Hotrow"),
+        Technique { about: "the hotrow schema's `increment`, directly to the server", ..ZIPF_PACK },
+        ZIPF_PACK.through_hotrow("the hotrow schema's `increment`, through Hotrow"),
     ],
     remarks: &[
         "Counter k is chosen with a probability close to 1/k (exponent 1.0), by a formula that costs pgbench almost no time. The \
@@ -58,28 +58,28 @@ pub const BY_HAND: Technique = Technique {
     ..SELL_DIRECT
 };
 
-/// The schema pack's function.
+/// The hotrow schema's function.
 pub const PACK_DIRECT: Technique = Technique {
     name: "pack-direct",
-    about: "the schema pack's `increment` and `drain`, directly to the server",
+    about: "the hotrow schema's `increment` and `drain`, directly to the server",
     script: script!("pgbench/increment.sql", "pgbench/increment_checked.sql"),
     ..BY_HAND
 };
 
 /// The same from clients of Hotrow.
 pub const HOTROW: Technique = PACK_DIRECT.through_hotrow(
-    "the schema pack's `increment` and `drain` on a counter of strategy ledger, through Hotrow",
+    "the hotrow schema's `increment` and `drain` on a counter of strategy ledger, through Hotrow",
 );
 
-/// The schema pack's counter of strategy log.
+/// The hotrow schema's counter of strategy log.
 pub const HOTROW_LOG: Technique = Technique {
     name: "hotrow-log",
-    about: "the schema pack's `increment` and `drain` on a counter of strategy log, through Hotrow",
+    about: "the hotrow schema's `increment` and `drain` on a counter of strategy log, through Hotrow",
     prepare: sql!("counter_log.sql"),
     ..HOTROW
 };
 
-/// The schema pack's increments of many counters.
+/// The hotrow schema's increments of many counters.
 pub const ZIPF_PACK: Technique = Technique {
     script: script!("pgbench/increment_zipf.sql", answer checked by "pgbench/value_is_version.sql"),
     ..PACK_DIRECT

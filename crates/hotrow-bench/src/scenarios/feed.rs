@@ -18,7 +18,7 @@ pub static FEED_PUSH: Scenario = Scenario {
         PUSH,
         DECLARED_PUSH,
         PUSH_DIRECT,
-        PUSH_DIRECT.through_hotrow("the schema pack's `push`, through Hotrow"),
+        PUSH_DIRECT.through_hotrow("the hotrow schema's `push`, through Hotrow"),
     ],
     remarks: &[
         ARTICLE,
@@ -152,14 +152,14 @@ const DECLARED_CONSUME: Technique = Technique {
 
 const PUSH_DIRECT: Technique = Technique {
     name: "pack-direct",
-    about: "the schema pack's `push`, directly to the server",
+    about: "the hotrow schema's `push`, directly to the server",
     script: script!("feed/pgbench/text.sql" "feed/pgbench/push.sql"),
     ..PUSH
 };
 
 const POST_DIRECT: Technique = Technique {
     name: "pack-direct",
-    about: "the schema pack's `post`, directly to the server",
+    about: "the hotrow schema's `post`, directly to the server",
     prepare: sql!("feed/follow_hotrow.sql"),
     script: script!("feed/pgbench/text.sql" "feed/pgbench/post.sql"),
     ..POST
@@ -167,16 +167,16 @@ const POST_DIRECT: Technique = Technique {
 
 const CONSUME_DIRECT: Technique = Technique {
     name: "pack-direct",
-    about: "the schema pack's `consume`, directly to the server",
+    about: "the hotrow schema's `consume`, directly to the server",
     prepare: sql!("feed/fill_hotrow.sql"),
     script: script!("feed/pgbench/own_inbox.sql" "feed/pgbench/consume.sql"),
     ..CONSUME
 };
 
-const POST_HOTROW: Technique = POST_DIRECT.through_hotrow("the schema pack's `post`, through Hotrow");
+const POST_HOTROW: Technique = POST_DIRECT.through_hotrow("the hotrow schema's `post`, through Hotrow");
 
 const CONSUME_HOTROW: Technique =
-    CONSUME_DIRECT.through_hotrow("the schema pack's `consume`, through Hotrow");
+    CONSUME_DIRECT.through_hotrow("the hotrow schema's `consume`, through Hotrow");
 
 const PUSHERS_BY_HAND: SecondLoad = SecondLoad {
     clients: 64,

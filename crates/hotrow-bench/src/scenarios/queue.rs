@@ -197,14 +197,14 @@ const SHARDS: Technique = Technique {
 
 const PACK_DIRECT: Technique = Technique {
     name: "pack-direct",
-    about: "the schema pack's `take` without a lease, directly to the server",
+    about: "the hotrow schema's `take` without a lease, directly to the server",
     prepare: FILL_HOTROW,
     script: script!("queue/pgbench/take.sql", answer checked by "queue/pgbench/in_order.sql"),
     ..SKIP_LOCKED
 };
 
 const HOTROW: Technique =
-    PACK_DIRECT.through_hotrow("the schema pack's `take` without a lease, through Hotrow");
+    PACK_DIRECT.through_hotrow("the hotrow schema's `take` without a lease, through Hotrow");
 
 /// The usual way with a lease.
 pub const LEASE: Technique = Technique {
@@ -214,20 +214,20 @@ pub const LEASE: Technique = Technique {
     ..SKIP_LOCKED
 };
 
-/// The schema pack's functions.
+/// The hotrow schema's functions.
 pub const LEASE_DIRECT: Technique = Technique {
-    about: "the schema pack's `take` and `complete`, directly to the server",
+    about: "the hotrow schema's `take` and `complete`, directly to the server",
     script: script!("queue/pgbench/take_complete.sql", checked by "queue/pgbench/in_order.sql"),
     ..PACK_DIRECT
 };
 
 /// The same from clients of Hotrow.
 pub const LEASE_HOTROW: Technique =
-    LEASE_DIRECT.through_hotrow("the schema pack's `take` and `complete`, through Hotrow");
+    LEASE_DIRECT.through_hotrow("the hotrow schema's `take` and `complete`, through Hotrow");
 
 /// The same with a hundred orders per call.
 pub const HUNDRED_DIRECT: Technique = Technique {
-    about: "the schema pack's `take` and `complete_all`, directly to the server",
+    about: "the hotrow schema's `take` and `complete_all`, directly to the server",
     load_by: LoadBy::Workers(Steps {
         take: sql!("queue/workers_take.sql"),
         complete: sql!("queue/workers_complete_all.sql"),
@@ -237,7 +237,7 @@ pub const HUNDRED_DIRECT: Technique = Technique {
 
 /// The same from clients of Hotrow.
 pub const HUNDRED_HOTROW: Technique =
-    HUNDRED_DIRECT.through_hotrow("the schema pack's `take` and `complete_all`, through Hotrow");
+    HUNDRED_DIRECT.through_hotrow("the hotrow schema's `take` and `complete_all`, through Hotrow");
 
 /// The usual way with a hundred orders per call.
 pub const LEASE_HUNDRED: Technique = Technique {
@@ -259,7 +259,7 @@ pub const SKIP_LOCKED_HUNDRED: Technique = Technique {
     ..SKIP_LOCKED
 };
 
-/// Fills the schema pack's queue.
+/// Fills the hotrow schema's queue.
 pub const FILL_HOTROW: &str = sql!("queue/fill_hotrow.sql");
 
 const FILL_WAITING_ALL: &str = sql!("queue/fill_waiting_all.sql");
@@ -293,14 +293,14 @@ const INSERT_LEAN: Technique = Technique {
 
 const ENQUEUE_DIRECT: Technique = Technique {
     name: "pack-direct",
-    about: "the schema pack's `enqueue`, directly to the server",
+    about: "the hotrow schema's `enqueue`, directly to the server",
     prepare: sql!("queue/create_queue.sql"),
     script: script!("pgbench/id.sql" "queue/pgbench/enqueue.sql"),
     ..INSERT
 };
 
 const ENQUEUE_HOTROW: Technique =
-    ENQUEUE_DIRECT.through_hotrow("the schema pack's `enqueue`, through Hotrow");
+    ENQUEUE_DIRECT.through_hotrow("the hotrow schema's `enqueue`, through Hotrow");
 
 const INSERT_PGQ: Technique = Technique {
     name: "pgq",

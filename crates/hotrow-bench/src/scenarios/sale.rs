@@ -88,21 +88,21 @@ pub const UNITS: Technique = Technique {
     ..CONDITIONAL_UPDATE
 };
 
-/// The schema pack's function.
+/// The hotrow schema's function.
 pub const PACK_DIRECT: Technique = Technique {
     name: "pack-direct",
-    about: "the schema pack's `reserve`, directly to the server",
+    about: "the hotrow schema's `reserve`, directly to the server",
     script: script!("pgbench/buyer.sql" "pgbench/id.sql" "pgbench/reserve.sql"),
     ..CONDITIONAL_UPDATE
 };
 
 /// The same from clients of Hotrow.
-pub const HOTROW: Technique = PACK_DIRECT.through_hotrow("the schema pack's `reserve`, through Hotrow");
+pub const HOTROW: Technique = PACK_DIRECT.through_hotrow("the hotrow schema's `reserve`, through Hotrow");
 
-/// The schema pack's refusal.
+/// The hotrow schema's refusal.
 pub const SOLD_OUT_DIRECT: Technique = Technique {
     name: "pack-direct",
-    about: "the schema pack's `reserve` on a sold-out item, directly to the server",
+    about: "the hotrow schema's `reserve` on a sold-out item, directly to the server",
     script: script!(
         "pgbench/buyer.sql" "pgbench/reserve_sold_out.sql",
         answer checked by "pgbench/nothing_remains.sql"
@@ -114,4 +114,4 @@ pub const SOLD_OUT_DIRECT: Technique = Technique {
 
 /// The same from clients of Hotrow.
 pub const SOLD_OUT_HOTROW: Technique =
-    SOLD_OUT_DIRECT.through_hotrow("the schema pack's `reserve` on a sold-out item, through Hotrow");
+    SOLD_OUT_DIRECT.through_hotrow("the hotrow schema's `reserve` on a sold-out item, through Hotrow");

@@ -27,7 +27,7 @@ fn an_existing_schema_is_left_alone() {
 }
 
 #[test]
-fn an_existing_schema_pack_is_left_alone() {
+fn an_existing_hotrow_schema_is_left_alone() {
     let server = PrivateServer::builder().label("bench-upstream").start().unwrap();
     server.query("create schema hotrow").unwrap();
     let error =

@@ -1,4 +1,4 @@
-//! The server that a URL or keyword string names: its hosts, the log-in and TLS.
+//! The server that a URL or keyword string names: its hosts, the login and TLS.
 
 pub mod conninfo;
 pub mod hosts;
@@ -27,7 +27,7 @@ pub struct UpstreamConfig {
     pub database: String,
     /// How the gateway asks it for TLS; none means never.
     pub tls: Option<tls::Client>,
-    /// Whether a log-in is bound to the server's certificate.
+    /// Whether a login is bound to the server's certificate.
     pub channel_binding: ChannelBinding,
     /// Longest time to open a connection to one host.
     pub connect_timeout: Duration,
@@ -149,7 +149,7 @@ impl UpstreamConfig {
         }
     }
 
-    /// The credential of the gateway's own log-in, and of clients that connect without a proof.
+    /// The credential of the gateway's own login, and of clients that connect without a proof.
     pub fn credential(&self) -> Credential {
         Credential::new(None, Proven::Nothing, self.password.clone())
     }

@@ -13,7 +13,7 @@ const SILENCE: &str =
     "remove it: the gateway finds a silent server itself, after 16 s without an acknowledgement";
 const FILES: &str = "write host=, port= and user= here, and the password as password= or into users_file";
 const TLS: &str = "use sslmode, sslrootcert, sslcert and sslkey";
-const LOG_INS: &str = "use sslmode=verify-full or channel_binding=require, which an impostor cannot meet";
+const LOGINS: &str = "use sslmode=verify-full or channel_binding=require, which an impostor cannot meet";
 const KERBEROS: &str = "the gateway logs in with passwords and certificates: remove it";
 const PROTOCOL: &str = "the gateway uses version 3.0 of the protocol: remove it";
 
@@ -33,8 +33,8 @@ const REFUSED: [(&str, &str); 36] = [
     ("service", FILES),
     ("servicefile", FILES),
     ("passfile", FILES),
-    ("require_auth", LOG_INS),
-    ("requirepeer", LOG_INS),
+    ("require_auth", LOGINS),
+    ("requirepeer", LOGINS),
     ("scram_client_key", "use users_file for verifiers"),
     ("scram_server_key", "use users_file for verifiers"),
     ("sslcompression", TLS),

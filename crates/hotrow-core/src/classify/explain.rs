@@ -34,7 +34,7 @@ pub fn explain(analysis: &Analysis, decision: Option<&Decision>, literals: &[Str
             passed(&Reason::Unsupported(ROW_LOCK), &candidate.effect().names(), "")
         }
         (Analysis::Candidate(candidate), None) => {
-            let mut text = String::from("can be packed if the catalogue agrees\n");
+            let mut text = String::from("can be packed if the catalog agrees\n");
             for part in candidate.parts() {
                 let table = part.table.as_ref().map_or("no table".to_owned(), ToString::to_string);
                 line(&mut text, "table", &table);

@@ -1,4 +1,4 @@
-//! Facts from the catalogue about a table and about names, as `table_facts.sql` and `function_facts.sql`
+//! Facts from the catalog about a table and about names, as `table_facts.sql` and `function_facts.sql`
 //! return them. They are not judged here.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::classify::text::names::FunctionName;
 use crate::distribution::Distribution;
 
-/// All facts that the decision needs from the catalogue.
+/// All facts that the decision needs from the catalog.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 pub struct Facts {
     /// The table. `None` if no table has that name, or if the statement names no table.
@@ -39,7 +39,7 @@ impl Facts {
         })
     }
 
-    /// A hash of the catalogue state that these facts describe. Facts with the same hash are equal, and a
+    /// A hash of the catalog state that these facts describe. Facts with the same hash are equal, and a
     /// statement that was prepared under one of them means the same under the other.
     pub fn state(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -50,7 +50,7 @@ impl Facts {
     }
 }
 
-/// The server's refusal of a question about the catalogue.
+/// The server's refusal of a question about the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Its SQLSTATE.
@@ -58,7 +58,7 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// What the owner of the schema pack says about functions.
+/// What the owner of the hotrow schema says about functions.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Hash)]
 pub struct Rules {
     pub merge: Vec<MergeRule>,
@@ -80,7 +80,7 @@ pub struct PackRule {
     pub key_argument: Option<usize>,
     /// Functions with the same key space contend for the same rows.
     pub key_space: String,
-    /// It is not a function of the schema pack, and the database has Citus: the function may change rows of other nodes.
+    /// It is not a function of the hotrow schema, and the database has Citus: the function may change rows of other nodes.
     #[serde(skip)]
     pub may_change_other_nodes: bool,
 }
@@ -93,7 +93,7 @@ pub struct DeclaredParameter {
     pub type_oid: u32,
 }
 
-/// A merge rule: concurrent calls of a function can become one call of its batch twin.
+/// A merge rule: concurrent calls of a function can become one call of its batch function.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash)]
 pub struct MergeRule {
     /// The function's schema.
@@ -112,26 +112,26 @@ pub struct MergeRule {
     pub named: bool,
     /// The type of a call's value.
     pub result: ResultKind,
-    /// The function returns any number of rows. The twin then returns the number of the call with each row.
+    /// The function returns any number of rows. The batch function then returns the number of the call with each row.
     pub returns_set: bool,
-    /// The twin's schema.
+    /// The batch function's schema.
     pub batch_schema: String,
-    /// The twin's name.
+    /// The batch function's name.
     pub batch_name: String,
     /// Index, from zero, of the parameter that identifies the row for which a call contends.
     pub key_argument: usize,
     /// Functions with the same key space contend for the same rows.
     pub key_space: String,
-    /// Maximum number of calls that one call of the twin can replace.
+    /// Maximum number of calls that one call of the batch function can replace.
     pub most_calls: u16,
     /// Index, from zero, of the parameter that limits the time a call waits for a result.
     pub wait_argument: Option<usize>,
     /// The client has permission to call both functions.
     pub callable: bool,
-    /// It is not a function of the schema pack, and the database has Citus: the function may change rows of other nodes.
+    /// It is not a function of the hotrow schema, and the database has Citus: the function may change rows of other nodes.
     #[serde(skip)]
     pub may_change_other_nodes: bool,
-    /// How a distributed schema pack divides its calls over several servers, if it does.
+    /// How a distributed hotrow schema divides its calls over several servers, if it does.
     #[serde(skip)]
     pub distribution: Option<Arc<Distribution>>,
 }
@@ -150,7 +150,7 @@ pub enum ResultKind {
 /// A parameter of a function with a merge rule.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash)]
 pub struct Parameter {
-    /// Its name, which the twin's parameter has too.
+    /// Its name, which the batch function's parameter has too.
     pub name: String,
     pub type_oid: u32,
     /// The type of an array of that type.
@@ -200,7 +200,7 @@ pub struct TableFacts {
     /// The views through which the statement's name reaches this table, the outermost first (`view_facts.sql`).
     #[serde(skip)]
     pub views: Vec<View>,
-    /// The state of the catalogue for this table, and for the views (`table_fingerprint.sql`).
+    /// The state of the catalog for this table, and for the views (`table_fingerprint.sql`).
     #[serde(default)]
     pub fingerprint: String,
     /// The functions of its triggers, quoted, if the client's role can name them.
@@ -352,7 +352,7 @@ pub struct FunctionFact {
     pub source: Option<String>,
     /// The extension it belongs to.
     pub extension: Option<String>,
-    /// Its OID and the transaction that wrote its catalogue row.
+    /// Its OID and the transaction that wrote its catalog row.
     #[serde(default)]
     pub version: String,
 }

@@ -1,25 +1,25 @@
 //! Decides once per statement text whether the statement can be packed, with which key, and why. It uses no
 //! sockets and no clock.
 //!
-//! [`analyse`] reads the text. For a [`Candidate`], the [`Catalogue`] then has [`Facts`] about its table and its names, or says
+//! [`analyse`] reads the text. For a [`Candidate`], the [`Catalog`] then has [`Facts`] about its table and its names, or says
 //! what the gateway has to ask the server (`table_facts.sql`, `function_facts.sql`, `merge_rules.sql`, `pack_rules.sql`).
 //! [`decide`] makes the decision. A statement that is not proven packable is passed through with a
 //! [`Reason`]. Its possible effects on the session are its [`Effect`].
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | `catalogue` | what is known of the catalogue, by object, and what has to be asked |
+//! | `catalog` | what is known of the catalog, by object, and what has to be asked |
 //! | `effects` | effects of passed-through statements on their session |
 //! | `explain` | the text of `hotrow explain` about a statement |
-//! | `facts` | facts from the catalogue about tables and names |
-//! | `judge` | decisions about a candidate from the catalogue's facts |
+//! | `facts` | facts from the catalog about tables and names |
+//! | `judge` | decisions about a candidate from the catalog's facts |
 //! | `known` | lists of PostgreSQL's own functions and types |
 //! | `read` | reads a statement's text into a candidate or a command |
 //! | `reason` | reasons why a statement is passed through |
 //! | `remedy` | what to do about these reasons: forms that can be packed instead, or nothing |
 //! | `text` | tokens, names and checks of SQL text that need no parser |
 
-mod catalogue;
+mod catalog;
 mod effects;
 mod explain;
 mod facts;
@@ -33,7 +33,7 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub use catalogue::{Answers, Asked, Catalogue, Dated, Lack, Questions};
+pub use catalog::{Answers, Asked, Catalog, Dated, Lack, Questions};
 pub use effects::effect::Effect;
 pub use explain::explain;
 pub use facts::{

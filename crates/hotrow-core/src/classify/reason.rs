@@ -64,7 +64,7 @@ pub enum Reason {
     /// `xmin` and similar columns.
     #[error("system column {0} shows which transaction wrote the row")]
     SystemColumn(String),
-    /// The catalogue has no facts about the table.
+    /// The catalog has no facts about the table.
     #[error("table {0} was not found")]
     NoTable(String),
     /// A view, foreign table, partition, temporary table.

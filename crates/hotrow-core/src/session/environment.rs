@@ -46,11 +46,11 @@ pub trait Environment: Sized {
     fn next_parse(&self) -> u64;
     /// The number of the last Parse of a client.
     fn last_parse(&self) -> u64;
-    /// The verdict about a statement. If it is not known, the catalogue is asked in time for a later run.
+    /// The verdict about a statement. If it is not known, the catalog is asked in time for a later run.
     fn verdict(&self, statement: &StatementOf<Self>) -> Option<Verdict>;
     /// The same for a caller that does not wait for it.
     fn early_verdict(&self, statement: &StatementOf<Self>) -> Option<Verdict>;
-    /// How a statement is packed, if that was decided from the present state of the catalogue.
+    /// How a statement is packed, if that was decided from the present state of the catalog.
     fn packing(&self, statement: &Self::Statement) -> Option<Arc<Packing>>;
     /// Whether a statement without a verdict waits for it.
     fn waits_for_verdicts(&self) -> bool;
@@ -88,8 +88,8 @@ pub trait Environment: Sized {
     fn pack_mode(&self) -> PackMode;
     /// Whether the server has reported that it is a primary.
     fn is_primary(&self) -> bool;
-    /// The catalogue may have changed in this way.
-    fn catalogue_changed(&self, alters: Alters);
+    /// The catalog may have changed in this way.
+    fn catalog_changed(&self, alters: Alters);
     /// The connections to databases that no client uses are closed, because they would be in the way of the statement that the
     /// server gets next.
     fn leave_unused_databases(&self);

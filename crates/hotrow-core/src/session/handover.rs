@@ -25,7 +25,7 @@ pub(super) struct Handover {
 pub enum Moved {
     /// In that pool.
     There,
-    /// In the pool of its log-in, because there cannot be one more pool. The pool that it was in is free for others.
+    /// In the pool of its login, because there cannot be one more pool. The pool that it was in is free for others.
     ToLogIn,
     /// In the same pool as before, because there cannot be one more.
     Nowhere,
@@ -242,7 +242,7 @@ impl<E: Environment> Session<E> {
     }
 
     /// Whether the session leaves its pool, if it has other settings by now and there cannot be one more pool.
-    pub fn may_go_to_log_in(&self) -> bool {
+    pub fn may_go_to_login(&self) -> bool {
         self.env.has_settings() && self.may_move(&self.env.settings(), &Settings::default())
     }
 

@@ -49,7 +49,7 @@ pub(super) struct Holding<E: Environment> {
     pub(super) delayed_ready: Option<Status>,
     /// What it has reported to a session that listens.
     pub(super) reports: Reports,
-    /// What the statements of its transaction, whose end is not known yet, can change in the catalogue.
+    /// What the statements of its transaction, whose end is not known yet, can change in the catalog.
     pub(super) alters: Alters,
     /// The state that the server has found there, until it is handed over.
     pub(super) handover: Option<Handover>,
@@ -100,7 +100,7 @@ impl<E: Environment> Holding<E> {
         self.marks.forget_closed(self.connection.prepared());
     }
 
-    /// Whether the server has reset the client's name, and the present name differs from the name at log-in.
+    /// Whether the server has reset the client's name, and the present name differs from the name at login.
     pub(super) fn has_lost_name(&self, first_name: &str) -> bool {
         let connection = &self.connection;
         self.name_reset && connection.name() == connection.default_name() && connection.name() != first_name

@@ -24,7 +24,7 @@ pub(super) enum Mark<S> {
     Doubt,
     /// The channels to which the session listens may have changed, which only the server knows.
     Channels,
-    /// A statement ran whose functions the catalogue has not been queried about.
+    /// A statement ran whose functions the catalog has not been queried about.
     Unjudged(Arc<S>),
     /// The transaction under way may have changed what the names of functions mean.
     Redefinition,
@@ -186,9 +186,9 @@ impl<S> Marks<S> {
         }
     }
 
-    /// A unit has succeeded outside of a transaction, and has cleared this state. `is_of_log_in` is whether the pool's clients
-    /// have the settings of their log-in.
-    pub(super) fn cleared(&mut self, clears: Effect, is_of_log_in: bool) {
+    /// A unit has succeeded outside of a transaction, and has cleared this state. `is_of_login` is whether the pool's clients
+    /// have the settings of their login.
+    pub(super) fn cleared(&mut self, clears: Effect, is_of_login: bool) {
         let before = self.left;
         self.left = before.without(clears);
         if clears.other_language {
@@ -197,7 +197,7 @@ impl<S> Marks<S> {
         }
         // Without the other state, the session may be able to move to the pool with its settings.
         self.is_unproven |= self.left.settings && self.left != before;
-        if clears.settings && is_of_log_in {
+        if clears.settings && is_of_login {
             self.parsing = Parsing::AsPool;
         }
     }

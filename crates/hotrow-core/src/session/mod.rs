@@ -109,7 +109,7 @@ pub struct Session<E: Environment> {
     /// The gateway around it.
     pub env: E,
     application_name: String,
-    /// The client's name at log-in.
+    /// The client's name at login.
     first_name: String,
     texts: Texts<E::Statement>,
     /// The messages of an extended query, up to its Sync.

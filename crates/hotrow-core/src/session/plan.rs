@@ -50,7 +50,7 @@ impl<E: Environment> Session<E> {
         })
     }
 
-    /// The verdict about a statement. While the catalogue is asked about it, the statement is passed through, and does not wait. A
+    /// The verdict about a statement. While the catalog is asked about it, the statement is passed through, and does not wait. A
     /// call waits for its verdict in any case: a merge rule may say that it can wait at the server for long. In shadow mode nothing
     /// waits.
     pub(super) fn verdict(&self, statement: &StatementOf<E>) -> Result<Verdict, Stop<E>> {

@@ -116,7 +116,7 @@ impl<E: Environment> Session<E> {
         Err(Stop::Need(Need::Release { connection: holding.connection, reusable }))
     }
 
-    /// The client's name at log-in, which the server is told again.
+    /// The client's name at login, which the server is told again.
     pub fn first_name(&self) -> &str {
         &self.first_name
     }
@@ -166,8 +166,8 @@ impl<E: Environment> Session<E> {
             statement.succeeded();
         }
         if !failed && status == Status::Idle {
-            let is_of_log_in = !self.env.has_settings();
-            self.held().marks.cleared(clears, is_of_log_in);
+            let is_of_login = !self.env.has_settings();
+            self.held().marks.cleared(clears, is_of_login);
             if clears.touches_sequence {
                 self.sequences = Sequences::Untouched;
             }

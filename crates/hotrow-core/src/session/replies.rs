@@ -198,12 +198,12 @@ impl<E: Environment> Session<E> {
         if is_own {
             return Ok(Passing::Swallowed);
         }
-        // Earlier facts of the catalogue are dropped before the client learns that its change is complete.
+        // Earlier facts of the catalog are dropped before the client learns that its change is complete.
         let holding = self.held();
         if holding.alters > Alters::Nothing && matches!(frame.tag, tag::COMMAND_COMPLETE | tag::READY) {
             let is_over = frame.tag == tag::READY && holding.status == Status::Idle;
             let alters = if is_over { std::mem::take(&mut holding.alters) } else { holding.alters };
-            self.env.catalogue_changed(alters);
+            self.env.catalog_changed(alters);
         }
         if frame.tag == tag::READY
             && let Some(passing) = self.end_unit(lost_name)

@@ -15,7 +15,7 @@ pub struct StateLeft {
     pub channels: Option<BTreeSet<String>>,
     /// Whether the connection has the encoding of the shared one.
     pub speaks_utf8: bool,
-    /// The settings that differ from those of the log-in. None if other connections cannot be given these.
+    /// The settings that differ from those of the login. None if other connections cannot be given these.
     pub settings: Option<Settings>,
     /// Number of statements that are prepared there, if the server has said it.
     pub prepared: Option<usize>,

@@ -107,7 +107,7 @@ impl<S> LearnedReply<S> {
                 self.reply.iter_mut().for_each(|reply| reply.extend_from_slice(frame.bytes));
             }
             tag::PARSE_COMPLETE | tag::BIND_COMPLETE | tag::PARAMETER_DESCRIPTION | tag::NO_DATA => {}
-            // RESET ALL gives the connection the name of its log-in. The session, which has not changed its name, is not told.
+            // RESET ALL gives the connection the name of its login. The session, which has not changed its name, is not told.
             tag::PARAMETER_STATUS if is_of_name(frame) => {}
             tag::READY if frame.body() == b"I" => {}
             _ => self.reply = None,

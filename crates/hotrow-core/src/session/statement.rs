@@ -54,7 +54,7 @@ pub struct StatementInfo<S> {
     pub is_typed: bool,
     /// Whether it is a command that runs nothing but itself.
     pub is_plain: bool,
-    /// Whether the catalogue shows all code that it can reach.
+    /// Whether the catalog shows all code that it can reach.
     pub is_judged: bool,
     /// Whether it may remove state from the connection that the server shows.
     pub may_remove: bool,
@@ -99,7 +99,7 @@ pub trait Statement: Prepared + Deref<Target = StatementInfo<Self>> + Sized {
     fn has_credit(&self) -> bool;
     /// Records a success.
     fn succeeded(&self);
-    /// Whether the catalogue has changed since it was first prepared. Then it is not prepared again.
+    /// Whether the catalog has changed since it was first prepared. Then it is not prepared again.
     fn is_superseded(&self) -> bool;
     /// Whether the server describes both in the same way.
     fn is_described_as(&self, other: &Self) -> bool;
@@ -142,7 +142,7 @@ pub struct Named<S> {
     /// The number of the client's Parse in the pool. A connection that parsed the statement earlier may have
     /// an older meaning of it.
     pub parsed: u64,
-    /// The types that the server gave its parameters at that Parse. The statement keeps them when the catalogue
+    /// The types that the server gave its parameters at that Parse. The statement keeps them when the catalog
     /// changes.
     pub resolved: Option<Arc<Resolved<S>>>,
     /// The session had other settings than its pool at that Parse, and they may decide what the text means: only the
@@ -231,7 +231,7 @@ pub enum RunOutcome {
     NoCredit,
     /// Passed through: another part of its unit is not packable.
     LargerUnit,
-    /// Passed through: the catalogue was being asked about it.
+    /// Passed through: the catalog was being asked about it.
     Undecided,
     /// Run alone: a lane gave it back, or no lane could take it.
     GivenBack,
@@ -284,7 +284,7 @@ impl<S> StatementInfo<S> {
         }
     }
 
-    /// Whether it calls functions that are on no list, so that the catalogue decides which state it may leave.
+    /// Whether it calls functions that are on no list, so that the catalog decides which state it may leave.
     pub fn calls_others(&self) -> bool {
         let effect = match &self.analysis {
             Analysis::Pass(pass) => pass.effect,

@@ -1,4 +1,4 @@
-//! Statements that have run although it is not known yet which state their functions leave. The catalogue is queried about
+//! Statements that have run although it is not known yet which state their functions leave. The catalog is queried about
 //! them on the connection where they ran, before the session gives it back.
 
 use std::sync::Arc;

@@ -100,7 +100,7 @@ impl<S> Packed<S> {
         runs(&self.steps)
     }
 
-    /// Whether its rows are not known or on several nodes, or it can wait and cannot be sent as a call of the twin. In a lane it
+    /// Whether its rows are not known or on several nodes, or it can wait and cannot be sent as a call of the batch function. In a lane it
     /// would hold up all other units.
     pub fn must_run_alone(&self) -> bool {
         self.is_unreadable
@@ -248,7 +248,7 @@ fn runs<S>(steps: &[Step<S>]) -> impl Iterator<Item = &Run<S>> {
     })
 }
 
-/// Whether a call can find nothing and wait. Only the twin can report this.
+/// Whether a call can find nothing and wait. Only the batch function can report this.
 fn may_wait(packing: &Packing) -> bool {
     packing.merging.as_ref().is_some_and(|merging| merging.returns == Returns::RowsOrWait)
 }

@@ -164,7 +164,7 @@ impl Parts<'_> {
                 "the row is locked more strongly than necessary; the statement has to change",
             ),
             Situation::SkipLockedQueue => Prediction::none(
-                "the statements stay as they are; the schema pack's queues are several times as fast (docs/queues.md)",
+                "the statements stay as they are; the hotrow schema's queues are several times as fast (docs/queues.md)",
             ),
             Situation::MissingIndex => Prediction::none("a statement that reads a whole table stays slow"),
             Situation::LongSnapshot => Prediction::none("the gateway does not end a snapshot"),
@@ -350,7 +350,7 @@ impl Parts<'_> {
                  others have locked and past the dead versions of those that are done.",
                 share * 100.0
             ),
-            next: "take several rows per statement, or use the schema pack's queues: hotrow migrate, then docs/queues.md".to_owned(),
+            next: "take several rows per statement, or use the hotrow schema's queues: hotrow migrate, then docs/queues.md".to_owned(),
         })
     }
 

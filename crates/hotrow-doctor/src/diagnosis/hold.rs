@@ -12,7 +12,7 @@ pub struct Hold {
     pub per_second: f64,
     /// The time that its lock is held, in milliseconds.
     pub ms: f64,
-    /// The parts of this time: log flush, client, execution.
+    /// The parts of this time: WAL flush, client, execution.
     pub parts: [(Class, f64); 3],
 }
 

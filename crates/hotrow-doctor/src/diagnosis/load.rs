@@ -48,7 +48,7 @@ impl Class {
             Class::Cpu => "CPU",
             Class::RowLock => "row lock",
             Class::Lock => "other lock",
-            Class::Flush => "log flush",
+            Class::Flush => "WAL flush",
             Class::Io => "I/O",
             Class::Memory => "memory",
             Class::Client => "idle in transaction",

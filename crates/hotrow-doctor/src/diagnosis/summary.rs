@@ -86,7 +86,7 @@ fn holder(diagnosis: &Diagnosis, main: &Finding) -> String {
     let Some(hold) = &diagnosis.hold else { return format!("{turns}.") };
     let part = |class: Class| format!("{:.0} %", hold.part(class) * 100.0);
     format!(
-        "{turns}. The row changes {} times per second, so its lock is held for about {} each time: {} log flush, {} client, {} execution.",
+        "{turns}. The row changes {} times per second, so its lock is held for about {} each time: {} WAL flush, {} client, {} execution.",
         amount(hold.per_second),
         milliseconds(hold.ms),
         part(Class::Flush),

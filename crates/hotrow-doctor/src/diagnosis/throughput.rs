@@ -17,7 +17,7 @@ pub struct Throughput {
     pub usual_commits: Option<f64>,
     /// Transactions with an ID, which are those that write.
     pub writes: Option<f64>,
-    /// Flushes of the log.
+    /// WAL flushes.
     pub flushes: Option<f64>,
     /// The time of a flush in milliseconds, if the server measures it.
     pub flush_ms: Option<f64>,

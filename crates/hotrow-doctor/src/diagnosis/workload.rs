@@ -43,7 +43,7 @@ pub struct Workload {
     pub client_us: f64,
     /// The time between two transactions of a session, in microseconds.
     pub pause_us: f64,
-    /// The time of a log flush, in microseconds.
+    /// The time of a WAL flush, in microseconds.
     pub flush_us: Option<f64>,
     /// Processor time of a transaction in the server, in microseconds.
     pub execution_us: Option<f64>,

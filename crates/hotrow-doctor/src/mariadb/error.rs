@@ -16,7 +16,7 @@ pub enum Error {
         /// What to do instead.
         hint: &'static str,
     },
-    /// The server cannot be reached, or refuses the log-in.
+    /// The server cannot be reached, or refuses the login.
     #[error(
         "cannot connect to the server: {0}; check that the server runs, and address, user, password and database in the URL"
     )]

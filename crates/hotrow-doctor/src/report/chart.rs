@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_picture_is_well_formed() {
-        let picture = svg(&[BTreeMap::from([("log flush", 1.5), ("idle in transaction", 3.0)])], 10.0);
+        let picture = svg(&[BTreeMap::from([("WAL flush", 1.5), ("idle in transaction", 3.0)])], 10.0);
         let document = roxmltree::Document::parse(&picture).unwrap();
         assert_eq!(document.descendants().filter(|node| node.has_tag_name("rect")).count(), 4);
     }

@@ -131,7 +131,7 @@ pub struct Rates {
     pub commits: Option<f64>,
     /// Transactions that write.
     pub writes: Option<f64>,
-    /// Flushes of the log.
+    /// WAL flushes.
     pub flushes: Option<f64>,
     /// Flushes per transaction that writes.
     pub flushes_per_write: Option<f64>,

@@ -162,7 +162,7 @@ fn throughput(text: &mut Lines, report: &Report) {
     line("statements", rates.statements);
     line("commits in this database", rates.commits);
     line("transactions that write", rates.writes);
-    line("log flushes", rates.flushes);
+    line("WAL flushes", rates.flushes);
     line("log, in bytes", rates.wal_bytes);
     if let Some(flushes) = rates.flushes_per_write {
         text.add(format_args!("  {:<34} {flushes:>12.2}", "flushes per writing transaction"));

@@ -1,4 +1,4 @@
-//! One client's log-in: carries the messages between the client and `hotrow-auth`, which decides.
+//! One client's login: carries the messages between the client and `hotrow-auth`, which decides.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::config::routes::Route;
 use crate::metrics::METRICS;
 use crate::net::peer::Peer;
 use crate::server::held;
-use crate::session::problems::{log_in_problem, no_random_numbers};
+use crate::session::problems::{login_problem, no_random_numbers};
 
 /// A client that asks to log in.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +79,7 @@ impl Authentication {
             Method::ScramSha256 | Method::Md5 | Method::Password => self
                 .account(config, &request.route.server, request.user)
                 .await
-                .map_err(|error| LoginFailure::Refused(log_in_problem(&held::Error::Upstream(error))))?,
+                .map_err(|error| LoginFailure::Refused(login_problem(&held::Error::Upstream(error))))?,
         };
         let mut nonce = [0; 18];
         getrandom::fill(&mut nonce).map_err(|error| {
@@ -139,7 +139,7 @@ impl Authentication {
         match &result {
             Ok(method) => tracing::debug!(client, line, %method, "authenticating a client"),
             Err(_) => {
-                METRICS.log_ins_failed.inc();
+                METRICS.logins_failed.inc();
                 tracing::info!(client, line, "the access file rejects a client");
             }
         }
@@ -184,7 +184,7 @@ impl Authentication {
             exchange.answer(request.user, &body)
         };
         answer.map_err(|refusal| {
-            METRICS.log_ins_failed.inc();
+            METRICS.logins_failed.inc();
             self.query(&request.route.server).forget(request.user);
             let address = request.peer.address.map_or("[local]".to_owned(), |address| address.to_string());
             tracing::info!(user = request.user, address, %refusal, "a client failed to authenticate");

@@ -21,7 +21,7 @@ use crate::config::routes::Server;
 use crate::config::{Config, Listen};
 use query::AuthQuery;
 
-/// Everything that log-ins need.
+/// Everything that logins need.
 #[derive(Debug)]
 pub struct Authentication {
     lists: ArcSwap<Lists>,

@@ -45,7 +45,7 @@ impl AuthQuery {
             return Ok(account);
         }
         let mut connection = self.connection.lock().await;
-        // Another log-in may have asked in the meantime.
+        // Another login may have asked in the meantime.
         if let Some(account) = self.remembered(user) {
             return Ok(account);
         }
@@ -91,7 +91,7 @@ impl AuthQuery {
         answers.insert(user.to_owned(), Answer { since: Instant::now(), account });
     }
 
-    /// Queries the server at the next log-in, because the password may have changed.
+    /// Queries the server at the next login, because the password may have changed.
     pub fn forget(&self, user: &str) {
         self.answers.lock().remove(user);
     }
@@ -104,7 +104,7 @@ impl AuthQuery {
         self.answers.lock().retain(|_, answer| answer.is_fresh());
     }
 
-    /// Logs a refusal once in a while, because every log-in would repeat it.
+    /// Logs a refusal once in a while, because every login would repeat it.
     fn complain(&self, error: &Error) {
         let mut complained = self.complained.lock();
         if complained.is_none_or(|since| since.elapsed() >= COMPLAINT_PAUSE) {

@@ -70,7 +70,7 @@ pub struct Shown {
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The server of the clients that this configuration is for. In the gateway's own configuration it is the server of
-    /// the gateway's own log-ins.
+    /// the gateway's own logins.
     pub upstream: UpstreamConfig,
     /// The databases that clients can connect to, and their servers.
     pub routes: Arc<Routes>,
@@ -108,8 +108,8 @@ pub struct Config {
     pub replica_lag_max: Duration,
     /// Longest wait of a read for a replica that has the session's last commit.
     pub replica_wait: Duration,
-    /// How long facts of the catalogue stay valid.
-    pub catalogue_age: Duration,
+    /// How long facts of the catalog stay valid.
+    pub catalog_age: Duration,
     /// How long a new statement waits for its verdict.
     pub verdict_wait: Duration,
     /// Largest message of a client, in bytes.
@@ -187,7 +187,7 @@ impl Config {
             queue_wait: Duration::from_millis(limits::QUEUE_WAIT_MS),
             replica_lag_max: Duration::from_millis(limits::REPLICA_LAG_MAX_MS),
             replica_wait: Duration::from_millis(limits::REPLICA_WAIT_MS),
-            catalogue_age: Duration::from_millis(limits::CATALOGUE_AGE_MS),
+            catalog_age: Duration::from_millis(limits::CATALOG_AGE_MS),
             verdict_wait: Duration::from_millis(limits::VERDICT_WAIT_MS),
             message_bytes_max: limits::MESSAGE_BYTES_MAX,
             hba_file: None,

@@ -36,9 +36,9 @@ pub struct PoolTable {
     pub server_wait_ms: Option<Milliseconds>,
     /// Longest estimated wait in a lane.
     pub queue_wait_ms: Option<Milliseconds>,
-    /// How long facts of the catalogue stay valid.
-    pub catalogue_age_ms: Option<Milliseconds>,
-    /// Settings of the server for these clients. Settings in a client's start-up packet take precedence.
+    /// How long facts of the catalog stay valid.
+    pub catalog_age_ms: Option<Milliseconds>,
+    /// Settings of the server for these clients. Settings in a client's startup packet take precedence.
     pub settings: BTreeMap<String, SettingValue>,
 }
 
@@ -142,7 +142,7 @@ impl PoolTable {
             (self.lane_lock_timeout_ms, &mut config.lane_lock_timeout),
             (self.server_wait_ms, &mut config.server_wait),
             (self.queue_wait_ms, &mut config.queue_wait),
-            (self.catalogue_age_ms, &mut config.catalogue_age),
+            (self.catalog_age_ms, &mut config.catalog_age),
         ] {
             *target = value.map_or(*target, Bounded::duration);
         }

@@ -270,7 +270,7 @@ impl Routes {
         self.by_name.get(database).or(self.any.as_ref())
     }
 
-    /// The route of the first table. The gateway's own clients, the HTTP API and the console's log-ins use it.
+    /// The route of the first table. The gateway's own clients, the HTTP API and the console's logins use it.
     pub fn first(&self) -> &Arc<Route> {
         &self.first
     }
@@ -288,9 +288,9 @@ impl Routes {
         self.by_name.iter().map(|(name, route)| (name.as_str(), route))
     }
 
-    /// The databases in which the gateway does the upkeep of the schema pack, with the names under which clients reach
+    /// The databases in which the gateway does the maintenance of the hotrow schema, with the names under which clients reach
     /// them: those of the tables, and for a wildcard the one of the server's URL. No database is listed twice.
-    pub fn with_upkeep(&self) -> Vec<(String, Arc<Route>)> {
+    pub fn with_maintenance(&self) -> Vec<(String, Arc<Route>)> {
         let any = self.any.iter().map(|route| (&*route.server.upstream.database, route));
         let mut found: Vec<(String, Arc<Route>)> = Vec::new();
         for (name, route) in self.named().chain(any) {
@@ -508,11 +508,11 @@ mod tests {
     }
 
     #[test]
-    fn upkeep_is_done_once_in_each_database() {
+    fn maintenance_is_done_once_in_each_database() {
         let alias = DatabaseTable { database: Some("x".to_owned()), ..database("alias", "a") };
         let all =
             routes(&["a", "b"], vec![database("x", "a"), alias, database("x2", "b"), database(ANY, "b")]);
-        let names: Vec<String> = all.unwrap().with_upkeep().into_iter().map(|(name, _)| name).collect();
+        let names: Vec<String> = all.unwrap().with_maintenance().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["alias", "x2", "own"]);
     }
 

@@ -7,7 +7,7 @@ use crate::console::name_list;
 pub struct TableList(Vec<String>);
 
 impl TableList {
-    /// Names separated by commas, each as the catalogue has it.
+    /// Names separated by commas, each as the catalog has it.
     pub fn read(text: &str) -> Self {
         TableList(name_list(text))
     }

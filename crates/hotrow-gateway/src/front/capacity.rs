@@ -18,7 +18,7 @@ pub struct Capacities(Lock<HashMap<u64, CapacityReports>>);
 impl Capacities {
     /// Asks the server at this connection, and logs a warning if the gateway could open more connections than it accepts.
     pub async fn check(&self, upstream: &mut Upstream, shared: &Shared, route: &Route) -> Result<(), Error> {
-        let rows = match upstream.query_catalogue(include_str!("../../sql/capacity.sql"), &[]).await {
+        let rows = match upstream.query_catalog(include_str!("../../sql/capacity.sql"), &[]).await {
             Err(Error::Refused { .. }) => return Ok(()), // the role may not read settings: the capacity is not known
             rows => rows?,
         };

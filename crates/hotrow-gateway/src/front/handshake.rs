@@ -1,4 +1,4 @@
-//! From a client's start-up packet to its session: the log-in, and the settings that the client is told.
+//! From a client's startup packet to its session: the login, and the settings that the client is told.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::authentication::client::{Channel, LoginFailure, LoginRequest};
 use crate::config::routes::Route;
 use crate::front::opening::{self, Opened, send_away};
-use crate::front::start_up::StartUp;
+use crate::front::startup::Startup;
 use crate::lane::Mailbox;
 use crate::metrics::{METRICS, RefusalReason};
 use crate::net::peer::Peer;
@@ -47,11 +47,11 @@ pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf,
             let mut out = BytesMut::new();
             negotiate(minor, &parameters, &mut out);
             let channel = Channel { read: &mut read, write: &write, input: &mut input, out: &mut out };
-            let start = StartUp::new(&parameters);
+            let start = Startup::new(&parameters);
             let route = shared.config().routes.find(&start.database).cloned();
-            let log_in = Box::pin(authenticate(&shared, &peer, &start, route.as_deref(), channel));
-            let credential = tokio::time::timeout_at(deadline, log_in).await;
-            let log_in = match credential {
+            let login = Box::pin(authenticate(&shared, &peer, &start, route.as_deref(), channel));
+            let credential = tokio::time::timeout_at(deadline, login).await;
+            let login = match credential {
                 Ok(Ok(_)) if start.console && !peer.internal => {
                     let operator = Operator { user: start.user, is_local: peer.is_local() };
                     if let Some(problem) = operator.refusal(&shared) {
@@ -73,7 +73,7 @@ pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf,
                 }
                 Ok(Err(LoginFailure::Left)) | Err(_) => return,
             };
-            match log_in {
+            match login {
                 Ok((used, named)) => begin(shared, used, named, peer, out, (read, write, input)).await,
                 Err(Refused::Problem(problem)) => {
                     send_away(&write, &problem).await;
@@ -118,7 +118,7 @@ enum Refused {
 async fn authenticate(
     shared: &Shared,
     peer: &Peer,
-    start: &StartUp,
+    start: &Startup,
     route: Option<&Route>,
     channel: Channel<'_>,
 ) -> Result<Credential, LoginFailure> {
@@ -151,7 +151,7 @@ async fn authenticate(
 /// The pool of a client that has logged in, the client's name, and its values of the gateway's settings.
 async fn open(
     shared: &Shared,
-    start: &StartUp,
+    start: &Startup,
     route: Arc<Route>,
     credential: Credential,
 ) -> Result<(PoolUse, (String, SwitchValues)), Refused> {
@@ -166,10 +166,10 @@ async fn open(
         NoPool::Error(held::Error::Upstream(error @ upstream::Error::Refused { .. })) => {
             METRICS.refusals.add_because(reason(&error), 1, &error);
             let reason = error.to_string();
-            tracing::warn!(reason, "the server refused the gateway's log-in for a client");
+            tracing::warn!(reason, "the server refused the gateway's login for a client");
             Refused::Frame(error.into_frame())
         }
-        NoPool::Error(error) => Refused::Problem(crate::session::problems::log_in_problem(&error)),
+        NoPool::Error(error) => Refused::Problem(crate::session::problems::login_problem(&error)),
     };
     let used = shared.directory.pool(identity, credential).await.map_err(refused)?;
     let name = used.pool().client_name(start.application_name.clone()).await;
@@ -192,18 +192,18 @@ fn no_room(full: &Full, role: &str) -> Problem {
         Full::All => Problem::fatal(
             SqlState::TooManyConnections,
             format!(
-                "all {} combinations of user, database and start-up settings are in use",
+                "all {} combinations of user, database and startup settings are in use",
                 limits::POOLS_MAX
             ),
-            "Use the same start-up settings in all clients, or disconnect the clients of some combinations.",
+            "Use the same startup settings in all clients, or disconnect the clients of some combinations.",
         ),
         Full::Role => Problem::fatal(
             SqlState::TooManyConnections,
             format!(
-                "role \"{role}\" uses all {} combinations of database and start-up settings that one role may have",
+                "role \"{role}\" uses all {} combinations of database and startup settings that one role may have",
                 limits::POOLS_PER_ROLE_MAX
             ),
-            "Use the same start-up settings in the role's clients, or disconnect the clients of some combinations.",
+            "Use the same startup settings in the role's clients, or disconnect the clients of some combinations.",
         ),
     }
 }

@@ -2,11 +2,11 @@
 
 mod capacity;
 mod handshake;
+mod maintenance;
 mod opening;
 mod rivals;
 pub mod sockets;
-mod start_up;
-mod upkeep;
+mod startup;
 
 use std::io;
 use std::path::PathBuf;
@@ -81,7 +81,7 @@ impl Gateway {
             |socket: Arc<ListeningSocket>| (socket.clone(), tokio::spawn(accept(shared.clone(), socket)));
         let listening = listening.into_iter().map(accept).collect();
         tokio::spawn(close_unused(shared.clone()));
-        tokio::spawn(upkeep::run(shared.clone()));
+        tokio::spawn(maintenance::run(shared.clone()));
         tokio::spawn(rivals::run(shared.clone()));
         Ok(Gateway { shared, addresses, listening })
     }
@@ -102,7 +102,7 @@ impl Gateway {
         InternalClients { shared: self.shared.clone() }
     }
 
-    /// Puts another configuration in force, and replaces connections and facts of the catalogue, including merge rules.
+    /// Puts another configuration in force, and replaces connections and facts of the catalog, including merge rules.
     /// The server and the addresses stay as they were. If hba_file or users_file has an error, nothing changes.
     pub async fn reload(&self, config: Config) -> Result<(), authentication::Error> {
         let config = Config { listen: self.shared.config().listen.clone(), ..config };

@@ -1,4 +1,4 @@
-//! A client's first bytes: grants or declines requests for encryption until the start-up packet arrives.
+//! A client's first bytes: grants or declines requests for encryption until the startup packet arrives.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use crate::net::tls::Server;
 /// The answers to a request for encryption.
 const ENCRYPTION: &[u8] = b"S";
 const NO_ENCRYPTION: &[u8] = b"N";
-/// The first byte of a TLS handshake. No start-up packet is long enough to begin with it.
+/// The first byte of a TLS handshake. No startup packet is long enough to begin with it.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// A connection whose client has sent its start-up packet.
+/// A connection whose client has sent its startup packet.
 pub struct Opened {
-    /// The start-up packet.
+    /// The startup packet.
     pub packet: Packet,
     pub read: ReadHalf,
     /// The half that is written.

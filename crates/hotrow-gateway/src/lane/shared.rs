@@ -44,7 +44,7 @@ impl LaneShared {
         self.affinity(kind).assign(keys, only)
     }
 
-    /// The same for a unit that may take much of the server's processor time.
+    /// The same for a unit that may take much of the server's CPU time.
     pub fn assign_apart(
         &self,
         kind: LaneKind,

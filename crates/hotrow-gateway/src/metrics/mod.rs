@@ -186,9 +186,9 @@ pub struct Metrics {
     /// The numbers by database and user.
     pub traffic: TrafficByClients,
     /// Clients that failed to authenticate, or whose access the access file denies.
-    pub log_ins_failed: Counter,
-    /// Rounds of questions to the catalogue about statements.
-    pub catalogue_questions: Counter,
+    pub logins_failed: Counter,
+    /// Rounds of questions to the catalog about statements.
+    pub catalog_questions: Counter,
     /// Comparisons of a table's fingerprint by a lane.
     pub table_comparisons: Counter,
     /// Units whose outcome is unknown.
@@ -227,14 +227,14 @@ pub struct Metrics {
     pub queued: Gauge,
     /// Units that wait behind one that waits for an outsider's lock.
     pub parked: Gauge,
-    /// Orders of the schema pack's queues that are dead letters.
+    /// Orders of the hotrow schema's queues that are dead letters.
     pub dead_letters: Gauge,
     /// The age of the oldest order that waits.
     pub oldest_order_seconds: Gauge,
-    /// Whether the schema pack's upkeep has succeeded, so the two numbers before are known.
+    /// Whether the hotrow schema's maintenance has succeeded, so the two numbers before are known.
     pub pack_known: Gauge,
-    /// Rounds of the schema pack's upkeep that failed although the server answered, in databases that have the pack.
-    pub upkeep_failures: Counter,
+    /// Rounds of the hotrow schema's maintenance that failed although the server answered, in databases that have the pack.
+    pub maintenance_failures: Counter,
     /// Time from a unit's arrival to its commit, for writes in batches that are not merged.
     pub packed_microseconds: Histogram<18>,
     /// The same for calls that became part of a merged call.
@@ -270,8 +270,8 @@ impl Metrics {
             refusals: Refusals::new(),
             outcomes: [const { Counter::new() }; 15],
             traffic: TrafficByClients::new(),
-            log_ins_failed: Counter::new(),
-            catalogue_questions: Counter::new(),
+            logins_failed: Counter::new(),
+            catalog_questions: Counter::new(),
             table_comparisons: Counter::new(),
             unknown: Counter::new(),
             batches: Counter::new(),
@@ -294,7 +294,7 @@ impl Metrics {
             dead_letters: Gauge::new(),
             oldest_order_seconds: Gauge::new(),
             pack_known: Gauge::new(),
-            upkeep_failures: Counter::new(),
+            maintenance_failures: Counter::new(),
             packed_microseconds: Histogram::new(50),
             merged_microseconds: Histogram::new(50),
             read_microseconds: Histogram::new(50),

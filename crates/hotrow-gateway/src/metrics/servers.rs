@@ -1,4 +1,4 @@
-//! Whether each server answered when the upkeep last connected to it, by its hosts. The upkeep connects every few seconds, so the
+//! Whether each server answered when the maintenance last connected to it, by its hosts. The maintenance connects every few seconds, so the
 //! state is known without clients too.
 
 use std::any::Any;

@@ -101,14 +101,14 @@ impl Metrics {
             ("slow_units_total", "Units that left a lane because they took too long there.", &self.too_slow),
             ("refused_total", "Units and clients that were refused.", &refused),
             (
-                "log_ins_failed_total",
+                "logins_failed_total",
                 "Clients that failed to authenticate or were rejected by the access file.",
-                &self.log_ins_failed,
+                &self.logins_failed,
             ),
             (
-                "catalogue_questions_total",
-                "Rounds of questions to the catalogue about statements.",
-                &self.catalogue_questions,
+                "catalog_questions_total",
+                "Rounds of questions to the catalog about statements.",
+                &self.catalog_questions,
             ),
             (
                 "table_comparisons_total",
@@ -127,9 +127,9 @@ impl Metrics {
                 &self.notifications,
             ),
             (
-                "upkeep_failures_total",
-                "Rounds of the schema pack's upkeep that failed although the server answered.",
-                &self.upkeep_failures,
+                "maintenance_failures_total",
+                "Rounds of the hotrow schema's maintenance that failed although the server answered.",
+                &self.maintenance_failures,
             ),
         ];
         for (name, help, counter) in counters {
@@ -173,7 +173,7 @@ impl Metrics {
         if self.pack_known.get() > 0 {
             put(
                 out,
-                ("dead_letters", "Orders of the schema pack that are dead letters.", &self.dead_letters),
+                ("dead_letters", "Orders of the hotrow schema that are dead letters.", &self.dead_letters),
             );
             let help = "Age of the oldest order that no worker has taken or finished.";
             put(out, ("oldest_order_seconds", help, &self.oldest_order_seconds));

@@ -25,7 +25,7 @@ impl Peer {
 /// What TLS shows about the other end.
 #[derive(Clone, Debug)]
 pub struct TlsPeer {
-    /// The hash of the gateway's certificate that binds a log-in to this connection (`tls-server-end-point`, RFC 5929).
+    /// The hash of the gateway's certificate that binds a login to this connection (`tls-server-end-point`, RFC 5929).
     /// None if the certificate's signature has no single hash, as with Ed25519.
     pub end_point: Option<Bytes>,
     /// The common name in the client's verified certificate, if it has sent one.

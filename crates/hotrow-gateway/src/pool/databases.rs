@@ -27,9 +27,9 @@ struct State {
     resumed: BTreeSet<String>,
     /// By the route's number and the name. A name has a second route while clients of a removed one finish.
     databases: HashMap<(u64, String), Weak<DatabaseState>>,
-    /// The epochs of the catalogues, by the hosts of the server and the database's name there: several names, and the route
+    /// The epochs of the catalogs, by the hosts of the server and the database's name there: several names, and the route
     /// before a reload, can stand for one database.
-    catalogues: HashMap<(String, String), Weak<AtomicU64>>,
+    catalogs: HashMap<(String, String), Weak<AtomicU64>>,
 }
 
 impl State {
@@ -45,14 +45,14 @@ impl State {
             .filter_map(|(_, state)| state.upgrade())
     }
 
-    fn catalogue(&mut self, hosts: String, database: &str) -> Arc<AtomicU64> {
+    fn catalog(&mut self, hosts: String, database: &str) -> Arc<AtomicU64> {
         let place = (hosts, database.to_owned());
-        if let Some(known) = self.catalogues.get(&place).and_then(Weak::upgrade) {
+        if let Some(known) = self.catalogs.get(&place).and_then(Weak::upgrade) {
             return known;
         }
-        self.catalogues.retain(|_, known| known.strong_count() > 0);
+        self.catalogs.retain(|_, known| known.strong_count() > 0);
         let new = Arc::default();
-        self.catalogues.insert(place, Arc::downgrade(&new));
+        self.catalogs.insert(place, Arc::downgrade(&new));
         new
     }
 }
@@ -67,8 +67,8 @@ impl Databases {
         if state.databases.len() >= limits::POOLS_MAX {
             state.databases.retain(|_, state| state.strong_count() > 0);
         }
-        let catalogue = state.catalogue(route.server.upstream.hosts.to_string(), route.database(database));
-        let new = Arc::new(DatabaseState::new(catalogue));
+        let catalog = state.catalog(route.server.upstream.hosts.to_string(), route.database(database));
+        let new = Arc::new(DatabaseState::new(catalog));
         if state.is_paused(database) {
             new.pause();
         }

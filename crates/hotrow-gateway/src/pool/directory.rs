@@ -145,7 +145,7 @@ impl Directory {
             Pool::open(config, held, database, identity.clone(), credential.clone(), self.listeners.clone());
         let used = self.use_or_open(&identity, 0, opening).await?;
         used.pool().context.login.renew(credential);
-        used.pool().log_in().await.map_err(NoPool::Error)?;
+        used.pool().login().await.map_err(NoPool::Error)?;
         Ok(used)
     }
 
@@ -169,7 +169,7 @@ impl Directory {
         };
         let used = self.use_or_open(&identity, moves, opening).await?;
         used.pool().context.login.renew_from(&pool.context.login);
-        used.pool().log_in_soon();
+        used.pool().login_soon();
         Ok(used)
     }
 
@@ -178,7 +178,7 @@ impl Directory {
     pub async fn enter(&self, pool: &Pool, settings: Settings) -> Option<PoolUse> {
         let used = self.open_pool_with(pool, settings)?;
         used.pool().context.login.renew_from(&pool.context.login);
-        used.pool().log_in().await.ok()?;
+        used.pool().login().await.ok()?;
         Some(used)
     }
 
@@ -218,7 +218,7 @@ impl Directory {
         Arc::new(self.config.load().of(identity.route(), identity.database(), identity.user()))
     }
 
-    /// The identity of a client with these start-up parameters, with the settings of the matching `[[pool]]` table.
+    /// The identity of a client with these startup parameters, with the settings of the matching `[[pool]]` table.
     pub fn identity(&self, route: Arc<Route>, parameters: &[(String, String)]) -> Identity {
         let identity = Identity::new(route, parameters);
         match &self.config_of(&identity).table {

@@ -7,7 +7,7 @@ use hotrow_core::settings::Settings;
 use crate::config::PoolTable;
 use crate::config::routes::Route;
 
-/// The server, the start-up parameters without the application's name, and the settings that clients have changed since.
+/// The server, the startup parameters without the application's name, and the settings that clients have changed since.
 /// Clients with equal ones are the same to the server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
@@ -19,7 +19,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// From a client's start-up parameters, including user and database, in any order. The route decides which user and
+    /// From a client's startup parameters, including user and database, in any order. The route decides which user and
     /// database they are at the server.
     pub fn new(route: Arc<Route>, parameters: &[(String, String)]) -> Self {
         let mut parameters: Vec<_> =
@@ -39,7 +39,7 @@ impl Identity {
         Identity { route, database, parameters, settings: Settings::default() }
     }
 
-    /// The same with more start-up parameters of a `[[pool]]` table.
+    /// The same with more startup parameters of a `[[pool]]` table.
     pub fn with_table(mut self, table: &PoolTable) -> Self {
         table.put_settings(&mut self.parameters);
         self.parameters.sort();
@@ -62,12 +62,12 @@ impl Identity {
             .then(|| Identity { parameters: others.cloned().collect(), ..self.clone() })
     }
 
-    /// The start-up parameters for the server.
+    /// The startup parameters for the server.
     pub fn parameters(&self) -> &[(String, String)] {
         &self.parameters
     }
 
-    /// The settings that connections get after the log-in.
+    /// The settings that connections get after the login.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }

@@ -1,4 +1,4 @@
-//! Verdicts about a pool's statements. A verdict follows from facts about objects of the catalogue (`hotrow_core::classify`). If facts
+//! Verdicts about a pool's statements. A verdict follows from facts about objects of the catalog (`hotrow_core::classify`). If facts
 //! are missing or old, one task asks the server, for all statements that wait, on a connection of its own. No client waits for that
 //! but those whose call may be merged.
 
@@ -10,7 +10,7 @@ use hotrow_connect::asker::Asker;
 use hotrow_connect::lock::Lock;
 use hotrow_connect::upstream::Error;
 use hotrow_core::classify::{
-    self, Analysis, Answers, Asked, Candidate, Catalogue, Decision, Facts, Lack, Packing, Questions,
+    self, Analysis, Answers, Asked, Candidate, Catalog, Decision, Facts, Lack, Packing, Questions,
 };
 use hotrow_core::limits;
 use hotrow_core::session::{Statement as _, Verdict};
@@ -27,15 +27,15 @@ use crate::server::held;
 use crate::statements::{CachedVerdict, Statement, VerdictRecord, WhyNot};
 
 /// Rounds of questions about a statement. A fact can lead to the next question: a table to its triggers, a function to the
-/// functions that it calls. More rounds are needed only if the catalogue changes meanwhile.
+/// functions that it calls. More rounds are needed only if the catalog changes meanwhile.
 const ROUNDS_MAX: usize = 8;
 
-/// What a pool knows of its catalogue, and the statements that wait for more.
+/// What a pool knows of its catalog, and the statements that wait for more.
 #[derive(Debug)]
 pub(super) struct Judge {
     /// Facts are as old as the time since then.
     start: Instant,
-    known: Lock<Catalogue>,
+    known: Lock<Catalog>,
     /// What statements leave behind that are passed through.
     pub(super) proofs: Proofs,
     wanted: Lock<Vec<Wanted>>,
@@ -152,7 +152,7 @@ pub(super) async fn run(pool: Arc<Pool>) {
         (Duration::from_millis(limits::RECONNECT_MIN_MS), Duration::from_millis(limits::RECONNECT_MAX_MS));
     let mut pause = least;
     loop {
-        let Some(wanted) = pool.judge.next(pool.config().catalogue_age).await else {
+        let Some(wanted) = pool.judge.next(pool.config().catalog_age).await else {
             pool.judge.close();
             continue;
         };
@@ -168,7 +168,7 @@ pub(super) async fn run(pool: Arc<Pool>) {
             pause = least;
             continue;
         };
-        tracing::debug!(error, "the catalogue could not be asked");
+        tracing::debug!(error, "the catalog could not be asked");
         tokio::time::sleep(pause).await; // what is wanted meanwhile is passed through
         pool.judge.rests.store(false, SeqCst);
         pause = (pause * 2).min(most);
@@ -179,8 +179,8 @@ impl Pool {
     /// The verdict about a statement, if there are facts for it. Otherwise the server is asked in time for a later run.
     pub fn known_verdict(&self, statement: &Arc<Statement>) -> Option<Verdict> {
         let Analysis::Candidate(candidate) = &statement.analysis else { return Some(Verdict::Pass) };
-        let epoch = self.catalogue_epoch();
-        let age_max = self.config().catalogue_age;
+        let epoch = self.catalog_epoch();
+        let age_max = self.config().catalog_age;
         let known = match statement.known(epoch, age_max) {
             CachedVerdict::Fresh(verdict) => return Some(verdict),
             CachedVerdict::Ageing(verdict) => Some(verdict),
@@ -233,7 +233,7 @@ impl Pool {
     ) -> Result<Verdict, Missing> {
         let found = match self.judge.known.lock().facts(candidate, since) {
             Ok(found) => found,
-            // A role that cannot read the catalogue there (a schema without USAGE) gets the server's own error for its statement.
+            // A role that cannot read the catalog there (a schema without USAGE) gets the server's own error for its statement.
             Err(Lack { refusal: Some(refusal), .. }) => {
                 let reason = format!("the server refuses its role's query about it: {}", refusal.message);
                 let (why_not, asked) = (Some(WhyNot { reason, remedy: None }), (since.epoch, Instant::now()));
@@ -317,12 +317,12 @@ impl Pool {
         let config = self.config().clone();
         let mut is_locked = false;
         for _ in 0..ROUNDS_MAX {
-            let now = self.judge.now(self.catalogue_epoch());
-            let (questions, undescribed) = self.missing(wanted, since(now, config.catalogue_age / 2));
+            let now = self.judge.now(self.catalog_epoch());
+            let (questions, undescribed) = self.missing(wanted, since(now, config.catalog_age / 2));
             if is_locked || questions.is_empty() && undescribed.is_empty() {
                 break;
             }
-            METRICS.catalogue_questions.inc();
+            METRICS.catalog_questions.inc();
             let answers;
             (answers, is_locked) = self.ask(&questions, &undescribed, &config).await?;
             self.judge.known.lock().put(answers, now);
@@ -339,7 +339,7 @@ impl Pool {
             {
                 let (pool, statement) = (self.clone(), statement.clone());
                 tokio::spawn(async move {
-                    let epoch = pool.catalogue_epoch();
+                    let epoch = pool.catalog_epoch();
                     pool.ask_nodes_again(&statement, epoch).await;
                 });
             }
@@ -353,7 +353,7 @@ impl Pool {
             Wanted::Proof(statement) => Some(statement),
             Wanted::Verdict(statement) => {
                 let is_passed = matches!(statement.last_verdict(), Some(Verdict::Pass | Verdict::Locks(_)));
-                let is_proven = || statement.is_plain || statement.proof(self.catalogue_epoch()).is_some();
+                let is_proven = || statement.is_plain || statement.proof(self.catalog_epoch()).is_some();
                 (is_passed && !is_proven()).then_some(statement)
             }
         }

@@ -1,4 +1,4 @@
-//! The clients that the server cannot tell apart: one user, one database, one set of start-up settings. They share
+//! The clients that the server cannot tell apart: one user, one database, one set of startup settings. They share
 //! lanes, held connections and knowledge about statements.
 
 pub mod databases;
@@ -8,7 +8,7 @@ mod judge;
 mod lanes;
 pub mod listener;
 mod lock_holders;
-mod log_ins;
+mod logins;
 mod nodes;
 pub mod pools;
 mod reach;
@@ -36,7 +36,7 @@ use crate::config::Config;
 use crate::lane::{Detail, Envelope, LaneContext, LaneSnapshot, OwnServer, ToLane, Work as _};
 use crate::metrics::METRICS;
 use crate::server::database::DatabaseState;
-use crate::server::held::{self, HeldConnection, HeldConnections, StartUp};
+use crate::server::held::{self, HeldConnection, HeldConnections, Startup};
 use crate::server::permits::Permit;
 use crate::statements::Statement;
 use identity::Identity;
@@ -65,9 +65,9 @@ pub struct Pool {
     /// Calls that found nothing and wait.
     pub waiting: Arc<WaitingCalls>,
     held: Arc<HeldConnections>,
-    /// When the server last admitted the user, and the catalogue's epoch at that time.
+    /// When the server last admitted the user, and the catalog's epoch at that time.
     logged_in: Lock<(Instant, u64)>,
-    /// A client was admitted without a connection that proves its log-in.
+    /// A client was admitted without a connection that proves its login.
     unproven: Notify,
     /// Held while a connection is made as a check.
     logging_in: tokio::sync::Mutex<()>,
@@ -94,7 +94,7 @@ static IDS: AtomicU64 = AtomicU64::new(NO_POOL + 1);
 const NO_POOL: u64 = 0;
 
 impl Pool {
-    /// Logs in once to check the log-in and to query the server's settings, and starts the lanes' tasks.
+    /// Logs in once to check the login and to query the server's settings, and starts the lanes' tasks.
     pub async fn open(
         config: Arc<Config>,
         held: Arc<HeldConnections>,
@@ -104,9 +104,9 @@ impl Pool {
         listeners: Arc<Listeners>,
     ) -> Result<Arc<Self>, held::Error> {
         let login = Login::new(identity.user(), credential);
-        let start_up =
-            StartUp { parameters: identity.parameters(), settings: identity.settings(), login: &login };
-        let mut connection = held.take(&config, &database, NO_POOL, start_up, "hotrow").await?;
+        let startup =
+            Startup { parameters: identity.parameters(), settings: identity.settings(), login: &login };
+        let mut connection = held.take(&config, &database, NO_POOL, startup, "hotrow").await?;
         let server = connection.upstream.server_settings().await?;
         let pool = Pool::start(config, held, database, identity, login, server, listeners);
         connection.moved(pool.id, &pool.context.login);
@@ -125,11 +125,11 @@ impl Pool {
         listeners: Arc<Listeners>,
     ) -> Arc<Self> {
         let id = IDS.fetch_add(1, Relaxed);
-        let logged_in = Lock::new((Instant::now(), database.catalogue_epoch()));
-        let start_up = (identity.parameters(), identity.settings());
+        let logged_in = Lock::new((Instant::now(), database.catalog_epoch()));
+        let startup = (identity.parameters(), identity.settings());
         let traffic = METRICS.traffic.of(identity.database(), identity.user());
         let (login, target) = (Arc::new(login), Box::new(OwnServer));
-        let context = LaneContext::new(config, start_up, login, database, server, traffic, target);
+        let context = LaneContext::new(config, startup, login, database, server, traffic, target);
         tracing::info!(
             pool = id,
             clients = identity.describe(),
@@ -159,8 +159,8 @@ impl Pool {
         let tasks = vec![
             tokio::spawn(waiting::listen(pool.clone(), listeners)).abort_handle(),
             tokio::spawn(judge::run(pool.clone())).abort_handle(),
-            tokio::spawn(log_ins::follow_log_ins(pool.clone())).abort_handle(),
-            tokio::spawn(log_ins::follow_settings(pool.clone())).abort_handle(),
+            tokio::spawn(logins::follow_logins(pool.clone())).abort_handle(),
+            tokio::spawn(logins::follow_settings(pool.clone())).abort_handle(),
         ];
         pool.tasks.set(tasks).expect("a pool is opened once");
         pool
@@ -210,13 +210,13 @@ impl Pool {
         self.context.config()
     }
 
-    /// Puts another configuration in force. Facts of the catalogue are queried again.
+    /// Puts another configuration in force. Facts of the catalog are queried again.
     pub fn reload(&self, config: &Config) {
         let config = config.of(self.identity.route(), self.identity.database(), self.identity.user());
         self.nodes.all().iter().for_each(|node| node.set_config(&config));
         self.replicas.set_config(&config);
         self.context.set_config(config);
-        self.catalogue_changed(Alters::Anything);
+        self.catalog_changed(Alters::Anything);
     }
 
     /// The server's settings when it was last asked.
@@ -236,10 +236,10 @@ impl Pool {
         server.defaults.as_ref().map(|defaults| defaults.role.clone()).unwrap_or_default()
     }
 
-    /// How a statement is packed, if its verdict is one for the present state of the catalogue. An earlier verdict says nothing about
+    /// How a statement is packed, if its verdict is one for the present state of the catalog. An earlier verdict says nothing about
     /// the state that a run leaves now.
     pub fn packing(&self, statement: &Statement) -> Option<Arc<Packing>> {
-        statement.packing_in(self.catalogue_epoch(), self.config().catalogue_age)
+        statement.packing_in(self.catalog_epoch(), self.config().catalog_age)
     }
 
     /// Number of connected clients.
@@ -356,7 +356,7 @@ impl Pool {
         self.held.processor_permit(&self.context.config()).await
     }
 
-    /// The name of a client with this start-up packet, as the server stores it.
+    /// The name of a client with this startup packet, as the server stores it.
     pub async fn client_name(&self, asked: Option<String>) -> Result<String, held::Error> {
         let Some(asked) = asked else {
             let server = self.context.server();
@@ -385,14 +385,14 @@ impl Pool {
         application_name: &str,
     ) -> Result<HeldConnection, held::Error> {
         let held =
-            self.held.take(config, self.database_state(), self.id, self.start_up(), application_name).await?;
+            self.held.take(config, self.database_state(), self.id, self.startup(), application_name).await?;
         self.context.note_settings(&held.upstream.parameters);
         Ok(held)
     }
 
     /// What its new connections begin with.
-    fn start_up(&self) -> StartUp<'_> {
-        StartUp {
+    fn startup(&self) -> Startup<'_> {
+        Startup {
             parameters: self.identity.parameters(),
             settings: self.identity.settings(),
             login: &self.context.login,
@@ -404,19 +404,19 @@ impl Pool {
         self.held.give_back(held);
     }
 
-    /// The catalogue of the database may have changed: no pool of the database uses earlier facts any more.
-    pub fn catalogue_changed(&self, alters: Alters) {
-        self.database_state().catalogue_changed(alters);
+    /// The catalog of the database may have changed: no pool of the database uses earlier facts any more.
+    pub fn catalog_changed(&self, alters: Alters) {
+        self.database_state().catalog_changed(alters);
     }
 
-    /// The epoch of the catalogue: how often it may have changed.
-    pub fn catalogue_epoch(&self) -> u64 {
-        self.database_state().catalogue_epoch()
+    /// The epoch of the catalog: how often it may have changed.
+    pub fn catalog_epoch(&self) -> u64 {
+        self.database_state().catalog_epoch()
     }
 
     /// Whether every unit with this statement is known to be passed through.
     pub fn passes(&self, statement: &Statement, now: Instant) -> bool {
-        statement.passes(now, self.database_state().catalogue_epoch(), self.config().catalogue_age)
+        statement.passes(now, self.database_state().catalog_epoch(), self.config().catalog_age)
     }
 
     /// Asks about a statement, although no client waits for the answer: one question at a time, so that sessions which

@@ -143,7 +143,7 @@ impl Pool {
         if unit.describes_statement() {
             return None;
         }
-        let epoch = self.catalogue_epoch();
+        let epoch = self.catalog_epoch();
         let mut is_ready = true;
         for run in unit.runs() {
             let known = run.statement.at_node(id, epoch);
@@ -172,7 +172,7 @@ impl Pool {
         let Analysis::Candidate(candidate) = &statement.analysis else { return };
         // A pause waits for the answer, and closes the connection.
         let Some(_database_use) = self.database_state().try_enter() else { return };
-        let age_max = self.config().catalogue_age;
+        let age_max = self.config().catalog_age;
         let (watch, ask_again_in) = match self.watch_in_time(id, statement, candidate).await {
             Ok(watch) => (Some(watch.map(Arc::new)), age_max / 2),
             Err(Refusal::Server(error)) => {
@@ -260,7 +260,7 @@ impl Pool {
         if there.kind != packing.kind || columns(&there) != columns(&packing) {
             return unfit("the node has other indexes");
         }
-        // A call of the schema pack relies on no table of its own.
+        // A call of the hotrow schema relies on no table of its own.
         Ok(there.watch.map(|watch| *watch))
     }
 
@@ -291,7 +291,7 @@ impl Pool {
         }
         let text = include_str!("../../sql/node_settings.sql");
         let mut here = self.connect_as_own(&self.config().clone(), true).await?;
-        let same = here.query_catalogue(text, &[]).await? == there.query_catalogue(text, &[]).await?;
+        let same = here.query_catalog(text, &[]).await? == there.query_catalog(text, &[]).await?;
         let server = there.server_settings().await?;
         if !same || self.context.server().contradicts(&server.parameters) {
             return Err(Refusal::Unfit(

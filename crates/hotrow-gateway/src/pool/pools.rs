@@ -109,7 +109,7 @@ impl Pools {
             if cells.keys().filter(|other| is_one(other)).count() >= limits::POOLS_WITH_SETTINGS_PER_ROLE_MAX
             {
                 // A session that has just logged in is likely to stay with its settings.
-                let is_free = |used: &Used| moves <= limits::MOVES_AT_LOG_IN_MAX || used.is_done_with();
+                let is_free = |used: &Used| moves <= limits::MOVES_AT_LOGIN_MAX || used.is_done_with();
                 evict(&mut cells, is_one, is_free).then_some(()).ok_or(Full::Role)?;
             }
         }

@@ -1,4 +1,4 @@
-//! Asks the catalogue which code a statement can reach, and so which state it can leave on its connection. `hotrow-core`
+//! Asks the catalog which code a statement can reach, and so which state it can leave on its connection. `hotrow-core`
 //! decides what follows from the answers.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use crate::metrics::METRICS;
 use crate::pool::Pool;
 use crate::statements::Statement;
 
-/// A proof, with the epoch of the catalogue and the time of its first question.
+/// A proof, with the epoch of the catalog and the time of its first question.
 type Dated = (Proof, (u64, Instant));
 
 /// Proofs by what the texts of statements show. Texts that differ in values have the same proof, and are not asked about again.
@@ -40,7 +40,7 @@ impl Proofs {
     }
 }
 
-/// The connection on which the catalogue is asked.
+/// The connection on which the catalog is asked.
 enum On<'c> {
     /// One on which only the gateway asks: the query stays prepared.
     Own(&'c mut Asker),
@@ -52,13 +52,13 @@ impl On<'_> {
     async fn query(&mut self, text: &'static str, values: &[&str]) -> Result<Rows, upstream::Error> {
         match self {
             On::Own(asker) => asker.query(text, values).await,
-            On::Session(upstream) => upstream.query_catalogue(text, values).await,
+            On::Session(upstream) => upstream.query_catalog(text, values).await,
         }
     }
 }
 
 impl Pool {
-    /// The state that a statement which is passed through is known to leave behind. If this is unknown, the catalogue
+    /// The state that a statement which is passed through is known to leave behind. If this is unknown, the catalog
     /// is asked in time for the next run, or by the session after this run. `as_pool` is whether its names mean what they mean
     /// in the pool. A verdict relies on that. The other proofs are about all objects with these names.
     pub fn proof(&self, statement: &Arc<Statement>, as_pool: bool) -> Option<Proof> {
@@ -72,8 +72,8 @@ impl Pool {
                 false => Proof { moves_sequence, ..Proof::CLEAN },
             });
         }
-        let epoch = self.catalogue_epoch();
-        let age_max = self.config().catalogue_age;
+        let epoch = self.catalog_epoch();
+        let age_max = self.config().catalog_age;
         let known = statement.proof(epoch).filter(|(_, age)| *age < age_max).or_else(|| {
             let reach = str::from_utf8(&statement.text).ok().and_then(classify::reach)?;
             let (proof, asked) = self.judge.proofs.get(&reach, epoch, age_max)?;
@@ -105,7 +105,7 @@ impl Pool {
         Ok(hidden)
     }
 
-    /// Asks the catalogue about statements, on the connection for questions.
+    /// Asks the catalog about statements, on the connection for questions.
     pub(super) async fn prove_all(
         &self,
         asker: &mut Asker,
@@ -124,7 +124,7 @@ impl Pool {
     }
 }
 
-/// Asks the catalogue about a statement, once more if the server refuses that: an object may have been dropped meanwhile.
+/// Asks the catalog about a statement, once more if the server refuses that: an object may have been dropped meanwhile.
 async fn prove_again(pool: &Pool, on: &mut On<'_>, statement: &Statement) -> Result<Proof, upstream::Error> {
     match prove(pool, on, statement).await {
         Err(upstream::Error::Refused { .. }) => prove(pool, on, statement).await,
@@ -132,14 +132,14 @@ async fn prove_again(pool: &Pool, on: &mut On<'_>, statement: &Statement) -> Res
     }
 }
 
-/// Asks the catalogue about a statement, and notes the answer.
+/// Asks the catalog about a statement, and notes the answer.
 async fn prove(pool: &Pool, on: &mut On<'_>, statement: &Statement) -> Result<Proof, upstream::Error> {
-    let asked = (pool.catalogue_epoch(), Instant::now());
+    let asked = (pool.catalog_epoch(), Instant::now());
     let Some(reach) = str::from_utf8(&statement.text).ok().and_then(classify::reach) else {
         statement.prove(Proof::NONE, asked);
         return Ok(Proof::NONE);
     };
-    METRICS.catalogue_questions.inc();
+    METRICS.catalog_questions.inc();
     let mut judged = reach.clone();
     let expected = statement.reached();
     if let Some(names) = &expected {

@@ -111,10 +111,10 @@ impl Pool {
         source
     }
 
-    /// The number of times that sessions had to catch up: the set of replicas that serve has changed, or the catalogue through
+    /// The number of times that sessions had to catch up: the set of replicas that serve has changed, or the catalog through
     /// this gateway. Verdicts of the time after a change are not used with states of the time before.
     fn replica_epoch(&self) -> u64 {
-        self.replicas.known.epoch() + self.catalogue_epoch()
+        self.replicas.known.epoch() + self.catalog_epoch()
     }
 
     pub fn assign_replica(&self, index: usize, unit: &Packed) -> Option<LaneId> {
@@ -215,7 +215,7 @@ impl Pool {
         let Some(primary) = tokio::time::timeout(limit, self.ask_primary()).await.ok().flatten() else {
             return Err(ReplicaStatus::NoPrimary);
         };
-        let present = in_time(limit, there.query_catalogue(SETTINGS, &[])).await;
+        let present = in_time(limit, there.query_catalog(SETTINGS, &[])).await;
         if present.map_err(|error| unreachable(index, &error))? != *settings {
             return Err(ReplicaStatus::OtherSettings);
         }
@@ -246,10 +246,10 @@ impl Pool {
         let _database_use = self.database_state().try_enter().ok_or(ReplicaStatus::NoPrimary)?;
         let ask = async {
             let mut here = self.connect_as_own(&config, true).await?;
-            here.query_catalogue(SETTINGS, &[]).await
+            here.query_catalog(SETTINGS, &[]).await
         };
         let here = ask.await.map_err(|_| ReplicaStatus::NoPrimary)?;
-        let present = there.query_catalogue(SETTINGS, &[]).await.map_err(|_| ReplicaStatus::Unreachable)?;
+        let present = there.query_catalog(SETTINGS, &[]).await.map_err(|_| ReplicaStatus::Unreachable)?;
         // The last column tells the two servers apart.
         let settings = |rows: &Rows| rows.first().map(|row| row[..row.len() - 1].to_vec());
         let differs =

@@ -16,8 +16,8 @@ pub struct DatabaseState {
     users: AtomicUsize,
     /// Counts requests to replace connections.
     generation: AtomicU64,
-    /// Counts possible changes of the catalogue. Shared by all names of the database.
-    catalogue: Arc<AtomicU64>,
+    /// Counts possible changes of the catalog. Shared by all names of the database.
+    catalog: Arc<AtomicU64>,
     /// The rows on which transactions of clients work.
     pub rows: Arc<Rows>,
 }
@@ -30,8 +30,8 @@ pub struct DatabaseUse {
 }
 
 impl DatabaseState {
-    pub fn new(catalogue: Arc<AtomicU64>) -> Self {
-        DatabaseState { catalogue, ..DatabaseState::default() }
+    pub fn new(catalog: Arc<AtomicU64>) -> Self {
+        DatabaseState { catalog, ..DatabaseState::default() }
     }
 
     /// Whether an operator has paused it.
@@ -60,14 +60,14 @@ impl DatabaseState {
         self.generation.fetch_add(1, SeqCst);
     }
 
-    /// Notes that the catalogue may have changed in this way.
-    pub fn catalogue_changed(&self, alters: Alters) {
-        self.catalogue.fetch_add(alters.step(), SeqCst);
+    /// Notes that the catalog may have changed in this way.
+    pub fn catalog_changed(&self, alters: Alters) {
+        self.catalog.fetch_add(alters.step(), SeqCst);
     }
 
-    /// The epoch of the catalogue: how often it may have changed.
-    pub fn catalogue_epoch(&self) -> u64 {
-        self.catalogue.load(SeqCst)
+    /// The epoch of the catalog: how often it may have changed.
+    pub fn catalog_epoch(&self) -> u64 {
+        self.catalog.load(SeqCst)
     }
 
     /// Begins a use as soon as the database is not paused. None if that takes too long.

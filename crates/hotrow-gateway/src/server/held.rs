@@ -103,12 +103,12 @@ struct UsePermits {
 
 /// What new connections of a pool begin with.
 #[derive(Clone, Copy, Debug)]
-pub struct StartUp<'a> {
-    /// The start-up parameters.
+pub struct Startup<'a> {
+    /// The startup parameters.
     pub parameters: &'a [(String, String)],
-    /// The settings that they get after the log-in.
+    /// The settings that they get after the login.
     pub settings: &'a Settings,
-    /// The log-in.
+    /// The login.
     pub login: &'a Login,
 }
 
@@ -121,8 +121,8 @@ pub enum Error {
     /// All connections of the client's `[[pool]]` table are in use.
     #[error("none of the {} upstream connections of {} became free within {} ms", .1, .2, .0.as_millis())]
     TableConnectionsInUse(Duration, usize, String),
-    /// Other clients wait for the user's log-in, and the server has not answered.
-    #[error("the server did not complete the user's log-in within {} ms", .0.as_millis())]
+    /// Other clients wait for the user's login, and the server has not answered.
+    #[error("the server did not complete the user's login within {} ms", .0.as_millis())]
     NoLogIn(Duration),
     /// An operator has paused the database.
     #[error("an operator has paused the database")]
@@ -168,7 +168,7 @@ impl HeldConnections {
         config: &Config,
         database: &Arc<DatabaseState>,
         pool: u64,
-        start_up: StartUp<'_>,
+        startup: Startup<'_>,
         application_name: &str,
     ) -> Result<HeldConnection, Error> {
         let permits = self.acquire_permits(config, database).await?;
@@ -181,7 +181,7 @@ impl HeldConnections {
                 }
             }
             self.make_room();
-            match OpenConnection::connect(config, start_up, permits.database_use.generation()).await {
+            match OpenConnection::connect(config, startup, permits.database_use.generation()).await {
                 Ok(mut open) => {
                     open.rename(application_name).await?;
                     open.is_one_of = Some(self.open.clone());
@@ -250,10 +250,10 @@ impl HeldConnections {
         &self,
         config: &Config,
         database: &Arc<DatabaseState>,
-        start_up: StartUp<'_>,
+        startup: Startup<'_>,
     ) -> Result<ProbeConnection, Error> {
         let database_use = database.enter(config.server_wait).await.ok_or(Error::Paused)?;
-        let open = OpenConnection::connect(config, start_up, database_use.generation()).await?;
+        let open = OpenConnection::connect(config, startup, database_use.generation()).await?;
         Ok(ProbeConnection { open, _database_use: database_use })
     }
 
@@ -432,15 +432,15 @@ impl ProbeConnection {
 }
 
 impl OpenConnection {
-    /// The log-in has no client's name: RESET restores the name of the log-in, which another client must not see.
+    /// The login has no client's name: RESET restores the name of the login, which another client must not see.
     async fn connect(
         config: &Config,
-        StartUp { parameters, settings, login }: StartUp<'_>,
+        Startup { parameters, settings, login }: Startup<'_>,
         generation: u64,
     ) -> Result<Box<Self>, upstream::Error> {
         let mut upstream =
             connect_with_retries(&config.upstream, config.server_wait, parameters, login).await?;
-        let application_name = upstream.at_log_in("application_name").map(str::to_owned);
+        let application_name = upstream.at_login("application_name").map(str::to_owned);
         if !settings.is_empty() {
             upstream.set_settings(settings, application_name.as_deref().unwrap_or_default()).await?;
         }
@@ -529,7 +529,7 @@ impl OpenConnection {
         }
     }
 
-    /// The connection belongs to another pool of its database from now on, and counts for that pool's log-in.
+    /// The connection belongs to another pool of its database from now on, and counts for that pool's login.
     pub fn moved(&mut self, pool: u64, login: &Login) {
         self.pool = pool;
         self.upstream.counted = login.count();
@@ -548,7 +548,7 @@ impl OpenConnection {
 
     /// The name of a client that sets none.
     pub fn default_name(&self) -> &str {
-        self.upstream.at_log_in("application_name").unwrap_or_default()
+        self.upstream.at_login("application_name").unwrap_or_default()
     }
 
     /// Listens to these channels of the session too. Notifications that arrive by then are not kept.

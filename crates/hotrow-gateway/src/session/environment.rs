@@ -120,11 +120,11 @@ impl session::Environment for Environment {
     }
 
     fn known_reply(&self, statement: &Statement) -> Option<Bytes> {
-        statement.known_reply(self.pool.catalogue_epoch(), self.pool.config().catalogue_age)
+        statement.known_reply(self.pool.catalog_epoch(), self.pool.config().catalog_age)
     }
 
     fn learn_reply(&self, held: &HeldConnection, statement: &Statement, reply: Option<Bytes>) {
-        let epoch = self.pool.catalogue_epoch(); // before the look: connections are retired before a new epoch begins
+        let epoch = self.pool.catalog_epoch(); // before the look: connections are retired before a new epoch begins
         if held.is_of_present_generation() {
             statement.learn_reply(reply, epoch);
         }
@@ -183,8 +183,8 @@ impl session::Environment for Environment {
         self.directory.leave_unused_databases();
     }
 
-    fn catalogue_changed(&self, alters: Alters) {
-        self.pool.catalogue_changed(alters);
+    fn catalog_changed(&self, alters: Alters) {
+        self.pool.catalog_changed(alters);
     }
 
     fn envelope(&self, unit: Packed) -> Envelope {

@@ -13,7 +13,7 @@ pub fn no_connection(error: &held::Error, fatal: bool) -> Problem {
 }
 
 /// The error for a client that cannot log in because the gateway has no connection for it.
-pub fn log_in_problem(error: &held::Error) -> Problem {
+pub fn login_problem(error: &held::Error) -> Problem {
     because(error, true, "the client was not logged in", "Connect again.")
 }
 

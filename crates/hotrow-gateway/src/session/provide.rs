@@ -75,7 +75,7 @@ impl SessionTask {
 
     async fn provide_verdict(&mut self, statement: Arc<Statement>) {
         let pool = self.pool.clone();
-        let Ok(verdict) = self.wait_for(WaitsFor::Catalogue, pool.verdict(&statement)).await else {
+        let Ok(verdict) = self.wait_for(WaitsFor::Catalog, pool.verdict(&statement)).await else {
             return self.cancelled().await;
         };
         self.session.decided(statement, verdict);
@@ -172,7 +172,7 @@ impl SessionTask {
         let _wait = ServerWait { since: Instant::now(), traffic: self.pool.context.shared.traffic.clone() };
         let (pool, name) = (self.pool.clone(), self.session.application_name().to_owned());
         let undecided = self.session.env.undecided.lock().take();
-        // Without a verdict, the session would come back here at once: if too many statements wait for one, or the catalogue could
+        // Without a verdict, the session would come back here at once: if too many statements wait for one, or the catalog could
         // not be asked.
         let judged = async {
             if let Some(statement) = &undecided {

@@ -72,7 +72,7 @@ impl fmt::Display for ClientState {
             ClientState::Waits(WaitsFor::Connection) => "waits for a connection",
             ClientState::Waits(WaitsFor::Row) => "waits for a row",
             ClientState::Waits(WaitsFor::Answer) => "waits for something to answer",
-            ClientState::Waits(WaitsFor::Catalogue) => "waits for the catalogue",
+            ClientState::Waits(WaitsFor::Catalog) => "waits for the catalog",
             ClientState::Waits(WaitsFor::Replica) => "waits for a replica",
             ClientState::Waits(WaitsFor::Notifications) => "waits for notifications",
             ClientState::Parked => "parked behind a locked row",

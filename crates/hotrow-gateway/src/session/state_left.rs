@@ -50,15 +50,15 @@ impl SessionTask {
     }
 
     /// Moves the session to the pool with these settings, which its connection has. If there cannot be one more pool, it goes
-    /// back to the pool of its log-in: nobody could use the one that it is in, if no other client has those settings. This may
+    /// back to the pool of its login: nobody could use the one that it is in, if no other client has those settings. This may
     /// make the room that was missing.
     async fn move_to_pool_with(&mut self, settings: Settings) -> Result<Moved, held::Error> {
         if self.move_if_there_is_room(&settings).await? {
             return Ok(Moved::There);
         }
         let directory = self.session.env.directory.clone();
-        let log_in = || directory.open_pool_with(&self.pool, Settings::default());
-        let Some(used) = self.session.may_go_to_log_in().then(log_in).flatten() else {
+        let login = || directory.open_pool_with(&self.pool, Settings::default());
+        let Some(used) = self.session.may_go_to_login().then(login).flatten() else {
             return Ok(Moved::Nowhere);
         };
         self.enter(used);

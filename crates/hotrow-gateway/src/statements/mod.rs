@@ -1,5 +1,5 @@
 //! The statements of a pool's clients: one entry per shape, with the analysis of the text and the verdict. Bounded by
-//! count and bytes. It does not query the catalogue.
+//! count and bytes. It does not query the catalog.
 
 mod cache;
 pub mod counts;
@@ -50,10 +50,10 @@ pub struct Statement {
     is_described_next: AtomicBool,
     /// The last verdict.
     decided: Lock<Option<VerdictRecord>>,
-    /// It waits until the catalogue is asked for a verdict, or for the proof below.
+    /// It waits until the catalog is asked for a verdict, or for the proof below.
     pub awaits_verdict: AtomicBool,
     pub awaits_proof: AtomicBool,
-    /// The catalogue was asked for a verdict, with or without success.
+    /// The catalog was asked for a verdict, with or without success.
     pub was_judged: Notify,
     superseded: AtomicBool,
     proof: Lock<Option<(Proof, u64, Instant)>>,
@@ -194,7 +194,7 @@ impl Statement {
         }
     }
 
-    /// The verdict, if it belongs to this epoch of the catalogue.
+    /// The verdict, if it belongs to this epoch of the catalog.
     pub fn known(&self, epoch: u64, age_max: Duration) -> CachedVerdict {
         self.known_at(Instant::now(), epoch, age_max)
     }
@@ -225,7 +225,7 @@ impl Statement {
         }
     }
 
-    /// Its packing, if the verdict belongs to this epoch of the catalogue and is not too old.
+    /// Its packing, if the verdict belongs to this epoch of the catalog and is not too old.
     pub fn packing_in(&self, epoch: u64, age_max: Duration) -> Option<Arc<Packing>> {
         let decided = self.decided.lock();
         let decided =
@@ -241,7 +241,7 @@ impl Statement {
         normalise::without_values(&String::from_utf8_lossy(&self.text), chars_max)
     }
 
-    /// The server's reply, if it only clears state and the reply can be repeated in this epoch of the catalogue.
+    /// The server's reply, if it only clears state and the reply can be repeated in this epoch of the catalog.
     pub fn known_reply(&self, epoch: u64, age_max: Duration) -> Option<Bytes> {
         self.reply.lock().as_mut()?.repeat(epoch, Instant::now(), age_max)
     }
@@ -278,7 +278,7 @@ impl Statement {
         })
     }
 
-    /// Whether it can run in the lanes of this node, in this epoch of the catalogue.
+    /// Whether it can run in the lanes of this node, in this epoch of the catalog.
     pub fn at_node(&self, node: i32, epoch: u64) -> NodeState {
         let nodes = self.nodes.lock();
         let known = nodes.iter().find(|known| known.node == node && known.epoch == epoch);
@@ -318,7 +318,7 @@ impl Statement {
         }
     }
 
-    /// The state that it is known to leave behind in this epoch of the catalogue, and the age of what that relies on.
+    /// The state that it is known to leave behind in this epoch of the catalog, and the age of what that relies on.
     pub fn proof(&self, epoch: u64) -> Option<(Proof, Duration)> {
         let proof = *self.proof.lock();
         proof.filter(|(_, of, _)| *of == epoch).map(|(proof, _, at)| (proof, at.elapsed()))
@@ -365,7 +365,7 @@ impl Statement {
         *self.reached.lock() = names;
     }
 
-    /// Whether its verdict belongs to another state of the catalogue.
+    /// Whether its verdict belongs to another state of the catalog.
     pub fn is_of_another_state(&self, state: u64) -> bool {
         let decided = self.decided.lock();
         decided.as_ref().is_some_and(|decided| decided.state != state)
@@ -463,7 +463,7 @@ impl Statements {
         statement.counted.get_or_init(make).clone()
     }
 
-    /// The catalogue has changed, and maybe the meaning of the statement. From now on its text gives another statement,
+    /// The catalog has changed, and maybe the meaning of the statement. From now on its text gives another statement,
     /// which no connection has prepared.
     pub fn supersede(&self, statement: &Statement) {
         statement.superseded.store(true, Relaxed);
@@ -503,7 +503,7 @@ impl Statements {
         self.extended(text.as_bytes(), &types)
     }
 
-    /// The statement that calls a merge rule's twin.
+    /// The statement that calls a merge rule's batch function.
     pub fn merged(&self, merging: &Merging) -> Arc<Statement> {
         let types: Vec<u8> = merging.types.iter().flat_map(|oid| oid.to_be_bytes()).collect();
         self.extended(merging.text.as_bytes(), &types)

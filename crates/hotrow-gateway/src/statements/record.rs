@@ -80,7 +80,7 @@ impl RunRecord {
         self.credit.fetch_min(CREDIT_OF_SLOW, Relaxed);
     }
 
-    /// Excludes the statements from lanes until the catalogue gives one of them another meaning.
+    /// Excludes the statements from lanes until the catalog gives one of them another meaning.
     pub fn exclude(&self) {
         self.credit.store(i32::MIN / 2, Relaxed);
     }
@@ -90,7 +90,7 @@ impl RunRecord {
         self.credit.load(Relaxed) < CREDIT_OF_EXCLUDED
     }
 
-    /// The catalogue has changed: earlier failures say nothing about the next runs.
+    /// The catalog has changed: earlier failures say nothing about the next runs.
     pub(super) fn renew_credit(&self) {
         self.credit.store(CREDIT_MAX, Relaxed);
     }

@@ -9,7 +9,7 @@ use hotrow_core::classify::differ_in_tables_only;
 #[derive(Debug)]
 pub(super) struct KnownReply {
     reply: Bytes,
-    /// The epoch of the catalogue: another one begins when the pool notices that its server or its settings have changed.
+    /// The epoch of the catalog: another one begins when the pool notices that its server or its settings have changed.
     epoch: u64,
     /// When it was learned, or last withheld.
     at: Instant,

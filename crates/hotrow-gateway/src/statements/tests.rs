@@ -55,7 +55,7 @@ fn texts_that_differ_only_in_values_share_their_credit_and_counts() {
 }
 
 #[test]
-fn a_change_of_the_catalogue_renews_the_credit() {
+fn a_change_of_the_catalog_renews_the_credit() {
     let statements = Statements::default();
     let statement = statements.extended(b"select a from t where id = $1", b"");
     statement.count(RunOutcome::TooSlow);

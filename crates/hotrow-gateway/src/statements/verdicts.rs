@@ -12,7 +12,7 @@ pub struct VerdictRecord {
     pub(super) verdict: Verdict,
     /// The reason for passing it through, in words.
     pub(super) why_not: Option<WhyNot>,
-    /// The state of the catalogue at that time.
+    /// The state of the catalog at that time.
     pub(super) state: u64,
     pub(super) epoch: u64,
     /// When the oldest fact was asked for that it relies on.
@@ -22,7 +22,7 @@ pub struct VerdictRecord {
 }
 
 impl VerdictRecord {
-    /// A verdict from facts that were asked at this time, in this epoch of the catalogue.
+    /// A verdict from facts that were asked at this time, in this epoch of the catalog.
     pub fn new(verdict: Verdict, why_not: Option<WhyNot>, state: u64, (epoch, at): (u64, Instant)) -> Self {
         VerdictRecord { verdict, why_not, state, epoch, at, is_checked: false }
     }
@@ -42,7 +42,7 @@ pub struct NodeRecord {
     pub runs_there: bool,
     /// The table there when it last could, if it uses one.
     pub watch: Option<Arc<Watch>>,
-    /// The catalogue's epoch when the node was asked.
+    /// The catalog's epoch when the node was asked.
     pub epoch: u64,
     /// When the node should be asked again, and how long the answer is valid.
     pub ask_again_at: Instant,
@@ -100,8 +100,8 @@ impl From<WhyNot> for Explanation {
 pub enum CachedVerdict {
     /// It is valid.
     Fresh(Verdict),
-    /// It is valid, but the catalogue should be queried again before it expires.
+    /// It is valid, but the catalog should be queried again before it expires.
     Ageing(Verdict),
-    /// There is none, it has expired, or the catalogue has changed.
+    /// There is none, it has expired, or the catalog has changed.
     Missing,
 }

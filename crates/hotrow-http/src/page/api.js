@@ -29,7 +29,7 @@ export class Problem extends Error {
 export async function request(method, path, { query = {}, body } = {}) {
   // Browsers remove these names from a path, also with percent-encoding, and would send the request to another path.
   const lost = path.split("/").find((name) => name === "." || name === "..");
-  if (lost) throw new Problem(400, { detail: `A browser cannot open a path with the name "${lost}".`, hint: "Use the functions of the schema pack in SQL." });
+  if (lost) throw new Problem(400, { detail: `A browser cannot open a path with the name "${lost}".`, hint: "Use the functions of the hotrow schema in SQL." });
   const parameters = new URLSearchParams(query).toString();
   const options = { method, headers: headers(), cache: "no-store" };
   if (body !== undefined) {

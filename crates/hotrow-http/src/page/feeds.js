@@ -8,7 +8,7 @@ import { table } from "/page/table.js";
 
 const PAGE = 50;
 const MOST = 10000;
-// A user waits longer than the upkeep's period and a little more: the delivery is behind.
+// A user waits longer than the maintenance's period and a little more: the delivery is behind.
 const LATE_SECONDS = 60;
 
 const MESSAGES = [

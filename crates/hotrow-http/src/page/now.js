@@ -119,7 +119,7 @@ function makeTiles() {
   const units = make("Units", [{ field: "units", tone: "blue" }]);
   const commits = make("Commits", [{ field: "commits", tone: "orange" }]);
   const saved = make("Commits saved", [{ field: "saved", tone: "green" }]);
-  const flushes = make("Log flushes", [{ field: "flushes", tone: "pink" }]);
+  const flushes = make("WAL flushes", [{ field: "flushes", tone: "pink" }]);
   const latency = make("Latency, median", [{ field: "p99_ms", tone: "sky" }, { field: "p50_ms", tone: "blue" }]);
   const all = [units, commits, saved, flushes, latency];
   const node = el("div", { class: "tiles", role: "group", "aria-label": "Rates" }, ...all.map((one) => one.node));

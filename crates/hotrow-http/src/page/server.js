@@ -8,7 +8,7 @@ const ADVICE = {
   "Lock: transactionid": "Sessions wait for another transaction's row. See the tab Keys, or run hotrow doctor.",
   "Lock: tuple": "Several sessions wait for one row. Send these statements through the gateway as single statements.",
   "IO: WALSync": "The log is flushed. Packing more statements saves flushes.",
-  "LWLock: WALWrite": "Sessions wait for a flush of the log by another session.",
+  "LWLock: WALWrite": "Sessions wait for a WAL flush by another session.",
   "IO: DataFileRead": "Pages are read from disk: look for a missing index or too small shared_buffers.",
   "Client: ClientRead": "The server waits for a client in the middle of its work.",
 };
@@ -16,7 +16,7 @@ const ADVICE = {
 const waitName = (wait) => (wait.type === null ? "running on a CPU" : `${wait.type}: ${wait.event}`);
 
 export function mount(root) {
-  const names = ["Connections", "Active", "Idle in a transaction", "Oldest transaction", "Commits", "Log written", "Log flushes", "Deadlocks"];
+  const names = ["Connections", "Active", "Idle in a transaction", "Oldest transaction", "Commits", "Log written", "WAL flushes", "Deadlocks"];
   const tiles = Object.fromEntries(names.map((name) => [name, tile(name)]));
   let active = 1;
   const waits = table("Waits", [
@@ -91,7 +91,7 @@ function setTiles(tiles, server) {
   const perSecond = (value) => (Number.isFinite(value) ? "/s" : "");
   tiles.Commits.set(rate(change.commits), perSecond(change.commits), Number.isFinite(change.rollbacks) ? `${rate(change.rollbacks)} rolled back` : "");
   tiles["Log written"].set(bytes(change.wal_bytes), perSecond(change.wal_bytes), change.commits > 0 ? `${bytes(change.wal_bytes / change.commits)} for each commit` : "");
-  tiles["Log flushes"].set(rate(change.flushes), perSecond(change.flushes), change.flushes > 0 ? `${rate(change.commits / change.flushes)} commits each` : "");
+  tiles["WAL flushes"].set(rate(change.flushes), perSecond(change.flushes), change.flushes > 0 ? `${rate(change.commits / change.flushes)} commits each` : "");
   tiles.Deadlocks.set(rate(change.deadlocks), perSecond(change.deadlocks), "", change.deadlocks > 0 ? "bad" : "");
 }
 

@@ -12,7 +12,7 @@ const CAUSES = [
   ["passed_not_packable", "cannot be packed"], ["passed_in_own_transaction", "inside a transaction of the client"],
   ["passed_session_pinned", "on a pinned session"], ["passed_switched_off", "with packing switched off"], ["passed_in_shadow_mode", "in shadow mode"],
   ["passed_fails_too_often", "after it failed or took too long in lanes"], ["passed_with_others", "sent with other statements that cannot be packed"],
-  ["passed_undecided", "while the gateway asked the catalogue about it"],
+  ["passed_undecided", "while the gateway asked the catalog about it"],
 ];
 
 function causes(one) {

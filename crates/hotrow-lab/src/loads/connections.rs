@@ -13,28 +13,28 @@ pub async fn run(endpoint: &Endpoint, part: &Part) -> Result<Answers, Failure> {
     let began = Instant::now();
     let mut tasks = JoinSet::new();
     for _ in 0..part.run.clients {
-        tasks.spawn(log_ins(endpoint.config(), began + part.lasting()));
+        tasks.spawn(logins(endpoint.config(), began + part.lasting()));
     }
     let mut latencies = Latencies::new();
-    while let Some(log_ins) = tasks.join_next().await {
-        latencies.add(&joined(log_ins)?);
+    while let Some(logins) = tasks.join_next().await {
+        latencies.add(&joined(logins)?);
     }
     Ok(Answers::since(began, latencies.count(), latencies))
 }
 
-/// The time of each log-in of one client.
-async fn log_ins(config: tokio_postgres::Config, end: Instant) -> Result<Latencies, Failure> {
-    let mut log_ins = Latencies::new();
+/// The time of each login of one client.
+async fn logins(config: tokio_postgres::Config, end: Instant) -> Result<Latencies, Failure> {
+    let mut logins = Latencies::new();
     while Instant::now() < end {
         let began = Instant::now();
         let connected = config.connect(NoTls).await;
         let (client, connection) =
             connected.map_err(|error| Failure(format!("a client could not log in: {error}")))?;
-        log_ins.record_since(began);
+        logins.record_since(began);
         drop(client);
         // Sends Terminate and waits until the other side has closed the connection: the cost of closing counts for the next
-        // log-in.
+        // login.
         let _ = connection.await;
     }
-    Ok(log_ins)
+    Ok(logins)
 }

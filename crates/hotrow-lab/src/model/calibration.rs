@@ -34,7 +34,7 @@ pub struct Run {
     pub through_hotrow: bool,
     /// The number of clients.
     pub clients: usize,
-    /// Microseconds that each flush of the log took longer than on the machine's own disk.
+    /// Microseconds that each WAL flush took longer than on the machine's own disk.
     #[serde(default)]
     pub flush_added: f64,
     /// Workers of a cluster, or 0 for one server.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Times in microseconds: processor time, unless the field says otherwise.
+/// Times in microseconds: CPU time, unless the field says otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
     /// The load generator's work for one request and its answer.
@@ -11,7 +11,7 @@ pub struct Costs {
     pub gateway_unit: f64,
     /// The gateway writes a batch and reads its answers.
     pub gateway_batch: f64,
-    /// A message to another process of the same machine: a time, without processor time.
+    /// A message to another process of the same machine: a time, without CPU time.
     pub hop: f64,
     /// A flush of the server's log: a time.
     pub flush: f64,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// A task of a thread: its processor time in nanoseconds, and what follows.
+/// A task of a thread: its CPU time in nanoseconds, and what follows.
 #[derive(Debug)]
 struct Task<S> {
     cost: u64,
@@ -41,7 +41,7 @@ pub struct Processors<S> {
 pub struct Started<S> {
     /// The threads that run it.
     pub threads: usize,
-    /// Its processor time in nanoseconds.
+    /// Its CPU time in nanoseconds.
     pub cost: u64,
     /// What follows.
     pub step: S,

@@ -7,7 +7,7 @@ use super::world::{Arrivals, Machines, Way, World};
 /// Cores of a gateway's machine, and of a node.
 pub const GATEWAY_CORES: usize = 8;
 pub const NODE_CORES: usize = 16;
-/// The time of a message between machines, and of a flush of the log, in microseconds.
+/// The time of a message between machines, and of a WAL flush, in microseconds.
 pub const NETWORK: f64 = 100.0;
 pub const FLUSH: f64 = 500.0;
 /// The number of rows.

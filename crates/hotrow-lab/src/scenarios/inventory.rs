@@ -90,18 +90,18 @@ pub static CONNECT: Scenario = Scenario {
     shows: "Clients that connect, log in and disconnect: connections per second",
     clients: Clients::Usually(&[16]),
     techniques: &[
-        LOG_IN,
-        through_pgbouncer(LOG_IN, "log in at PgBouncer and disconnect"),
-        LOG_IN.through_hotrow("log in at Hotrow and disconnect"),
+        LOGIN,
+        through_pgbouncer(LOGIN, "log in at PgBouncer and disconnect"),
+        LOGIN.through_hotrow("log in at Hotrow and disconnect"),
     ],
     remarks: &[
-        "Log-ins need no password. The clients are tasks of one thread, which has its own core if there are enough cores. A \
-         latency is the time from the first packet to the end of the log-in.",
+        "Logins need no password. The clients are tasks of one thread, which has its own core if there are enough cores. A \
+         latency is the time from the first packet to the end of the login.",
     ],
     ..INVENTORY
 };
 
-const LOG_IN: Technique = Technique {
+const LOGIN: Technique = Technique {
     about: "log in at the server and disconnect",
     load_by: Kind::Connections.load(),
     script: Script::same(""),

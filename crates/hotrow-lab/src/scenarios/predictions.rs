@@ -72,7 +72,7 @@ pub static COUNTER_ZIPF: Scenario = Scenario {
         Technique { against: "pack-direct", ..counter::ZIPF_PACK },
         Technique {
             against: "pack-direct",
-            ..counter::ZIPF_PACK.through_hotrow("the schema pack's `increment`, through Hotrow")
+            ..counter::ZIPF_PACK.through_hotrow("the hotrow schema's `increment`, through Hotrow")
         },
     ],
     prediction: Prediction::Examined,
@@ -93,7 +93,7 @@ pub static PAYMENTS: Scenario = Scenario {
 /// One row and a slower disk.
 pub static DISKS_HOT_ROW: Scenario = Scenario {
     name: "predictions-disks-hot-row",
-    shows: "Updates of one row, each log flush 1.5 ms longer, and the gain that the doctor predicts",
+    shows: "Updates of one row, each WAL flush 1.5 ms longer, and the gain that the doctor predicts",
     clients: Clients::Usually(&[64]),
     techniques: &[slower(SELL_DIRECT), slower(SELL_HOTROW)],
     prediction: Prediction::Examined,
@@ -104,7 +104,7 @@ pub static DISKS_HOT_ROW: Scenario = Scenario {
 /// Many rows and a slower disk.
 pub static DISKS_SPREAD: Scenario = Scenario {
     name: "predictions-disks-spread",
-    shows: "Updates spread over a million rows, each log flush 1.5 ms longer, and the gain that the doctor predicts",
+    shows: "Updates spread over a million rows, each WAL flush 1.5 ms longer, and the gain that the doctor predicts",
     clients: Clients::Usually(&[64]),
     techniques: &[slower(SELL_ANY), slower(SELL_ANY.through_hotrow(SELL_HOTROW.about))],
     prediction: Prediction::Examined,

@@ -96,7 +96,7 @@ const PG_BOSS_BATCHED: Technique = Technique {
 
 const HOTROW_NODE: Technique = Technique {
     name: "hotrow-node",
-    about: "the schema pack's `take` and `complete`, through Hotrow, by a program of Node.js",
+    about: "the hotrow schema's `take` and `complete`, through Hotrow, by a program of Node.js",
     prepare: FILL_HOTROW,
     through: Through::Hotrow,
     ..NODE
@@ -104,6 +104,6 @@ const HOTROW_NODE: Technique = Technique {
 
 const HOTROW_NODE_BATCHED: Technique = Technique {
     name: "hotrow-node-batched",
-    about: "the schema pack's `take` and `complete_all`, through Hotrow, by a program of Node.js",
+    about: "the hotrow schema's `take` and `complete_all`, through Hotrow, by a program of Node.js",
     ..HOTROW_NODE
 };

@@ -14,7 +14,7 @@ macro_rules! sell {
     };
 }
 
-/// Settings at the start of a session: the cost of sessions that are not those of the log-in.
+/// Settings at the start of a session: the cost of sessions that are not those of the login.
 pub static SESSIONS: Scenario = Scenario {
     name: "sessions",
     shows: "Updates of one row by sessions that begin with a framework's SETs, through Hotrow: updates per second, by framework",

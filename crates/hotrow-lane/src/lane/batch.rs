@@ -28,7 +28,7 @@ pub enum Failure {
     Blocked,
     /// The same, and it is not the lock of a row.
     TableBlocked,
-    /// No unit failed. The catalogue may have changed since the statements were prepared, and they have to be
+    /// No unit failed. The catalog may have changed since the statements were prepared, and they have to be
     /// checked before the batch runs again.
     Stale,
     /// A statement exceeded the time limit for lanes.

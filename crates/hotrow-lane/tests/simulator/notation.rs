@@ -128,7 +128,7 @@ impl Interpreter {
                 self.step(Event::TransactionId(Some(7)));
                 self.step(Event::Ready);
             }
-            // All calls are answered, and then the catalogue turns out to have changed.
+            // All calls are answered, and then the catalog turns out to have changed.
             "stale" => {
                 self.runs(usize::MAX);
                 self.step(Event::Failed(Failure::Stale));

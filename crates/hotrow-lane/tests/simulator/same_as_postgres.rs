@@ -102,7 +102,7 @@ struct Lane {
 
 impl Lane {
     fn new() -> Self {
-        let line = log_in("simulated");
+        let line = login("simulated");
         line.set_patience(Duration::from_secs(10));
         Lane { backend: Backend::new(Some((0, BASE)), false, false), line, xids: [None, None] }
     }
@@ -215,7 +215,7 @@ impl Lane {
     }
 }
 
-fn log_in(name: &str) -> Line {
+fn login(name: &str) -> Line {
     Line::to_shared_server(&[("user", "postgres"), ("database", "postgres"), ("application_name", name)])
 }
 
@@ -262,7 +262,7 @@ fn compare(seed: u64, outsider: &mut Line) {
 
 #[test]
 fn the_simulated_server_answers_batches_like_a_real_one() {
-    let mut outsider = log_in("outsider");
+    let mut outsider = login("outsider");
     let made = outsider.query(include_str!("same_as_postgres.sql"));
     assert!(made.error().is_none(), "{:?}", made.error());
     seeds(40).for_each(|seed| compare(seed, &mut outsider));

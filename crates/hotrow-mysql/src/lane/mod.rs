@@ -320,7 +320,7 @@ impl Backend for ServerLane {
                 return Some(event);
             }
             let arrived = &mut self.connection.as_mut()?.socket.arrived;
-            match packet::take(arrived, limits::LOG_IN_PACKET_BYTES_MAX) {
+            match packet::take(arrived, limits::LOGIN_PACKET_BYTES_MAX) {
                 Ok(Some(packet)) => self.read(packet.payload),
                 Ok(None) => return None,
                 Err(_) => return Some(BatchEvent::Invalid),

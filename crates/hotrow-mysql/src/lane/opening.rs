@@ -65,9 +65,9 @@ pub fn fingerprint(answer: &ErrPacket) -> Option<String> {
     Some(answer.message.clone()).filter(|text| answer.code == TOLD && !text.is_empty())
 }
 
-async fn log_in(target: &Target) -> Result<Socket, OwnError> {
+async fn login(target: &Target) -> Result<Socket, OwnError> {
     let (socket, greeting) = own::connect(&target.upstream).await?;
-    own::log_in(socket, &greeting, &target.upstream, &target.credentials).await
+    own::login(socket, &greeting, &target.upstream, &target.credentials).await
 }
 
 /// Makes the clients' settings. Returns whether the connection is then like those of the clients.
@@ -83,7 +83,7 @@ async fn set(socket: &mut Socket, target: &Target) -> Result<bool, OwnError> {
 
 /// Whether a new connection is like those of the clients.
 pub async fn probe(target: &Target) -> Result<bool, OwnError> {
-    let mut socket = log_in(target).await?;
+    let mut socket = login(target).await?;
     set(&mut socket, target).await
 }
 
@@ -114,7 +114,7 @@ pub async fn open(target: std::sync::Arc<Target>, name: String, in_doubt: bool) 
 
 async fn attempt(target: &Target, name: &str) -> Result<Opened, OwnError> {
     let deprecates_eof = target.deprecates_eof();
-    let mut socket = log_in(target).await?;
+    let mut socket = login(target).await?;
     let mut ask = async |sql: &str| own::rows(&mut socket, deprecates_eof, sql).await.map(single);
     let lock = format!("hotrow.{name}");
     if ask(&format!("select get_lock('{lock}', 0)")).await?.as_deref() != Some("1") {

@@ -122,7 +122,7 @@ impl Facts {
         }
         let (socket, greeting) = own::connect(&self.upstream).await?;
         let own = Credentials::own(&self.upstream);
-        let mut socket = own::log_in(socket, &greeting, &self.upstream, &own).await?;
+        let mut socket = own::login(socket, &greeting, &self.upstream, &own).await?;
         // Questions for a table would wait for the end of ALTER TABLE, and those for other tables behind them.
         own::rows(&mut socket, false, "set session lock_wait_timeout = 0, max_statement_time = 5").await?;
         let answer = own::rows(&mut socket, false, sql).await;

@@ -129,7 +129,7 @@ fn used(text: &str) -> Option<&str> {
     (word.eq_ignore_ascii_case("use") && is_plain_database(name)).then_some(name)
 }
 
-/// Whether a name means the same database in a statement and in a log-in, and needs no quotes or escapes as a text.
+/// Whether a name means the same database in a statement and in a login, and needs no quotes or escapes as a text.
 pub fn is_plain_database(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$-".contains(&byte);
     !name.is_empty() && name.bytes().all(is_plain)

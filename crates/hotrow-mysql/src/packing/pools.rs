@@ -83,7 +83,7 @@ impl Pools {
     }
 
     /// The rights of this user, as they were seen shortly before now. None if they cannot be read.
-    pub async fn rights_before_log_in(&self, user: &[u8]) -> Option<String> {
+    pub async fn rights_before_login(&self, user: &[u8]) -> Option<String> {
         let since = self.seen_rights().get(user).map(|(when, _)| when.elapsed());
         if since.is_none_or(|since| since > Duration::from_millis(limits::RIGHTS_AGE_MS)) {
             let rights = self.facts.rights(std::str::from_utf8(user).ok()?).await;

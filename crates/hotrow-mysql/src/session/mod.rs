@@ -1,4 +1,4 @@
-//! A session after its log-in. One loop carries the client's commands to the server, the other the replies back. They
+//! A session after its login. One loop carries the client's commands to the server, the other the replies back. They
 //! meet in a queue of the replies that the client expects.
 
 mod commands;
@@ -29,7 +29,7 @@ pub async fn run(
     let without = if pools.is_some() { RunOutcome::Pinned } else { RunOutcome::SwitchedOff };
     let packer = pools.and_then(|pools| Packer::new(pools, &logged_in));
     let LoggedIn { client, server, deprecates_eof, status, .. } = logged_in;
-    let expected = Arc::new(Expected::after_log_in(status));
+    let expected = Arc::new(Expected::after_login(status));
     let mut replies = ReplyLoop::new(server.read, client.write, expected.clone(), stopping);
     let mut replies = std::pin::pin!(replies.run(server.arrived));
     let server = ServerSide::new(server.write, expected, deprecates_eof);

@@ -1,4 +1,4 @@
--- Merge rules: each rule names a function whose concurrent calls can become one call of a batch twin. The gateway decides when
+-- Merge rules: each rule names a function whose concurrent calls can become one call of a batch function. The gateway decides when
 -- to merge calls.
 
 create table hotrow.merge_rule (
@@ -63,9 +63,9 @@ create function hotrow.misfit(function oid, batch oid, key_argument text, wait_a
 language plpgsql stable as $$
 declare
     single record := hotrow.signature(function);
-    twin record := hotrow.signature(batch);
+    batch_function record := hotrow.signature(batch);
     expected oid[];
-    -- The columns that the twin returns before the function's own columns.
+    -- The columns that the batch function returns before the function's own columns.
     lead text[] := array[]::text[];
     lead_types oid[] := array[]::oid[];
 begin
@@ -81,26 +81,26 @@ begin
         select t.typarray from unnest(single.types) with ordinality s (type, n) join pg_type t on t.oid = s.type
         order by s.n);
     return case
-        when not (single.plain and twin.plain) then 'both must be plain functions without VARIADIC'
+        when not (single.plain and batch_function.plain) then 'both must be plain functions without VARIADIC'
         when cardinality(single.types) = 0 or cardinality(single.parameters) < cardinality(single.types)
             or '' = any (single.parameters) then 'the function must have parameters and each must have a name'
-        when single.parameters <> twin.parameters then 'the parameters'' names differ'
+        when single.parameters <> batch_function.parameters then 'the parameters'' names differ'
         when single.is_strict
             then 'the function is STRICT, so it does not run with NULL, and the batch function would run in its place'
-        when single.context <> twin.context then 'SECURITY DEFINER and SET must be the same for both functions'
-        when 0 = any (expected) or expected <> twin.types
+        when single.context <> batch_function.context then 'SECURITY DEFINER and SET must be the same for both functions'
+        when 0 = any (expected) or expected <> batch_function.types
             then 'each parameter of the batch function must be the array of the function''s parameter'
-        when twin.required > single.required then 'what is optional in the function must be optional in the batch function'
+        when batch_function.required > single.required then 'what is optional in the function must be optional in the batch function'
         when not key_argument = any (single.parameters) then 'the key argument is no parameter of the function'
-        when not twin.returns_set then 'the batch function must return a set: one row for each call, in call order'
+        when not batch_function.returns_set then 'the batch function must return a set: one row for each call, in call order'
         when wait_argument is not null and not single.returns_set
             then 'a function with a wait argument must return a set: an empty one when the time is over'
         when single.types[array_position(single.parameters, wait_argument)] is distinct from
             case when wait_argument is not null then 'interval'::regtype::oid end
             then 'the wait argument is no parameter of the function, or no interval'
-        when lead_types || single.column_types <> twin.column_types or (single.named or single.returns_set) <> twin.named
-            or twin.named and lead <> twin.columns[:cardinality(lead)]
-            or single.named and single.columns <> twin.columns[cardinality(lead) + 1:]
+        when lead_types || single.column_types <> batch_function.column_types or (single.named or single.returns_set) <> batch_function.named
+            or batch_function.named and lead <> batch_function.columns[:cardinality(lead)]
+            or single.named and single.columns <> batch_function.columns[cardinality(lead) + 1:]
             then format('the result''s columns differ%s', case when single.returns_set then format(
                 ': of a function that returns a set, the batch function returns them with %s in front',
                 case when wait_argument is null then 'call int' else 'call int and again_in interval' end) end)
@@ -115,7 +115,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set jit 
 #variable_conflict use_column
 declare
     single regprocedure;
-    twin regprocedure;
+    batch_function regprocedure;
     reason text;
 begin
     if function is null or batch is null or key_argument is null or most_calls is null then
@@ -125,19 +125,19 @@ begin
     end if;
     begin
         single := function::regprocedure;
-        twin := batch::regprocedure;
+        batch_function := batch::regprocedure;
     exception when others then
         perform hotrow.bad_argument(
             sqlerrm, 'Write a function with its schema and its parameters'' types: shop.buy(text,bigint).');
     end;
     reason := case when wait_argument is not null and key_space ~ '\s' then 'the key space must be one word'
-        else hotrow.misfit(single, twin, key_argument, wait_argument) end;
+        else hotrow.misfit(single, batch_function, key_argument, wait_argument) end;
     if reason is not null then
-        perform hotrow.bad_argument(format('calls of %s can''t be merged into %s: %s', single, twin, reason),
+        perform hotrow.bad_argument(format('calls of %s can''t be merged into %s: %s', single, batch_function, reason),
             'The batch function takes an array for each parameter, under the same name, and returns the same columns.');
     end if;
     insert into hotrow.merge_rule as m (function, batch, key_argument, key_space, most_calls, wait_argument)
-    values (single::text, twin::text, add_merge_rule.key_argument,
+    values (single::text, batch_function::text, add_merge_rule.key_argument,
         coalesce(add_merge_rule.key_space, split_part(single::text, '(', 1)), add_merge_rule.most_calls,
         add_merge_rule.wait_argument)
     on conflict (function) do update set batch = excluded.batch, key_argument = excluded.key_argument,

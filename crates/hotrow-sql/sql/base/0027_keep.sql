@@ -1,15 +1,15 @@
--- The pack's upkeep as one call, which the gateway makes. The files of the areas define the pieces.
+-- The pack's maintenance as one call, which the gateway makes. The files of the areas define the pieces.
 
 -- The step that the present round has reached, in the newest row. A call adds a row and locks none. With a single row, a
--- transaction left open after its call would keep that row locked and block the upkeep of all other sessions.
-create table hotrow.upkeep (
+-- transaction left open after its call would keep that row locked and block the maintenance of all other sessions.
+create table hotrow.maintenance (
     number bigint generated always as identity primary key,
     step int not null,
     -- A piece of this round had more work than one call does.
     unfinished boolean not null
 );
 
--- Does the next piece of the upkeep and returns whether to call again at once; false ends a round. Each transaction does one
+-- Does the next piece of the maintenance and returns whether to call again at once; false ends a round. Each transaction does one
 -- piece, so it does not hold the locks of one piece during another. All pieces take turns, so a piece that never ends does not
 -- starve the others. Several sessions can call it at once, because each piece skips rows that another session has locked. A
 -- piece that fails is left to the next round.
@@ -18,11 +18,11 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set jit 
 set lock_timeout = '1s' as $$
 #variable_conflict use_column
 declare
-    present hotrow.upkeep;
+    present hotrow.maintenance;
     piece int;
     more boolean := false;
 begin
-    select u.* into present from hotrow.upkeep u order by u.number desc limit 1;
+    select u.* into present from hotrow.maintenance u order by u.number desc limit 1;
     piece := coalesce(present.step, 0);
     begin
         case piece
@@ -49,10 +49,10 @@ begin
                 hint = 'It is tried again in the next round.';
     end;
     more := more or coalesce(present.unfinished, false);
-    insert into hotrow.upkeep (step, unfinished)
+    insert into hotrow.maintenance (step, unfinished)
     values (case when piece < 5 then piece + 1 else 0 end, piece < 5 and more);
-    delete from hotrow.upkeep u where u.number = any (array(
-        select o.number from hotrow.upkeep o where o.number <= present.number order by o.number limit 100
+    delete from hotrow.maintenance u where u.number = any (array(
+        select o.number from hotrow.maintenance o where o.number <= present.number order by o.number limit 100
         for update skip locked));
     return piece < 5 or more;
 end

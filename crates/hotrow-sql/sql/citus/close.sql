@@ -5,7 +5,7 @@ create or replace function hotrow.refuse_late_call() returns trigger
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     raise exception using errcode = '55000',
-        message = 'the schema pack was distributed while this call waited, and the call was not executed',
+        message = 'the hotrow schema was distributed while this call waited, and the call was not executed',
         hint = 'Repeat the call. It then goes to its shard.';
 end
 $$;

@@ -150,7 +150,7 @@ begin
     if exists (select from pg_dist_local_group g where g.groupid <> 0) then
         raise exception using errcode = '0A000',
             message = format('hotrow.%s was called on a worker', function),
-            hint = 'In a distributed schema pack, call this function on the coordinator.';
+            hint = 'In a distributed hotrow schema, call this function on the coordinator.';
     end if;
 end
 $$;

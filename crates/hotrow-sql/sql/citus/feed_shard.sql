@@ -84,7 +84,7 @@ begin
     if size > 100000000 then
         raise exception using errcode = '0A000',
             message = format('the newest posts of the followed authors have %s bytes', size),
-            hint = 'In a distributed schema pack, one call copies at most 100000000 bytes of posts between shards: follow with a'
+            hint = 'In a distributed hotrow schema, one call copies at most 100000000 bytes of posts between shards: follow with a'
                 ' smaller backfill.';
     end if;
 end

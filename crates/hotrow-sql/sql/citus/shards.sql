@@ -53,7 +53,7 @@ begin
     if (select count(distinct hotrow.shard_of(u.name)) from unnest(names) u (name)) > 1 then
         raise exception using errcode = '0A000',
             message = format('%s was called for items of several shards', function),
-            hint = 'In a distributed schema pack, all items of one call must have the same hotrow.shard_of(item).';
+            hint = 'In a distributed hotrow schema, all items of one call must have the same hotrow.shard_of(item).';
     end if;
 end
 $$;

@@ -208,7 +208,7 @@ $$;
 --
 -- The orders are read a second time, without their payloads. The second statement has a later snapshot than the one that
 -- returned them, and finds the same orders: new orders are placed after the tail that was read, and while this session holds
--- the head's lock, no other session takes an order or empties a part of the ring. Upkeep can move orders from the part before
+-- the head's lock, no other session takes an order or empties a part of the ring. Maintenance can move orders from the part before
 -- the present one to the present one. Each statement then sees an order in one of the two, and reads both, or only the present
 -- part if all these orders have always been there.
 create function hotrow.pass_main_line(

@@ -22,14 +22,14 @@ fn again_in(answer: &str) -> String {
     )
 }
 
-/// The functions that find the shard of a call, and the upkeep.
+/// The functions that find the shard of a call, and the maintenance.
 pub fn dispatchers() -> Vec<Dispatcher> {
-    let mut all = vec![Head::of("keep").with_own_body()]; // the upkeep also runs on every shard
+    let mut all = vec![Head::of("keep").with_own_body()]; // the maintenance also runs on every shard
     for function in functions() {
         let Some(distribute) = &function.distribute else { continue };
         if *distribute != Distribute::Written {
             all.push(single(function, distribute));
-            all.extend(function.merge.as_ref().map(|merge| twin(&merge.batch, distribute)));
+            all.extend(function.merge.as_ref().map(|merge| batch_function(&merge.batch, distribute)));
         }
     }
     all
@@ -70,14 +70,14 @@ fn single(function: &Function, distribute: &Distribute) -> Dispatcher {
     ))
 }
 
-/// A batch twin. Nearly all batches are for one shard. The others are split, and entered in the order of the shards, so that two
+/// A batch function. Nearly all batches are for one shard. The others are split, and entered in the order of the shards, so that two
 /// batches wait for each other in one direction only.
-fn twin(batch: &str, distribute: &Distribute) -> Dispatcher {
+fn batch_function(batch: &str, distribute: &Distribute) -> Dispatcher {
     let head = Head::of(batch);
     let (key, find) = match distribute {
         Distribute::By(key) => (key, "shard_of"),
         Distribute::Find(id) => (id, "shard_of_reservation"),
-        _ => panic!("{batch}: only calls with one key have a batch twin"),
+        _ => panic!("{batch}: only calls with one key have a batch function"),
     };
     let name = &head.name;
     let arguments = head.arguments(|parameter| format!("{name}.{parameter}"));
@@ -194,7 +194,7 @@ end
     ))
 }
 
-/// A piece of upkeep of limited size: shard after shard, until the limit is reached.
+/// A piece of maintenance of limited size: shard after shard, until the limit is reached.
 fn sum(head: &Head) -> Dispatcher {
     let (name, call) = (&head.name, head.call("f.*"));
     let Parameter { name: parameter, .. } = &head.parameters[0];

@@ -56,7 +56,7 @@ mod tests {
         wanted.sort_unstable();
         assert_eq!(
             names, wanted,
-            "add the text of each function with distribute = \"written\" and of its batch twin, and no other, to \
+            "add the text of each function with distribute = \"written\" and of its batch function, and no other, to \
              crates/hotrow-sql/sql/citus/feed_calls.sql"
         );
         for call in &calls[..calls.len() - 1] {

@@ -26,7 +26,7 @@ pub use shard::schema;
 /// The number of shards, unless the installer chooses another one.
 pub const SHARDS: i32 = 8;
 
-/// The most shards. The upkeep visits each of them.
+/// The most shards. The maintenance visits each of them.
 pub const SHARDS_MAX: i32 = 64;
 
 /// All functions that a distributed pack replaces.

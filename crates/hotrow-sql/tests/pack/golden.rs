@@ -1,4 +1,4 @@
-//! Compares the pack's net effect on the catalogue with `tests/golden/schema.txt`. To renew that file after a change, run
+//! Compares the pack's net effect on the catalog with `tests/golden/schema.txt`. To renew that file after a change, run
 //! `HOTROW_GOLDEN=write cargo test -p hotrow-sql golden`, then read the diff.
 
 use std::path::Path;
@@ -47,7 +47,7 @@ const DUMP: &str = "
     ) dump order by line collate \"C\"";
 
 #[test]
-fn the_catalogue_matches_the_golden_file() {
+fn the_catalog_matches_the_golden_file() {
     let session = Database::migrated().session("postgres");
     let found = session.ask(DUMP).unwrap().join("\n") + "\n";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/schema.txt");
@@ -60,5 +60,5 @@ fn the_catalogue_matches_the_golden_file() {
         assert_eq!(found, golden, "line {} of {} is outdated; {renew}", place + 1, path.display());
     }
     let lengths = (found.lines().count(), golden.lines().count());
-    assert_eq!(lengths.0, lengths.1, "{} is longer or shorter than the catalogue; {renew}", path.display());
+    assert_eq!(lengths.0, lengths.1, "{} is longer or shorter than the catalog; {renew}", path.display());
 }

@@ -60,7 +60,7 @@ fn a_role_that_owns_only_its_schema_installs() {
 }
 
 #[test]
-fn superusers_keep_the_owner_and_other_roles_must_log_in_as_the_owner() {
+fn superusers_keep_the_owner_and_other_roles_must_login_as_the_owner() {
     let database = Database::empty();
     let mut administrator = database.login("administrator", false);
     let name = administrator.value("select current_user");

@@ -1,4 +1,4 @@
-//! Tests the schema pack on a real server: answers, refusals and locks of its functions, and its installation. Tests with many
+//! Tests the hotrow schema on a real server: answers, refusals and locks of its functions, and its installation. Tests with many
 //! concurrent clients are in the crate `hotrow`.
 
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests covers only functions with #[test]")]
@@ -6,13 +6,14 @@
 mod counter_plans;
 mod counters;
 mod due_work;
+mod feed_maintenance;
 mod feed_plans;
-mod feed_upkeep;
 mod feeds;
 mod golden;
 mod install;
 mod locks;
 mod log;
+mod maintenance;
 mod marks;
 mod pack_rules;
 mod plans;
@@ -26,5 +27,4 @@ mod sales;
 mod script;
 mod server;
 mod strangers;
-mod upkeep;
 mod waits;

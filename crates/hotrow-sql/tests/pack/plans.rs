@@ -30,7 +30,7 @@ impl Plans<'_> {
                 .iter()
                 .any(|(call, _)| call.strip_prefix(name).is_some_and(|rest| rest.starts_with('(')))
         };
-        // A function with a batch twin is a batch of one.
+        // A function with a batch function is a batch of one.
         let of_area = hotrow_sql::functions().iter().filter(|function| function.area == self.area);
         let names = of_area.map(|function| &function.name);
         let forgotten: Vec<_> = names.filter(|name| !is_called(name)).collect();

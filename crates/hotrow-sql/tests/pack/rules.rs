@@ -140,7 +140,7 @@ fn pairs_that_do_not_fit_are_refused_with_a_reason() {
     );
 }
 
-/// Functions that return sets, and twins that fit or do not fit them.
+/// Functions that return sets, and batch functions that fit or do not fit them.
 const SETS: &str = "
     create type shop.parcel as (id bigint, name text);
     create function shop.fetch(queue text, most int, wait interval default null) returns table (id bigint, name text)
@@ -159,24 +159,24 @@ const SETS: &str = "
     create function shop.names_batch(queue text[]) returns table (call int, one text) language sql as $$ select 1, 'x' $$;";
 
 #[test]
-fn a_twin_of_a_function_that_returns_a_set_needs_the_columns_of_the_gateway() {
+fn a_batch_function_of_a_function_that_returns_a_set_needs_the_columns_of_the_gateway() {
     let (_database, session) = shop();
     session.run(SETS);
     let buy = "shop.buy(text,int)";
     let (fetch, parcels) = ("shop.fetch(text,int,interval)", "shop.parcels(text,int,interval)");
-    let twin = |name: &str| format!("shop.{name}_batch(text[],int[],interval[])");
+    let batch_function = |name: &str| format!("shop.{name}_batch(text[],int[],interval[])");
     for (function, batch, wait, refused) in [
-        (fetch, twin("rows"), "null", None),
-        (fetch, twin("fetch"), "'wait'", None),
-        (parcels, twin("rows"), "null", None),
-        (parcels, twin("fetch"), "'wait'", None),
+        (fetch, batch_function("rows"), "null", None),
+        (fetch, batch_function("fetch"), "'wait'", None),
+        (parcels, batch_function("rows"), "null", None),
+        (parcels, batch_function("fetch"), "'wait'", None),
         ("shop.names(text)", "shop.names_batch(text[])".to_owned(), "null", None),
-        (fetch, twin("flat"), "null", Some("call int in front")),
-        (fetch, twin("fetch"), "null", Some("call int in front")),
-        (fetch, twin("rows"), "'wait'", Some("call int and again_in interval in front")),
+        (fetch, batch_function("flat"), "null", Some("call int in front")),
+        (fetch, batch_function("fetch"), "null", Some("call int in front")),
+        (fetch, batch_function("rows"), "'wait'", Some("call int and again_in interval in front")),
         ("shop.names(text)", "shop.bare_batch(text[])".to_owned(), "null", Some("call int in front")),
-        (fetch, twin("fetch"), "'most'", Some("no interval")),
-        (fetch, twin("fetch"), "'patience'", Some("no parameter")),
+        (fetch, batch_function("fetch"), "'most'", Some("no interval")),
+        (fetch, batch_function("fetch"), "'patience'", Some("no parameter")),
         (buy, "shop.buy_batch(text[],int[])".to_owned(), "'n'", Some("must return a set")),
     ] {
         let key = if function == buy { "item" } else { "queue" };

@@ -31,7 +31,7 @@ pub fn convert(text: &str, password_of: &dyn Fn(&str) -> Option<String>) -> Resu
     }
     file.listen();
     file.limits();
-    file.log_ins();
+    file.logins();
     file.advise();
     let of = |wanted: &'static str| entries.iter().filter(move |entry| entry.section == wanted);
     for entry in of("databases") {
@@ -173,7 +173,7 @@ impl File<'_> {
         }
     }
 
-    fn log_ins(&mut self) {
+    fn logins(&mut self) {
         if let Some(file) = self.get("auth_file").map(str::to_owned) {
             self.converted.set("users_file", file);
         }
@@ -320,7 +320,7 @@ impl File<'_> {
             }
             None => self.converted.note(
                 place(entry),
-                "PgBouncer has no user of its own (auth_user): add user= and password= to the url of the [[server]] for the upkeep of the schema pack, if you install it",
+                "PgBouncer has no user of its own (auth_user): add user= and password= to the url of the [[server]] for the maintenance of the hotrow schema, if you install it",
             ),
         }
         let named = get("auth_dbname").or_else(|| self.get("auth_dbname").map(str::to_owned));

@@ -6,7 +6,7 @@ use super::answer::Answer;
 use super::error::Error;
 use super::{mariadb, postgres};
 
-/// Address and log-in for buyers.
+/// Address and login for buyers.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// PostgreSQL, or a gateway in front of it.
@@ -16,7 +16,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The same log-in at another address.
+    /// The same login at another address.
     pub fn at(&self, host: &str, port: u16) -> Self {
         match self {
             Self::Postgres(target) => Self::Postgres(target.at(host, port)),

@@ -1,4 +1,4 @@
-//! Small sales on real servers: answers, the check, log-ins, and the owner of the schema.
+//! Small sales on real servers: answers, the check, logins, and the owner of the schema.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ async fn a_purchase_that_ends_in_an_error_is_neither_sold_nor_refused() {
 }
 
 #[tokio::test]
-async fn buyers_log_in_with_passwords() {
+async fn buyers_login_with_passwords() {
     let server = server();
     let (sale, _) = shop(&server).await;
     sale.restock(10).await.unwrap();

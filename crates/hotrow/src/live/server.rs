@@ -54,7 +54,7 @@ impl Problem {
 }
 
 impl Latest {
-    /// Flushes of the log, unless the numbers are old.
+    /// WAL flushes, unless the numbers are old.
     pub fn flushes_per_second(&self) -> Option<f64> {
         let now = self.now.as_ref().filter(|_| self.problem.is_none())?;
         now.per_second()?.flushes

@@ -15,16 +15,16 @@ pub enum Error {
     #[error(transparent)]
     Connect(#[from] crate::direct::Error),
     /// The pack is not there.
-    #[error("the schema pack is not installed in this database: run hotrow migrate --upstream URL")]
+    #[error("the hotrow schema is not installed in this database: run hotrow migrate --upstream URL")]
     NotInstalled,
     /// The pack is older than this program.
     #[error(
-        "the schema pack in this database lacks {0} migrations of this program: run hotrow migrate --upstream URL"
+        "the hotrow schema in this database lacks {0} migrations of this program: run hotrow migrate --upstream URL"
     )]
     Older(usize),
     /// The pack is newer than this program.
     #[error(
-        "the schema pack in this database is newer than this program (migration {0}): use the newer program"
+        "the hotrow schema in this database is newer than this program (migration {0}): use the newer program"
     )]
     Newer(i32),
     /// The server reports an error.

@@ -1,13 +1,13 @@
 //! Invalid messages during authentication: no other client is affected, and none of them logs a client in.
 
-use crate::{Gateway, Stage, log_in};
+use crate::{Gateway, Stage, login};
 use hotrow_testkit::raw::{Message, Raw, frame, query, startup};
 
 fn start(user: &str) -> Vec<u8> {
     startup(0x0003_0000, &[("user", user), ("database", "postgres")])
 }
 
-/// Starts a log-in that is answered by a request for SASL, sends `bytes`, and returns the replies.
+/// Starts a login that is answered by a request for SASL, sends `bytes`, and returns the replies.
 async fn answered(gateway: &Gateway, user: &str, bytes: &[u8]) -> Vec<Message> {
     let mut raw = Raw::open(gateway.port()).await;
     raw.send(&start(user)).await;
@@ -50,7 +50,7 @@ async fn invalid_messages_instead_of_a_proof_are_rejected() {
         let code = replies.last().unwrap().field(b'C').unwrap();
         assert_eq!(code, "08P01", "{what}: {replies:?}");
         assert!(replies.iter().all(|message| !message.body.starts_with(&[0; 4])), "{what}: {replies:?}");
-        assert_eq!(log_in(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann), "after {what}");
+        assert_eq!(login(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann), "after {what}");
     }
 }
 
@@ -117,11 +117,11 @@ async fn clients_that_never_answer_are_disconnected() {
         raw.message().await.unwrap();
         silent.push(raw);
     }
-    assert!(log_in(gateway.port(), &ann, "anns password").await.unwrap_err().starts_with("53300"));
+    assert!(login(gateway.port(), &ann, "anns password").await.unwrap_err().starts_with("53300"));
     for mut raw in silent {
-        // Sending a byte now and then does not help, because the timeout is for the whole log-in.
+        // Sending a byte now and then does not help, because the timeout is for the whole login.
         let _ = raw.try_send(b"p").await;
         assert!(raw.until_closed().await.is_empty());
     }
-    assert_eq!(log_in(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann));
+    assert_eq!(login(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann));
 }

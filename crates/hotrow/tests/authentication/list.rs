@@ -4,7 +4,7 @@ use std::io::Read;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::{Stage, log_in, upstream};
+use crate::{Stage, login, upstream};
 use hotrow_testkit::{PATIENCE, config, connect, try_connect, value};
 
 #[tokio::test]
@@ -18,12 +18,12 @@ async fn the_first_matching_line_decides() {
     );
     let gateway = stage.gateway(&list, &[]);
     let port = gateway.port();
-    assert_eq!(log_in(port, &ann, "anns password").await.as_ref(), Ok(&ann));
+    assert_eq!(login(port, &ann, "anns password").await.as_ref(), Ok(&ann));
     let client = format!("host \"127.0.0.1\", user \"{bob}\", database \"postgres\", no encryption");
-    let refused = log_in(port, &bob, "").await.unwrap_err();
+    let refused = login(port, &bob, "").await.unwrap_err();
     assert_eq!(refused, format!("28000 pg_hba.conf rejects connection for {client}"));
     let client = client.replace(&bob, &carl);
-    let refused = log_in(port, &carl, "").await.unwrap_err();
+    let refused = login(port, &carl, "").await.unwrap_err();
     assert_eq!(refused, format!("28000 no pg_hba.conf entry for {client}"));
     // The line has the method trust, so the gateway has only its own password, which is not the one of ann.
     let trusted = config(port).user(&*ann).dbname("template1").to_owned();
@@ -44,19 +44,19 @@ async fn a_reload_changes_access_and_a_mistake_changes_nothing() {
     let bystander = connect(&config).await;
     let log = stage.reload(&gateway, "hba.conf", &format!("host all {ann} all reject")).await;
     assert!(log.contains("reloaded: the access file and users_file"), "{log}");
-    assert!(log_in(gateway.port(), &ann, "anns password").await.unwrap_err().contains("rejects"));
+    assert!(login(gateway.port(), &ann, "anns password").await.unwrap_err().contains("rejects"));
     assert_eq!(value(&bystander, "select current_user").await, ann, "connected clients stay");
     let log =
         stage.reload(&gateway, "hba.conf", "host all all all scram-sha-256\n\nhost all all all ident").await;
     assert!(log.contains("hba.conf: line 3: \"ident\" is not a supported method"), "{log}");
-    assert!(log_in(gateway.port(), &ann, "anns password").await.unwrap_err().contains("rejects"));
+    assert!(login(gateway.port(), &ann, "anns password").await.unwrap_err().contains("rejects"));
     stage.file("hba.conf", "host all all all scram-sha-256");
     let log = stage.reload(&gateway, "users.txt", "\"bob\" \"x\"\n\"bob\" \"sesame\"").await;
     assert!(log.contains("users.txt: line 2"), "{log}");
     assert!(!log.contains("sesame"), "{log}");
-    assert!(log_in(gateway.port(), &ann, "anns password").await.unwrap_err().contains("rejects"));
+    assert!(login(gateway.port(), &ann, "anns password").await.unwrap_err().contains("rejects"));
     stage.reload(&gateway, "users.txt", &format!("\"{ann}\" \"anns password\"")).await;
-    assert_eq!(log_in(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann));
+    assert_eq!(login(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann));
 }
 
 /// The error of the program when it does not start.

@@ -86,7 +86,7 @@ impl Stage {
         Gateway::in_front_of(&upstream(), &options)
     }
 
-    /// A log-in by psql over the Unix socket: the user, or the error.
+    /// A login by psql over the Unix socket: the user, or the error.
     fn by_socket(&self, user: &str, password: &str) -> Result<String, String> {
         psql(self.folder.path().to_str().unwrap(), 5432, user, password)
     }
@@ -118,8 +118,8 @@ async fn require_passwords() {
     until("the server requires passwords", || async { try_connect(&without_password).await.is_err() }).await;
 }
 
-/// A log-in by tokio-postgres: the user according to the server, or SQLSTATE and message of the error.
-async fn log_in(port: u16, user: &str, password: &str) -> Result<String, String> {
+/// A login by tokio-postgres: the user according to the server, or SQLSTATE and message of the error.
+async fn login(port: u16, user: &str, password: &str) -> Result<String, String> {
     let config = config(port).user(user).password(password).to_owned();
     match try_connect(&config).await {
         Ok(client) => Ok(value(&client, "select current_user").await),

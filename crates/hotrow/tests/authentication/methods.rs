@@ -1,6 +1,6 @@
 //! Each method with correct, wrong, empty and missing passwords, for users that exist and users that do not.
 
-use crate::{Stage, log_in, psql};
+use crate::{Stage, login, psql};
 
 #[tokio::test]
 async fn only_correct_passwords_are_accepted() {
@@ -13,11 +13,11 @@ async fn only_correct_passwords_are_accepted() {
     let nobody = stage.name("nobody");
     for (user, password) in [(&ann, "anns password"), (&old, "olds password")] {
         let failed = format!("28P01 password authentication failed for user \"{user}\"");
-        assert_eq!(log_in(gateway.port(), user, password).await.as_ref(), Ok(user));
+        assert_eq!(login(gateway.port(), user, password).await.as_ref(), Ok(user));
         assert_eq!(psql("127.0.0.1", gateway.port(), user, password).as_ref(), Ok(user));
         assert_eq!(stage.by_socket(user, password).as_ref(), Ok(user), "in cleartext");
         for wrong in ["x", "", "anns passwor", "anns password ", &stage.secret(user).await] {
-            assert_eq!(log_in(gateway.port(), user, wrong).await, Err(failed.clone()), "{wrong:?}");
+            assert_eq!(login(gateway.port(), user, wrong).await, Err(failed.clone()), "{wrong:?}");
             if !wrong.is_empty() {
                 let text = psql("127.0.0.1", gateway.port(), user, wrong).unwrap_err();
                 assert!(text.ends_with(&failed[6..]), "{text}");
@@ -27,10 +27,10 @@ async fn only_correct_passwords_are_accepted() {
         }
     }
     let failed = format!("28P01 password authentication failed for user \"{nobody}\"");
-    assert_eq!(log_in(gateway.port(), &nobody, "x").await, Err(failed.clone()));
-    assert_eq!(log_in(gateway.port(), &nobody, "").await, Err(failed.clone()));
+    assert_eq!(login(gateway.port(), &nobody, "x").await, Err(failed.clone()));
+    assert_eq!(login(gateway.port(), &nobody, "").await, Err(failed.clone()));
     assert!(stage.by_socket(&nobody, "x").unwrap_err().ends_with(&failed[6..]));
-    assert!(gateway.metric("log_ins_failed_total") >= 20);
+    assert!(gateway.metric("logins_failed_total") >= 20);
 }
 
 #[tokio::test]
@@ -50,12 +50,12 @@ async fn a_client_that_knows_only_md5_is_accepted_if_the_access_file_allows_it()
     drop(gateway);
     // With SCRAM, the same user cannot prove anything, because the server stores only a hash of another kind.
     let strict = stage.gateway("host all all all scram-sha-256", &[]);
-    let refused = log_in(strict.port(), &old, "olds password").await.unwrap_err();
+    let refused = login(strict.port(), &old, "olds password").await.unwrap_err();
     assert!(refused.starts_with("28P01"), "{refused}");
 }
 
 #[tokio::test]
-async fn users_without_password_or_log_in_right_or_with_an_expired_password_are_rejected() {
+async fn users_without_password_or_login_right_or_with_an_expired_password_are_rejected() {
     let stage = Stage::new().await;
     let gateway = stage.gateway("host all all all scram-sha-256", &[]);
     let (bare, group, expired, later) =
@@ -67,8 +67,8 @@ async fn users_without_password_or_log_in_right_or_with_an_expired_password_are_
     );
     stage.direct.batch_execute(&roles).await.unwrap();
     for user in [&bare, &group, &expired] {
-        let refused = log_in(gateway.port(), user, "x").await.unwrap_err();
+        let refused = login(gateway.port(), user, "x").await.unwrap_err();
         assert!(refused.starts_with("28P01 password authentication failed"), "{user}: {refused}");
     }
-    assert_eq!(log_in(gateway.port(), &later, "x").await.as_ref(), Ok(&later));
+    assert_eq!(login(gateway.port(), &later, "x").await.as_ref(), Ok(&later));
 }

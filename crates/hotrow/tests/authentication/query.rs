@@ -1,6 +1,6 @@
-//! Secrets that the gateway reads from the server: by a function, and log-ins if the server rejects the query.
+//! Secrets that the gateway reads from the server: by a function, and logins if the server rejects the query.
 
-use crate::{Stage, log_in};
+use crate::{Stage, login};
 use hotrow_testkit::{server, value};
 
 const LIST: &str = "host all all all scram-sha-256";
@@ -28,12 +28,12 @@ async fn secrets_can_come_from_a_function_that_the_gateways_user_may_call() {
     stage.direct.batch_execute(&sql).await.unwrap();
     let query = format!("select * from public.{function}($1)");
     let gateway = gateway(&stage, &weak, "weaks password", &["--auth-query", &query]);
-    assert_eq!(log_in(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann));
-    assert_eq!(log_in(gateway.port(), &weak, "weaks password").await.as_ref(), Ok(&weak));
-    assert!(log_in(gateway.port(), "gate", crate::GATES_PASSWORD).await.unwrap_err().starts_with("28P01"));
+    assert_eq!(login(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann));
+    assert_eq!(login(gateway.port(), &weak, "weaks password").await.as_ref(), Ok(&weak));
+    assert!(login(gateway.port(), "gate", crate::GATES_PASSWORD).await.unwrap_err().starts_with("28P01"));
     // Names are passed as values, never as text of the query.
     let clever = "x' or true --";
-    assert!(log_in(gateway.port(), clever, "anns password").await.unwrap_err().starts_with("28P01"));
+    assert!(login(gateway.port(), clever, "anns password").await.unwrap_err().starts_with("28P01"));
     let connections =
         "select count(*) from pg_stat_activity where application_name = 'hotrow auth' and usename = '{}'";
     assert_eq!(
@@ -50,7 +50,7 @@ async fn a_query_that_the_server_rejects_is_logged_once() {
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
     let gateway = gateway(&stage, &weak, "weaks password", &[]);
     for user in [&ann, &weak, &stage.name("nobody")] {
-        let refused = log_in(gateway.port(), user, "anns password").await.unwrap_err();
+        let refused = login(gateway.port(), user, "anns password").await.unwrap_err();
         assert!(refused.starts_with("28P01 password authentication failed"), "{refused}");
     }
     let log = gateway.log();
@@ -64,6 +64,6 @@ async fn an_answer_for_another_user_is_not_used() {
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
     let query = format!("select '{ann}', rolpassword from pg_authid where rolname = '{ann}' or $1 = ''");
     let gateway = stage.gateway(LIST, &["--auth-query", &query]);
-    assert_eq!(log_in(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann));
-    assert!(log_in(gateway.port(), "gate", "anns password").await.unwrap_err().starts_with("28P01"));
+    assert_eq!(login(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann));
+    assert!(login(gateway.port(), "gate", "anns password").await.unwrap_err().starts_with("28P01"));
 }

@@ -1,6 +1,6 @@
 //! Passwords, hashes and keys never appear in the gateway's log, metrics or errors, at any log level.
 
-use crate::{GATES_PASSWORD, Stage, log_in};
+use crate::{GATES_PASSWORD, Stage, login};
 use hotrow_testkit::{config, connect, try_connect, value};
 
 #[tokio::test]
@@ -15,9 +15,9 @@ async fn nothing_secret_is_logged_measured_or_reported() {
     let gateway = stage.gateway(list, &options);
     let mut texts = Vec::new();
     for (user, password) in [(&ann, "sesame-of-ann"), (&old, "sesame-of-old"), (&bob, "sesame-of-bob")] {
-        assert_eq!(log_in(gateway.port(), user, password).await.as_ref(), Ok(user));
+        assert_eq!(login(gateway.port(), user, password).await.as_ref(), Ok(user));
         assert_eq!(stage.by_socket(user, password).as_ref(), Ok(user));
-        texts.push(log_in(gateway.port(), user, &format!("{password}-wrong")).await.unwrap_err());
+        texts.push(login(gateway.port(), user, &format!("{password}-wrong")).await.unwrap_err());
         texts.push(stage.by_socket(user, &format!("{password}-wrong")).unwrap_err());
     }
     let client = connect(&config(gateway.port()).user(&*ann).password("sesame-of-ann").to_owned()).await;

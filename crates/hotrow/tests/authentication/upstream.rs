@@ -1,7 +1,7 @@
-//! The gateway's log-ins to the server: as which user and by which secret, with the client's own key, with a stored
+//! The gateway's logins to the server: as which user and by which secret, with the client's own key, with a stored
 //! secret, and again when no client is connected.
 
-use crate::{Stage, log_in};
+use crate::{Stage, login};
 use hotrow_testkit::{PATIENT_LANES, config, connect, until, value};
 
 const LIST: &str = "host all all all md5";
@@ -27,23 +27,23 @@ async fn end_connections(stage: &Stage, user: &str) {
 }
 
 #[tokio::test]
-async fn clients_of_one_user_share_a_pool_and_failed_log_ins_open_none() {
+async fn clients_of_one_user_share_a_pool_and_failed_logins_open_none() {
     let stage = Stage::new().await;
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
     let gateway = stage.gateway(LIST, &[]);
-    log_in(gateway.port(), &ann, "wrong").await.unwrap_err();
+    login(gateway.port(), &ann, "wrong").await.unwrap_err();
     // The gateway itself could open a pool of this user.
-    log_in(gateway.port(), "gate", "wrong").await.unwrap_err();
+    login(gateway.port(), "gate", "wrong").await.unwrap_err();
     assert_eq!((pools(&gateway, &ann), pools(&gateway, "gate")), (0, 0));
     for _ in 0..2 {
-        assert_eq!(log_in(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann));
+        assert_eq!(login(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann));
     }
-    log_in(gateway.port(), &ann, "wrong").await.unwrap_err();
+    login(gateway.port(), &ann, "wrong").await.unwrap_err();
     one_pool(&gateway, &ann).await;
 }
 
 #[tokio::test]
-async fn lanes_log_in_again_with_the_key_of_a_client() {
+async fn lanes_login_again_with_the_key_of_a_client() {
     let stage = Stage::new().await;
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
     let table = stage.name("t");
@@ -80,9 +80,9 @@ async fn a_password_can_change_while_clients_are_connected() {
     assert_ne!(stage.secret(&ann).await, secret_before);
     assert_eq!(value(&client, "select current_user").await, ann, "connected clients stay");
     // The first try may use the remembered secret. Its failure makes the gateway read the secret again at once.
-    let _ = log_in(gateway.port(), &ann, "second password").await;
-    assert_eq!(log_in(gateway.port(), &ann, "second password").await.as_ref(), Ok(&ann));
-    assert!(log_in(gateway.port(), &ann, "first password").await.unwrap_err().starts_with("28P01"));
+    let _ = login(gateway.port(), &ann, "second password").await;
+    assert_eq!(login(gateway.port(), &ann, "second password").await.as_ref(), Ok(&ann));
+    assert!(login(gateway.port(), &ann, "first password").await.unwrap_err().starts_with("28P01"));
     end_connections(&stage, &ann).await;
     // The pool has the new key from the last client, also for the first client.
     assert_eq!(value(&client, "select current_user").await, ann);
@@ -102,7 +102,7 @@ async fn a_session_that_enters_a_pool_brings_its_key() {
     former.batch_execute(set).await.unwrap();
     let change = format!("alter role {ann} password 'second password'");
     stage.direct.batch_execute(&change).await.unwrap();
-    let _ = log_in(gateway.port(), &ann, "second password").await;
+    let _ = login(gateway.port(), &ann, "second password").await;
     let client = connect(&ann_with("second password")).await;
     end_connections(&stage, &ann).await;
     client.batch_execute(set).await.unwrap();
@@ -131,15 +131,15 @@ async fn each_kind_of_secret_in_the_users_file_works() {
     let users = stage.file("users.txt", &users);
     let gateway = stage.gateway(LIST, &["--users-file", &users, "--auth-query", ""]);
     for (user, password) in [(&ann, "anns password"), (&bob, "bobs password"), (&old, "olds password")] {
-        assert_eq!(log_in(gateway.port(), user, password).await.as_ref(), Ok(user));
-        assert!(log_in(gateway.port(), user, "wrong").await.unwrap_err().starts_with("28P01"));
+        assert_eq!(login(gateway.port(), user, password).await.as_ref(), Ok(user));
+        assert!(login(gateway.port(), user, "wrong").await.unwrap_err().starts_with("28P01"));
     }
-    let refused = log_in(gateway.port(), &stale, "stales password").await.unwrap_err();
+    let refused = login(gateway.port(), &stale, "stales password").await.unwrap_err();
     assert!(refused.starts_with("28000 the gateway can't log in at the server"), "{refused}");
     assert!(refused.contains("another SCRAM verifier") && refused.contains("users_file"), "{refused}");
     // Without a query, only users in the file exist.
     let known = stage.role("known", "scram-sha-256", "knowns password").await;
-    assert!(log_in(gateway.port(), &known, "knowns password").await.unwrap_err().starts_with("28P01"));
+    assert!(login(gateway.port(), &known, "knowns password").await.unwrap_err().starts_with("28P01"));
 }
 
 #[tokio::test]
@@ -150,11 +150,11 @@ async fn a_user_trusted_by_the_gateway_and_not_by_the_server_gets_the_reason() {
     // Without a password in the URL, the gateway has none for ann.
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", crate::server().port());
     let gateway = crate::Gateway::in_front_of(&url, &["--hba-file", &list]);
-    let refused = log_in(gateway.port(), &ann, "anything").await.unwrap_err();
+    let refused = login(gateway.port(), &ann, "anything").await.unwrap_err();
     assert!(refused.starts_with("28000 the gateway can't log in at the server"), "{refused}");
     assert!(refused.contains(&format!("asks for the password of user \"{ann}\"")), "{refused}");
     // With the users file, it has one.
     let users = stage.file("users.txt", &format!("\"{ann}\" \"anns password\""));
     let gateway = crate::Gateway::in_front_of(&url, &["--hba-file", &list, "--users-file", &users]);
-    assert_eq!(log_in(gateway.port(), &ann, "anything").await.as_ref(), Ok(&ann));
+    assert_eq!(login(gateway.port(), &ann, "anything").await.as_ref(), Ok(&ann));
 }

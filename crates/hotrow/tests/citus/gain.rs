@@ -1,4 +1,4 @@
-//! The demo of `make scale-out`: pgbench on one row, on random rows, with reads, and with calls of a distributed schema pack, at the
+//! The demo of `make scale-out`: pgbench on one row, on random rows, with reads, and with calls of a distributed hotrow schema, at the
 //! coordinator and through the gateway, as a table. After each run the rows are compared with the answers.
 
 use std::path::Path;
@@ -85,7 +85,7 @@ fn pgbench(program: &Path, port: u16, script: &Path, seconds: &str) -> (u64, f64
     (requests, if requests == 0 { 0.0 } else { after("tps = ").parse().unwrap() })
 }
 
-/// Distributes the schema pack, and makes a counter with a ledger and a queue with orders.
+/// Distributes the hotrow schema, and makes a counter with a ledger and a queue with orders.
 async fn make_pack(stage: &mut Stage, seconds: u32) {
     let url = stage.cluster.coordinator.url();
     distribute(&url, SHARDS);
@@ -124,7 +124,10 @@ async fn the_gain_of_lanes_to_nodes_and_rows_that_agree_with_the_answers() {
     assert_eq!(value(&stage.direct, left).await, "t", "there were enough orders");
     let on_nodes = stage.lanes().await.into_iter().filter(|(node, ..)| !node.is_empty()).count();
     assert!(on_nodes > 0, "lanes to nodes have run the load: {:?}", stage.lanes().await);
-    assert!(stage.gateway.metric("merged_units_total") > 0, "calls of the schema pack were merged on nodes");
+    assert!(
+        stage.gateway.metric("merged_units_total") > 0,
+        "calls of the hotrow schema were merged on nodes"
+    );
     let verified =
         hotrow().args(["verify", "--upstream", &stage.cluster.coordinator.url()]).output().unwrap();
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));

@@ -89,9 +89,9 @@ async fn calls_of_functions_that_may_change_rows_of_workers_are_not_merged() {
         assert!(answers.iter().eq(&expected.collect::<Vec<_>>()), "{answers:?}");
     }
     assert_eq!(stage.gateway.metric("packed_units_total"), 0);
-    // The schema pack's own tables are on the coordinator, and its calls are merged.
+    // The hotrow schema's own tables are on the coordinator, and its calls are merged.
     let client = stage.client().await;
-    until("calls of the schema pack are packed", async || {
+    until("calls of the hotrow schema are packed", async || {
         value(&client, "select * from hotrow.increment('likes')").await;
         stage.gateway.metric("packed_units_total") > 0
     })

@@ -85,7 +85,7 @@ async fn a_user_named_like_the_console_reaches_it_only_by_naming_the_database() 
 #[tokio::test]
 async fn a_function_call_message_is_rejected_and_answered_completely() {
     let stage = Stage::new("", &[]).await;
-    let mut raw = Raw::log_in(stage.gateway.port(), &[("database", "hotrow")]).await;
+    let mut raw = Raw::login(stage.gateway.port(), &[("database", "hotrow")]).await;
     raw.send(b"F\0\0\0\x0e\0\0\0\x01\0\0\0\0\0\0").await;
     assert_eq!(tags(&raw.until_ready(1).await), "EZ");
     assert_eq!(tags(&raw.query("show version").await), "TDCZ");

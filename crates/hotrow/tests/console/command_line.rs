@@ -152,7 +152,7 @@ fn an_invalid_environment_variable_is_named() {
 }
 
 #[tokio::test]
-async fn an_error_at_log_in_does_not_mention_a_statement() {
+async fn an_error_at_login_does_not_mention_a_statement() {
     let gateway = Gateway::in_front_of("postgres://postgres@127.0.0.1:1/x", &["--server-wait-ms", "1"]);
     let error = gateway.config().connect(tokio_postgres::NoTls).await.err().unwrap();
     let refusal = error.as_db_error().unwrap();

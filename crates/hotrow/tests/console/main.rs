@@ -7,7 +7,7 @@ mod check;
 mod command_line;
 mod keys;
 mod killing;
-mod log_ins;
+mod logins;
 mod looks;
 mod metrics;
 mod outage;

@@ -26,7 +26,11 @@ async fn an_outage_without_clients_is_in_the_metrics_and_the_log_names_the_probl
     for address in [format!("127.0.0.1:{other}: "), format!("127.0.0.1:{port}: ")] {
         assert!(error.contains(&address), "{line}");
     }
-    assert_eq!(gateway.metric("upkeep_failures_total"), 0, "an outage is not a failure of the upkeep");
+    assert_eq!(
+        gateway.metric("maintenance_failures_total"),
+        0,
+        "an outage is not a failure of the maintenance"
+    );
     server.restart().unwrap();
     is(1).await;
 }

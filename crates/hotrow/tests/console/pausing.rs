@@ -77,7 +77,7 @@ async fn a_statement_that_waits_too_long_gets_an_error() {
         }
     }
     // The first statement of a transaction that was sent together has the error, and its COMMIT rolls back.
-    let mut raw = Raw::log_in(stage.gateway.port(), &[]).await;
+    let mut raw = Raw::login(stage.gateway.port(), &[]).await;
     raw.send(&[query("begin"), query(UPDATE), query("commit")].concat()).await;
     let replies = raw.until_ready(3).await;
     assert_eq!(tags(&replies), "CZEZCZ");
@@ -95,7 +95,7 @@ async fn a_pause_ends_when_it_is_cancelled_or_its_client_disconnects() {
     for leaves in [false, true] {
         let console = stage.console().await;
         let cancel = console.cancel_token();
-        let mut raw = Raw::log_in(stage.gateway.port(), &[("database", "hotrow")]).await;
+        let mut raw = Raw::login(stage.gateway.port(), &[("database", "hotrow")]).await;
         let pause =
             tokio::spawn(async move { console.simple_query(if leaves { "" } else { "pause" }).await });
         if leaves {

@@ -144,7 +144,7 @@ async fn a_later_setting_of_a_role_applies_after_a_reload() {
         stage.schema
     );
     stage.direct.batch_execute(&sql).await.unwrap();
-    assert_eq!(value(&client, UPDATE).await, "2", "a connection keeps the settings of its log-in");
+    assert_eq!(value(&client, UPDATE).await, "2", "a connection keeps the settings of its login");
     stage.reload("").await;
     until("the lane has logged in again", || async {
         value(&client, "update t set n = n + 1 where id = 2 returning n").await.parse::<i32>().unwrap() > 100

@@ -72,7 +72,7 @@ async fn new_clients_get_the_reloaded_configuration() {
 #[tokio::test]
 async fn a_client_of_lanes_gets_changed_parameters() {
     let (_server, direct, gateway) = stage("confclients").await;
-    let mut client = Raw::log_in(gateway.port(), &[]).await;
+    let mut client = Raw::login(gateway.port(), &[]).await;
     let is_status = |message: &&Message| message.tag == b'S';
     for _ in 0..3 {
         assert_eq!(client.query(UPDATE).await.iter().filter(is_status).count(), 0);
@@ -114,7 +114,7 @@ fn statuses(replies: Vec<Message>) -> Vec<String> {
 async fn a_change_that_another_clients_connection_has_reported_is_reported_with_that_connection() {
     let (_server, direct, gateway) = stage("confother").await;
     let (mut client, mut other) =
-        (Raw::log_in(gateway.port(), &[]).await, Raw::log_in(gateway.port(), &[]).await);
+        (Raw::login(gateway.port(), &[]).await, Raw::login(gateway.port(), &[]).await);
     for client in [&mut client, &mut other] {
         client.query("select txid_current()").await;
     }
@@ -131,7 +131,7 @@ async fn a_change_that_another_clients_connection_has_reported_is_reported_with_
 #[tokio::test]
 async fn a_change_that_the_clients_own_connection_reports_is_not_reported_again() {
     let (_server, direct, gateway) = stage("confheld").await;
-    let mut client = Raw::log_in(gateway.port(), &[]).await;
+    let mut client = Raw::login(gateway.port(), &[]).await;
     client.query("begin").await;
     client.query("select txid_current()").await;
     set(&direct, "datestyle = 'SQL, DMY'").await;
@@ -155,7 +155,7 @@ async fn a_change_that_the_clients_own_connection_reports_is_not_reported_again(
 }
 
 #[tokio::test]
-async fn an_isolation_level_that_prevents_packing_is_noticed_at_the_next_log_in() {
+async fn an_isolation_level_that_prevents_packing_is_noticed_at_the_next_login() {
     let (_server, direct, gateway) = stage("confisolation").await;
     let client = connect(&gateway.config()).await;
     assert_eq!(value(&client, "show hotrow.pack").await, "on");
@@ -173,8 +173,8 @@ async fn a_warning_that_the_reloaded_configuration_hides_is_not_repeated() {
     let start = || PrivateServer::builder().label("confwarning").start().unwrap();
     let server = tokio::task::spawn_blocking(start).await.unwrap();
     let direct = connect(&config(server.port())).await;
-    let gateway = Gateway::in_front_of(&server.url(), &["--catalogue-age-ms", "100"]);
-    let mut client = Raw::log_in(gateway.port(), &[]).await;
+    let gateway = Gateway::in_front_of(&server.url(), &["--catalog-age-ms", "100"]);
+    let mut client = Raw::login(gateway.port(), &[]).await;
     for _ in 0..10 {
         assert_eq!(tags(&client.query("rollback").await), "NCZ");
     }

@@ -68,7 +68,7 @@ async fn drivers_that_prepare_and_request_binary_values_can_read_the_answers() {
 #[tokio::test]
 async fn all_messages_of_the_extended_protocol_are_answered() {
     let stage = Stage::new("", &[]).await;
-    let mut raw = Raw::log_in(stage.gateway.port(), &[("database", "hotrow")]).await;
+    let mut raw = Raw::login(stage.gateway.port(), &[("database", "hotrow")]).await;
     let joined = |parts: &[Vec<u8>]| parts.concat();
     raw.send(&joined(&[
         parse("s", "show help"),

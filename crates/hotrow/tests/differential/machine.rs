@@ -165,7 +165,7 @@ impl Machine {
                 "select format('%I.%I', n.nspname, c.relname) from pg_class c join pg_namespace n on n.oid = relnamespace
                 where c.relkind in ('r', 'p') and relpersistence = 'p' and c.relname like '%\\{number}%' order by 1"
             );
-            for table in rows(side, &tables).await.expect("the catalogue can be read") {
+            for table in rows(side, &tables).await.expect("the catalog can be read") {
                 let table = table[0].clone().unwrap_or_default();
                 let all_rows =
                     format!("select coalesce(string_agg(t::text, ' ' order by t::text), '') from {table} t");

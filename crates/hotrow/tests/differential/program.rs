@@ -26,7 +26,7 @@ pub struct Step {
 /// One message of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// A new connection with these start-up parameters, in place of the session's old one.
+    /// A new connection with these startup parameters, in place of the session's old one.
     Connect(Vec<(String, String)>),
     /// Terminate, and the connection is closed.
     Leave,

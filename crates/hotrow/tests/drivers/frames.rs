@@ -1,5 +1,5 @@
 //! Sequences of messages that no driver sends: many units without waiting, many statements before one Sync, Flush,
-//! portals, start-up options. `names.rs` has the tests of names.
+//! portals, startup options. `names.rs` has the tests of names.
 
 use hotrow_testkit::raw::{
     Raw, bind, close, describe, execute, flush, frame, parse, query, startup, sync, tags,
@@ -187,11 +187,11 @@ async fn newer_versions_and_options_are_negotiated() {
 }
 
 #[tokio::test]
-async fn start_up_replies_are_those_of_the_server() {
+async fn startup_replies_are_those_of_the_server() {
     let stage = Stage::new().await;
     let parameters = [("application_name", "greeter"), ("DateStyle", "German"), ("TimeZone", "Asia/Tokyo")];
-    let (_, mut directly) = Raw::log_in_with(server().port(), &parameters).await;
-    let (mut raw, mut through) = Raw::log_in_with(stage.gateway.port(), &parameters).await;
+    let (_, mut directly) = Raw::login_with(server().port(), &parameters).await;
+    let (mut raw, mut through) = Raw::login_with(stage.gateway.port(), &parameters).await;
     for greeting in [&mut directly, &mut through] {
         greeting.retain(|message| message.tag != b'K');
         greeting.sort_by_key(|message| (message.tag, message.body.clone()));

@@ -132,7 +132,7 @@ async fn the_answer_to_a_dropped_query_is_discarded() {
 async fn units_after_a_reset_of_the_name_are_answered_after_it() {
     let gateway = Gateway::start(&[]);
     for reset in ["reset all", "discard all", "set application_name to default"] {
-        let mut raw = Raw::log_in(gateway.port(), &[("application_name", "ann")]).await;
+        let mut raw = Raw::login(gateway.port(), &[("application_name", "ann")]).await;
         raw.query("begin; commit").await;
         let once = |text: &str| [parse("", text), bind("", "", &[]), execute("", 0), sync()].concat();
         raw.send(&[once(reset), once("select pg_backend_pid()"), once("select 1 / 0")].concat()).await;

@@ -58,7 +58,7 @@ async fn a_transaction_without_a_free_connection_fails_in_each_form() {
     let stage = Stage::with(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
     stage.direct.batch_execute(RESET).await.unwrap();
     let mut holder = stage.raw(stage.gateway.port()).await;
-    holder.query(LATER.replace("10", "0").as_str()).await; // now the gateway has read the catalogue
+    holder.query(LATER.replace("10", "0").as_str()).await; // now the gateway has read the catalog
     holder.query("begin; select 1").await;
     let read = "select count(*) from t";
     for (what, messages, expected) in [
@@ -117,7 +117,7 @@ async fn a_text_that_is_cancelled_in_its_lane_or_finds_it_full_leaves_a_failed_t
     for (messages, expected) in
         [(query(PACKED), "CEZEZ"), (in_one_unit("update t set n = n + 1 where id = 2"), "12CEZEZ")]
     {
-        let (mut raw, replies) = Raw::log_in_with(stage.gateway.port(), &[("options", &path)]).await;
+        let (mut raw, replies) = Raw::login_with(stage.gateway.port(), &[("options", &path)]).await;
         let key = replies.iter().find(|message| message.tag == b'K').unwrap();
         raw.send(&messages).await;
         let (mut replies, mut raw) = cancelled(stage.gateway.port(), raw, key, 1).await;
@@ -155,7 +155,7 @@ async fn a_text_for_a_stopped_server_leaves_a_failed_transaction() {
     let server = server.await.unwrap();
     server.query("create table t (id int primary key, n int); insert into t values (2, 0)").unwrap();
     let gateway = Gateway::in_front_of(&server.url(), &["--server-wait-ms", "300"]);
-    let mut raw = Raw::log_in(gateway.port(), &[]).await;
+    let mut raw = Raw::login(gateway.port(), &[]).await;
     assert_eq!(tags(&raw.query(PACKED).await), "CCCZ");
     server.stop().unwrap();
     raw.send(&step![query(PACKED), query(PACKED)]).await;

@@ -80,7 +80,7 @@ async fn a_block_cancelled_in_its_lane_has_failed() {
     let (stage, mut raw) = ready(&["--lanes", "1", "--lane-lock-timeout-ms", "60000"]).await;
     let (holder, mut stuck) = block_the_lane(&stage).await;
     let path = format!("-c search_path={}", value(&stage.direct, "select current_schema()").await);
-    let (mut client, replies) = Raw::log_in_with(stage.gateway.port(), &[("options", &path)]).await;
+    let (mut client, replies) = Raw::login_with(stage.gateway.port(), &[("options", &path)]).await;
     let key = replies.iter().find(|message| message.tag == b'K').unwrap();
     client.send(&block("2")).await;
     let (replies, mut client) = cancelled(stage.gateway.port(), client, key, 5).await;
@@ -149,7 +149,7 @@ async fn a_block_for_a_stopped_server_has_failed() {
     let server = server.await.unwrap();
     server.query("create table t (id int primary key, n int); insert into t values (2, 0), (9, 0)").unwrap();
     let gateway = Gateway::in_front_of(&server.url(), &["--server-wait-ms", "300"]);
-    let mut raw = Raw::log_in(gateway.port(), &[]).await;
+    let mut raw = Raw::login(gateway.port(), &[]).await;
     for _ in 0..2 {
         raw.send(&with_query_after("2")).await;
         assert_eq!(tags(&raw.until_ready(READIES).await), "CZ12TDCZCZ12TDCZCZTDCZ");
@@ -188,7 +188,7 @@ async fn a_begin_that_gets_no_connection_closes_the_session() {
     stage.direct.batch_execute(RESET).await.unwrap();
     let mut holder = stage.raw(stage.gateway.port()).await;
     let read = "select n from t where id = 3";
-    holder.query(read).await; // now the gateway has read the catalogue
+    holder.query(read).await; // now the gateway has read the catalog
     holder.query("begin; select 1").await;
     let update = "update t set n = n + 1 where id = 3";
     let whole = once("begin", &[]);

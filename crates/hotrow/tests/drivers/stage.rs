@@ -35,13 +35,13 @@ impl Stage {
 
     /// A connection with the stage's schema as its search path.
     pub async fn raw(&self, port: u16) -> Raw {
-        Raw::log_in(port, &[("options", &format!("-c search_path={}", self.schema))]).await
+        Raw::login(port, &[("options", &format!("-c search_path={}", self.schema))]).await
     }
 
     /// The same for a client with a name.
     pub async fn named(&self, port: u16, name: &str) -> Raw {
         let path = format!("-c search_path={}", self.schema);
-        Raw::log_in(port, &[("options", &path), ("application_name", name)]).await
+        Raw::login(port, &[("options", &path), ("application_name", name)]).await
     }
 
     /// For a driver that uses the stage's schema through the gateway.

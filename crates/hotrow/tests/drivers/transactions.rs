@@ -227,7 +227,7 @@ async fn set_rows(stage: &Stage, ports: [u16; 2], orders: [[&'static str; 3]; 2]
     for client in 0..16 {
         let (port, ids, schema) = (ports[client % 2], orders[client % 3 % 2], schema.clone());
         running.push(tokio::spawn(async move {
-            let mut raw = Raw::log_in(port, &[("options", &format!("-c search_path={schema}"))]).await;
+            let mut raw = Raw::login(port, &[("options", &format!("-c search_path={schema}"))]).await;
             for round in 0..25 {
                 let text = "update t set label = $1 where id = $2 returning n";
                 let label = format!("{client}.{round}");
@@ -302,7 +302,7 @@ async fn two_gateways_and_an_outsider_on_one_row_lose_nothing() {
         let port = if client % 2 == 0 { stage.gateway.port() } else { other.port() };
         let schema = schema.clone();
         running.push(tokio::spawn(async move {
-            let mut raw = Raw::log_in(port, &[("options", &format!("-c search_path={schema}"))]).await;
+            let mut raw = Raw::login(port, &[("options", &format!("-c search_path={schema}"))]).await;
             for round in 0..20 {
                 let own = (1 + (client + round) % 8).to_string();
                 let parts =

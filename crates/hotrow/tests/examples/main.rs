@@ -29,7 +29,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Installs the schema pack on the server that this file's tests share.
+/// Installs the hotrow schema on the server that this file's tests share.
 fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| migrate(&server().url()));
@@ -86,8 +86,7 @@ fn sells(folder: &str, program: &str, arguments: &[&str]) {
         "{printed}{errors}"
     );
 
-    let mut direct =
-        Line::connect(server().port(), "public").unwrap().expect("the server accepts the log-in");
+    let mut direct = Line::connect(server().port(), "public").unwrap().expect("the server accepts the login");
     let sql = format!(
         "select status, count(*), count(distinct buyer), sum(quantity) from hotrow.reservation
          where item = '{item}' group by status"

@@ -30,8 +30,7 @@ impl Stage {
     fn new(language: Language, name: &str, payloads: &[&str]) -> Self {
         install();
         let queue = format!("{name}-{language:?}");
-        let direct =
-            Line::connect(server().port(), "public").unwrap().expect("the server accepts the log-in");
+        let direct = Line::connect(server().port(), "public").unwrap().expect("the server accepts the login");
         let mut stage = Stage { language, queue, direct };
         stage.ask(&format!("select hotrow.create_queue('{}', max_attempts => 2, retry => '0')", stage.queue));
         for (number, payload) in payloads.iter().enumerate() {

@@ -91,7 +91,7 @@ fn a_gateway_that_is_told_to_stop_leaves_no_unit_unknown() {
     check(server().port(), "stopped", &records);
     let unknown: Vec<_> = records.entries.iter().filter(|entry| entry.outcome == Outcome::Unknown).collect();
     assert!(unknown.is_empty(), "{} units are unknown: {unknown:?}", unknown.len());
-    assert_eq!(records.unexpected(&["FATAL 57P01", "at log-in: FATAL 57P01", "at prepare: FATAL 57P01"]), []);
+    assert_eq!(records.unexpected(&["FATAL 57P01", "at login: FATAL 57P01", "at prepare: FATAL 57P01"]), []);
 }
 
 #[test]

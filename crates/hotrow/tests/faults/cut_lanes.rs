@@ -16,7 +16,7 @@ const ONE: &Shape = &[Task::Order];
 const THREE: &Shape = &[Task::Order, Task::Order, |_| Task::Sell];
 const SECOND_FAILS: &Shape = &[Task::Order, Task::BadOrder, |_| Task::Sell];
 
-/// More than a batch of a few units with the fingerprint of its tables, or a log-in, sends in one direction.
+/// More than a batch of a few units with the fingerprint of its tables, or a login, sends in one direction.
 const BYTES_MAX: usize = 16_000;
 
 /// A gateway with one lane that reaches the server through a proxy, and one client.
@@ -30,18 +30,17 @@ struct Stage {
 }
 
 impl Stage {
-    /// Adds start-up options of the client, which its lane gets too.
+    /// Adds startup options of the client, which its lane gets too.
     fn new(schema: &str, options: &str) -> Self {
         let mut direct =
-            Line::connect(server().port(), schema).unwrap().expect("the server accepts the log-in");
+            Line::connect(server().port(), schema).unwrap().expect("the server accepts the login");
         assert_eq!(direct.query(&format!("create schema {schema}; {TABLES}")).error(), None);
         let proxy = Proxy::start(server().port());
         // On a busy machine, few units leave the lane because it takes long. Two tests wait until one does.
         let lanes = ["--lanes", "1", "--lane-lock-timeout-ms", "2000"];
         let gateway = Gateway::in_front_of(&proxy.url(), &lanes);
         let start = format!("{schema} {options}");
-        let mut line =
-            Line::connect(gateway.port(), &start).unwrap().expect("the gateway accepts the log-in");
+        let mut line = Line::connect(gateway.port(), &start).unwrap().expect("the gateway accepts the login");
         line.put_prepare("order", ORDER);
         line.put_prepare("sell", SELL);
         line.send().unwrap();
@@ -292,9 +291,9 @@ fn backend(line: &mut Line) -> String {
 fn a_transaction_of_several_messages_that_left_its_lane_is_answered_message_by_message() {
     let mut stage = Stage::new("block_alone", "");
     let mut outsider =
-        Line::connect(server().port(), "block_alone").unwrap().expect("the server accepts the log-in");
+        Line::connect(server().port(), "block_alone").unwrap().expect("the server accepts the login");
     let mut observer =
-        Line::connect(server().port(), "block_alone").unwrap().expect("the server accepts the log-in");
+        Line::connect(server().port(), "block_alone").unwrap().expect("the server accepts the login");
     let pid = backend(&mut outsider);
     // Cut at its second statement and at its third.
     for touch in ["update inv set sold = sold", "update blocks set n = n"] {
@@ -360,7 +359,7 @@ fn a_lane_that_breaks_again_during_recovery_recovers_again() {
             assert_eq!(outcomes, [Outcome::Acknowledged], "{way:?} {bytes}: {:#?}", stage.records.errors);
             stage.proxy.cuts() == cuts + 1
         });
-        assert!(fits, "a log-in takes more than {BYTES_MAX} bytes");
+        assert!(fits, "a login takes more than {BYTES_MAX} bytes");
     }
     stage.finish();
 }
@@ -369,9 +368,9 @@ fn a_lane_that_breaks_again_during_recovery_recovers_again() {
 fn a_unit_that_left_its_lane_and_lost_its_connection_is_answered_in_order() {
     let mut stage = Stage::new("left_alone", "");
     let mut outsider =
-        Line::connect(server().port(), "left_alone").unwrap().expect("the server accepts the log-in");
+        Line::connect(server().port(), "left_alone").unwrap().expect("the server accepts the login");
     let mut observer =
-        Line::connect(server().port(), "left_alone").unwrap().expect("the server accepts the log-in");
+        Line::connect(server().port(), "left_alone").unwrap().expect("the server accepts the login");
     let pid = backend(&mut outsider);
     for _ in 0..5 {
         stage.warm_up();
@@ -395,8 +394,7 @@ fn a_unit_that_left_its_lane_and_lost_its_connection_is_answered_in_order() {
 
 #[test]
 fn lanes_that_break_at_random_under_load_lose_no_unit() {
-    let mut direct =
-        Line::connect(server().port(), "random").unwrap().expect("the server accepts the log-in");
+    let mut direct = Line::connect(server().port(), "random").unwrap().expect("the server accepts the login");
     assert_eq!(direct.query(&format!("create schema random; {TABLES}")).error(), None);
     let proxy = Proxy::start(server().port());
     let mut random = fastrand::Rng::with_seed(hotrow_testkit::seed());

@@ -214,7 +214,7 @@ fn drain_one(fleet: &mut Fleet) {
         fleet.gateways[1].wait_for("hotrow::serve: stopped", 1);
         load.flows(500);
     });
-    assert_eq!(wrong, [""; 0], "no client notices at its log-in that a gateway was drained");
+    assert_eq!(wrong, [""; 0], "no client notices at its login that a gateway was drained");
     assert!(!fleet.gateways[1].output().contains("cut off"), "{}", fleet.gateways[1].output());
     let before = fleet.sessions("hotrow", 2);
     fleet.replace(2);
@@ -235,7 +235,7 @@ fn upgrade_one(fleet: &Fleet) {
         fleet.gateways[2].wait_for("hotrow::serve: stopped", 1);
         load.flows(500);
     });
-    assert_eq!(wrong, [""; 0], "no client notices at its log-in that a gateway was upgraded");
+    assert_eq!(wrong, [""; 0], "no client notices at its login that a gateway was upgraded");
     assert_eq!(fleet.gateways[2].pids().len(), 2);
     assert_eq!(fleet.seen("hotrow", 3).map(|seen| seen.status).as_deref(), Some("UP"));
     assert_eq!(judge(load, "fleet_upgraded"), 0, "outcomes are unknown");

@@ -126,10 +126,10 @@ pub fn visitors(port: u16, schema: &str, stop: &AtomicBool) -> Vec<String> {
                 if answer.whole && answer.error().is_none() {
                     well += 1;
                 } else {
-                    wrong.push(format!("after log-in: {answer:?}"));
+                    wrong.push(format!("after login: {answer:?}"));
                 }
             }
-            Ok(Err(answer)) => wrong.push(format!("at log-in: {:?}", answer.error())),
+            Ok(Err(answer)) => wrong.push(format!("at login: {:?}", answer.error())),
             Err(error) => wrong.push(format!("at connect: {error}")),
         }
     }

@@ -175,7 +175,7 @@ fn connect(shared: &Shared, records: &mut Records) -> Option<Line> {
     let mut line = match Line::connect(shared.port.load(Relaxed), &shared.schema).ok()? {
         Ok(line) => line,
         Err(refusal) => {
-            records.note_error(&refusal, "at log-in: ");
+            records.note_error(&refusal, "at login: ");
             return None;
         }
     };

@@ -39,14 +39,14 @@ const CRASH: [&str; 9] = [
     "FATAL 08006",
     "FATAL 57P01",
     "FATAL 57P02",
-    "at log-in: FATAL 57P03",
+    "at login: FATAL 57P03",
     "at prepare: ERROR 57P03",
     "at prepare: FATAL",
 ];
 
 /// A schema with the load's tables.
 fn prepare(port: u16, schema: &str) -> Line {
-    let mut direct = Line::connect(port, schema).unwrap().expect("the server accepts the log-in");
+    let mut direct = Line::connect(port, schema).unwrap().expect("the server accepts the login");
     let made = direct.query(&format!("create schema {schema}; {TABLES}"));
     assert_eq!(made.error(), None);
     direct

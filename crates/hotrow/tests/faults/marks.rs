@@ -1,4 +1,4 @@
-//! Commits in doubt with the schema pack installed: the lane's mark shows their outcome, after crashes of the server
+//! Commits in doubt with the hotrow schema installed: the lane's mark shows their outcome, after crashes of the server
 //! and when no transaction ID has arrived.
 
 use std::path::Path;

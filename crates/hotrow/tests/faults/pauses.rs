@@ -63,7 +63,7 @@ fn a_client_that_shut_down_its_sending_side_gets_its_answers() {
     prepare(server().port(), "done");
     let gateway = Gateway::start(&[]);
     let stream = TcpStream::connect(("127.0.0.1", gateway.port())).unwrap();
-    let mut line = Line::log_in(stream.try_clone().unwrap(), "done").unwrap().unwrap();
+    let mut line = Line::login(stream.try_clone().unwrap(), "done").unwrap().unwrap();
     for _ in 0..20 {
         line.put_query(SELL);
     }
@@ -123,13 +123,13 @@ fn a_paused_server_loses_no_unit_and_applies_none_twice() {
 }
 
 #[test]
-fn an_error_at_log_in_names_a_paused_server() {
+fn an_error_at_login_names_a_paused_server() {
     let server = PrivateServer::builder().label("dumb").start().unwrap();
     let gateway = Gateway::in_front_of(&server.url(), &["--server-wait-ms", "100"]);
     server.freeze().unwrap();
     let since = Instant::now();
     let Err(refusal) = Line::connect(gateway.port(), "public").unwrap() else {
-        panic!("the log-in cannot succeed")
+        panic!("the login cannot succeed")
     };
     assert!(since.elapsed() < Duration::from_secs(20));
     let report = refusal.error().unwrap();

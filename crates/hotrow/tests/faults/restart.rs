@@ -80,11 +80,11 @@ fn a_client_that_the_old_gateway_accepted_is_served() {
     let gateways = Generations::start(serve(&["--listen", "127.0.0.1:0", "--drain-timeout-ms", &drain]));
     gateways.wait_for("hotrow: listening on", 1);
     let waiting = TcpStream::connect(("127.0.0.1", gateways.port())).unwrap();
-    // This log-in is accepted after the connection that waits.
+    // This login is accepted after the connection that waits.
     let mut silent = Line::connect(gateways.port(), "public").unwrap().unwrap();
     gateways.signal(Signal::SIGUSR2);
     gateways.wait_for("handed over: clients of this process finish their work", 1);
-    let mut late = Line::log_in(waiting, "public").unwrap().expect("the log-in succeeds");
+    let mut late = Line::login(waiting, "public").unwrap().expect("the login succeeds");
     for line in [&mut late, &mut silent] {
         assert_eq!(line.query("select 1").rows(), [[Some("1".to_owned())]]);
     }

@@ -1,5 +1,5 @@
 //! One hot row updated by the programs under examples/frameworks, directly and through a gateway: how many statements
-//! the gateway packed, why not the others, and the rates, on a server whose log flushes take as long as on a cloud disk.
+//! the gateway packed, why not the others, and the rates, on a server whose WAL flushes take as long as on a cloud disk.
 //! `make frameworks` runs this and prints a table. `cargo test` does not, because it needs all their languages. `make
 //! applications` runs applications of other projects in a similar way.
 

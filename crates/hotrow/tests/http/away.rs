@@ -1,4 +1,4 @@
-//! A server that is stopped, lost during a call, or without the schema pack: no outcome is guessed, and calls work
+//! A server that is stopped, lost during a call, or without the hotrow schema: no outcome is guessed, and calls work
 //! again without a restart of the gateway.
 
 use hotrow_testkit::{config, connect, until, value};

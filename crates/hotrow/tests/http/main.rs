@@ -1,4 +1,4 @@
-//! The schema pack over HTTP: `hotrow serve --http` in front of a real server. The modules contain the tests, and this
+//! The hotrow schema over HTTP: `hotrow serve --http` in front of a real server. The modules contain the tests, and this
 //! file contains the code that they share.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
@@ -35,7 +35,7 @@ struct Api {
 }
 
 impl Api {
-    /// A gateway in front of the shared server, with the schema pack. Its lanes are patient unless the options say otherwise,
+    /// A gateway in front of the shared server, with the hotrow schema. Its lanes are patient unless the options say otherwise,
     /// because tests count merged and waiting calls.
     async fn start(options: &[&str]) -> Self {
         static MIGRATED: OnceLock<()> = OnceLock::new();

@@ -336,7 +336,7 @@ fn nothing_is_held_back_where_the_state_of_the_connection_is_not_known() {
         failed(&line.query(SELL), "25006", b'E');
         told(&line.query("rollback"), "ROLLBACK");
     }
-    // A query changes nothing about it, once the catalogue has shown that it leaves nothing.
+    // A query changes nothing about it, once the catalog has shown that it leaves nothing.
     let before = gateway.metric("writes_deferred_total");
     until("a write behind a query is held back", || {
         let count = ("select count(*) from item", "SELECT 1");

@@ -31,11 +31,8 @@ impl Stage {
 
     async fn raw(&self) -> Raw {
         let path = format!("-c search_path={}", self.schema);
-        Raw::log_in(
-            self.gateway.port(),
-            &[("user", "postgres"), ("database", "postgres"), ("options", &path)],
-        )
-        .await
+        Raw::login(self.gateway.port(), &[("user", "postgres"), ("database", "postgres"), ("options", &path)])
+            .await
     }
 
     /// Runs a statement until it is packed.
@@ -49,7 +46,7 @@ impl Stage {
     }
 
     fn questions(&self) -> u64 {
-        self.gateway.metric("catalogue_questions_total")
+        self.gateway.metric("catalog_questions_total")
     }
 }
 
@@ -117,7 +114,7 @@ async fn constants_in_functions_and_types_ask_nothing_anew() {
 #[tokio::test]
 async fn commands_that_change_nothing_for_a_statement_are_not_followed_by_questions() {
     const UPDATE: &str = "update t set n = n + 1 where id = 1";
-    let stage = Stage::new(&["--catalogue-age-ms", "600000"]).await;
+    let stage = Stage::new(&["--catalog-age-ms", "600000"]).await;
     let other = connect(&stage.gateway.config_in(&stage.schema)).await;
     stage.warm_up(UPDATE).await;
     stage.direct.batch_execute("create table other (a int)").await.unwrap();
@@ -169,7 +166,7 @@ async fn a_table_is_compared_once_by_each_lane_however_many_tables_there_are() {
         packed() == before + TABLES
     })
     .await;
-    // A change of the catalogue by another test of this server begins a new epoch, in which each lane compares again.
+    // A change of the catalog by another test of this server begins a new epoch, in which each lane compares again.
     until("a round compares nothing", async || {
         let compared = stage.gateway.metric("table_comparisons_total");
         update_all().await;
@@ -182,7 +179,7 @@ async fn a_table_is_compared_once_by_each_lane_however_many_tables_there_are() {
 async fn a_statement_is_packed_although_other_clients_have_all_connections() {
     const UPDATE: &str = "update t set n = n + 1 where id = 1";
     let stage =
-        Stage::new(&["--held-connections-max", "2", "--held-wait-ms", "600000", "--catalogue-age-ms", "50"])
+        Stage::new(&["--held-connections-max", "2", "--held-wait-ms", "600000", "--catalog-age-ms", "50"])
             .await;
     let mut holders = Vec::new();
     for _ in 0..2 {
@@ -202,7 +199,7 @@ async fn a_statement_is_packed_although_other_clients_have_all_connections() {
 }
 
 #[tokio::test]
-async fn a_verdict_of_an_earlier_catalogue_does_not_prove_that_a_run_leaves_nothing() {
+async fn a_verdict_of_an_earlier_catalog_does_not_prove_that_a_run_leaves_nothing() {
     const UPDATE: &str = "update t set n = plus(n) where id = 1";
     let stage = Stage::new(&[]).await;
     let lock = format!("1, hashtext('{}')", stage.schema);
@@ -269,7 +266,7 @@ async fn a_locked_table_does_not_keep_statements_on_others_from_their_verdicts()
     let parameters = [("user", "postgres"), ("database", &*database)];
     let mut applications = Vec::new();
     for _ in 0..3 {
-        applications.push(Raw::log_in(gateway.port(), &parameters).await);
+        applications.push(Raw::login(gateway.port(), &parameters).await);
     }
     let stage = Stage { gateway, schema: "public".to_owned(), client, direct };
     stage.direct.batch_execute("begin; lock table t in access exclusive mode").await.unwrap();

@@ -32,7 +32,7 @@ const UNITS: usize = 120;
 #[test]
 fn a_serial_order_explains_every_answer() {
     let seed = hotrow_testkit::seed();
-    let mut direct = Line::connect(server().port(), "same").unwrap().expect("the server accepts the log-in");
+    let mut direct = Line::connect(server().port(), "same").unwrap().expect("the server accepts the login");
     assert_eq!(direct.query(&format!("create schema same; {TABLES}")).error(), None);
     let gateway = Gateway::start(&["--lanes", "3"]);
     for (round, (plans, outsider)) in (0..).zip(ROUNDS) {
@@ -60,7 +60,7 @@ fn a_serial_order_explains_every_answer() {
 #[test]
 fn an_answer_that_no_order_explains_is_noticed() {
     let mut direct =
-        Line::connect(server().port(), "tampered").unwrap().expect("the server accepts the log-in");
+        Line::connect(server().port(), "tampered").unwrap().expect("the server accepts the login");
     assert_eq!(direct.query(&format!("create schema tampered; {TABLES}; {RESET}")).error(), None);
     let mut records = record(server().port(), "tampered", 1);
     assert_eq!(direct.query(RESET).error(), None);
@@ -85,7 +85,7 @@ fn an_answer_that_no_order_explains_is_noticed() {
 fn a_text_skipped_as_an_unnamed_statement_stays_prepared_under_its_name() {
     const DOUBLE: &str = "select $1::int * 2";
     let script = |port: u16| -> Vec<Answer> {
-        let mut line = Line::connect(port, "public").unwrap().expect("the port accepts the log-in");
+        let mut line = Line::connect(port, "public").unwrap().expect("the port accepts the login");
         line.put_query("begin; savepoint a");
         line.put_prepare("double", DOUBLE);
         line.put_call("double", &[Some("1")]);
@@ -121,7 +121,7 @@ fn record(port: u16, start: &str, seed: u64) -> Vec<Vec<Record>> {
 
 fn session(port: u16, start: &str, seed: u64, client: i64, clock: &AtomicU64) -> Vec<Record> {
     let mut random = fastrand::Rng::with_seed(seed ^ (client as u64) << 48);
-    let mut line = Line::connect(port, start).unwrap().expect("the gateway accepts the log-in");
+    let mut line = Line::connect(port, start).unwrap().expect("the gateway accepts the login");
     for answer in replay::prepare(&mut line) {
         assert_eq!(answer.error(), None);
     }
@@ -144,7 +144,7 @@ fn session(port: u16, start: &str, seed: u64, client: i64, clock: &AtomicU64) ->
 /// An outsider that changes nothing and holds locks that the sessions need.
 fn lock_now_and_then(seed: u64, over: &AtomicBool) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut line = Line::connect(server().port(), "same").unwrap().expect("the server accepts the log-in");
+    let mut line = Line::connect(server().port(), "same").unwrap().expect("the server accepts the login");
     while !over.load(SeqCst) {
         let lock = match random.u8(0..8) {
             0 => "lock account in share row exclusive mode".to_owned(),

@@ -131,7 +131,7 @@ async fn a_session_keeps_its_connection_if_the_listening_one_cannot_be_opened() 
     let role = &stage.database;
     stage.direct.batch_execute(&format!("create role {role} login")).await.unwrap();
     let mut listener =
-        Raw::log_in(stage.gateway.port(), &[("user", role), ("database", &stage.database)]).await;
+        Raw::login(stage.gateway.port(), &[("user", role), ("database", &stage.database)]).await;
     listener.query("select 1").await;
     // The session has its connections, and gets no further one.
     stage.direct.batch_execute(&format!("alter role {role} nologin")).await.unwrap();

@@ -41,7 +41,7 @@ impl Stage {
     }
 
     async fn raw(&self) -> Raw {
-        Raw::log_in(self.gateway.port(), &[("database", &self.database)]).await
+        Raw::login(self.gateway.port(), &[("database", &self.database)]).await
     }
 
     /// A client that listens to this channel.

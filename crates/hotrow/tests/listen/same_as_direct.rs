@@ -308,8 +308,8 @@ struct Client {
 }
 
 impl Client {
-    async fn log_in(port: u16, database: &str) -> Self {
-        let (raw, hello) = Raw::log_in_with(port, &[("database", database)]).await;
+    async fn login(port: u16, database: &str) -> Self {
+        let (raw, hello) = Raw::login_with(port, &[("database", database)]).await;
         let key = hello.iter().find(|message| message.tag == b'K').unwrap();
         Client { raw, process_id: key.body[..4].to_vec(), windows: Vec::new() }
     }
@@ -343,7 +343,7 @@ impl Client {
 async fn play(port: u16, database: &str, script: Script) -> Vec<Vec<Window>> {
     let mut clients = Vec::new();
     for _ in 0..2 {
-        clients.push(Client::log_in(port, database).await);
+        clients.push(Client::login(port, database).await);
     }
     for (client, text) in script {
         clients[*client].run(text).await;

@@ -1,4 +1,4 @@
--- Bags of words: functions that return several rows, and their batch twins. For tests.
+-- Bags of words: functions that return several rows, and their batch functions. For tests.
 
 create schema bags;
 create table bags.word (bag text, place int, word text, primary key (bag, place));

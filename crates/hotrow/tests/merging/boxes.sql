@@ -1,4 +1,4 @@
--- Boxes of words: a function that waits for a word, its batch twin, and a function that adds a word. For tests. `again`
+-- Boxes of words: a function that waits for a word, its batch function, and a function that adds a word. For tests. `again`
 -- is the time after which the gateway repeats a waiting call without a notification.
 
 create schema boxes;

@@ -1,5 +1,5 @@
 //! Calls of functions with a merge rule: every caller gets the answer of a single call, in every form of call; a bad
-//! call does not affect others; and a twin that breaks its contract is detected. The rule is that of
+//! call does not affect others; and a batch function that breaks its contract is detected. The rule is that of
 //! docs/merge-rules.md.
 
 use std::sync::Once;
@@ -28,7 +28,7 @@ fn install() {
         let mut direct = connect(server().port());
         let blocks: Vec<&str> =
             guide.split("```sql\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-        assert_eq!(blocks.len(), 3, "table and twin, function, rule");
+        assert_eq!(blocks.len(), 3, "table and batch function, function, rule");
         for sql in blocks {
             assert_eq!(direct.query(sql).error(), None, "{sql}");
         }
@@ -234,7 +234,7 @@ fn a_call_in_a_transaction_is_an_ordinary_call() {
 }
 
 #[test]
-fn a_twin_that_loses_a_row_is_detected() {
+fn a_batch_function_that_loses_a_row_is_detected() {
     install();
     let mut direct = connect(server().port());
     let made = direct.query(
@@ -256,7 +256,7 @@ fn a_twin_that_loses_a_row_is_detected() {
                         let answer = line.query("select * from public.lossy('x')");
                         match answer.error() {
                             Some(report) => return Some(report.code),
-                            // The statement is passed through after its twin was detected as faulty.
+                            // The statement is passed through after its batch function was detected as faulty.
                             None if is_unmerged_answer(&answer) => {}
                             None => panic!("{:?}", answer.frames()),
                         }
@@ -354,7 +354,7 @@ fn many_calls_after_slow_single_calls_are_accepted() {
 fn sighup_makes_new_rules_known_at_once() {
     install();
     new_item("early");
-    let gateway = Gateway::start(&patient(&["--lanes", "1", "--catalogue-age-ms", "600000"]));
+    let gateway = Gateway::start(&patient(&["--lanes", "1", "--catalog-age-ms", "600000"]));
     let mut direct = connect(server().port());
     let made = direct.query(
         "create function public.late_batch(name text[]) returns table (answer text)
@@ -372,9 +372,9 @@ fn sighup_makes_new_rules_known_at_once() {
     assert!(passed());
     let rule = "select hotrow.add_merge_rule('public.late(text)', 'public.late_batch(text[])', 'name')";
     assert_eq!(direct.query(rule).error(), None);
-    assert!(passed(), "the gateway uses the catalogue's old state for minutes");
+    assert!(passed(), "the gateway uses the catalog's old state for minutes");
     gateway.signal(nix::sys::signal::Signal::SIGHUP);
-    let deadline = Instant::now() + PATIENCE; // half of the age at which the gateway reads the catalogue again
+    let deadline = Instant::now() + PATIENCE; // half of the age at which the gateway reads the catalog again
     while passed() {
         assert!(Instant::now() < deadline, "the rule is not known long after the signal");
     }

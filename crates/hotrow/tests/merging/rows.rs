@@ -1,5 +1,5 @@
 //! Merged calls that return several rows, or none: each caller gets its own rows, byte for byte those of a direct call;
-//! a bad call does not affect others; and a twin that mixes callers up is detected.
+//! a bad call does not affect others; and a batch function that mixes callers up is detected.
 
 use std::sync::{Mutex, Once};
 use std::thread;
@@ -214,7 +214,7 @@ fn a_bad_call_among_good_ones_gets_its_own_error_and_does_not_affect_others() {
 }
 
 #[test]
-fn a_twin_whose_rows_belong_to_no_call_or_are_out_of_order_is_detected() {
+fn a_batch_function_whose_rows_belong_to_no_call_or_are_out_of_order_is_detected() {
     install();
     let gateway = Gateway::start(&patient(&["--lanes", "1"]));
     for (name, rows) in [
@@ -241,7 +241,7 @@ fn a_twin_whose_rows_belong_to_no_call_or_are_out_of_order_is_detected() {
                         let answer = line.query(&format!("select * from public.{name}('x')"));
                         match answer.error() {
                             Some(report) => found.lock().unwrap().push(report.code),
-                            // The statement is passed through after its twin was detected as faulty.
+                            // The statement is passed through after its batch function was detected as faulty.
                             None => assert_eq!(answer.rows(), [[Some("x".to_owned())]]),
                         }
                     }

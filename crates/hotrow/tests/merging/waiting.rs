@@ -155,7 +155,7 @@ fn no_word_is_lost_between_the_answer_and_the_wait() {
 }
 
 #[test]
-fn a_call_without_a_notification_is_repeated_after_its_twins_interval() {
+fn a_call_without_a_notification_is_repeated_after_its_batch_functions_interval() {
     let gateway = stage("silent", "100 ms");
     let mut line = begin(&gateway, &take("silent", FOR_EVER), 1);
     direct("insert into boxes.word (box, word) values ('silent', 'found')");

@@ -69,37 +69,37 @@ impl Client {
     }
 
     /// Logs in by `mysql_native_password`.
-    pub fn log_in(port: u16, user: &str, password: &str) -> Result<Self, ErrPacket> {
+    pub fn login(port: u16, user: &str, password: &str) -> Result<Self, ErrPacket> {
         Client::connect(port)?.respond(&LogIn { user, password, plugin: native::PLUGIN, without: UNUSUAL })
     }
 
     /// Logs in with all rights to this database, without these capabilities.
-    pub fn log_in_to(port: u16, database: &str, without: u32) -> Self {
+    pub fn login_to(port: u16, database: &str, without: u32) -> Self {
         let mut client = Client::connect(port).unwrap();
         client.database = Some(database.into());
         client.respond(&LogIn { user: USER, password: PASSWORD, plugin: native::PLUGIN, without }).unwrap()
     }
 
     /// Logs in after the greeting.
-    pub fn respond(mut self, log_in: &LogIn<'_>) -> Result<Self, ErrPacket> {
-        let capabilities = self.greeting.capabilities & RELAYED & !log_in.without;
+    pub fn respond(mut self, login: &LogIn<'_>) -> Result<Self, ErrPacket> {
+        let capabilities = self.greeting.capabilities & RELAYED & !login.without;
         self.deprecates_eof = capabilities & DEPRECATE_EOF != 0;
         let response = Response {
             capabilities,
             packet_bytes_max: 1 << 30,
             collation: 45,
-            user: log_in.user.into(),
-            proof: proof(&self.greeting.nonce, log_in.password),
+            user: login.user.into(),
+            proof: proof(&self.greeting.nonce, login.password),
             database: self.database.clone(),
-            plugin: Some(log_in.plugin.into()),
+            plugin: Some(login.plugin.into()),
             attributes: None,
         };
         self.send(1, &response.payload());
-        let mut packet = self.packet().expect("an answer to the log-in");
+        let mut packet = self.packet().expect("an answer to the login");
         if packet.payload[0] == EOF {
             let switch = Switch::read(&packet.payload).unwrap();
             assert_eq!(switch.plugin, native::PLUGIN.as_bytes());
-            self.send(packet.sequence + 1, &proof(&switch.data, log_in.password));
+            self.send(packet.sequence + 1, &proof(&switch.data, login.password));
             packet = self.packet().expect("an answer to the proof");
         }
         match packet.payload[0] {

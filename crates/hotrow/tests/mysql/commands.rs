@@ -78,8 +78,8 @@ fn steps(database: &str) -> Vec<Step> {
 /// The replies to the steps. The server numbers the statements of all connections together, so IDs are replaced by the numbers of
 /// the statements that this connection has prepared.
 fn replies(port: u16, without: u32, steps: &[Step]) -> Vec<Vec<(u8, Bytes)>> {
-    let log_in = LogIn { user: USER, password: PASSWORD, plugin: native::PLUGIN, without };
-    let mut client = Client::connect(port).unwrap().respond(&log_in).unwrap();
+    let login = LogIn { user: USER, password: PASSWORD, plugin: native::PLUGIN, without };
+    let mut client = Client::connect(port).unwrap().respond(&login).unwrap();
     let mut ids: Vec<[u8; 4]> = Vec::new();
     let replies = steps.iter().map(|(command, rest, changes)| {
         let mut rest = rest.clone();
@@ -189,7 +189,7 @@ fn change_user_authenticates_at_the_server() {
     assert_eq!(client.value("select substring_index(user(), '@', 1)"), "changed");
     assert_eq!(client.value("select connection_id()"), thread);
 
-    // A packet that is neither a command nor part of a log-in ends the session.
+    // A packet that is neither a command nor part of a login ends the session.
     client.send(3, b"\x03select 1");
     let error = client.packet().unwrap().payload;
     assert_eq!((error[0], ErrPacket::read(&error).unwrap().code), (ERR, 1156));

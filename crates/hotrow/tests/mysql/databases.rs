@@ -184,13 +184,13 @@ fn rights_on_a_database_are_those_of_the_moment_when_the_session_entered_it() {
         owner.ok(sql);
     }
     let add = "update item set sold = sold + 1 where id = 1";
-    let log_in = || [server.port(), gateway.port()].map(|port| Client::log_in(port, "ann", "ann").unwrap());
+    let login = || [server.port(), gateway.port()].map(|port| Client::login(port, "ann", "ann").unwrap());
     let same = |sides: &mut [Client; 2], sql: &str, expected: Option<u16>| {
         let [direct, through] = sides.each_mut().map(|client| client.try_ok(sql));
         assert_eq!(through, direct, "{sql}");
         assert_eq!(direct.err().map(|error| error.code), expected, "{sql}");
     };
-    let mut sides = log_in();
+    let mut sides = login();
     same(&mut sides, "use shop", None);
     same(&mut sides, add, None);
     same(&mut sides, "use other", Some(1044));
@@ -204,7 +204,7 @@ fn rights_on_a_database_are_those_of_the_moment_when_the_session_entered_it() {
     same(&mut sides, add, Some(1142));
     same(&mut sides, "use other", None);
     same(&mut sides, add, None);
-    sides = log_in();
+    sides = login();
     same(&mut sides, "use shop", None);
     same(&mut sides, add, None);
     owner.ok("revoke update on other.* from ann");

@@ -37,9 +37,9 @@ impl Side {
     pub fn new(port: u16, database: &'static str, without: u32) -> Self {
         let mut client = root(port);
         client.ok(&format!("create or replace database {database}"));
-        let mut side = Side { client: Client::log_in_to(port, database, without), database };
+        let mut side = Side { client: Client::login_to(port, database, without), database };
         TABLES.iter().for_each(|sql| drop(side.run(sql)));
-        side.client = Client::log_in_to(port, database, without);
+        side.client = Client::login_to(port, database, without);
         side
     }
 
@@ -277,7 +277,7 @@ fn what_statements_call_is_seen() {
     ] {
         let mut sides = [(server.port(), "one_db"), (gateway.port(), "two_db")].map(|(port, database)| {
             let side = Side::new(port, database, UNUSUAL);
-            let mut creator = Side { client: Client::log_in_to(server.port(), database, UNUSUAL), database };
+            let mut creator = Side { client: Client::login_to(server.port(), database, UNUSUAL), database };
             creator
                 .run("create function f() returns int begin set session time_zone = '+05:00'; return 1; end");
             creator.run(create);

@@ -236,7 +236,7 @@ fn nothing_acknowledged_is_lost_and_nothing_runs_twice_when_the_server_is_killed
     let stop = AtomicBool::new(false);
     let work = || {
         while !stop.load(Ordering::Relaxed) {
-            let Ok(mut client) = Client::log_in(gateway.port(), USER, PASSWORD) else { continue };
+            let Ok(mut client) = Client::login(gateway.port(), USER, PASSWORD) else { continue };
             loop {
                 let id = next.fetch_add(1, Ordering::Relaxed);
                 // The row and the ledger change in two statements, and each is counted by itself.

@@ -15,7 +15,7 @@ mod facts;
 mod generated;
 mod idle;
 mod lanes;
-mod log_in;
+mod login;
 mod metrics;
 mod neighbours;
 mod returning;
@@ -65,7 +65,7 @@ fn install(server: &PrivateMariaDb) {
 
 /// A client at this port, with all rights.
 fn root(port: u16) -> Client {
-    Client::log_in(port, USER, PASSWORD).unwrap()
+    Client::login(port, USER, PASSWORD).unwrap()
 }
 
 /// A new database, and its name.

@@ -83,11 +83,11 @@ fn refused_clients_are_counted_by_reason() {
     drop(client);
     until("the client is gone", || gateway.metric("clients") == 0);
     let wrong = || {
-        let log_in = LogIn { user: "root", password: "wrong", plugin: native::PLUGIN, without: UNUSUAL };
-        Client::connect(gateway.port()).and_then(|client| client.respond(&log_in)).err()
+        let login = LogIn { user: "root", password: "wrong", plugin: native::PLUGIN, without: UNUSUAL };
+        Client::connect(gateway.port()).and_then(|client| client.respond(&login)).err()
     };
     until("the server refuses the password", || wrong().is_some_and(|error| error.code == 1045));
-    assert_eq!(gateway.metric("log_ins_failed_total"), 1);
+    assert_eq!(gateway.metric("logins_failed_total"), 1);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Rights of the clients' user: a lane has those that the session has got at its log-in.
+//! Rights of the clients' user: a lane has those that the session has got at its login.
 
 use hotrow_mysql_wire::message::Err as ErrPacket;
 use hotrow_testkit::Gateway;
@@ -18,7 +18,7 @@ pub fn create_ann(direct: &mut Client, rights: &str) {
 }
 
 pub fn ann(port: u16) -> Client {
-    Client::log_in(port, ANN, ANN).unwrap()
+    Client::login(port, ANN, ANN).unwrap()
 }
 
 fn batches(direct: &mut Client) -> u64 {
@@ -59,9 +59,9 @@ fn new_sessions_have_the_rights_of_their_time() {
     assert_eq!(late.try_ok(sql), ann(server.port()).try_ok(sql));
 }
 
-/// A session has the rights of its log-in, also if it is packed for the first time after a GRANT.
+/// A session has the rights of its login, also if it is packed for the first time after a GRANT.
 #[test]
-fn a_session_gets_no_rights_that_are_granted_after_its_log_in() {
+fn a_session_gets_no_rights_that_are_granted_after_its_login() {
     let server = shop();
     let gateway = Gateway::in_front_of(&url(&server), &PACKING);
     let mut direct = root(server.port());

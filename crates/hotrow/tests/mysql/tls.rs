@@ -110,12 +110,9 @@ fn each_side_has_tls_or_not() {
     // Accounts that need TLS can be used, because the gateway has it.
     root(server.port()).ok("create user tls@'%' identified by 'p' require ssl");
     let through = gateway(&server, "", &[]);
-    let log_in = |port: u16| crate::client::Client::log_in(port, "tls", "p");
-    assert_eq!(log_in(server.port()).err().map(|error| error.code), Some(1045));
-    assert_eq!(
-        log_in(through.port()).unwrap().value("select substring_index(current_user(), '@', 1)"),
-        "tls"
-    );
+    let login = |port: u16| crate::client::Client::login(port, "tls", "p");
+    assert_eq!(login(server.port()).err().map(|error| error.code), Some(1045));
+    assert_eq!(login(through.port()).unwrap().value("select substring_index(current_user(), '@', 1)"), "tls");
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn stage() -> (PrivateMariaDb, Gateway) {
 
 /// A client whose lane is not told of changes of its session. Otherwise, answers would tell of the trigger.
 fn untold(gateway: &Gateway) -> Client {
-    Client::log_in_to(gateway.port(), "shop", UNUSUAL | SESSION_TRACK)
+    Client::login_to(gateway.port(), "shop", UNUSUAL | SESSION_TRACK)
 }
 
 fn numbers(client: &mut Client, sql: &str) -> BTreeSet<u64> {
@@ -174,7 +174,7 @@ fn a_user_who_cannot_read_a_table_is_packed_all_the_same() {
     direct.ok("create user ann@'127.0.0.1' identified by 'pw'");
     direct.ok("grant execute on hotrow.* to ann@'127.0.0.1'");
     direct.ok("grant insert on shop.ledger to ann@'127.0.0.1'");
-    let mut client = Client::log_in(gateway.port(), "ann", "pw").unwrap();
+    let mut client = Client::login(gateway.port(), "ann", "pw").unwrap();
     for id in 0..5 {
         assert_eq!(client.ok(&format!("insert into shop.ledger (id, item) values ({id}, 1)")).affected, 1);
     }

@@ -1,4 +1,4 @@
-//! The gateway's upkeep of the pack, in the background: a post that is fanned out in chunks arrives although no client fans it
+//! The gateway's maintenance of the pack, in the background: a post that is fanned out in chunks arrives although no client fans it
 //! out.
 
 use hotrow_testkit::Gateway;
@@ -9,7 +9,7 @@ use crate::private;
 #[test]
 #[ignore = "long: make test-all"]
 fn a_gateway_fans_out_pending_posts() {
-    let (server, mut line) = private("upkeep");
+    let (server, mut line) = private("maintenance");
     line.query("update hotrow.setting set feed_inline = 0");
     for call in ["follow(1, 9)", "follow(2, 9)", "post(9, 'hello')"] {
         assert_eq!(line.query(&format!("select hotrow.{call}")).error(), None);
@@ -40,5 +40,5 @@ fn the_metrics_show_dead_letters_and_the_age_of_the_oldest_order() {
     assert!(!gateway.metrics().contains("hotrow_dead_letters "), "nothing is known before the first round");
     until("the gateway has made a round", || gateway.metrics().contains("hotrow_dead_letters 1\n"));
     assert!(gateway.metric("oldest_order_seconds") >= 1);
-    assert_eq!(gateway.metric("upkeep_failures_total"), 0);
+    assert_eq!(gateway.metric("maintenance_failures_total"), 0);
 }

@@ -1,4 +1,4 @@
-//! A schema pack that is distributed over a cluster of Citus against the same model: one client, many clients through gateways
+//! A hotrow schema that is distributed over a cluster of Citus against the same model: one client, many clients through gateways
 //! and nodes, shards that move, workers that are killed. The tests need a PostgreSQL with Citus; HOTROW_CITUS_BIN names its
 //! binaries. Without one they say so.
 
@@ -59,7 +59,7 @@ fn with_shards(shards: usize) -> Option<Cluster> {
 }
 
 pub fn connect(port: u16) -> Line {
-    Line::connect(port, "public").unwrap().expect("the server accepts the log-in")
+    Line::connect(port, "public").unwrap().expect("the server accepts the login")
 }
 
 /// A value that a query returns.

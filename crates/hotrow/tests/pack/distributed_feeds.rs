@@ -1,6 +1,6 @@
-//! Feeds of a distributed schema pack: against their model, on every node, and under many clients while shards move and nodes
+//! Feeds of a distributed hotrow schema: against their model, on every node, and under many clients while shards move and nodes
 //! are killed. A post reaches its followers by fan-out only, so the model fans all posts out too. No gateway runs meanwhile,
-//! because its upkeep fans out.
+//! because its maintenance fans out.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

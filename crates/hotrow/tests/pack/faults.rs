@@ -22,7 +22,7 @@ fn cut_connections_lose_and_repeat_no_unit() {
     let direct = installed();
     let proxy = Proxy::start(direct);
     let mut random = fastrand::Rng::new();
-    // A lane's log-in sends about 9,500 bytes and receives 1,100. Most faults are behind it, in a batch.
+    // A lane's login sends about 9,500 bytes and receives 1,100. Most faults are behind it, in a batch.
     let faults = [
         (Way::ToServer, How::Cut, 2_000..24_000),
         (Way::ToGateway, How::Cut, 600..4_000),
@@ -58,7 +58,7 @@ fn terminated_backends_lose_and_repeat_no_unit() {
     let gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];
     let ports = [gateways[0].port(), direct, gateways[1].port()];
     let clients = Clients::disturbed(CLIENTS, direct, &ports, "terminated.");
-    let mut line = Line::connect(direct, "public").unwrap().expect("the server accepts the log-in");
+    let mut line = Line::connect(direct, "public").unwrap().expect("the server accepts the login");
     let one = "select pg_terminate_backend(pid) from pg_stat_activity
         where pid <> pg_backend_pid() and client_port is not null and state <> 'idle' limit 1";
     let mut terminated = 0;

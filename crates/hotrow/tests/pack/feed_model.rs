@@ -205,11 +205,11 @@ impl Workload {
         situations.filter(|_| self.random.bool()).flatten().collect()
     }
 
-    /// One call, or several of one function that has a batch twin; sometimes enough to fill an inbox.
+    /// One call, or several of one function that has a batch function; sometimes enough to fill an inbox.
     fn next(&mut self) -> Vec<FeedCommand> {
         let first = self.command();
         let calls = match self.random.u8(0..12) {
-            _ if !sql::has_twin(first.function()) => 1,
+            _ if !sql::has_batch_function(first.function()) => 1,
             0 => 40,
             1..7 => self.random.usize(2..=8),
             _ => 1,

@@ -1,4 +1,4 @@
-//! The schema pack against its model: every answer, alone and among many concurrent clients, across faults, and with
+//! The hotrow schema against its model: every answer, alone and among many concurrent clients, across faults, and with
 //! faults planted in the SQL, which must be found. The modules contain the tests, and this file contains the code that
 //! they share.
 #![expect(
@@ -52,6 +52,6 @@ fn private(label: &'static str) -> (PrivateServer, Line) {
     // The tests compare answers and do not simulate power loss, so commits need not wait for the disk.
     let line = Line::connect(server.port(), "public -c synchronous_commit=off")
         .unwrap()
-        .expect("the server accepts the log-in");
+        .expect("the server accepts the login");
     (server, line)
 }

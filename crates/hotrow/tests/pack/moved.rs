@@ -1,4 +1,4 @@
-//! The distribution of a schema pack that is in use: counters, sales and queues are moved with their history, requests and
+//! The distribution of a hotrow schema that is in use: counters, sales and queues are moved with their history, requests and
 //! leases, and feeds with their followers, posts on their way and unread messages, also while clients call. And what the commands
 //! about a distributed pack say: the comparison of its functions.
 
@@ -303,7 +303,7 @@ fn the_comparison_covers_the_shards_and_the_nodes() {
         let output = hotrow().args(check).output().unwrap();
         (output.status.success(), printed(&output))
     };
-    assert_eq!(check(), (true, "the schema pack matches this program\n".to_owned()));
+    assert_eq!(check(), (true, "the hotrow schema matches this program\n".to_owned()));
     let change = "create or replace function hotrow_shard_2.refusal(present bigint, amount bigint, min bigint, max bigint)
         returns text language sql immutable as 'select null::text'";
     let mut line = connect(cluster.coordinator.port());

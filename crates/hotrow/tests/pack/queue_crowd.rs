@@ -152,7 +152,7 @@ fn run(
     disturbed: bool,
     mut meanwhile: impl FnMut(&Shared),
 ) -> Result<(), String> {
-    let mut line = Line::connect(server.port(), "public").unwrap().expect("the server accepts the log-in");
+    let mut line = Line::connect(server.port(), "public").unwrap().expect("the server accepts the login");
     let create = format!("select hotrow.create_queue('{queue}', {shards}, max_attempts => 1000)");
     assert_eq!(line.query(&create).rows(), [[Some("created".to_owned())]]);
     let ports = [gateways[0], gateways[1], server.port()].map(AtomicU16::new);
@@ -180,8 +180,7 @@ fn run(
         }
     });
     if shared.wrong.lock().unwrap().is_none() {
-        let mut line =
-            Line::connect(server.port(), "public").unwrap().expect("the server accepts the log-in");
+        let mut line = Line::connect(server.port(), "public").unwrap().expect("the server accepts the login");
         shared.check(&mut line);
     }
     shared.wrong.into_inner().unwrap().map_or(Ok(()), Err)
@@ -196,11 +195,11 @@ fn a_crowd_processes_each_order_once_and_groups_in_order() {
     for shards in [1, 3] {
         let queue = (format!("crowd{shards}"), shards);
         let (mut line, mut round, mut moved) =
-            (Line::connect(server.port(), "public").unwrap().expect("the server accepts the log-in"), 0, 0);
+            (Line::connect(server.port(), "public").unwrap().expect("the server accepts the login"), 0, 0);
         let ran = run(&server, [gateways[0].port(), gateways[1].port()], queue, false, |_| {
             round += 1;
             // After the third rotation the ring would return to the part with this queue's first orders. In one
-            // transaction, because a gateway's upkeep also rotates a ring that is old enough, and that would not be
+            // transaction, because a gateway's maintenance also rotates a ring that is old enough, and that would not be
             // counted.
             if round % 10 == 5 && moved < 3 {
                 line.query("begin");

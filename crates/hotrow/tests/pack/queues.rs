@@ -9,7 +9,7 @@ use hotrow_testkit::line::Line;
 use crate::planted::{Fault, missed, seeds};
 use crate::private;
 use crate::same_as_model::none_differs;
-use crate::sql::{Clock, has_twin, literal};
+use crate::sql::{Clock, has_batch_function, literal};
 use crate::workload::assert_calls_all;
 
 const SEEDS: u64 = 60;
@@ -322,9 +322,9 @@ impl Workload {
     fn next(&mut self, at: i64) -> Vec<QueueCommand> {
         let first = self.command(at);
         let kind = std::mem::discriminant(&first);
-        let has_twin = has_twin(first.function());
+        let has_batch_function = has_batch_function(first.function());
         let mut commands = vec![first];
-        if has_twin && self.random.bool() {
+        if has_batch_function && self.random.bool() {
             let more = self.random.usize(1..=6);
             for _ in 0..500 {
                 let command = self.command(at);

@@ -71,7 +71,7 @@ impl Call {
         Self { function: command.function().to_owned(), values, columns }
     }
 
-    /// All commands, which call one function, as one call of its batch twin.
+    /// All commands, which call one function, as one call of its batch function.
     pub fn batch(commands: &[Command], clock: Clock) -> Self {
         let calls: Vec<Self> = commands.iter().map(|command| Self::of(command, clock)).collect();
         let values = (0..calls[0].values.len())
@@ -103,8 +103,8 @@ impl Call {
     }
 }
 
-/// Whether a function has a batch twin.
-pub fn has_twin(name: &str) -> bool {
+/// Whether a function has a batch function.
+pub fn has_batch_function(name: &str) -> bool {
     functions().iter().any(|function| function.name == name && function.merge.is_some())
 }
 

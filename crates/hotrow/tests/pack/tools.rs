@@ -105,7 +105,7 @@ async fn migrate_installs_compares_and_prints_its_plan() {
     }
 
     assert_contains(&shop.succeeds(&["migrate"]), &["installed 0001_settings", "can call the functions"]);
-    assert_contains(&shop.succeeds(&["migrate", "--check"]), &["the schema pack matches"]);
+    assert_contains(&shop.succeeds(&["migrate", "--check"]), &["the hotrow schema matches"]);
     let other = shop.fails(&["migrate", "--check", "--role", "nobody"]);
     assert_contains(&other, &["the role nobody is missing", "run hotrow migrate: it creates the role"]);
     shop.run(

@@ -81,7 +81,7 @@ impl Workload {
     /// One command, or several of one function for a batch.
     pub fn next(&mut self) -> Vec<Command> {
         let first = self.command();
-        let calls = if crate::sql::has_twin(first.function()) && self.random.bool() {
+        let calls = if crate::sql::has_batch_function(first.function()) && self.random.bool() {
             self.random.usize(2..=8)
         } else {
             1

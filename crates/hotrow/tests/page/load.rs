@@ -1,5 +1,5 @@
 //! The load of the page's test: hot rows, a blocked row, a pinned client, statements that are passed through, and some data of
-//! the schema pack.
+//! the hotrow schema.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -72,11 +72,11 @@ impl Load {
         }
         for number in 0..4 {
             let reads = "select stock from item where id = $1";
-            runtime.spawn(work(named(gateway, "catalogue"), reads, 20 + number, stop.clone()));
+            runtime.spawn(work(named(gateway, "catalog"), reads, 20 + number, stop.clone()));
         }
         for (application, statement, value) in [
             ("shop", "insert into purchase (item) values ($1)", 1),
-            ("catalogue", "select id, stock from item where id between $1 and $1 + 9 order by id", 30),
+            ("catalog", "select id, stock from item where id between $1 and $1 + 9 order by id", 30),
             ("reports", "select count(*) from item where stock < $1", 5),
         ] {
             runtime.spawn(work(named(gateway, application), statement, value, stop.clone()));

@@ -20,11 +20,11 @@ const STATEMENTS: usize = 150;
 const ROUNDS: usize = 4;
 /// A round takes some seconds, or many on a busy machine.
 const ROUNDS_PATIENCE: Duration = Duration::from_secs(240);
-/// A session's rows, and those that its twin on a direct connection uses.
+/// A session's rows, and those that its batch function on a direct connection uses.
 const ROWS: i32 = 5;
 const TWIN: i32 = 1000;
 
-/// One step of a session. The row is the first one's or the twin's.
+/// One step of a session. The row is the first one's or the batch function's.
 async fn step(client: &Client, kind: u8, row: i32, round: usize) -> String {
     let simple = |sql: String| async move { shown(client.simple_query(&sql).await) };
     match kind {
@@ -58,7 +58,7 @@ async fn step(client: &Client, kind: u8, row: i32, round: usize) -> String {
     }
 }
 
-/// An answer without the number of the row, which the twin does not share.
+/// An answer without the number of the row, which the batch function does not share.
 fn shown(answer: Result<Vec<SimpleQueryMessage>, tokio_postgres::Error>) -> String {
     let shown = |message: &SimpleQueryMessage| match message {
         SimpleQueryMessage::Row(row) => {

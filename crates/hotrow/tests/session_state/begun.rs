@@ -11,7 +11,7 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::{Stage, UPDATE};
 
-/// The gateway's log-in to the stage's schema, for the server's view of its transactions.
+/// The gateway's login to the stage's schema, for the server's view of its transactions.
 const OPEN: &str = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'begun' and xact_start is not null";
 const BLOCKED: &str = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'begun' and wait_event_type = 'Lock'";
 
@@ -154,7 +154,7 @@ async fn the_switch_for_packing_is_shown_in_a_transaction_without_statements() {
 async fn prepared_begins_count_among_a_sessions_statements() {
     const AT_ONCE: usize = 500;
     let stage = Stage::alone(&[]).await;
-    let mut raw = Raw::log_in(stage.gateway.port(), &[("database", &stage.database)]).await;
+    let mut raw = Raw::login(stage.gateway.port(), &[("database", &stage.database)]).await;
     let transaction = |number: usize| {
         let name = format!("b{number}");
         [parse(&name, "begin"), bind("", &name, &[]), execute("", 0), sync(), query("commit")].concat()
@@ -233,7 +233,7 @@ async fn a_transaction_that_fails_before_it_begins_reports_the_errors_of_the_ser
     };
     let mut answers = Vec::new();
     for port in [server().port(), stage.gateway.port()] {
-        let mut raw = Raw::log_in(port, &startup).await;
+        let mut raw = Raw::login(port, &startup).await;
         let mut codes = Vec::new();
         for step in [
             query("begin"),

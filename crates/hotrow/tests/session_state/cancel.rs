@@ -236,7 +236,7 @@ async fn a_unit_that_is_cancelled_while_it_waits_for_a_connection_gives_its_name
     let stage = Stage::new(&["--held-connections-max", "2", "--lane-lock-timeout-ms", "2000"]).await;
     let options = format!("-c search_path={}", stage.schema);
     let parameters = [("options", &*options)];
-    let (mut raw, replies) = Raw::log_in_with(stage.gateway.port(), &parameters).await;
+    let (mut raw, replies) = Raw::login_with(stage.gateway.port(), &parameters).await;
     let key = replies.iter().find(|message| message.tag == b'K').unwrap().body.clone();
     let update = "update t set n = n + 1 where id = 1";
     raw.send(&[parse("", update), bind("", "", &[]), execute("", 0), sync()].concat()).await;
@@ -245,7 +245,7 @@ async fn a_unit_that_is_cancelled_while_it_waits_for_a_connection_gives_its_name
     transaction.await.unwrap();
     let mut holders = Vec::new();
     for _ in 0..2 {
-        let mut holder = Raw::log_in(stage.gateway.port(), &parameters).await;
+        let mut holder = Raw::login(stage.gateway.port(), &parameters).await;
         holder.query("begin").await;
         holder.query("select 1").await;
         holders.push(holder);

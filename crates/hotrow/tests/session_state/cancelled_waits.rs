@@ -23,7 +23,7 @@ impl Canceller {
     async fn connect(stage: &Stage) -> (Raw, Self) {
         let options = format!("-c search_path={}", stage.schema);
         let port = stage.gateway.port();
-        let (raw, replies) = Raw::log_in_with(port, &[("options", &options)]).await;
+        let (raw, replies) = Raw::login_with(port, &[("options", &options)]).await;
         let key = replies.iter().find(|message| message.tag == b'K').unwrap();
         let request = [&[0, 0, 0, 16, 4, 210, 22, 46][..], &key.body].concat();
         (raw, Canceller { port, request })
@@ -57,7 +57,7 @@ fn shown(replies: &[Message]) -> String {
 }
 
 #[tokio::test]
-async fn a_statement_about_which_the_catalogue_is_asked_can_be_cancelled() {
+async fn a_statement_about_which_the_catalog_is_asked_can_be_cancelled() {
     let question = Question::open(b"hotrow_question_").await;
     let options = ["--held-connections-max", "1", "--held-wait-ms", "60000"];
     let gateway = Gateway::in_front_of(&question.upstream(), &patient(&options));
@@ -83,7 +83,7 @@ async fn a_statement_about_which_the_catalogue_is_asked_can_be_cancelled() {
         let (mut raw, canceller) = Canceller::connect(&stage).await;
         question.is_held.send_replace(true);
         raw.send(&messages).await;
-        until_it(&console, "waits for the catalogue").await;
+        until_it(&console, "waits for the catalog").await;
         canceller.cancel().await;
         let replies = raw.until_ready(readies).await;
         question.is_held.send_replace(false);

@@ -1,4 +1,4 @@
-//! The client's name, `application_name`: the name from log-in or the last one that was set, after RESET too, and never
+//! The client's name, `application_name`: the name from login or the last one that was set, after RESET too, and never
 //! another client's.
 
 use hotrow_testkit::raw::{Message, Raw, bind, execute, parse, query, startup, sync};
@@ -20,7 +20,7 @@ async fn shown(raw: &mut Raw) -> String {
     String::from_utf8_lossy(replies[1].values()[0].as_deref().unwrap_or_default()).into_owned()
 }
 
-/// A log-in with these parameters, directly or through the gateway, and the names that the replies report.
+/// A login with these parameters, directly or through the gateway, and the names that the replies report.
 async fn begin(port: u16, parameters: &[(&str, &str)]) -> (Raw, Vec<String>) {
     let mut raw = Raw::open(port).await;
     raw.send(&startup(

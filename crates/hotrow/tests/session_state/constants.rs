@@ -4,7 +4,7 @@
 use hotrow_postgres::PrivateServer;
 use hotrow_testkit::{Gateway, config, connect, patient, rows, server, until, value};
 
-use crate::{SHORT_CATALOGUE_AGE, Stage, is_noticed_soon, noticed};
+use crate::{SHORT_CATALOG_AGE, Stage, is_noticed_soon, noticed};
 use tokio_postgres::Client;
 
 /// The server reads a constant by the fields of its column, and a parameter without them.
@@ -31,7 +31,7 @@ async fn an_interval_is_read_by_the_fields_of_its_column() {
     ];
     for write in &writes {
         // Each run begins with the same rows. From its second run on, the gateway decides the statement from the
-        // catalogue.
+        // catalog.
         let expected = value_in_rollback(&stage.direct, write).await;
         for _ in 0..3 {
             assert_eq!(value_in_rollback(&client, write).await, expected, "{write}");
@@ -153,7 +153,7 @@ async fn a_constant_means_the_object_that_has_its_name_now() {
 #[tokio::test]
 async fn the_meaning_of_a_constant_is_looked_up_again() {
     is_noticed_soon(async || {
-        let names = Names::new(SHORT_CATALOGUE_AGE).await;
+        let names = Names::new(SHORT_CATALOG_AGE).await;
         for _ in 0..3 {
             assert_eq!(names.answers().await, before());
         }
@@ -184,7 +184,7 @@ async fn the_answers_are_those_of_a_direct_connection() {
 #[tokio::test]
 async fn a_constant_is_read_by_the_current_settings() {
     let server = PrivateServer::builder().label("reload").start().unwrap();
-    let gateway = Gateway::in_front_of(&server.url(), &patient(SHORT_CATALOGUE_AGE));
+    let gateway = Gateway::in_front_of(&server.url(), &patient(SHORT_CATALOG_AGE));
     let (direct, client) = (connect(&config(server.port())).await, connect(&gateway.config()).await);
     let table =
         "create table times (id int primary key, at timestamptz, day date); insert into times values (1)";

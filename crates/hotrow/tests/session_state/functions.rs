@@ -148,7 +148,7 @@ async fn functions_that_leave_nothing_pin_nobody() {
     }
     let options = format!("-c search_path={}", stage.schema);
     let mut raw =
-        Raw::log_in(stage.gateway.port(), &[("database", &stage.database), ("options", &options)]).await;
+        Raw::login(stage.gateway.port(), &[("database", &stage.database), ("options", &options)]).await;
     for call in
         ["begin", "select set_config('app.tenant', $1, true)", "select plus(length($1::text))", "commit"]
     {
@@ -371,7 +371,7 @@ async fn a_seed_that_a_function_sets_reaches_no_other_client() {
     }
 }
 
-/// A function is changed in the transaction in which it was called, so the catalogue no longer shows what has run.
+/// A function is changed in the transaction in which it was called, so the catalog no longer shows what has run.
 #[tokio::test]
 async fn functions_that_change_in_the_transaction_of_their_call_count_as_unknown() {
     let stage = Stage::new(&[]).await;

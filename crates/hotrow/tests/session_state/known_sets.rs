@@ -177,8 +177,8 @@ async fn a_role_that_becomes_serializable_is_not_packed_in_a_pool_that_it_enters
         gateway.metric("packed_units_total") - before
     };
     until("updates are packed", async || packed().await == 4).await;
-    // The checks of earlier log-ins are over before the change, and the last one is not recent after it.
-    let checked = || tokio::time::sleep(Duration::from_millis(2 * hotrow_core::limits::LOG_IN_AGE_MS));
+    // The checks of earlier logins are over before the change, and the last one is not recent after it.
+    let checked = || tokio::time::sleep(Duration::from_millis(2 * hotrow_core::limits::LOGIN_AGE_MS));
     checked().await;
     let change = "alter role strict set default_transaction_isolation = 'serializable'";
     other.batch_execute(change).await.unwrap();

@@ -276,7 +276,7 @@ async fn the_gateways_settings_follow_transactions_like_those_of_the_server() {
 async fn state_cleared_in_a_pipeline_is_cleared_when_the_command_has_run() {
     let stage = Stage::new(&[]).await;
     let options = format!("-c search_path={}", stage.schema);
-    let mut raw = Raw::log_in(stage.gateway.port(), &[("options", &options)]).await;
+    let mut raw = Raw::login(stage.gateway.port(), &[("options", &options)]).await;
     let (creates, fails) = ("create temp table left_behind ()", "select 1 / 0");
     for (texts, answers, packs) in [
         // An error before the clearing command, whose ReadyForQuery has not arrived when the command is sent.
@@ -368,10 +368,10 @@ async fn state_of_a_function_called_by_oid_is_tracked() {
         body.extend([0, 0]);
         hotrow_testkit::raw::frame(b'F', &body)
     };
-    let mut client = Raw::log_in(stage.gateway.port(), &[]).await;
+    let mut client = Raw::login(stage.gateway.port(), &[]).await;
     client.send(&call).await;
     assert_eq!(tags(&client.until_ready(1).await), "VZ");
-    let mut other = Raw::log_in(stage.gateway.port(), &[]).await;
+    let mut other = Raw::login(stage.gateway.port(), &[]).await;
     let tried = other.query("select pg_try_advisory_lock(4713)").await;
     assert_eq!(tried[1].values(), [Some(b"f".to_vec())]);
     drop(client);
@@ -400,7 +400,7 @@ async fn a_command_that_is_bound_and_not_executed_clears_nothing() {
     let stage = Stage::new(&[]).await;
     let options = format!("-c search_path={}", stage.schema);
     for clears in ["reset all", "discard all"] {
-        let mut first = Raw::log_in(stage.gateway.port(), &[("options", &options)]).await;
+        let mut first = Raw::login(stage.gateway.port(), &[("options", &options)]).await;
         first.query("set work_mem = '77MB'").await;
         first.send(&[parse("", clears), bind("", "", &[]), sync()].concat()).await;
         assert_eq!(tags(&first.until_ready(1).await), "12Z");
@@ -469,7 +469,7 @@ async fn checks_of_domains_within_other_types_count_as_leaving_state() {
         "select jsonb_populate_record(null::kept, '{\"pairs\": [{\"c\": 5}]}')",
         "select 5::U&\"\\004fdd\"",
     ] {
-        // In the first runs, the gateway reads the types from the catalogue.
+        // In the first runs, the gateway reads the types from the catalog.
         for _ in 0..4 {
             let client = stage.client().await;
             rows(&client, leaves).await.unwrap_or_else(|error| panic!("{leaves}: {error:?}"));
@@ -587,7 +587,7 @@ async fn casts_between_built_in_types_are_not_run_in_lanes() {
 async fn statements_that_a_function_deallocates_are_prepared_again() {
     let stage = Stage::new(&[]).await;
     let options = format!("-c search_path={}", stage.schema);
-    let mut ann = Raw::log_in(stage.gateway.port(), &[("options", &options)]).await;
+    let mut ann = Raw::login(stage.gateway.port(), &[("options", &options)]).await;
     let run = [bind("", "s", &[]), execute("", 0), sync()].concat();
     ann.send(&[parse("s", "select pg_backend_pid() > 0"), sync(), run.clone()].concat()).await;
     assert_eq!(tags(&ann.until_ready(2).await), "1Z2DCZ");

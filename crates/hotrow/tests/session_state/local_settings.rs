@@ -37,7 +37,7 @@ async fn settings_of_a_transaction_leave_the_session_as_it_was() {
         assert_eq!(value(&client, look).await, otherwise, "after {sets}");
     }
     // The value is a parameter, as drivers and frameworks send it.
-    let mut raw = Raw::log_in(stage.gateway.port(), &[]).await;
+    let mut raw = Raw::login(stage.gateway.port(), &[]).await;
     raw.send(&begin).await;
     raw.until_ready(1).await;
     let sets = "select set_config('app.local', $1, true)";

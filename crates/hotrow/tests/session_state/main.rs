@@ -6,7 +6,7 @@
 mod begun;
 mod cancel;
 mod cancelled_waits;
-mod catalogue;
+mod catalog;
 mod client_name;
 mod constants;
 mod functions;
@@ -39,8 +39,8 @@ hotrow_testkit::shared_server!();
 
 const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n";
 
-/// The gateway reads the catalogue again five times per second.
-const SHORT_CATALOGUE_AGE: &[&str] = &["--catalogue-age-ms", "200"];
+/// The gateway reads the catalog again five times per second.
+const SHORT_CATALOG_AGE: &[&str] = &["--catalog-age-ms", "200"];
 /// With the default age, the gateway would take longer to notice a change.
 const NOTICED_WITHIN: Duration = Duration::from_secs(2);
 /// With the default age, it would take many more looks to see that the change was noticed. On a busy machine each look can

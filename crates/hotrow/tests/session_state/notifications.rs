@@ -1,4 +1,4 @@
-//! Clients tell their own notifications from those of others by the process ID that they got at log-in. The other tests
+//! Clients tell their own notifications from those of others by the process ID that they got at login. The other tests
 //! of notifications are in `tests/listen`.
 
 use hotrow_testkit::raw::{Message, Raw, query, tags};
@@ -17,8 +17,8 @@ fn process_id(replies: &[Message], tag: u8) -> u32 {
 #[tokio::test]
 async fn a_clients_own_notifications_have_its_process_id() {
     let stage = Stage::new(&[]).await;
-    let (mut listener, hello) = Raw::log_in_with(stage.gateway.port(), &[]).await;
-    let (mut other, others_hello) = Raw::log_in_with(stage.gateway.port(), &[]).await;
+    let (mut listener, hello) = Raw::login_with(stage.gateway.port(), &[]).await;
+    let (mut other, others_hello) = Raw::login_with(stage.gateway.port(), &[]).await;
     let own = process_id(&hello, b'K');
     assert_eq!(tags(&listener.query("listen own").await), "CZ");
     let replies = listener.query("notify own, 'to myself'").await;
@@ -36,7 +36,7 @@ async fn a_clients_own_notifications_have_its_process_id() {
 #[tokio::test]
 async fn the_process_id_of_a_client_belongs_to_no_server_process() {
     let stage = Stage::new(&[]).await;
-    let (mut client, hello) = Raw::log_in_with(stage.gateway.port(), &[]).await;
+    let (mut client, hello) = Raw::login_with(stage.gateway.port(), &[]).await;
     let own = process_id(&hello, b'K');
     assert!(own > PID_MAX, "{own} may belong to another process");
     let text = format!("select pg_terminate_backend({own})");

@@ -5,7 +5,7 @@ use hotrow_testkit::{connect, sqlstate, try_connect, value};
 use crate::Stage;
 
 #[tokio::test]
-async fn packing_can_be_switched_off_in_the_start_up_packet() {
+async fn packing_can_be_switched_off_in_the_startup_packet() {
     let stage = Stage::new(&[]).await;
     let with = |options: &str| {
         let mut config = stage.gateway.config();

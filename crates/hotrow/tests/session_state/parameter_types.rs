@@ -30,7 +30,7 @@ async fn a_binary_value_is_read_as_the_type_that_the_client_was_told() {
     }
     let gateway = Gateway::start(&[]);
     let parameters = [("user", "postgres"), ("database", &*database)];
-    let mut client = Raw::log_in(gateway.port(), &parameters).await;
+    let mut client = Raw::login(gateway.port(), &parameters).await;
     send(&mut client, &[query("set search_path = a")]).await;
     assert_eq!(send(&mut client, &[parse("s", UPDATE), describe(b'S', "s"), sync()]).await, "1tnZ");
     for schema in ["b", "c", "a", "b"] {
@@ -40,7 +40,7 @@ async fn a_binary_value_is_read_as_the_type_that_the_client_was_told() {
         direct.batch_execute(&format!("update {schema}.t set v = 0")).await.unwrap();
     }
     // The pool of the first schema has not taken over the statement of a session that came from another one.
-    let mut other = Raw::log_in(gateway.port(), &parameters).await;
+    let mut other = Raw::login(gateway.port(), &parameters).await;
     send(&mut other, &[query("set search_path = c")]).await;
     assert_eq!(send(&mut other, &[parse("s", UPDATE), sync()]).await, "1Z");
     send(&mut other, &[query("set search_path = a")]).await;

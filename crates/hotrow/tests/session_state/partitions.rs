@@ -116,7 +116,7 @@ async fn a_change_of_a_partition_by_an_outsider_is_noticed_at_once() {
         assert!(stage.lane_runs(&client, &update).await, "before {change}");
         stage.direct.batch_execute(change).await.unwrap();
         assert!(!stage.lane_runs(&client, &update).await, "{change}");
-        // DDL of a client of the gateway makes it query the catalogue again.
+        // DDL of a client of the gateway makes it query the catalog again.
         client.batch_execute(undo).await.unwrap();
     }
 }

@@ -53,7 +53,7 @@ async fn a_statement_whose_result_changes_is_rejected_as_by_the_server() {
         for port in [server().port(), stage.gateway.port()] {
             let drop = format!("alter table t drop column if exists {column}");
             stage.direct.batch_execute(&drop).await.unwrap();
-            let mut raw = Raw::log_in(port, &[("options", &options)]).await;
+            let mut raw = Raw::login(port, &[("options", &options)]).await;
             let count = "select count(*) from information_schema.columns where table_name = 't' and table_schema = current_schema";
             let count: i64 = value(&stage.direct, count).await.parse().unwrap();
             let columns = count + i64::from(text.contains("random"));
@@ -64,14 +64,14 @@ async fn a_statement_whose_result_changes_is_rejected_as_by_the_server() {
                 if step == 1 {
                     let add = format!("alter table t add column {column} int");
                     assert_eq!(
-                        tags(&Raw::log_in(port, &[("options", &options)]).await.query(&add).await),
+                        tags(&Raw::login(port, &[("options", &options)]).await.query(&add).await),
                         "CZ"
                     );
                 }
                 if step == 1 {
                     // Other clients now hold the connections on which the statement is prepared.
                     for _ in 0..3 {
-                        let mut holder = Raw::log_in(port, &[("options", &options)]).await;
+                        let mut holder = Raw::login(port, &[("options", &options)]).await;
                         assert_eq!(tags(&holder.query("begin; select 1").await), "CTDCZ");
                         holders.push(holder);
                     }
@@ -101,7 +101,7 @@ async fn a_wrong_number_of_columns_is_reported_as_by_the_server() {
     let stage = Stage::new(&[]).await;
     let options = format!("-c search_path={}", stage.schema);
     for port in [server().port(), stage.gateway.port()] {
-        let mut raw = Raw::log_in(port, &[("options", &options)]).await;
+        let mut raw = Raw::login(port, &[("options", &options)]).await;
         raw.send(
             &[parse("s", "select n from t"), sync(), bind("", "s", &[]), execute("", 0), sync()].concat(),
         )
@@ -122,7 +122,7 @@ async fn a_pause_between_the_messages_of_a_query_does_not_count_as_its_time() {
     let stage = Stage::new(&[]).await;
     let options = format!("-c search_path={} -c statement_timeout=1000", stage.schema);
     for (port, expected) in [(server().port(), "1EZ"), (stage.gateway.port(), "12DCZ")] {
-        let mut raw = Raw::log_in(port, &[("options", &options)]).await;
+        let mut raw = Raw::login(port, &[("options", &options)]).await;
         raw.send(&parse("", "select n from t where id = 1")).await;
         tokio::time::sleep(std::time::Duration::from_millis(1500)).await; // longer than the timeout
         raw.send(&[bind("", "", &[]), execute("", 0), sync()].concat()).await;
@@ -148,8 +148,8 @@ async fn a_statement_has_the_types_of_the_time_when_its_client_parsed_it() {
     let run = [bind("", "s", &[Some("007")]), execute("", 0), sync()].concat();
     for port in [server().port(), stage.gateway.port()] {
         stage.direct.batch_execute("drop table if exists u; create table u (id int, v int)").await.unwrap();
-        let log_in = async || Raw::log_in(port, &[("options", &options)]).await;
-        let (mut first, mut second) = (log_in().await, log_in().await);
+        let login = async || Raw::login(port, &[("options", &options)]).await;
+        let (mut first, mut second) = (login().await, login().await);
         first.send(&[parse("s", insert), sync(), run.clone()].concat()).await;
         assert_eq!(tags(&first.until_ready(2).await), "1Z2CZ");
         // Another client holds the first connection while the second client parses.
@@ -211,12 +211,12 @@ async fn now_in_a_prepared_statement_is_a_time_between_its_parse_and_its_run() {
 #[tokio::test]
 async fn a_long_statement_is_prepared_once_on_a_connection() {
     let stage = Stage::new(&[]).await;
-    let mut raw = Raw::log_in(stage.gateway.port(), &[]).await;
+    let mut raw = Raw::login(stage.gateway.port(), &[]).await;
     let text = format!("select $1 + 1 -- {}", "x".repeat(200_000));
     raw.send(&[parse("long", &text), sync()].concat()).await;
     raw.until_ready(1).await;
     // Another client takes the connection on which the statement is prepared.
-    let mut other = Raw::log_in(stage.gateway.port(), &[]).await;
+    let mut other = Raw::login(stage.gateway.port(), &[]).await;
     other.query("begin; select 1").await;
     raw.query("begin").await;
     for _ in 0..10 {

@@ -45,7 +45,7 @@ async fn a_lock_that_a_changed_trigger_takes_does_not_stay_on_the_lane() {
 
 #[tokio::test]
 async fn a_setting_of_a_view_that_replaced_a_table_does_not_stay_on_the_lane() {
-    let stage = Stage::alone(&["--catalogue-age-ms", "200"]).await;
+    let stage = Stage::alone(&["--catalog-age-ms", "200"]).await;
     let sql = "create table looked (id int primary key, v int); insert into looked values (1, 1);
         create table days (id int primary key, day date); insert into days values (1, '2020-12-31');
         create function german(int) returns int language plpgsql as
@@ -85,7 +85,7 @@ async fn a_setting_of_a_view_that_replaced_a_table_does_not_stay_on_the_lane() {
 
 #[tokio::test]
 async fn a_statement_that_was_not_run_for_long_is_decided_again() {
-    let stage = Stage::alone(&["--catalogue-age-ms", "200"]).await;
+    let stage = Stage::alone(&["--catalog-age-ms", "200"]).await;
     stage
         .direct
         .batch_execute("create function noted(int) returns int language sql as 'select $1'")
@@ -101,7 +101,7 @@ async fn a_statement_that_was_not_run_for_long_is_decided_again() {
     let replace =
         "begin; alter table t rename to kept; create view t as select id, noted(n) as n from kept; commit";
     stage.direct.batch_execute(replace).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(500)).await; // longer than the catalogue's age
+    tokio::time::sleep(Duration::from_millis(500)).await; // longer than the catalog's age
     assert_eq!(value(&client, look).await, "0");
     assert_eq!(stage.gateway.metric("packed_reads_total"), packed);
 }

@@ -157,7 +157,7 @@ async fn operators_of_a_database_owner_are_not_run_by_the_gateways_queries() {
         assert_eq!(value(&client, super::UPDATE).await, n.to_string());
         assert_eq!(value(&client, "select evil.volatile()").await, "1");
     }
-    assert!(stage.gateway.log().contains("decided: passed through"), "the gateway has read the catalogue");
+    assert!(stage.gateway.log().contains("decided: passed through"), "the gateway has read the catalog");
     assert_eq!(value(&stage.direct, "select count(*) from evil.caught").await, "0");
 }
 

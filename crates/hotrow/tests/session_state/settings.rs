@@ -41,7 +41,7 @@ pub async fn session_of(port: u16, database: &str, role: &str) -> Raw {
     raw
 }
 
-/// Two databases with the same table, whose numbers in the catalogue are the same too.
+/// Two databases with the same table, whose numbers in the catalog are the same too.
 pub async fn databases() -> (Client, [String; 2]) {
     let (schema, client) = new_schema().await;
     let names = ["direct", "through"].map(|name| format!("{schema}_{name}"));
@@ -50,7 +50,7 @@ pub async fn databases() -> (Client, [String; 2]) {
 }
 
 /// A server with two such databases, for comparisons of statements that were prepared under other settings. On a server with
-/// other sessions, a session that gets no processor time while they change the catalogue of any database misses messages
+/// other sessions, a session that gets no CPU time while they change the catalog of any database misses messages
 /// about changes. It then analyses all its statements again, and reads their constants under its present settings.
 pub async fn own_server() -> (PrivateServer, [&'static str; 2]) {
     let server = PrivateServer::builder().label("settings").start().unwrap();

@@ -99,7 +99,7 @@ async fn a_client_that_sets_its_name_later_keeps_it_and_is_packed() {
     let (client, other) = (stage.named("first").await, stage.named("other").await);
     for naming in ["set application_name = 'it''s me'", "set session application_name to \"it's me\""] {
         client.batch_execute(naming).await.unwrap();
-        assert!(stage.packs(&client).await, "{naming}: drivers do this after every log-in");
+        assert!(stage.packs(&client).await, "{naming}: drivers do this after every login");
         for _ in 0..3 {
             assert_eq!(value(&other, "show application_name").await, "other");
             assert_eq!(value(&client, "show application_name").await, "it's me");
@@ -132,7 +132,7 @@ async fn a_failed_transaction_describes_no_statement_that_was_prepared_elsewhere
     let mut seen = Vec::new();
     for port in [hotrow_testkit::server().port(), stage.gateway.port()] {
         let options = format!("-c search_path={}", stage.schema);
-        let mut client = Raw::log_in(port, &[("options", &options)]).await;
+        let mut client = Raw::login(port, &[("options", &options)]).await;
         let text = "update t set n = n + 1 where id = $1";
         client.send(&[parse("s", text), bind("", "s", &[Some("1")]), execute("", 0), sync()].concat()).await;
         assert_eq!(tags(&client.until_ready(1).await), "12CZ");

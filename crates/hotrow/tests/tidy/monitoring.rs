@@ -9,7 +9,7 @@ use crate::read;
 
 /// The type of each metric, and the labels that its lines have here.
 fn metrics() -> HashMap<String, (String, BTreeSet<String>)> {
-    METRICS.pack_known.set(1); // as if the schema pack were installed
+    METRICS.pack_known.set(1); // as if the hotrow schema were installed
     METRICS.traffic.of("shop", "ann").packed.inc();
     let owner = Arc::new(());
     METRICS.servers.set("10.0.0.5:5432".to_owned(), &owner, true);

@@ -21,13 +21,13 @@ pub(super) fn write_novelties(text: &mut String, report: &Report) -> Result<(), 
         text,
         "A share is (`hotrow-new` / `hotrow`) / (`direct-new` / `direct`): the part of its rate that Hotrow keeps, divided by the \
          part that the server keeps. It is computed for each round, and the median counts. A scenario is within the \
-         bounds if its share is {SHARE_MIN} or more and there are at most {QUESTIONS_MAX} catalogue questions per statement, or if \
+         bounds if its share is {SHARE_MIN} or more and there are at most {QUESTIONS_MAX} catalog questions per statement, or if \
          its first executions take at most one round trip longer than directly. {within} of {} workloads are.\n",
         novelties.len()
     )?;
     writeln!(
         text,
-        "| scenario | clients | share | lowest to highest | within the bounds | `hotrow-new` / `direct-new` | gateway CPU time per statement, without and with | catalogue questions per statement | memory |"
+        "| scenario | clients | share | lowest to highest | within the bounds | `hotrow-new` / `direct-new` | gateway CPU time per statement, without and with | catalog questions per statement | memory |"
     )?;
     writeln!(text, "|---|---:|---:|---:|:-:|---:|---:|---:|---:|")?;
     for (scenario, novelty) in &novelties {
@@ -48,7 +48,7 @@ pub(super) fn write_novelties(text: &mut String, report: &Report) -> Result<(), 
     }
     writeln!(
         text,
-        "\nCatalogue questions are rounds of questions of the gateway to the server, in the runs of `hotrow-new` after their \
+        "\nCatalog questions are rounds of questions of the gateway to the server, in the runs of `hotrow-new` after their \
          warm-ups. The memory is the gateway's resident memory before the first of these runs and after the last.\n"
     )?;
     for (scenario, first_use) in

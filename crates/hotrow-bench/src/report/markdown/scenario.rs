@@ -97,7 +97,7 @@ fn write_server_work(text: &mut String, scenario: &ScenarioResult, clients: u32)
     }
     writeln!(
         text,
-        "| technique | commits per unit | log flushes per unit | time per flush | walsender time per unit | waits of busy sessions |"
+        "| technique | commits per unit | WAL flushes per unit | time per flush | walsender time per unit | waits of busy sessions |"
     )?;
     writeln!(text, "|---|---:|---:|---:|---:|---|")?;
     for (technique, rounds) in watched {

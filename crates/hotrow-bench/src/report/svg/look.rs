@@ -103,7 +103,7 @@ pub(super) fn title_of(technique: &str) -> String {
         "app-batching" => "application batching",
         "app-batching-log" => "application batching, log",
         "nowait" => "NOWAIT",
-        "pack-direct" => "schema pack, direct",
+        "pack-direct" => "hotrow schema, direct",
         "skip-locked" => "SKIP LOCKED",
         "try-lock" => "advisory lock, no wait",
         "units" => "one row for each unit",

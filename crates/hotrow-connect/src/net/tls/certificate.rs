@@ -1,4 +1,4 @@
-//! The fields of a certificate that PostgreSQL uses besides trust: its owner's name, and the hash that binds a log-in
+//! The fields of a certificate that PostgreSQL uses besides trust: its owner's name, and the hash that binds a login
 //! to it.
 
 use bytes::Bytes;
@@ -27,8 +27,8 @@ const SHA_512: [ObjectIdentifier; 2] = [
     ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.4"),
 ];
 
-/// The hash of a certificate that binds a log-in to it (`tls-server-end-point`, RFC 5929). None if its signature has no
-/// single hash, as with Ed25519: such a log-in is not bound.
+/// The hash of a certificate that binds a login to it (`tls-server-end-point`, RFC 5929). None if its signature has no
+/// single hash, as with Ed25519: such a login is not bound.
 pub fn end_point(certificate: &[u8]) -> Option<Bytes> {
     let algorithm = Certificate::from_der(certificate).ok()?.signature_algorithm().oid;
     let hash = if SHA_256.contains(&algorithm) {

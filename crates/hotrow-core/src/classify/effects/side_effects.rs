@@ -42,7 +42,7 @@ const NOT_CALLED: &str = "
 /// The side effects of one query.
 ///
 /// A name on the lists is taken for PostgreSQL's own function. Passing through is correct in any case. A
-/// user's function with a built-in name that changes the session is too rare to justify a catalogue query for
+/// user's function with a built-in name that changes the session is too rare to justify a catalog query for
 /// each statement.
 pub(crate) fn side_effects(tokens: &[Token]) -> SideEffects {
     let mut found = SideEffects::default();
@@ -167,7 +167,7 @@ fn call(found: &mut SideEffects, schema: Option<&str>, name: &str, arguments: &[
         None | Some("pg_catalog") if name == "set_config" => set_config(arguments),
         None | Some("pg_catalog") if name == "setseed" => Effect::of_setting(Some("seed")),
         None | Some("pg_catalog") if behaviour(name) != Behaviour::Unknown => behaviour(name).effect(),
-        // The schema pack belongs to Hotrow and has no effects on the session.
+        // The hotrow schema belongs to Hotrow and has no effects on the session.
         Some("hotrow" | "information_schema") => Effect::NONE,
         None | Some(_) => {
             found.calls_others = true;

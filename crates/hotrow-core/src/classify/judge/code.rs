@@ -24,7 +24,7 @@ pub(crate) enum Language {
     Sql,
     /// A block of PL/pgSQL.
     PlPgSql,
-    /// An expression, or one statement that the catalogue stores: a view's query.
+    /// An expression, or one statement that the catalog stores: a view's query.
     Expression,
 }
 
@@ -237,8 +237,8 @@ const PLAIN: &[&str] = &[
     "analyse",
     "vacuum",
 ];
-/// Commands that change the catalogue, but none of the code that a name can reach.
-const CATALOGUE: &[&str] = &["comment", "grant", "revoke", "refresh", "reindex", "cluster"];
+/// Commands that change the catalog, but none of the code that a name can reach.
+const CATALOG: &[&str] = &["comment", "grant", "revoke", "refresh", "reindex", "cluster"];
 /// Commands whose effects are those that they have as a statement of a client.
 const AS_STATEMENTS: &[&str] =
     &["set", "reset", "discard", "listen", "unlisten", "prepare", "deallocate", "copy", "explain"];
@@ -256,7 +256,7 @@ fn command(code: &mut Code, tokens: &[Token], language: Language) {
     } else if is_word(first, AS_STATEMENTS) || is_sql && is_word(first, &["declare"]) {
         code.effect = code.effect.union(effect_of_command(tokens));
         code.changes_visible |= !is_word(first, &["set"]);
-    } else if is_word(first, CATALOGUE) {
+    } else if is_word(first, CATALOG) {
         code.names.fires_events = true;
     } else if is_word(first, &["create", "alter", "drop"]) {
         code.changes_visible = true; // in the temporary schema, if that is the first one in search_path

@@ -1,4 +1,4 @@
-//! Combines the analysis of a statement, or of one in WITH, with facts from the catalogue: it can be packed with a key, or not
+//! Combines the analysis of a statement, or of one in WITH, with facts from the catalog: it can be packed with a key, or not
 //! for a reason.
 
 use std::sync::Arc;
@@ -127,7 +127,7 @@ impl Packing {
         self.parts().find_map(|part| Some((part, part.key.as_ref().filter(|spec| spec.table == key.table)?)))
     }
 
-    /// A statement that returns rows, and of which the catalogue says nothing more.
+    /// A statement that returns rows, and of which the catalog says nothing more.
     fn without_table(kind: LaneKind, why: String) -> Self {
         Packing {
             kind,
@@ -311,7 +311,7 @@ fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason>
     if rule.may_change_other_nodes {
         // A direct call commits on one node. A merged one would need a prepared transaction on each node of its keys, and the
         // coordinator could not tell the outcome of the parts after a failure.
-        let why = "is not a function of the schema pack and may change rows of several nodes (the database has Citus)";
+        let why = "is not a function of the hotrow schema and may change rows of several nodes (the database has Citus)";
         return Err(Reason::Distributed { table: format!("{}.{}", rule.schema, rule.name), why });
     }
     if let Some(distribution) = &rule.distribution {
@@ -342,7 +342,7 @@ fn declared_packing(declared: &Declared<'_>) -> Result<Packing, Reason> {
     })
 }
 
-/// Checks that a call of a distributed schema pack shows on which node its rows are. Otherwise it runs through the coordinator,
+/// Checks that a call of a distributed hotrow schema shows on which node its rows are. Otherwise it runs through the coordinator,
 /// but in no lane, because the commit on another node could not be asked about after a crash.
 fn check_distributed_call(
     rule: &MergeRule,

@@ -31,7 +31,7 @@ impl<'a> Declared<'a> {
         let rule = self.rules[0];
         let name = format!("{}.{}", rule.schema, rule.name);
         if self.rules.iter().any(|rule| rule.may_change_other_nodes) {
-            let why = "is not a function of the schema pack and may change rows of several nodes (the database has Citus)";
+            let why = "is not a function of the hotrow schema and may change rows of several nodes (the database has Citus)";
             return Err(Reason::Distributed { table: name, why });
         }
         match self.contradiction {

@@ -1,4 +1,4 @@
-//! How calls of a function with a merge rule become one call of its batch twin. This module runs no calls.
+//! How calls of a function with a merge rule become one call of its batch function. This module runs no calls.
 
 use hotrow_lane::key::hash_of;
 
@@ -12,7 +12,7 @@ use crate::untrusted::identifier as quoted;
 /// How calls of one shape become one call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Merging {
-    /// The statement that calls the twin, with one array for each argument.
+    /// The statement that calls the batch function, with one array for each argument.
     pub text: String,
     /// The types of these arrays.
     pub types: Vec<u32>,
@@ -20,13 +20,13 @@ pub struct Merging {
     pub group: u64,
     /// The contents of each array.
     pub elements: Vec<Element>,
-    /// The result of the twin for each call.
+    /// The result of the batch function for each call.
     pub returns: Returns,
-    /// Maximum number of calls in one call of the twin.
+    /// Maximum number of calls in one call of the batch function.
     pub most: u16,
 }
 
-/// The result of a batch twin for each call.
+/// The result of a batch function for each call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Returns {
     Row,
@@ -147,12 +147,14 @@ impl<'a> Matched<'a> {
         }
         let given = given.join(", ");
         let MergeRule { batch_schema, batch_name, .. } = self.rule;
-        let twin = format!("{}.{}({given})", quoted(batch_schema), quoted(batch_name));
+        let batch_function = format!("{}.{}({given})", quoted(batch_schema), quoted(batch_name));
         let (text, returns) = match (self.rule.returns_set, self.rule.wait_argument) {
-            (false, _) => (self.select_row(&twin)?, Returns::Row),
-            (true, None) => (self.select_rows(&twin, None)?, Returns::Rows),
+            (false, _) => (self.select_row(&batch_function)?, Returns::Row),
+            (true, None) => (self.select_rows(&batch_function, None)?, Returns::Rows),
             (true, Some(wait)) if self.arguments[wait].is_some_and(is_computed) => return None,
-            (true, Some(wait)) => (self.select_rows(&twin, Some(places[wait]))?, Returns::RowsOrWait),
+            (true, Some(wait)) => {
+                (self.select_rows(&batch_function, Some(places[wait]))?, Returns::RowsOrWait)
+            }
         };
         let mut identity = text.clone().into_bytes();
         arrays.types.iter().for_each(|oid| identity.extend_from_slice(&oid.to_be_bytes()));
@@ -171,14 +173,14 @@ impl<'a> Matched<'a> {
         self.rule.parameters.iter().zip(self.arguments.iter().copied())
     }
 
-    /// The statement with a twin that returns one row for each call. Its columns have the names that the
+    /// The statement with a batch function that returns one row for each call. Its columns have the names that the
     /// client expects.
-    fn select_row(&self, twin: &str) -> Option<String> {
+    fn select_row(&self, batch_function: &str) -> Option<String> {
         let name = &self.call.function.name;
         match &self.call.output {
             Output::Value(alias) => {
                 let alias = quoted(alias.as_ref().unwrap_or(name));
-                Some(format!("select hotrow_answer as {alias} from {twin} as hotrow_answer"))
+                Some(format!("select hotrow_answer as {alias} from {batch_function} as hotrow_answer"))
             }
             Output::Rows { alias, items } => {
                 let alias = alias.as_ref().unwrap_or(name);
@@ -188,14 +190,14 @@ impl<'a> Matched<'a> {
                     columns => columns,
                 };
                 let items = if items.is_empty() { "*".to_owned() } else { selected(items, columns)? };
-                Some(format!("select {items} from {twin} as {}", quoted(alias)))
+                Some(format!("select {items} from {batch_function} as {}", quoted(alias)))
             }
         }
     }
 
-    /// The statement with a twin whose rows contain their call's number. For calls that wait, `wait` is the
+    /// The statement with a batch function whose rows contain their call's number. For calls that wait, `wait` is the
     /// index of the argument with the waiting time.
-    fn select_rows(&self, twin: &str, wait: Option<Option<usize>>) -> Option<String> {
+    fn select_rows(&self, batch_function: &str, wait: Option<Option<usize>>) -> Option<String> {
         let (name, rule) = (&self.call.function.name, self.rule);
         let (Output::Value(alias) | Output::Rows { alias, .. }) = &self.call.output;
         let alias = alias.as_ref().unwrap_or(name);
@@ -207,7 +209,7 @@ impl<'a> Matched<'a> {
             Output::Value(_) => match rule.result {
                 ResultKind::Plain => format!("{all} as {}", quoted(alias)),
                 ResultKind::Record => format!("row({all}) as {}", quoted(alias)),
-                // The row would have the twin's type, and the client can see a row's type.
+                // The row would have the batch function's type, and the client can see a row's type.
                 ResultKind::Row => return None,
             },
         };
@@ -219,7 +221,10 @@ impl<'a> Matched<'a> {
                 (format!("{CALL}, {AGAIN_IN}"), format!(", {}, {wait}", milliseconds(AGAIN_IN)))
             }
         };
-        Some(format!("select {CALL}{waits}, {items} from {twin} as {} ({lead}, {all})", quoted(alias)))
+        Some(format!(
+            "select {CALL}{waits}, {items} from {batch_function} as {} ({lead}, {all})",
+            quoted(alias)
+        ))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Decides about a candidate with facts from the catalogue: it is packed with a key, or passed through with a
+//! Decides about a candidate with facts from the catalog: it is packed with a key, or passed through with a
 //! reason.
 
 pub(crate) mod code;

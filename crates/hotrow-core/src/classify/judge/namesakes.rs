@@ -180,7 +180,7 @@ impl Judge<'_> {
     }
 }
 
-/// The names in the sources of user-defined functions and casts, for a second catalogue query.
+/// The names in the sources of user-defined functions and casts, for a second catalog query.
 pub(crate) fn names_in_sources(facts: &[FunctionFact]) -> Vec<String> {
     let sources = facts
         .iter()

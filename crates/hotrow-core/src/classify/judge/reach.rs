@@ -1,7 +1,7 @@
 //! Decides which state a passed-through statement can leave on its connection. This depends on its text and on all code
-//! that it can reach by a name: functions, views, triggers, defaults, operators, casts. It does not query the catalogue.
+//! that it can reach by a name: functions, views, triggers, defaults, operators, casts. It does not query the catalog.
 //!
-//! The names in the text are looked up in the catalogue (`reached_code.sql`), then those in the code that was found, until
+//! The names in the text are looked up in the catalog (`reached_code.sql`), then those in the code that was found, until
 //! nothing new is found. All objects with a name count, in whatever schema they are. So the answer does not depend on the
 //! client's `search_path`.
 
@@ -42,7 +42,7 @@ pub struct Reach {
     moves_sequence: bool,
 }
 
-/// Code that was found in the catalogue, as `reached_code.sql` returns it.
+/// Code that was found in the catalog, as `reached_code.sql` returns it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Found {
     /// The names that are those of PostgreSQL's own functions too, unless they depend on their arguments only.

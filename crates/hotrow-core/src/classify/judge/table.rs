@@ -32,7 +32,7 @@ pub(crate) fn check_kind(table: &TableFacts) -> Result<(), Reason> {
     let refused = [
         (kind.is_some(), kind.unwrap_or_default()),
         (!matches!(table.persistence, 'p' | 'u'), "a temporary table"),
-        (matches!(table.schema.as_str(), "pg_catalog" | "information_schema"), "part of the catalogue"),
+        (matches!(table.schema.as_str(), "pg_catalog" | "information_schema"), "part of the catalog"),
         (table.has_rules, "rewritten by rules"),
         (table.row_security, "under row security"),
         (table.has_children && table.relkind != 'p', "inherited by other tables"),
@@ -219,7 +219,7 @@ fn check_trigger_moves(trigger: &Trigger, table: &TableFacts) -> Result<(), Reas
     }
 }
 
-/// The first function, operator or type in a text of the catalogue that is not known to be harmless.
+/// The first function, operator or type in a text of the catalog that is not known to be harmless.
 pub(crate) fn suspect(text: &str, judge: &Judge<'_>) -> Option<String> {
     let Some(source) = Source::read(text) else { return Some("an unreadable expression".to_owned()) };
     let function =
@@ -243,7 +243,7 @@ fn expressions<'f>(candidate: &Candidate, table: &'f TableFacts) -> Vec<(String,
     all
 }
 
-/// The names in code that runs when this statement writes, for the second catalogue query.
+/// The names in code that runs when this statement writes, for the second catalog query.
 pub(crate) fn names_called(candidate: &Candidate, table: &TableFacts) -> Vec<String> {
     let triggers = table.triggers.iter().filter(|trigger| fires(trigger, candidate));
     names_in(

@@ -1,11 +1,11 @@
-//! The facts from the catalogue that a packed statement relies on, and the statement with which every batch
+//! The facts from the catalog that a packed statement relies on, and the statement with which every batch
 //! checks them. This module does not query the server.
 //!
 //! If a table that a prepared statement mentions changes, PostgreSQL analyses the statement again. It keeps
 //! the parameter types but uses the new triggers and defaults. For each table, a batch therefore ends with a
 //! statement that mentions the same table. It contains the literal `timestamptz 'now'`, whose value is fixed
 //! when the statement is analysed. While that value equals the value that the lane knows, the table has not
-//! changed. The check does not access the catalogue.
+//! changed. The check does not access the catalog.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ pub struct Watch {
     pub name: String,
     /// The OID that the name meant.
     pub oid: u32,
-    /// The catalogue state for which the decision was made.
+    /// The catalog state for which the decision was made.
     pub fingerprint: String,
     /// The functions of its triggers, quoted, if the client's role can name them.
     pub trigger_functions: Vec<String>,

@@ -12,7 +12,7 @@ use crate::classify::reason::{Reason, StatementKind};
 /// The names of a statement's columns, in order. None if PostgreSQL chooses the name.
 type Columns = Vec<Option<String>>;
 
-/// Decides about a candidate from the catalogue's facts and the parameter types that the client declared.
+/// Decides about a candidate from the catalog's facts and the parameter types that the client declared.
 pub fn decide(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Decision {
     let packing = match candidate.with.is_empty() {
         true => packing(candidate, facts, types),

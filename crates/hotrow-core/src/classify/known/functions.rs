@@ -91,7 +91,7 @@ const KNOWN: &[(Behaviour, &str)] = &[
     (Behaviour::Plural, SETS),
     (Behaviour::Observing("depends on the transaction"), TRANSACTIONS),
     (Behaviour::Observing("depends on the connection"), CONNECTIONS),
-    (Behaviour::Observing("reads or changes the server's state"), CATALOGUE),
+    (Behaviour::Observing("reads or changes the server's state"), CATALOG),
     (Behaviour::Observing("reads the session's settings"), "current_setting current_schemas"),
     (Behaviour::Observing("waits, which a lane must not do"), "pg_sleep pg_sleep_for pg_sleep_until"),
     (Behaviour::Observing("sends notifications"), "pg_notify"),
@@ -175,8 +175,8 @@ const ADVISORY: &str = "
     pg_advisory_unlock pg_advisory_unlock_shared pg_advisory_xact_lock pg_advisory_xact_lock_shared
 ";
 
-/// Functions with which drivers, object-relational mappers and monitoring query the catalogue and the server.
-const CATALOGUE: &str = "
+/// Functions with which drivers, object-relational mappers and monitoring query the catalog and the server.
+const CATALOG: &str = "
     col_description format_type has_any_column_privilege has_column_privilege has_database_privilege
     has_function_privilege has_schema_privilege has_sequence_privilege has_table_privilege has_type_privilege
     obj_description pg_cancel_backend pg_char_to_encoding pg_client_encoding pg_collation_is_visible

@@ -1,4 +1,4 @@
-//! What a command changes in the catalogue, read from its words. What verdicts make of that is not known here.
+//! What a command changes in the catalog, read from its words. What verdicts make of that is not known here.
 
 use sqlparser::tokenizer::Token;
 
@@ -12,7 +12,7 @@ const OF_TABLES: &[&str] = &["table", "index", "trigger", "policy", "rule", "vie
 const PRIVILEGES_COUNT: &[&str] =
     &["schema", "function", "procedure", "routine", "type", "domain", "language", "foreign", "all"];
 
-/// Words of a block that can change the catalogue, or run a text that is not known.
+/// Words of a block that can change the catalog, or run a text that is not known.
 const IN_BLOCKS: &[&str] = &[
     "alter", "call", "create", "do", "drop", "execute", "grant", "import", "load", "reassign", "revoke",
     "security",

@@ -163,7 +163,7 @@ fn pass(tokens: &[Token], reason: Reason) -> Analysis {
     Analysis::Pass(Pass { effect: found.effect(), alters, ..Pass::harmless(reason) })
 }
 
-/// What a query changes in the catalogue if it creates a table, by INTO.
+/// What a query changes in the catalog if it creates a table, by INTO.
 fn created(creates: bool) -> Alters {
     if creates { Alters::Tables } else { Alters::Nothing }
 }

@@ -6,10 +6,10 @@ use crate::classify::reason::Reason;
 use crate::pack_mode::PackMode;
 use crate::settings::PlainSet;
 
-/// The result of reading a statement's text, before the catalogue is queried.
+/// The result of reading a statement's text, before the catalog is queried.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Analysis {
-    /// Packable if the catalogue agrees; see [`crate::classify::judge::whole::decide`].
+    /// Packable if the catalog agrees; see [`crate::classify::judge::whole::decide`].
     Candidate(Box<Candidate>),
     /// Passed through.
     Pass(Pass),
@@ -132,7 +132,7 @@ impl Step {
     }
 }
 
-/// What a command can change in the catalogue, as far as it concerns the statements of other sessions. The code that a query calls
+/// What a command can change in the catalog, as far as it concerns the statements of other sessions. The code that a query calls
 /// does not count.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Alters {
@@ -145,7 +145,7 @@ pub enum Alters {
 }
 
 impl Alters {
-    /// The step of the catalogue's epoch. The upper half of an epoch counts changes of anything.
+    /// The step of the catalog's epoch. The upper half of an epoch counts changes of anything.
     pub fn step(self) -> u64 {
         match self {
             Alters::Nothing => 0,
@@ -157,7 +157,7 @@ impl Alters {
 
 const ANYTHING: u64 = 1 << 32;
 
-/// Whether nothing but tables can have changed between these epochs of the catalogue.
+/// Whether nothing but tables can have changed between these epochs of the catalog.
 pub fn differ_in_tables_only(one: u64, other: u64) -> bool {
     one / ANYTHING == other / ANYTHING
 }
@@ -177,7 +177,7 @@ pub struct Pass {
     pub clears_only: Option<Box<Effect>>,
     /// One of its statements removes the names of all prepared statements. In a text of several, `clears` does not say so.
     pub removes_names: bool,
-    /// What it can change in the catalogue.
+    /// What it can change in the catalog.
     pub alters: Alters,
     /// CREATE, ALTER or DROP DATABASE. The server may refuse it while other sessions use the database.
     pub of_database: bool,

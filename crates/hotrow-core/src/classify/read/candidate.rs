@@ -106,7 +106,7 @@ pub struct Conflict {
     pub updates: bool,
 }
 
-/// A statement that can be packed if the catalogue agrees.
+/// A statement that can be packed if the catalog agrees.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Candidate {
     /// The kind of statement.
@@ -133,7 +133,7 @@ pub struct Candidate {
     pub casts: Vec<String>,
     /// All types it casts to that are not built in.
     pub own_casts: Vec<TypeName>,
-    /// Names of collations, and words of string constants that a function can read as a catalogue name.
+    /// Names of collations, and words of string constants that a function can read as a catalog name.
     pub objects: Vec<String>,
     /// All columns it mentions.
     pub columns: Vec<String>,

@@ -27,7 +27,7 @@ pub(crate) struct References {
     pub casts: BTreeSet<String>,
     /// All types cast to that are not built in.
     pub own_casts: BTreeSet<TypeName>,
-    /// Names of collations, and words of string constants that a function can read as a catalogue name.
+    /// Names of collations, and words of string constants that a function can read as a catalog name.
     pub objects: BTreeSet<String>,
     /// All columns mentioned.
     pub columns: BTreeSet<String>,

@@ -1,5 +1,5 @@
 //! Reads the text of a statement: a candidate for packing, a command, or a statement that is passed through
-//! with a reason. It does not query the catalogue.
+//! with a reason. It does not query the catalog.
 
 pub(crate) mod alters;
 pub(crate) mod analyse;

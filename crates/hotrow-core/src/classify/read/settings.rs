@@ -45,7 +45,7 @@ pub(crate) fn set(mut cursor: Cursor<'_>) -> Analysis {
         let names = matches!(cursor.rest(), [Token::SingleQuotedString(_)]) || is_plain_word(cursor.rest());
         if names {
             // The gateway sets the name on every connection that the session uses. Drivers set it after
-            // log-in.
+            // login.
             return leaves("SET application_name".to_owned(), Effect::NONE);
         }
         if matches!(cursor.rest(), [Token::Word(word)] if word.quote_style.is_none()) {
@@ -82,12 +82,12 @@ fn plain_set(name: String, mut cursor: Cursor<'_>) -> Option<PlainSet> {
     };
     let has_interval = cursor.rest().iter().any(|token| is_word(Some(token), &["interval"]));
     let is_value = |token: &Token| match token {
-        // The time zone LOCAL is the one at the log-in. The server shortens longer names with a notice, unless
+        // The time zone LOCAL is the one at the login. The server shortens longer names with a notice, unless
         // `client_min_messages` suppresses it.
         Token::Word(word) => {
-            let follows_log_in =
+            let follows_login =
                 is_word(Some(token), &["default"]) || is_zone && is_word(Some(token), &["local"]);
-            !follows_log_in && word.value.len() <= limits::IDENTIFIER_BYTES_MAX
+            !follows_login && word.value.len() <= limits::IDENTIFIER_BYTES_MAX
         }
         // `standard_conforming_strings` decides what a backslash means, and IntervalStyle how some intervals are read.
         Token::SingleQuotedString(text) => !text.contains('\\') && (!has_interval || is_clear_interval(text)),

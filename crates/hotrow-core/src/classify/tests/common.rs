@@ -264,7 +264,7 @@ fn rows_of_another_part_are_inserted_under_a_known_key_or_none() {
 }
 
 #[test]
-fn the_facts_of_all_parts_make_the_state_of_the_catalogue() {
+fn the_facts_of_all_parts_make_the_state_of_the_catalog() {
     let Analysis::Candidate(candidate) =
         analyse("with a as (delete from inv where id = 1) delete from users where id = 1")
     else {

@@ -65,8 +65,8 @@ fn classify(sql: &str) {
     }
 }
 
-/// Nanoseconds of processor time of this thread. Other threads of a busy machine do not count.
-fn processor_time() -> u64 {
+/// Nanoseconds of CPU time of this thread. Other threads of a busy machine do not count.
+fn cpu_time() -> u64 {
     let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux provides schedstat");
     schedule.split(' ').next().and_then(|first| first.parse().ok()).expect("it begins with a number")
 }
@@ -75,10 +75,10 @@ fn processor_time() -> u64 {
 fn cost(sql: &str) -> f64 {
     const GRAIN: u64 = 10_000_000;
     let run = || {
-        let begin = processor_time();
+        let begin = cpu_time();
         for count in 1.. {
             classify(sql);
-            let spent = processor_time() - begin;
+            let spent = cpu_time() - begin;
             if spent > GRAIN {
                 return spent as f64 / f64::from(count);
             }

@@ -102,31 +102,31 @@ fn merged(sql: &str, types: &[u32]) -> String {
 }
 
 #[test]
-fn the_select_list_is_applied_to_the_twin() {
-    let twin = r#""hotrow"."increment_batch"("counter" => $1)"#;
+fn the_select_list_is_applied_to_the_batch_function() {
+    let batch = r#""hotrow"."increment_batch"("counter" => $1)"#;
     for (sql, text) in [
-        ("select * from hotrow.increment($1)", format!(r#"select * from {twin} as "increment""#)),
-        ("SELECT value FROM hotrow.increment($1);", format!(r#"select "value" from {twin} as "increment""#)),
+        ("select * from hotrow.increment($1)", format!(r#"select * from {batch} as "increment""#)),
+        ("SELECT value FROM hotrow.increment($1);", format!(r#"select "value" from {batch} as "increment""#)),
         (
             "select version as v, value from hotrow.increment($1) as i",
-            format!(r#"select "version" as "v", "value" from {twin} as "i""#),
+            format!(r#"select "version" as "v", "value" from {batch} as "i""#),
         ),
         (
             "select hotrow.increment($1)",
-            format!(r#"select hotrow_answer as "increment" from {twin} as hotrow_answer"#),
+            format!(r#"select hotrow_answer as "increment" from {batch} as hotrow_answer"#),
         ),
         (
             "select hotrow.increment(counter => $1) as answer",
-            format!(r#"select hotrow_answer as "answer" from {twin} as hotrow_answer"#),
+            format!(r#"select hotrow_answer as "answer" from {batch} as hotrow_answer"#),
         ),
     ] {
         assert_eq!(merged(sql, &[]), format!("{text} [1009] $1"), "{sql}");
     }
-    let twin = r#""public"."bump_batch"("name" => $1, "by" => $2)"#;
+    let batch = r#""public"."bump_batch"("name" => $1, "by" => $2)"#;
     for (sql, text) in [
-        ("select bump($1, $2)", format!(r#"select hotrow_answer as "bump" from {twin} as hotrow_answer"#)),
-        ("select * from bump($1, $2) as result", format!(r#"select * from {twin} as "result""#)),
-        ("select result from bump($1, $2) as result", format!(r#"select "result" from {twin} as "result""#)),
+        ("select bump($1, $2)", format!(r#"select hotrow_answer as "bump" from {batch} as hotrow_answer"#)),
+        ("select * from bump($1, $2) as result", format!(r#"select * from {batch} as "result""#)),
+        ("select result from bump($1, $2) as result", format!(r#"select "result" from {batch} as "result""#)),
     ] {
         assert_eq!(merged(sql, &[]), format!("{text} [1009, 1016] $1 $2"), "{sql}");
     }
@@ -230,7 +230,7 @@ fn rows_of_set_returning_calls_have_the_call_number_first() {
         Decision::Packed(Packing { merging: Some(merging), .. }) => (merging.text, merging.returns),
         other => panic!("{sql}: {other:?}"),
     };
-    let twin = r#"from "hotrow"."increment_batch"("counter" => $1) as"#;
+    let batch = r#"from "hotrow"."increment_batch"("counter" => $1) as"#;
     let columns = r#"(hotrow_call, "value", "version")"#;
     for (sql, items, alias) in [
         ("select * from hotrow.increment($1)", r#""value", "version""#, "increment"),
@@ -238,16 +238,16 @@ fn rows_of_set_returning_calls_have_the_call_number_first() {
         ("select hotrow.increment($1)", r#"row("value", "version") as "increment""#, "increment"),
         ("select hotrow.increment($1) as it", r#"row("value", "version") as "it""#, "it"),
     ] {
-        let text = format!(r#"select hotrow_call, {items} {twin} "{alias}" {columns}"#);
+        let text = format!(r#"select hotrow_call, {items} {batch} "{alias}" {columns}"#);
         assert_eq!(merged(sql, &facts), (text, Returns::Rows), "{sql}");
     }
-    let twin = r#"from "public"."bump_batch"("name" => $1, "by" => $2) as"#;
+    let batch = r#"from "public"."bump_batch"("name" => $1, "by" => $2) as"#;
     for (sql, items, alias) in [
         ("select * from bump($1, $2)", r#""bump""#, "bump"),
         ("select b as c from bump($1, $2) b", r#""b" as "c""#, "b"),
         ("select bump($1, $2)", r#""bump" as "bump""#, "bump"),
     ] {
-        let text = format!(r#"select hotrow_call, {items} {twin} "{alias}" (hotrow_call, "{alias}")"#);
+        let text = format!(r#"select hotrow_call, {items} {batch} "{alias}" (hotrow_call, "{alias}")"#);
         assert_eq!(merged(sql, &facts), (text, Returns::Rows), "{sql}");
     }
     facts.rules.merge[0].result = ResultKind::Row;
@@ -273,7 +273,7 @@ fn the_server_computes_how_long_a_call_waits() {
              operator(pg_catalog.*) 1000 as pg_catalog.int8) end"
         )
     };
-    let twin = r#""value" from "hotrow"."increment_batch""#;
+    let batch = r#""value" from "hotrow"."increment_batch""#;
     let columns = r#"as "increment" (hotrow_call, hotrow_again_in, "value", "version")"#;
     let again_in = milliseconds("hotrow_again_in");
     for (call, arguments, wait) in [
@@ -281,7 +281,7 @@ fn the_server_computes_how_long_a_call_waits() {
         ("wait => $1, counter => $2", r#""counter" => $1, "wait" => $2"#, milliseconds("($2)[hotrow_call]")),
         ("$1", r#""counter" => $1"#, "cast(null as pg_catalog.int8)".to_owned()),
     ] {
-        let text = format!("select hotrow_call, {again_in}, {wait}, {twin}({arguments}) {columns}");
+        let text = format!("select hotrow_call, {again_in}, {wait}, {batch}({arguments}) {columns}");
         let sql = format!("select value from hotrow.increment({call})");
         assert_eq!(merged(&sql), Some((text, Returns::RowsOrWait)), "{sql}");
     }

@@ -1,7 +1,7 @@
-//! Tests of decisions about statements, as tables of text and verdict. The catalogue's facts are made up.
+//! Tests of decisions about statements, as tables of text and verdict. The catalog's facts are made up.
 
 mod bulk;
-mod catalogue;
+mod catalog;
 mod common;
 mod declared;
 mod distributed;

@@ -1,7 +1,7 @@
 //! Tests how objects outside `pg_catalog` with a name from the statement change the verdict: functions,
-//! operators, types. Tables are tested in `catalogue`.
+//! operators, types. Tables are tested in `catalog`.
 
-use super::catalogue::{INSERT, SELECT, UPDATE, trigger};
+use super::catalog::{INSERT, SELECT, UPDATE, trigger};
 use super::*;
 use crate::classify::judge::decision::names_to_look_up;
 
@@ -286,7 +286,7 @@ fn user_defined_casts() {
     }
 }
 
-/// The OID of the object that a constant names is part of the catalogue state of a statement.
+/// The OID of the object that a constant names is part of the catalog state of a statement.
 #[test]
 fn objects_named_in_constants_are_part_of_the_state() {
     let sequence = FunctionFact {

@@ -429,7 +429,7 @@ fn explanations_name_a_change_of_the_table() {
         (|table| table.is_partition = true, "name the partitioned table"),
         (|table| table.deferrable = true, "NOT DEFERRABLE"),
         (|table| table.partition_key = vec!["stock".to_owned()], "leave the column out of SET"),
-        (|table| table.triggers.push(catalogue::trigger("begin perform f(); end")), "its own row only"),
+        (|table| table.triggers.push(catalog::trigger("begin perform f(); end")), "its own row only"),
         (|table| table.expressions.push("CHECK (f(id))".to_owned()), "an IMMUTABLE function"),
     ];
     for (change, remedy) in changes {

@@ -17,7 +17,7 @@ fn function(name: &str, language: &str, body: &str) -> FoundCode {
     }
 }
 
-/// An expression of the catalogue, found with the name of its object.
+/// An expression of the catalog, found with the name of its object.
 fn expression(name: &str, text: &str) -> FoundCode {
     function(name, "expression", text)
 }

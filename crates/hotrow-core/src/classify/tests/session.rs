@@ -255,7 +255,7 @@ fn effects_that_statements_remove() {
 }
 
 #[test]
-fn what_a_statement_can_change_in_the_catalogue() {
+fn what_a_statement_can_change_in_the_catalog() {
     for sql in [
         "create function f() returns int language sql return 1",
         "create schema s",

@@ -1,4 +1,4 @@
-//! Scans SQL text from the catalogue (defaults, checks, trigger functions) for the functions and operators
+//! Scans SQL text from the catalog (defaults, checks, trigger functions) for the functions and operators
 //! that it uses. It does not parse the text.
 
 use sqlparser::tokenizer::Token;

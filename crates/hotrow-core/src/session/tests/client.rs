@@ -15,7 +15,7 @@ use super::postgres::{Backend, Database};
 use super::waits::Wait;
 use crate::session::{Need, Session, SessionEnd, SwitchValues};
 
-/// The name of the clients at log-in.
+/// The name of the clients at login.
 pub const CLIENT_NAME: &str = "client";
 
 /// One client and its session.

@@ -103,7 +103,7 @@ impl Statement for SimStatement {
 }
 
 impl SimStatement {
-    /// The catalogue's verdict: a statement by key is packed.
+    /// The catalog's verdict: a statement by key is packed.
     pub fn decide(&self) -> Verdict {
         let text = str::from_utf8(&self.text).unwrap_or_default();
         let verdict = match (&self.analysis, text.contains(" id = ")) {
@@ -335,7 +335,7 @@ impl Environment for SimEnvironment {
 
     fn verdict(&self, statement: &Arc<SimStatement>) -> Option<Verdict> {
         match &statement.analysis {
-            // The first run of every eighth statement is passed through, while the catalogue is asked.
+            // The first run of every eighth statement is passed through, while the catalog is asked.
             Analysis::Candidate(_) => statement.last_verdict().or_else(|| {
                 let verdict = statement.decide();
                 (!statement.id.is_multiple_of(8)).then_some(verdict)
@@ -424,7 +424,7 @@ impl Environment for SimEnvironment {
         true
     }
 
-    fn catalogue_changed(&self, _: classify::Alters) {
+    fn catalog_changed(&self, _: classify::Alters) {
         for statement in self.shared.statements.borrow().values() {
             *statement.verdict.lock().unwrap() = None;
         }

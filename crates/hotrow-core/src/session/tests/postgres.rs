@@ -74,7 +74,7 @@ pub struct Backend {
 /// The settings whose values the server reports, in the order of their reports.
 const REPORTED: [&str; 2] = ["application_name", "TimeZone"];
 
-/// The time zone at log-in.
+/// The time zone at login.
 pub const UTC: &str = "UTC";
 
 /// An error: its code and its message.
@@ -139,7 +139,7 @@ impl Backend {
         self.settings.get(name).map_or(at_start, String::as_str)
     }
 
-    /// The settings that differ from those at log-in, apart from the client's name.
+    /// The settings that differ from those at login, apart from the client's name.
     pub fn listed_settings(&self) -> BTreeMap<String, String> {
         let is_listed = |name: &str| name != "application_name" && !name.contains('.');
         let listed = self.settings.iter().filter(|(name, _)| is_listed(name));

@@ -33,7 +33,7 @@ pub struct SimReplica {
 /// All standbys, as the gateway knows them.
 pub struct SimReplicas {
     pub all: Vec<SimReplica>,
-    /// The number of changes in the set of those that serve, and of the catalogue.
+    /// The number of changes in the set of those that serve, and of the catalog.
     pub epoch: u64,
     /// The number of the newest connection to one of them.
     pub connections: u64,

@@ -32,7 +32,7 @@ const MEANINGS: [(&str, &str); 11] = [
     ),
 ];
 
-/// The client's start-up settings. A new session of the model has the same values, also of settings that no server knows.
+/// The client's startup settings. A new session of the model has the same values, also of settings that no server knows.
 const OPTIONS: &str = "-c TimeZone=UTC -c jit=on -c work_mem=4MB -c app.x= -c hotrow.pack=on -c hotrow.reads=primary \
                        -c client_min_messages=warning -c synchronous_commit=off";
 
@@ -72,8 +72,8 @@ struct Stage {
 
 impl Stage {
     fn new(database: &'static str) -> Self {
-        log_in("postgres").query(&format!("create database {database}"));
-        let mut line = log_in(database);
+        login("postgres").query(&format!("create database {database}"));
+        let mut line = login(database);
         let made = line.query(include_str!("same_as_postgres.sql"));
         assert!(made.error().is_none(), "{:?}", made.error());
         let rows = line.query("select 'nothing'::regproc::oid").rows();
@@ -85,7 +85,7 @@ impl Stage {
     fn play(&mut self, program: &[u8]) -> Vec<u8> {
         self.line
             .query("drop table if exists made; update t set n = case id when 999 then 1000000 else 0 end");
-        let mut client = log_in(self.database);
+        let mut client = login(self.database);
         client.out.extend_from_slice(&self.translated(program));
         client.out.extend_from_slice(frontend::TERMINATE);
         client.send().expect("the server reads");
@@ -121,7 +121,7 @@ impl Stage {
     }
 }
 
-fn log_in(database: &str) -> Line {
+fn login(database: &str) -> Line {
     let parameters = [
         ("user", "postgres"),
         ("database", database),

@@ -19,7 +19,7 @@ impl World {
     /// Moves a session to the pool with these settings. Sometimes there cannot be one more pool.
     pub(super) fn move_to_pool(&mut self, number: usize, backend: usize, settings: &Settings) {
         let moved = match self.random.u8(..6) {
-            0 if self.clients[number].session.may_go_to_log_in() => Moved::ToLogIn,
+            0 if self.clients[number].session.may_go_to_login() => Moved::ToLogIn,
             2.. if self.has_room => Moved::There,
             _ => Moved::Nowhere,
         };
@@ -66,7 +66,7 @@ impl World {
         assert!(is_free, "a session that keeps its connection changes the settings there");
     }
 
-    /// The state of a connection in the server's catalogue and settings.
+    /// The state of a connection in the server's catalog and settings.
     pub(super) fn query_state(&mut self, number: usize) {
         self.is_asked = true;
         let session = &mut self.clients[number].session;

@@ -79,7 +79,7 @@ impl World {
             Wait::Connection | Wait::Pool(_) => WaitsFor::Connection,
             Wait::Turn(_) => WaitsFor::Row,
             Wait::Call(_) => WaitsFor::Answer,
-            Wait::Verdict(_) => WaitsFor::Catalogue,
+            Wait::Verdict(_) => WaitsFor::Catalog,
             Wait::Replica(_) => WaitsFor::Replica,
         };
         client.begins_to_wait(waits_for);

@@ -189,10 +189,10 @@ mod tests {
     fn arrays(merging: &Merging, calls: &[Vec<u8>]) -> Vec<(bool, Vec<u8>)> {
         let calls: Vec<_> = calls.iter().map(|body| (merging, bind(body))).collect();
         let mut out = BytesMut::new();
-        put_call(b"twin", &calls, &mut out);
+        put_call(b"batch function", &calls, &mut out);
         let frame = split(&out, |_| usize::MAX).unwrap().unwrap();
         let bind = bind(frame.body());
-        assert_eq!(bind.statement, b"twin");
+        assert_eq!(bind.statement, b"batch function");
         assert_eq!(bind.results(), calls[0].1.results());
         let value = |index| bind.value(index).unwrap();
         (0..bind.count()).map(|index| (value(index).binary, value(index).bytes.unwrap().to_vec())).collect()
@@ -229,7 +229,7 @@ mod tests {
         let (one, other) = (of("one"), of("other"));
         let body = body(&[], &[], &[]);
         let mut out = BytesMut::new();
-        put_call(b"twin", &[(&one, bind(&body)), (&other, bind(&body))], &mut out);
+        put_call(b"batch function", &[(&one, bind(&body)), (&other, bind(&body))], &mut out);
         let frame = split(&out, |_| usize::MAX).unwrap().unwrap();
         let array = bind(frame.body()).value(0).unwrap();
         assert_eq!(array.bytes.unwrap(), br#"{"one","other"}"#);
@@ -293,7 +293,7 @@ mod tests {
             let merging = Merging { returns, ..merging(&[]) };
             let body = body(&[], &[], results);
             let mut out = BytesMut::new();
-            put_call(b"twin", &[(&merging, bind(&body))], &mut out);
+            put_call(b"batch function", &[(&merging, bind(&body))], &mut out);
             let frame = split(&out, |_| usize::MAX).unwrap().unwrap();
             bind(frame.body()).results().to_vec()
         };

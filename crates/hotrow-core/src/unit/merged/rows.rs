@@ -39,7 +39,7 @@ pub struct WaitingCall {
 const SELECT_1: &[u8] = b"C\0\0\0\rSELECT 1\0";
 
 impl<'a> Rows<'a> {
-    /// Splits the bytes. Fails with a description if they are not the reply of a twin to `calls` calls.
+    /// Splits the bytes. Fails with a description if they are not the reply of a batch function to `calls` calls.
     /// `binary` is the format of the leading columns.
     pub fn read(bytes: &'a [u8], returns: Returns, binary: bool, calls: usize) -> Result<Self, String> {
         let mut read = Rows {

@@ -67,7 +67,7 @@ fn assumptions(load: &Workload, rate: f64) -> Vec<String> {
             let flush = range(&|case| model::flush_us(load, case).unwrap_or(0.0));
             let without =
                 load.core_wait_us.map_or("", |_| "; today's time contains a wait for a core after it");
-            list.push(format!("a log flush takes {flush}{without}"));
+            list.push(format!("a WAL flush takes {flush}{without}"));
         }
         list.push(format!(
             "each batch takes {} beside its calls",

@@ -31,7 +31,7 @@ const CLIENT_US: f64 = 10.0;
 const PASSED_US: f64 = 20.0;
 /// The way of a statement through the gateway and back, while its transaction holds a lock.
 const HOP_US: f64 = 35.0;
-/// A transaction's processor time in the server today, without its statements: messages, snapshot, commit, changes of the
+/// A transaction's CPU time in the server today, without its statements: messages, snapshot, commit, changes of the
 /// process. A batch does not pay for it.
 const DIRECT_US: f64 = 180.0;
 /// Transactions of a batch.
@@ -48,14 +48,14 @@ const FLUSH_MIN: f64 = 0.25;
 /// What is uncertain.
 #[derive(Debug)]
 pub struct Case {
-    /// Factor on processor times.
+    /// Factor on CPU times.
     pub costs: f64,
     /// Factor on the time of a flush.
     pub flush: f64,
     /// The part of a wait for a core that a flush no longer contains. A session that has flushed today waits for a core among
     /// all others. With a gateway, few processes are at work.
     pub core_wait: f64,
-    /// Factor on a client's measured processor time. A gateway's answers to a batch arrive together, so a client that serves
+    /// Factor on a client's measured CPU time. A gateway's answers to a batch arrive together, so a client that serves
     /// several sessions wakes up less often.
     pub client: f64,
     /// The part of the sessions whose transactions share a batch. The others' gather for the next one.
@@ -103,7 +103,7 @@ pub fn rate(load: &Workload, today: f64, case: &Case) -> f64 {
     case.rate / time
 }
 
-/// The factor between this core's processor times and the constants.
+/// The factor between this core's CPU times and the constants.
 fn speed(load: &Workload) -> f64 {
     load.probe_us.map_or(1.0, |probe| probe / PROBE_US)
 }
@@ -127,7 +127,7 @@ pub fn execution_us(load: &Workload, case: &Case) -> f64 {
     rows_us * speed(load) * case.costs + (known - usual).max(0.0)
 }
 
-/// The time of a log flush.
+/// The time of a WAL flush.
 pub fn flush_us(load: &Workload, case: &Case) -> Option<f64> {
     let today = load.flush_us?;
     let core_wait = load.core_wait_us.unwrap_or(0.0) * case.core_wait;
@@ -139,7 +139,7 @@ pub fn batch_us(load: &Workload, case: &Case) -> f64 {
     BATCH_US * speed(load) * case.costs
 }
 
-/// The processor time of a packed transaction in the gateway.
+/// The CPU time of a packed transaction in the gateway.
 pub fn gateway_us(load: &Workload, case: &Case) -> f64 {
     let statements = load.writing * (load.changes - 1.0).max(0.0);
     (GATEWAY_US + STATEMENT_US * statements) * speed(load) * case.costs
@@ -168,7 +168,7 @@ fn packed_rate(load: &Workload, today: f64, case: &Case) -> f64 {
     lane.min(cores).min(sessions)
 }
 
-/// The processor time of a transaction in its client, if that is on the same machine. If
+/// The CPU time of a transaction in its client, if that is on the same machine. If
 /// sessions wait for a row, the rate is low, and the rest of the machine's work is mostly not the clients'.
 pub fn client_us(load: &Workload, today: f64, case: &Case) -> f64 {
     if !load.local_clients {

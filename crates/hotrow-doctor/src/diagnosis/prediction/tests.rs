@@ -125,7 +125,7 @@ fn each_term_has_an_assumption() {
     for term in [
         "share a commit",
         "executes for",
-        "log flush takes",
+        "WAL flush takes",
         "each batch takes",
         "gateway computes",
         "client computes",

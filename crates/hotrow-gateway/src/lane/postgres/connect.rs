@@ -43,11 +43,11 @@ pub struct LaneConnection {
     number: u64,
     /// Why there is no connection, and when that was found.
     failure: Option<(Error, Instant)>,
-    /// The session's state at the last log-in.
+    /// The session's state at the last login.
     lane_state: Option<LaneState>,
 }
 
-/// A new connection, with what is asked at log-in.
+/// A new connection, with what is asked at login.
 struct Made {
     upstream: Upstream,
     server: Option<Server>,
@@ -93,7 +93,7 @@ impl LaneConnection {
         }
     }
 
-    /// The session's state at log-in.
+    /// The session's state at login.
     pub fn lane_state(&self) -> Option<LaneState> {
         self.lane_state.clone()
     }
@@ -308,7 +308,7 @@ async fn make(
         upstream.set_settings(&context.settings, &name).await?;
     }
     if let Some((question, expected)) = context.target.expected()
-        && Some(upstream.query_catalogue(question, &[]).await?) != expected
+        && Some(upstream.query_catalog(question, &[]).await?) != expected
     {
         let why =
             "its settings are not known to be those of the primary, or its address leads to several servers";

@@ -1,4 +1,4 @@
-//! What the lanes to a PostgreSQL server share with the pool: the log-in, the statements and the server's settings.
+//! What the lanes to a PostgreSQL server share with the pool: the login, the statements and the server's settings.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -28,11 +28,11 @@ const IN_SHADOW: &str = "packing is in shadow mode: units are counted, see SHOW 
 /// What the lanes of one pool to one server share.
 #[derive(Debug)]
 pub struct LaneContext {
-    /// The start-up parameters of the lanes' connections.
+    /// The startup parameters of the lanes' connections.
     pub parameters: Vec<(String, String)>,
-    /// The settings that they get after the log-in.
+    /// The settings that they get after the login.
     pub settings: Settings,
-    /// The log-in at the server.
+    /// The login at the server.
     pub login: Arc<Login>,
     /// The pool's statements.
     pub statements: Statements,

@@ -1,5 +1,5 @@
 //! After a batch that was rolled back, a lane asks the server for the advisory locks of its session. A rollback does not undo
-//! what a trigger or a function has done to them that is newer than the check of the catalogue that the lane last passed. The
+//! what a trigger or a function has done to them that is newer than the check of the catalog that the lane last passed. The
 //! connection is renewed unless its only lock is that of its mark.
 
 use std::collections::VecDeque;

@@ -1,5 +1,5 @@
 //! Calls of functions of which only a pack rule says that they leave nothing in the session. A batch with such calls compares
-//! the session's state with that at log-in before it commits. If it differs, nothing of the batch is committed.
+//! the session's state with that at login before it commits. If it differs, nothing of the batch is committed.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const NAME: &[u8] = b"hotrow_lane_state";
 /// The types of its parameters: `bool`, `text`.
 const TYPES: [u8; 8] = [0, 0, 0, 16, 0, 0, 0, 25];
 
-/// The state of a lane's session at log-in.
+/// The state of a lane's session at login.
 #[derive(Clone, Debug)]
 pub struct LaneState {
     /// The settings that decide what statements mean.
@@ -89,7 +89,7 @@ impl LeftState {
             );
             Parse { name: NAME, text: text.as_bytes(), types: &TYPES }.put(out);
         }
-        // If the state at log-in is not known, the comparison fails.
+        // If the state at login is not known, the comparison fails.
         let expected = self.expected.as_ref().map(|state| if is_full { &state.full } else { &state.quick });
         let all = if is_full { &b"t"[..] } else { b"f" };
         frontend::put_bind_text(out, NAME, [all, expected.map_or(b"", |text| &text[..])].into_iter());
@@ -107,7 +107,7 @@ impl LeftState {
         self.is_prepared = false;
     }
 
-    /// The advisory locks are as at log-in.
+    /// The advisory locks are as at login.
     pub fn clear_suspects(&mut self) {
         self.suspects.clear();
     }

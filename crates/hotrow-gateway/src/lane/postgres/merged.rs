@@ -78,7 +78,7 @@ impl Postgres {
         for packed in units {
             let Some(run) = packed.unit.runs().next() else { continue };
             run.statement.record.exclude();
-            if packed.refuse(&broken_twin(&run.packing.table, units.len(), why)) {
+            if packed.refuse(&broken_batch_function(&run.packing.table, units.len(), why)) {
                 self.touched.push(packed.mailbox.clone());
             }
         }
@@ -91,8 +91,8 @@ fn deadline(packed: &Envelope, at_most: u64) -> Instant {
     packed.deadline.unwrap_or(packed.came + longest)
 }
 
-/// The twin of a merge rule breaks its contract. This shows only after the commit.
-fn broken_twin(function: &str, calls: usize, why: &str) -> Problem {
+/// The batch function of a merge rule breaks its contract. This shows only after the commit.
+fn broken_batch_function(function: &str, calls: usize, why: &str) -> Problem {
     Problem::error(
         SqlState::ExternalRoutineInvocationException,
         format!("{calls} calls of {function} were merged, and its batch function {why}"),

@@ -1,7 +1,7 @@
 //! PostgreSQL's side of a lane: its connection, the messages of batches, and what the replies mean.
 
 mod answer;
-mod catalogue_check;
+mod catalog_check;
 mod citus;
 mod connect;
 mod context;
@@ -34,7 +34,7 @@ pub use refusals::paused;
 pub use replica::ReplicaTarget;
 pub use target::OwnServer;
 
-use self::catalogue_check::{CheckFailure, NO_STATEMENT};
+use self::catalog_check::{CheckFailure, NO_STATEMENT};
 use self::connect::LaneConnection;
 use self::left_locks::Answer;
 use self::left_state::StateCheck;
@@ -96,11 +96,11 @@ impl Postgres {
                 self.events.push_back(BatchEvent::Answered(changes));
                 return self.events.pop_front();
             }
-            ReplyEvent::Checked(row) => match self.writer.catalogue_check.passed(&row) {
+            ReplyEvent::Checked(row) => match self.writer.catalog_check.passed(&row) {
                 Ok(_) => return None,
                 Err(error) => self.invalid(&error),
             },
-            ReplyEvent::End(row) => match self.writer.catalogue_check.passed(&row) {
+            ReplyEvent::End(row) => match self.writer.catalog_check.passed(&row) {
                 Ok(xid) => BatchEvent::Executed(xid),
                 Err(error) => self.invalid(&error),
             },
@@ -165,9 +165,9 @@ impl Postgres {
     }
 
     fn check_failed(&mut self, batch: u64, is_comparison: bool, code: &[u8]) -> Option<BatchEvent> {
-        let had_mark = self.writer.catalogue_check.mark().is_some();
-        let broken = self.writer.catalogue_check.failed(batch, is_comparison, code);
-        if had_mark && self.writer.catalogue_check.mark().is_none() {
+        let had_mark = self.writer.catalog_check.mark().is_some();
+        let broken = self.writer.catalog_check.failed(batch, is_comparison, code);
+        if had_mark && self.writer.catalog_check.mark().is_none() {
             tracing::info!(lane = self.index, "a lane's mark can no longer be set: continuing without it");
             self.connection.forget_mark();
         }
@@ -176,7 +176,7 @@ impl Postgres {
             CheckFailure::Changed if self.context.target.is_behind(None) => Failure::Behind,
             CheckFailure::Changed => {
                 tracing::info!(lane = self.index, "a table has changed: its statements are judged again");
-                self.context.database.catalogue_changed(Alters::Anything);
+                self.context.database.catalog_changed(Alters::Anything);
                 // A rollback does not undo locks and settings of a new trigger.
                 self.events.push_back(BatchEvent::Renew);
                 Failure::Error

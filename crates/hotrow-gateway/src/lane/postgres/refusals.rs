@@ -30,7 +30,7 @@ impl Postgres {
                      set citus_lanes = false until the placement of the shards is understood"
                 );
                 // The statements are judged again, with the placement as it is now.
-                self.context.database.catalogue_changed(Alters::Anything);
+                self.context.database.catalog_changed(Alters::Anything);
             }
             Refusal::NotSent => match self.connection.failure() {
                 Some(error) => METRICS.refusals.add_because(problems::reason(error), units as u64, error),

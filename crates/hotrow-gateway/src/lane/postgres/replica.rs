@@ -76,7 +76,7 @@ impl Target for ReplicaTarget {
     }
 
     /// A statement with such an error waited for the replay of the log, or was ended for it. A failed check shows an earlier
-    /// state of the catalogue or of the rows.
+    /// state of the catalog or of the rows.
     fn is_behind(&self, code: Option<&[u8]>) -> bool {
         let is_behind = code.is_none_or(|code| matches!(code, b"40001" | b"40P01" | b"55P03" | b"57014"));
         if is_behind {

@@ -8,7 +8,7 @@ use hotrow_lane::lane::{Batch, Changes, Failure, LaneKind};
 use hotrow_wire::backend::{self, Report, tag};
 use hotrow_wire::{Error, HEADER_BYTES, split};
 
-use super::catalogue_check::{BatchEnd, NO_STATEMENT};
+use super::catalog_check::{BatchEnd, NO_STATEMENT};
 use super::citus;
 use super::envelope::Envelope;
 use super::left_state::StateCheck;

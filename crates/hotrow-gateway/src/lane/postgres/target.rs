@@ -28,7 +28,7 @@ pub trait Target: Debug + Send + Sync {
         true
     }
 
-    /// A catalogue query and the answer that a new connection has to give. No answer will do if none is known.
+    /// A catalog query and the answer that a new connection has to give. No answer will do if none is known.
     fn expected(&self) -> Option<(&'static str, Option<Rows>)> {
         None
     }

@@ -13,7 +13,7 @@ use hotrow_core::witness::Mark;
 use hotrow_lane::lane::{Batch, LaneKind, Unit};
 use hotrow_wire::frontend::{self, ObjectName, Parse, Value, tag};
 
-use super::catalogue_check::{BatchEnd, CatalogueCheck, OwnStatement};
+use super::catalog_check::{BatchEnd, CatalogCheck, OwnStatement};
 use super::citus;
 use super::context::LaneContext;
 use super::envelope::Envelope;
@@ -43,7 +43,7 @@ pub struct Writer {
     /// Statements to be closed with the next batch.
     closes: Vec<u64>,
     /// The tables that batches rely on, and the ends of the batches under way.
-    pub catalogue_check: CatalogueCheck,
+    pub catalog_check: CatalogCheck,
     batch_ends: VecDeque<(u64, BatchEnd)>,
     /// The target's own statement before those of a batch is prepared.
     pub has_opening: bool,
@@ -81,7 +81,7 @@ impl Writer {
     /// For a new connection, or none: nothing was put on it.
     pub fn reset(&mut self, mark: Option<Mark>, state: Option<LaneState>, needs_block: bool) {
         *self = Writer {
-            catalogue_check: CatalogueCheck::with_mark(mark),
+            catalog_check: CatalogCheck::with_mark(mark),
             left_state: LeftState::new(state),
             needs_block,
             ..Writer::default()
@@ -136,7 +136,7 @@ impl Writer {
             self.parses.push_back((batch.number, Prepared::State));
         }
         let (mut end, parses) =
-            self.catalogue_check.put(batch, kind, context, shards.as_deref(), &mut upstream.output);
+            self.catalog_check.put(batch, kind, context, shards.as_deref(), &mut upstream.output);
         end.state = state.map(|(check, _)| check);
         end.checks += usize::from(state.is_some());
         (end.in_block, end.openings) = (in_block, usize::from(in_block) + usize::from(has_opening));
@@ -161,7 +161,7 @@ impl Writer {
     pub fn ask_for_locks(&mut self, upstream: &mut Upstream) {
         let Some((last, _)) = self.batch_ends.back() else { return };
         let before = upstream.output.len();
-        self.left_locks.ask(*last, self.catalogue_check.mark(), &mut upstream.output);
+        self.left_locks.ask(*last, self.catalog_check.mark(), &mut upstream.output);
         self.sent.put += (upstream.output.len() - before) as u64;
     }
 
@@ -229,12 +229,12 @@ impl Writer {
     pub fn done(&mut self, number: u64) {
         while self.parses.front().is_some_and(|(batch, _)| *batch <= number) {
             match self.parses.pop_front() {
-                Some((_, Prepared::End(statement))) => self.catalogue_check.unprepare(statement),
+                Some((_, Prepared::End(statement))) => self.catalog_check.unprepare(statement),
                 Some((_, Prepared::State)) => self.left_state.unprepare(),
                 _ => {}
             }
         }
-        self.catalogue_check.done(number);
+        self.catalog_check.done(number);
         while self.batch_ends.front().is_some_and(|(batch, _)| *batch <= number) {
             self.batch_ends.pop_front();
         }

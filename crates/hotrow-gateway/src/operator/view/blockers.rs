@@ -1,4 +1,4 @@
-//! The backends that hold rows for which units wait. Only the server knows them, so it is asked, with the log-in of the
+//! The backends that hold rows for which units wait. Only the server knows them, so it is asked, with the login of the
 //! pool whose unit waits.
 
 use std::cmp::Reverse;

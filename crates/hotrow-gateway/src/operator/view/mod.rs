@@ -94,7 +94,7 @@ pub struct Gauges {
     pub row_waits: u64,
     /// Calls that found nothing and wait.
     pub waiting_calls: u64,
-    /// Orders of the schema pack's queues that are dead letters, if they are known.
+    /// Orders of the hotrow schema's queues that are dead letters, if they are known.
     pub dead_letters: Option<u64>,
 }
 

@@ -62,7 +62,7 @@ pub struct Runs {
     pub passed_fails_too_often: u64,
     /// Sent together with something that cannot be packed.
     pub passed_with_others: u64,
-    /// While the catalogue was asked about the statement.
+    /// While the catalog was asked about the statement.
     pub passed_undecided: u64,
     /// Run alone after a lane returned them.
     pub given_back_by_lane: u64,

@@ -17,7 +17,7 @@ pub fn purchase_sql() -> &'static str {
     without_comment(BUY)
 }
 
-/// Address and log-in for buyers.
+/// Address and login for buyers.
 #[derive(Clone, Debug)]
 pub struct Target(Upstream);
 
@@ -27,7 +27,7 @@ impl Target {
         Self(upstream)
     }
 
-    /// The same log-in at another address.
+    /// The same login at another address.
     pub fn at(&self, host: &str, port: u16) -> Self {
         Self(Upstream { host: host.to_owned(), port, ..self.0.clone() })
     }

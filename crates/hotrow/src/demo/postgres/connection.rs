@@ -27,7 +27,7 @@ pub fn purchase_sql() -> &'static str {
     without_comment(BUY)
 }
 
-/// Address and log-in for buyers.
+/// Address and login for buyers.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// Name or address.
@@ -55,7 +55,7 @@ impl Target {
         })
     }
 
-    /// The same log-in at another address.
+    /// The same login at another address.
     pub fn at(&self, host: &str, port: u16) -> Self {
         Self { host: host.to_owned(), port, ..self.clone() }
     }
@@ -83,7 +83,7 @@ impl Connection {
         stream.set_nodelay(true).map_err(lost)?;
         let mut connection =
             Self { stream, inbox: BytesMut::with_capacity(4096), purchase: purchase().map_err(lost)? };
-        connection.log_in(target).await.map_err(lost)?.map_err(turned_away)?;
+        connection.login(target).await.map_err(lost)?.map_err(turned_away)?;
         connection.prepare().await.map_err(lost)?.map_err(turned_away)?;
         Ok(connection)
     }
@@ -103,7 +103,7 @@ impl Connection {
         }
     }
 
-    async fn log_in(&mut self, target: &Target) -> io::Result<Result<(), String>> {
+    async fn login(&mut self, target: &Target) -> io::Result<Result<(), String>> {
         let parameters = [
             ("user", target.user.as_str()),
             ("database", target.database.as_str()),

@@ -13,7 +13,7 @@ pub struct Form {
     pub statement: String,
     /// What the application does with it, if that is more than the statement.
     pub whole: &'static str,
-    /// A change of the catalogue that the advice names.
+    /// A change of the catalog that the advice names.
     pub change: &'static str,
     /// The messages instead. None if there is nothing to do.
     pub instead: Vec<String>,
@@ -25,7 +25,7 @@ impl Form {
         Form { remedy, setup: "", first: "", statement: statement.to_owned(), whole: "", change: "", instead }
     }
 
-    /// The same statement after a change of the catalogue.
+    /// The same statement after a change of the catalog.
     fn after(remedy: Remedy, setup: &'static str, change: &'static str, statement: &str) -> Self {
         Form { setup, change, ..Form::new(remedy, statement, &[statement]) }
     }
@@ -53,7 +53,7 @@ const UPDATE: &str = "update inv set stock = 4 where id = 1";
 
 /// All of them.
 pub fn all() -> Vec<Form> {
-    [nothing(), changes(), objects(), of_libraries(), of_catalogue(), large()].into_iter().flatten().collect()
+    [nothing(), changes(), objects(), of_libraries(), of_catalog(), large()].into_iter().flatten().collect()
 }
 
 fn nothing() -> Vec<Form> {
@@ -256,7 +256,7 @@ fn of_libraries() -> Vec<Form> {
     ]
 }
 
-fn of_catalogue() -> Vec<Form> {
+fn of_catalog() -> Vec<Form> {
     vec![
         Form::after(
             Remedy::OwnFunction,

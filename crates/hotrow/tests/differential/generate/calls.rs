@@ -1,5 +1,5 @@
 //! Calls that the gateway merges: their arguments are expressions over parameters and constants, some of which fail. Also
-//! calls of the schema pack, and the advisory lock in an update by key.
+//! calls of the hotrow schema, and the advisory lock in an update by key.
 
 use super::{Draft, execute, parse};
 use crate::program::Frame;

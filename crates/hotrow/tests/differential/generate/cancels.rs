@@ -1,4 +1,4 @@
-//! Cancel requests while statements wait for rows, tables and advisory locks of other sessions, for the catalogue, for a
+//! Cancel requests while statements wait for rows, tables and advisory locks of other sessions, for the catalog, for a
 //! connection of a paused gateway, and at any moment. Sessions go on afterwards.
 
 use super::{Draft, bind, execute, parse};

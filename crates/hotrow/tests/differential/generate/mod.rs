@@ -128,7 +128,7 @@ pub fn program(class: &Class, seed: u64) -> Program {
     Program { steps: draft.steps }
 }
 
-/// Sessions of a program: two that share a pool, one of another user, one with its own start-up settings.
+/// Sessions of a program: two that share a pool, one of another user, one with its own startup settings.
 const SESSIONS: [char; 4] = ['a', 'b', 'c', 'd'];
 /// The session that sets up the tables.
 const SETUP: char = 's';

@@ -1,4 +1,4 @@
-//! Many kinds of clients: each set of start-up settings has its own pool.
+//! Many kinds of clients: each set of startup settings has its own pool.
 
 use super::Draft;
 use crate::program::{Frame, Step};

@@ -17,7 +17,7 @@ const CHANGES: &[(&str, &str, &[&str])] = &[
     ("numeric(6,2)", "numeric(6,4)", &["1.5", "1.2345"]),
 ];
 
-/// A session changes the catalogue and does nothing else: directly, in a transaction, or in one that is rolled back.
+/// A session changes the catalog and does nothing else: directly, in a transaction, or in one that is rolled back.
 pub(super) fn ddl(draft: &mut Draft, between: &mut dyn FnMut(&mut Draft), sql: &str) {
     let session = draft.session();
     match draft.random.u8(..5) {

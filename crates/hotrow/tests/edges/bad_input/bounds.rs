@@ -98,7 +98,7 @@ async fn large_answers_of_a_new_write_are_buffered_once_and_then_passed_through(
     }
 }
 
-/// A client of this user with its own start-up setting, and the replies to its log-in.
+/// A client of this user with its own startup setting, and the replies to its login.
 async fn with_setting(stage: &Stage, user: &str, value: usize) -> (Raw, Vec<Message>) {
     let mut raw = Raw::open(stage.gateway.port()).await;
     let options = format!("-c geqo_threshold={}", value + 2);

@@ -18,7 +18,7 @@ fn server(label: &str, interval: &str) -> PrivateServer {
 /// Sends a statement and goes away as soon as the condition holds at the server.
 async fn goes_away_when(gateway: &Gateway, statement: &str, server: &PrivateServer, condition: &str) {
     let direct = connect(&config(server.port())).await;
-    let mut raw = Raw::log_in(gateway.port(), &[]).await;
+    let mut raw = Raw::login(gateway.port(), &[]).await;
     raw.send(&query(statement)).await;
     until(condition, async || value(&direct, &format!("select exists ({condition})")).await == "t").await;
 }
@@ -57,7 +57,7 @@ async fn a_statement_that_waits_for_a_connection_leaves() {
     let server = server("gone-waits", "100ms");
     let options = ["--held-connections-max", "1", "--held-wait-ms", "3600000"];
     let gateway = Gateway::in_front_of(&server.url(), &options);
-    let mut waiter = Raw::log_in(gateway.port(), &[]).await;
+    let mut waiter = Raw::login(gateway.port(), &[]).await;
     let holder = connect(&gateway.config()).await;
     holder.batch_execute("begin; select 1").await.unwrap();
     waiter.send(&query("select count(*) from t")).await;

@@ -65,7 +65,7 @@ async fn one_connection_serves_clients_in_turn_and_no_client_waits_in_vain() {
 async fn a_unit_in_pieces_that_gets_no_connection_is_rejected_completely() {
     let stage = Stage::new(&["--held-connections-max", "1", "--held-wait-ms", "2000"]).await;
     let holder = connect(&stage.gateway.config_in(&stage.schema)).await;
-    let mut raw = Raw::log_in(stage.gateway.port(), &[]).await;
+    let mut raw = Raw::login(stage.gateway.port(), &[]).await;
     let passed = [parse("", "select pg_backend_pid()"), bind("", "", &[]), execute("", 0), sync()].concat();
     raw.send(&passed).await;
     assert_eq!(tags(&raw.until_ready(1).await), "12DCZ");
@@ -92,7 +92,7 @@ async fn packed_statements_need_no_held_connection() {
     let options = patient(&["--held-connections-max", "1", "--held-wait-ms", "200"]);
     let stage = Stage::new(&options).await;
     let update = "update t set n = n + 1 where id = 1 returning n";
-    assert_eq!(value(&stage.bystander, update).await, "1", "now the gateway has read the catalogue");
+    assert_eq!(value(&stage.bystander, update).await, "1", "now the gateway has read the catalog");
     let other = connect(&stage.gateway.config_in(&stage.schema)).await;
     other.batch_execute("begin; select 1").await.unwrap();
     for round in 2..5 {

@@ -1,4 +1,4 @@
-//! Broken messages after a successful log-in: 08P01 and the connection is closed, or the server's error if the server
+//! Broken messages after a successful login: 08P01 and the connection is closed, or the server's error if the server
 //! reads the broken part.
 
 use hotrow_testkit::raw::{Message, Raw, bind, execute, frame, parse, query, sync, tags};
@@ -85,7 +85,7 @@ async fn statements_before_a_message_that_cannot_be_read_are_run_and_answered() 
 }
 
 #[tokio::test]
-async fn a_password_message_after_the_log_in_closes_the_connection_as_on_the_server() {
+async fn a_password_message_after_the_login_closes_the_connection_as_on_the_server() {
     let stage = Stage::new(&[]).await;
     let password = frame(b'p', b"secret\0");
     let update = query("update t set n = n + 0 where id = 2 returning n");
@@ -99,8 +99,7 @@ async fn a_password_message_after_the_log_in_closes_the_connection_as_on_the_ser
     for (what, bytes) in cases {
         let mut seen = Vec::new();
         for port in [server().port(), stage.gateway.port()] {
-            let mut raw =
-                Raw::log_in(port, &[("options", &format!("-c search_path={}", stage.schema))]).await;
+            let mut raw = Raw::login(port, &[("options", &format!("-c search_path={}", stage.schema))]).await;
             raw.send(&bytes).await;
             let messages = raw.until_closed().await;
             let fields = |message: &Message| [b'S', b'C', b'M'].map(|code| message.field(code));
@@ -130,8 +129,7 @@ async fn a_bind_with_formats_for_other_values_gets_the_servers_error() {
     for (what, bytes) in cases {
         let mut seen = Vec::new();
         for port in [server().port(), stage.gateway.port()] {
-            let mut raw =
-                Raw::log_in(port, &[("options", &format!("-c search_path={}", stage.schema))]).await;
+            let mut raw = Raw::login(port, &[("options", &format!("-c search_path={}", stage.schema))]).await;
             raw.send(&[bytes.clone(), frame(b'X', b"")].concat()).await;
             let messages = raw.until_closed().await;
             let errors: Vec<_> = messages
@@ -186,8 +184,7 @@ async fn text_that_is_not_utf8_gets_the_servers_error() {
     for (what, bytes) in cases {
         let mut replies = Vec::new();
         for port in [server().port(), stage.gateway.port()] {
-            let mut raw =
-                Raw::log_in(port, &[("options", &format!("-c search_path={}", stage.schema))]).await;
+            let mut raw = Raw::login(port, &[("options", &format!("-c search_path={}", stage.schema))]).await;
             raw.send(&bytes).await;
             let mut all = raw.until_ready(1).await;
             all.extend(raw.query("select n from t where id = 2").await);

@@ -8,7 +8,7 @@ mod full_server;
 mod gone;
 mod limits;
 mod messages;
-mod start_up;
+mod startup;
 
 use hotrow_testkit::{Gateway, connect, new_schema, value};
 use tokio_postgres::Client;
@@ -27,7 +27,7 @@ impl Stage {
         let table =
             "create table t (id int primary key, n int, label text); insert into t values (1, 0), (2, 0)";
         direct.batch_execute(table).await.unwrap();
-        // A busy server can take long to complete a log-in.
+        // A busy server can take long to complete a login.
         let gateway = Gateway::start(&[&["--server-wait-ms", "30000"], options].concat());
         let bystander = connect(&gateway.config_in(&schema)).await;
         Self { gateway, schema, direct, bystander }
@@ -44,6 +44,6 @@ impl Stage {
 
     async fn raw(&self) -> hotrow_testkit::raw::Raw {
         let options = format!("-c search_path={}", self.schema);
-        hotrow_testkit::raw::Raw::log_in(self.gateway.port(), &[("options", &options)]).await
+        hotrow_testkit::raw::Raw::login(self.gateway.port(), &[("options", &options)]).await
     }
 }

@@ -17,7 +17,7 @@ fn same_names(stage: &Stage) -> Gateway {
 }
 
 /// Makes the database and a table with this definition. Returns a direct connection, the OIDs of both, and the table's
-/// name in the catalogue.
+/// name in the catalog.
 async fn prepare(port: u16, table: &str) -> (Client, String) {
     client(port, "postgres").await.batch_execute("create database app").await.unwrap();
     let direct = client(port, "app").await;
@@ -117,7 +117,7 @@ async fn databases_with_the_same_name_are_reached_by_their_names_at_the_gateway(
 
 /// A client that listens to the channel `c`.
 async fn listener(gateway: &Gateway, database: &str) -> Raw {
-    let mut raw = Raw::log_in(gateway.port(), &[("database", database)]).await;
+    let mut raw = Raw::login(gateway.port(), &[("database", database)]).await;
     let replies = raw.query("listen c").await;
     assert!(replies.iter().any(|message| message.tag == b'C'), "{replies:?}");
     raw

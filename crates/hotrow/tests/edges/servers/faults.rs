@@ -20,7 +20,7 @@ async fn prepare(stage: &Stage) {
     }
 }
 
-/// Packed and passed-through work, and a log-in, on the database `left`. Returns the time that it took.
+/// Packed and passed-through work, and a login, on the database `left`. Returns the time that it took.
 async fn works(gateway: &Gateway) -> Duration {
     let work = async {
         let client = client(gateway.port(), "left").await;
@@ -62,7 +62,7 @@ async fn a_server_that_is_killed_or_hangs_holds_up_no_client_of_another() {
         }
         let right = config(gateway.port(), "right").application_name("late").clone();
         let late = tokio::spawn(async move { try_connect(&right).await.map(drop) });
-        // The log-in waits too, or begins to during the work below.
+        // The login waits too, or begins to during the work below.
         until("all of them wait for their server", async || {
             let clients = rows(&console, "show clients").await.unwrap();
             let at_work = |row: &&Vec<_>| is(&row[3], "right") && !is(&row[7], "idle");

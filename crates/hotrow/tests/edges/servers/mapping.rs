@@ -66,7 +66,7 @@ async fn connect_as(gateway: &Gateway, database: &'static str, user: &'static st
 }
 
 #[tokio::test]
-async fn a_database_that_no_table_names_is_refused_after_the_log_in() {
+async fn a_database_that_no_table_names_is_refused_after_the_login() {
     let stage = Stage::new();
     direct(stage.one.port(), "create role ann login password 'right'").await;
     let list = stage.file("hba.conf", ALL_BY_PASSWORD);
@@ -171,7 +171,7 @@ async fn the_console_shows_and_pauses_each_database_by_its_own_name() {
 }
 
 #[tokio::test]
-async fn a_change_of_the_catalogue_through_one_name_takes_effect_under_all_names_of_a_database() {
+async fn a_change_of_the_catalog_through_one_name_takes_effect_under_all_names_of_a_database() {
     let stage = Stage::new();
     direct(
         stage.one.port(),
@@ -180,7 +180,7 @@ async fn a_change_of_the_catalogue_through_one_name_takes_effect_under_all_names
     .await;
     let here = "database = \"postgres\"";
     let before = databases(&[("left", "one", here), ("alias", "one", here)]);
-    let gateway = stage.gateway(&before, &["--catalogue-age-ms", "600000"]);
+    let gateway = stage.gateway(&before, &["--catalog-age-ms", "600000"]);
     let (left, alias) = (client(gateway.port(), "left").await, client(gateway.port(), "alias").await);
     let read = "select left(v, 2) from t where id = 1";
     let create = |answer: &str| {
@@ -204,7 +204,7 @@ async fn a_change_of_the_catalogue_through_one_name_takes_effect_under_all_names
 }
 
 #[tokio::test]
-async fn the_schema_pack_is_kept_in_each_database_and_http_serves_the_first() {
+async fn the_hotrow_schema_is_kept_in_each_database_and_http_serves_the_first() {
     let stage = Stage::new();
     for port in [stage.one.port(), stage.two.port()] {
         hotrow_testkit::migrate(&format!("postgres://postgres@127.0.0.1:{port}/postgres"));
@@ -240,7 +240,7 @@ async fn the_schema_pack_is_kept_in_each_database_and_http_serves_the_first() {
         .await;
     }
     until("both rounds are counted", async || gateway.metrics().contains("hotrow_dead_letters 2\n")).await;
-    assert_eq!(gateway.metric("upkeep_failures_total"), 0, "{}", gateway.log());
+    assert_eq!(gateway.metric("maintenance_failures_total"), 0, "{}", gateway.log());
 }
 
 /// A request to the HTTP API, which must succeed.

@@ -54,7 +54,7 @@ impl Client {
     }
 
     /// Logs in as the superuser.
-    pub fn log_in(&mut self, schema: &str) {
+    pub fn login(&mut self, schema: &str) {
         let path = format!("-c search_path={schema}");
         self.send(&startup(
             0x0003_0000,

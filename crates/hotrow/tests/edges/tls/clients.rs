@@ -112,7 +112,7 @@ async fn a_client_certificate_is_verified_and_names_the_client() {
 async fn direct_tls_is_accepted_if_the_client_names_the_protocol() {
     let stage = Stage::new(&[]).await;
     let mut client = Client::direct(stage.gateway.port(), stage.authority.trust()).unwrap();
-    client.log_in(&stage.schema);
+    client.login(&stage.schema);
     assert_eq!(client.value(UPDATE), "1");
 
     let mut without_protocol = stage.authority.trust();
@@ -121,7 +121,7 @@ async fn direct_tls_is_accepted_if_the_client_names_the_protocol() {
     client.send(&hotrow_testkit::raw::startup(0x0003_0000, &[("user", "postgres")]));
     assert!(matches!(client.message(), Ok(None) | Err(_)), "the connection is closed");
     let mut client = Client::request_tls(stage.gateway.port(), without_protocol.clone()).unwrap();
-    client.log_in(&stage.schema);
+    client.login(&stage.schema);
     assert_eq!(client.value(UPDATE), "2", "a client that requested TLS need not name the protocol");
 
     without_protocol.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -134,7 +134,7 @@ async fn direct_tls_is_accepted_if_the_client_names_the_protocol() {
 }
 
 #[tokio::test]
-async fn log_ins_are_bound_to_the_certificate_or_use_one() {
+async fn logins_are_bound_to_the_certificate_or_use_one() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -155,7 +155,7 @@ async fn log_ins_are_bound_to_the_certificate_or_use_one() {
     let output = stage.psql(&[("PGSSLMODE", "require"), ("PGSSLCERT", &certificate), ("PGSSLKEY", &key)]);
     assert!(output.contains("certificate authentication failed"), "{output}");
 
-    // The server does not know the user ann and reports this itself, after the gateway has accepted the log-in.
+    // The server does not know the user ann and reports this itself, after the gateway has accepted the login.
     let ann = |binding: &'static str, password: &'static str| {
         let uri = format!("postgres://ann@/postgres?sslmode=require&channel_binding={binding}");
         let mut psql = Command::new(tool("psql").expect("psql is installed"));

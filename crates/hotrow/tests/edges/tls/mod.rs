@@ -6,7 +6,7 @@ mod certificates;
 mod client;
 mod clients;
 mod faulty;
-mod log_ins;
+mod logins;
 mod reload;
 mod traffic;
 mod upstream;
@@ -54,7 +54,7 @@ impl Stage {
     /// A client that is logged in under TLS.
     fn client(&self) -> Client {
         let mut client = Client::request_tls(self.gateway.port(), self.authority.trust()).unwrap();
-        client.log_in(&self.schema);
+        client.login(&self.schema);
         client
     }
 }

@@ -28,7 +28,7 @@ async fn new_clients_get_a_new_certificate_and_never_a_broken_one() {
     stage.gateway.signal(Signal::SIGHUP);
     until("the error is logged", async || stage.gateway.log().contains("gateway.crt is wrong")).await;
     let mut new = connects(&new_authority).expect("the last valid certificate is still used");
-    new.log_in(&stage.schema);
+    new.login(&stage.schema);
     assert_eq!(new.value(UPDATE), "3");
     assert_eq!(old.value(UPDATE), "4");
 }

@@ -211,7 +211,7 @@ async fn a_server_without_tls_is_used_if_tls_is_not_required() {
 }
 
 #[tokio::test]
-async fn a_log_in_is_bound_to_the_certificate() {
+async fn a_login_is_bound_to_the_certificate() {
     let secured = Secured::new();
     secured.server.query("create role ann login password 'secret'").unwrap();
     secured.set_access("host all ann all scram-sha-256");
@@ -235,7 +235,7 @@ async fn a_log_in_is_bound_to_the_certificate() {
             }
         }
     }
-    // Without authentication, the log-in is not bound, but binding was required.
+    // Without authentication, the login is not bound, but binding was required.
     let gateway = Gateway::in_front_of(&secured.url("127.0.0.1", "channel_binding=require"), &[]);
     let error = try_connect(&gateway.config()).await.err().unwrap();
     assert!(describe(&error).contains("channel_binding=require"), "{error:?}");

@@ -41,7 +41,7 @@ struct Replay {
 pub fn explain(port: u16, schema: &str, sessions: Vec<Vec<Record>>) {
     // A replay need not be durable, and it is faster without waiting for the log.
     let start = format!("{schema} -c synchronous_commit=off");
-    let connect = || Line::connect(port, &start).unwrap().expect("the server accepts the log-in");
+    let connect = || Line::connect(port, &start).unwrap().expect("the server accepts the login");
     let mut control = connect();
     let rows = control.query("select id, v from account").rows();
     let number =

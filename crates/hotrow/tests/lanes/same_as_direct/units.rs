@@ -17,7 +17,7 @@ pub const TABLES: &str = "
     create table parent (id int primary key);
     create table late (id int primary key, parent int references parent deferrable initially deferred)";
 
-/// Empties the tables and fills them with the initial rows. Their catalogue entries stay the same.
+/// Empties the tables and fills them with the initial rows. Their catalog entries stay the same.
 pub const RESET: &str = "
     truncate account, event, parent, late, tally restart identity;
     insert into tally (id) select id from generate_series(11, 14) id;

@@ -1,10 +1,10 @@
-//! The pack's upkeep: the pieces of a round, concurrent sessions, and upkeep functions that another role has replaced.
+//! The pack's maintenance: the pieces of a round, concurrent sessions, and maintenance functions that another role has replaced.
 
 use crate::rules::trusts;
 use crate::script::{check, check_in};
 use crate::server::{Database, Session};
 
-/// The first answer of the gateway's query before it calls the upkeep.
+/// The first answer of the gateway's query before it calls the maintenance.
 fn allowed() -> String {
     trusts("postgres", "keep", "")
 }
@@ -81,7 +81,7 @@ fn limits_that_are_negative_or_null_are_refused() {
 }
 
 #[test]
-fn a_transaction_left_open_after_its_upkeep_blocks_no_other_session() {
+fn a_transaction_left_open_after_its_maintenance_blocks_no_other_session() {
     let database = Database::migrated();
     let (member, other) = (database.login("member", true), database.session("postgres"));
     other.run("set statement_timeout = '20s'; update hotrow.setting set feed_inline = 0");
@@ -137,11 +137,11 @@ fn a_failing_piece_does_not_stop_the_round() {
     assert_eq!(session.value("select count(*) from hotrow.inbox_entry"), "0");
     session.run("alter table hotrow.gone rename to fan_out_turn");
     assert_eq!(round(&session), 6);
-    assert_eq!(session.value("select count(*) from hotrow.upkeep"), "1", "the places before are gone");
+    assert_eq!(session.value("select count(*) from hotrow.maintenance"), "1", "the places before are gone");
 }
 
 #[test]
-fn upkeep_that_another_role_wrote_is_not_run() {
+fn maintenance_that_another_role_wrote_is_not_run() {
     let database = Database::migrated();
     let owner = database.session("postgres");
     assert_eq!(owner.value(&allowed()), "t");

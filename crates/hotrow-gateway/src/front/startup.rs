@@ -1,4 +1,4 @@
-//! A client's start-up packet, read as PostgreSQL reads it: the user, the database, the client's name, and the
+//! A client's startup packet, read as PostgreSQL reads it: the user, the database, the client's name, and the
 //! parameters for the server.
 
 use crate::console;
@@ -7,9 +7,9 @@ use hotrow_core::limits::IDENTIFIER_BYTES_MAX;
 use hotrow_core::session::{self, SwitchValues};
 use hotrow_wire::backend::Problem;
 
-/// A client's start-up parameters.
+/// A client's startup parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StartUp {
+pub struct Startup {
     /// The user; empty if the packet names none.
     pub user: String,
     /// The database, which is the user's name if the packet names none.
@@ -24,7 +24,7 @@ pub struct StartUp {
     pub parameters: Vec<(String, String)>,
 }
 
-impl StartUp {
+impl Startup {
     /// From the parameters of the packet, which has each name once.
     pub fn new(parameters: &[(String, String)]) -> Self {
         let get = |wanted: &str| {
@@ -52,7 +52,7 @@ impl StartUp {
         }
         others.push(("user".to_owned(), user.clone()));
         others.push(("database".to_owned(), database.clone()));
-        StartUp { user, database, console, application_name, switches, parameters: others }
+        Startup { user, database, console, application_name, switches, parameters: others }
     }
 
     /// The values of the gateway's own settings. Fails for a value that the setting cannot have.
@@ -119,19 +119,19 @@ mod tests {
 
     use super::*;
 
-    fn start_up(pairs: &[(&str, &str)]) -> StartUp {
+    fn startup(pairs: &[(&str, &str)]) -> Startup {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        StartUp::new(&pairs.iter().map(owned).collect::<Vec<_>>())
+        Startup::new(&pairs.iter().map(owned).collect::<Vec<_>>())
     }
 
     #[test]
     fn without_a_database_the_database_has_the_users_name() {
         for pairs in [&[("user", "ann")][..], &[("database", ""), ("user", "ann")]] {
-            let start_up = start_up(pairs);
-            assert_eq!((&*start_up.user, &*start_up.database), ("ann", "ann"), "{pairs:?}");
+            let startup = startup(pairs);
+            assert_eq!((&*startup.user, &*startup.database), ("ann", "ann"), "{pairs:?}");
             let parameters =
                 [("user", "ann"), ("database", "ann")].map(|(a, b)| (a.to_owned(), b.to_owned()));
-            assert_eq!(start_up.parameters, parameters);
+            assert_eq!(startup.parameters, parameters);
         }
     }
 
@@ -159,7 +159,7 @@ mod tests {
             ("options", "-c  work_mem=1MB", Some(DEFAULT), Some("-c  work_mem=1MB")),
             ("options", "-c", Some(DEFAULT), Some("-c")),
         ] {
-            let one = start_up(&[("user", "ann"), (name, value)]);
+            let one = startup(&[("user", "ann"), (name, value)]);
             assert_eq!(one.switch_values().ok(), values, "{value}");
             let options = one.parameters.iter().find(|(name, _)| name == "options");
             assert_eq!(options.map(|(_, value)| value.as_str()), rest, "{value}");
@@ -167,26 +167,26 @@ mod tests {
         }
         for order in [[0, 1, 2], [2, 1, 0]] {
             let pairs = [("user", "ann"), ("hotrow.pack", "off"), ("options", "-c hotrow.pack=on")];
-            let both = start_up(&order.map(|index| pairs[index]));
+            let both = startup(&order.map(|index| pairs[index]));
             assert_eq!(both.switch_values().ok(), off, "a parameter of its own overrides an option");
         }
     }
 
     #[test]
     fn only_a_client_that_names_the_console_reaches_it() {
-        assert!(start_up(&[("user", "ann"), ("database", "hotrow")]).console);
-        assert!(start_up(&[("user", "hotrow"), ("database", "hotrow")]).console);
-        assert!(!start_up(&[("user", "hotrow")]).console);
-        assert!(!start_up(&[("user", "hotrow"), ("database", "")]).console);
+        assert!(startup(&[("user", "ann"), ("database", "hotrow")]).console);
+        assert!(startup(&[("user", "hotrow"), ("database", "hotrow")]).console);
+        assert!(!startup(&[("user", "hotrow")]).console);
+        assert!(!startup(&[("user", "hotrow"), ("database", "")]).console);
     }
 
     #[test]
     fn the_clients_name_is_found_in_any_case_and_long_names_are_cut() {
         let long = "é".repeat(40);
-        let start_up = start_up(&[("user", &long), ("APPLICATION_NAME", "till"), ("work_mem", "1MB")]);
-        assert_eq!(start_up.application_name.as_deref(), Some("till"));
-        assert_eq!(start_up.user, "é".repeat(31));
-        assert_eq!(start_up.parameters[0].0, "work_mem");
-        assert_eq!(start_up.parameters.len(), 3);
+        let startup = startup(&[("user", &long), ("APPLICATION_NAME", "till"), ("work_mem", "1MB")]);
+        assert_eq!(startup.application_name.as_deref(), Some("till"));
+        assert_eq!(startup.user, "é".repeat(31));
+        assert_eq!(startup.parameters[0].0, "work_mem");
+        assert_eq!(startup.parameters.len(), 3);
     }
 }

@@ -1,4 +1,4 @@
-//! Log-ins: the server decides, and what the gateway does not support is not offered.
+//! Logins: the server decides, and what the gateway does not support is not offered.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -13,7 +13,7 @@ use crate::client::{Client, LogIn};
 use crate::{PASSWORD, USER, gateway, root, server, url};
 
 fn error(result: Result<Client, ErrPacket>) -> ErrPacket {
-    result.err().expect("the log-in is refused")
+    result.err().expect("the login is refused")
 }
 
 #[test]
@@ -27,11 +27,11 @@ fn the_server_decides_who_can_log_in() {
     for (user, password) in
         [("ann", "wrong"), ("ann", ""), ("nobody", "p"), ("nopass", "p"), ("elsewhere", "p"), ("locked", "p")]
     {
-        let through = error(Client::log_in(gateway.port(), user, password));
-        assert_eq!(through, error(Client::log_in(server().port(), user, password)), "{user}");
+        let through = error(Client::login(gateway.port(), user, password));
+        assert_eq!(through, error(Client::login(server().port(), user, password)), "{user}");
     }
     for (user, password) in [("ann", "p"), ("nopass", "")] {
-        let mut client = Client::log_in(gateway.port(), user, password).unwrap();
+        let mut client = Client::login(gateway.port(), user, password).unwrap();
         assert_eq!(client.value("select substring_index(current_user(), '@', 1)"), user);
     }
     let plugin = "some_other_plugin";
@@ -56,7 +56,7 @@ fn what_is_not_supported_is_not_offered() {
 }
 
 #[test]
-fn abandoned_log_ins_are_no_interrupted_connections_for_the_server() {
+fn abandoned_logins_are_no_interrupted_connections_for_the_server() {
     let gateway = gateway(&[]);
     let mut direct = root(server().port());
     let mut aborted = || direct.rows("show global status like 'Aborted_connects'")[0][1].clone();
@@ -73,10 +73,10 @@ fn abandoned_log_ins_are_no_interrupted_connections_for_the_server() {
         let greeting = Greeting::read(&answer[4..]);
         assert!(greeting.is_ok(), "{bytes:?}: {greeting:?}");
     }
-    // The gateway's own log-ins end in QUIT, so the server has finished them when no connection of others is left.
+    // The gateway's own logins end in QUIT, so the server has finished them when no connection of others is left.
     let others = "select count(*) from information_schema.processlist where user = 'unauthenticated user'";
     let mut watcher = root(server().port());
-    hotrow_testkit::line::until("the log-ins are over", || watcher.value(others) == "0");
+    hotrow_testkit::line::until("the logins are over", || watcher.value(others) == "0");
     assert_eq!(aborted(), before);
 }
 

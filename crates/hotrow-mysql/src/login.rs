@@ -1,4 +1,4 @@
-//! The log-in of a client. The server itself authenticates the client: its random number is the client's, and the
+//! The login of a client. The server itself authenticates the client: its random number is the client's, and the
 //! client's proof is valid for it. Thus every plugin of the server works that needs no TLS, accounts mean what they mean
 //! without a gateway, and the connection's ID is the one that KILL takes.
 
@@ -26,7 +26,7 @@ use crate::packing::Pools;
 use crate::refusal::Refusal;
 
 /// Logs a client in. None if the client or the server did not want to; the client has got the reason.
-pub async fn log_in(
+pub async fn login(
     mut client: Socket,
     config: &Config,
     pools: Option<&Pools>,
@@ -46,17 +46,17 @@ pub async fn log_in(
                 .await;
         }
     };
-    let log_in = Duration::from_millis(limits::LOG_IN_MS);
+    let login = Duration::from_millis(limits::LOGIN_MS);
     let tls = config.tls.as_deref();
     let Ok(Some(Responded { mut client, sequence, response })) =
-        timeout(log_in, respond(client, &greeting, tls)).await
+        timeout(login, respond(client, &greeting, tls)).await
     else {
         finish(server, &greeting, upstream).await;
         return None;
     };
-    // Before the server looks at them: a GRANT after the log-in is not for this session.
+    // Before the server looks at them: a GRANT after the login is not for this session.
     let rights = match pools {
-        Some(pools) => pools.rights_before_log_in(&response.user).await,
+        Some(pools) => pools.rights_before_login(&response.user).await,
         None => None,
     };
     let sent = timeout(config.server_wait, own::respond(server, &greeting, upstream, response.clone())).await;
@@ -73,10 +73,10 @@ pub async fn log_in(
     let is_native = response.plugin.as_deref() == Some(native::PLUGIN.as_bytes());
     let nonce = greeting.native_nonce().filter(|_| is_native);
     let mut proof = nonce.map(|nonce| (nonce, response.proof.clone()));
-    // Under TLS, a log-in has one packet more on that side.
+    // Under TLS, a login has one packet more on that side.
     let ahead = sequence.wrapping_sub(sent);
     let dialogue = authenticate(&mut client, &mut server, ahead, &mut proof);
-    match timeout(log_in, dialogue).await {
+    match timeout(login, dialogue).await {
         Ok(Ok(Decision::LoggedIn(status))) => Some(LoggedIn {
             client,
             server,
@@ -149,7 +149,7 @@ async fn respond(mut client: Socket, greeting: &Greeting, tls: Option<&Server>) 
     None
 }
 
-/// What the server says to a log-in.
+/// What the server says to a login.
 enum Decision {
     /// Its status.
     LoggedIn(u16),
@@ -176,7 +176,7 @@ async fn authenticate(
                 match payload.first() {
                     Some(&OK) => return Ok(Decision::LoggedIn(OkPacket::read(&payload)?.status)),
                     Some(&ERR) => {
-                        METRICS.log_ins_failed.inc();
+                        METRICS.logins_failed.inc();
                         let code = ErrPacket::read(&payload)?.code;
                         return Ok(if code == ACCESS_DENIED { Decision::Denied } else { Decision::Failed });
                     }
@@ -199,7 +199,7 @@ async fn authenticate(
     }
 }
 
-/// After a log-in that has ended in disorder, which the server counts as an interrupted connection, logs in as the gateway's own user.
+/// After a login that has ended in disorder, which the server counts as an interrupted connection, logs in as the gateway's own user.
 /// That ends the count, at which the server would block the gateway's address (`max_connect_errors`). One at a time, so that many
 /// cannot be counted together.
 async fn reset(server: Socket, upstream: &Upstream, aborted: &Mutex<()>) {
@@ -207,16 +207,16 @@ async fn reset(server: Socket, upstream: &Upstream, aborted: &Mutex<()>) {
     drop(server);
     let fresh = async {
         let (server, greeting) = own::connect(upstream).await?;
-        own::log_in_and_leave(server, &greeting, upstream).await
+        own::login_and_leave(server, &greeting, upstream).await
     };
-    report(timeout(Duration::from_millis(limits::LOG_IN_MS), fresh).await, upstream);
+    report(timeout(Duration::from_millis(limits::LOGIN_MS), fresh).await, upstream);
 }
 
-/// Ends a log-in that the client has abandoned, as the gateway's own user. Otherwise the server would count an
+/// Ends a login that the client has abandoned, as the gateway's own user. Otherwise the server would count an
 /// interrupted connection, and block the gateway's address after `max_connect_errors` of them.
 async fn finish(server: Socket, greeting: &Greeting, upstream: &Upstream) {
-    let own = own::log_in_and_leave(server, greeting, upstream);
-    report(timeout(Duration::from_millis(limits::LOG_IN_MS), own).await, upstream);
+    let own = own::login_and_leave(server, greeting, upstream);
+    report(timeout(Duration::from_millis(limits::LOGIN_MS), own).await, upstream);
 }
 
 fn report(own: Result<Result<(), OwnError>, Elapsed>, upstream: &Upstream) {

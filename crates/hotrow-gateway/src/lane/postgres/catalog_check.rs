@@ -1,5 +1,5 @@
 //! The tables that a lane's batches rely on, and the messages at the end of each batch that check them. A change of the
-//! catalogue rolls the batch back. The lane decides what happens to its units.
+//! catalog rolls the batch back. The lane decides what happens to its units.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -24,19 +24,19 @@ const FINGERPRINT: &[u8] = b"hotrow_table_fingerprint";
 /// The types of the last statement's parameters: the time of its analysis (`timestamptz`), the connection's number
 /// (`int8`), and the shards (`int8[]`).
 const TYPES: [u8; 12] = [0, 0, 0x04, 0xa0, 0, 0, 0, 0x14, 0, 0, 0x03, 0xf8];
-/// The error of both statements if the catalogue has changed.
+/// The error of both statements if the catalog has changed.
 const DIVISION_BY_ZERO: &[u8] = b"22012";
 /// The error if a prepared statement does not exist.
 pub const NO_STATEMENT: &[u8] = SqlState::UndefinedPreparedStatement.code().as_bytes();
 
 /// The tables that a lane's batches rely on.
 #[derive(Debug, Default)]
-pub struct CatalogueCheck {
+pub struct CatalogCheck {
     /// The numbers of the tables by the names that statements use.
     numbers: HashMap<String, usize>,
     /// By number. The first one stands for batches that rely on no table.
     tables: Vec<Table>,
-    /// The catalogue's epoch in this gateway when the tables were added.
+    /// The catalog's epoch in this gateway when the tables were added.
     epoch: u64,
     /// Number of statements that were prepared.
     prepared: u64,
@@ -104,10 +104,10 @@ pub enum CheckFailure {
     Unrelated,
 }
 
-impl CatalogueCheck {
+impl CatalogCheck {
     /// For a new connection, which has this mark.
     pub fn with_mark(mark: Option<Mark>) -> Self {
-        CatalogueCheck { mark, ..CatalogueCheck::default() }
+        CatalogCheck { mark, ..CatalogCheck::default() }
     }
 
     /// The mark that batches set.
@@ -124,7 +124,7 @@ impl CatalogueCheck {
         shards: Option<&str>,
         out: &mut BytesMut,
     ) -> (BatchEnd, Vec<OwnStatement>) {
-        self.keep_up_with(context.database.catalogue_epoch());
+        self.keep_up_with(context.database.catalog_epoch());
         let mut end = BatchEnd::default();
         let mut tables = self.admit(batch, kind, context, shards.is_some());
         if tables.is_empty() && kind == LaneKind::Read {
@@ -206,7 +206,7 @@ impl CatalogueCheck {
             self.forget();
         }
         // Parameter types that the client has declared cannot change. A server with a substitute may show an earlier state of
-        // the catalogue than the one for which the statement was judged.
+        // the catalog than the one for which the statement was judged.
         let always = kind == LaneKind::Write || context.target.has_substitute();
         let counts = |run: &&Run| always || !run.statement.is_typed;
         let mut runs: Vec<&Run> =
@@ -254,7 +254,7 @@ impl CatalogueCheck {
         number
     }
 
-    /// If the catalogue has changed through this gateway, the next batch compares the fingerprints of its own tables at
+    /// If the catalog has changed through this gateway, the next batch compares the fingerprints of its own tables at
     /// once. Otherwise the check would roll it back first, and a rollback leaves gaps in sequences.
     fn keep_up_with(&mut self, epoch: u64) {
         if self.epoch != epoch {

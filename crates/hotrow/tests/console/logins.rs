@@ -39,7 +39,7 @@ async fn works(stage: &Stage, config: &tokio_postgres::Config) -> Client {
 }
 
 async fn until_refused(config: &tokio_postgres::Config, code: &str) {
-    until("the log-in is refused", || async {
+    until("the login is refused", || async {
         match try_connect(config).await {
             Ok(_) => false,
             Err(error) => {
@@ -91,7 +91,7 @@ async fn a_role_that_lost_its_connect_right_is_rejected() {
 }
 
 #[tokio::test]
-async fn connections_with_another_search_path_than_that_of_the_next_log_in_are_replaced() {
+async fn connections_with_another_search_path_than_that_of_the_next_login_are_replaced() {
     const SHOW: &str = "show search_path";
     let stage = Stage::new("", &[]).await;
     let role = new_role(&stage, "path").await;
@@ -120,8 +120,8 @@ async fn a_role_that_is_created_again_is_another_role() {
     let config = stage.gateway.config().user(&role).to_owned();
     drop(works(&stage, &config).await);
     create_again(&stage, &stage.direct, &role).await;
-    // The gateway relies on the old role's log-in for some time.
-    tokio::time::sleep(std::time::Duration::from_millis(hotrow_core::limits::LOG_IN_AGE_MS)).await;
+    // The gateway relies on the old role's login for some time.
+    tokio::time::sleep(std::time::Duration::from_millis(hotrow_core::limits::LOGIN_AGE_MS)).await;
     works_as(&stage, &connect(&config).await, &role).await;
 }
 
@@ -165,8 +165,8 @@ async fn a_role_at_its_connection_limit_shares_the_existing_connections() {
     let config = stage.gateway.config().user(&role).to_owned();
     let client = works(&stage, &config).await;
     stage.direct.batch_execute(&format!("alter role {role} connection limit 1")).await.unwrap();
-    // Only after this time is the next log-in checked at the server again.
-    tokio::time::sleep(std::time::Duration::from_millis(hotrow_core::limits::LOG_IN_AGE_MS)).await;
+    // Only after this time is the next login checked at the server again.
+    tokio::time::sleep(std::time::Duration::from_millis(hotrow_core::limits::LOGIN_AGE_MS)).await;
     let other = connect(&config).await;
     value(&other, UPDATE).await;
     value(&client, UPDATE).await;

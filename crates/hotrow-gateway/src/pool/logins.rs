@@ -1,4 +1,4 @@
-//! Log-ins to an open pool. From time to time the gateway checks at the server that the pool's user may log in, and
+//! Logins to an open pool. From time to time the gateway checks at the server that the pool's user may log in, and
 //! that the name means the same role with the same settings. If something has changed, the pool's connections are
 //! replaced.
 
@@ -14,33 +14,33 @@ use crate::pool::Pool;
 use crate::server::held;
 
 impl Pool {
-    /// A client logs in. If the last log-in of the pool's user is not recent, a connection is made to check that the
-    /// user can still log in. Otherwise the client is admitted at once, and the connection is made when the last log-in
+    /// A client logs in. If the last login of the pool's user is not recent, a connection is made to check that the
+    /// user can still log in. Otherwise the client is admitted at once, and the connection is made when the last login
     /// is no longer recent. A client therefore does not use connections of a former role for long.
-    pub async fn log_in(&self) -> Result<(), held::Error> {
+    pub async fn login(&self) -> Result<(), held::Error> {
         if self.is_due() {
-            return self.prove_log_in().await;
+            return self.prove_login().await;
         }
-        self.log_in_soon();
+        self.login_soon();
         Ok(())
     }
 
     /// A client is admitted. Whether the user can still log in is checked soon.
-    pub fn log_in_soon(&self) {
+    pub fn login_soon(&self) {
         self.unproven.notify_one();
     }
 
-    async fn prove_log_in(&self) -> Result<(), held::Error> {
+    async fn prove_login(&self) -> Result<(), held::Error> {
         let came = Instant::now();
         let patience = self.config().server_wait.max(Duration::from_millis(limits::CONNECT_TIMEOUT_MS));
         let Ok(_one_at_a_time) = tokio::time::timeout(patience, self.logging_in.lock()).await else {
             return Err(held::Error::NoLogIn(patience));
         };
-        // A log-in that began after this client arrived proves the same for it, however long the log-in took.
-        if !self.is_due() || self.last_log_in().0 >= came {
+        // A login that began after this client arrived proves the same for it, however long the login took.
+        if !self.is_due() || self.last_login().0 >= came {
             return Ok(());
         }
-        let asked = (Instant::now(), self.catalogue_epoch());
+        let asked = (Instant::now(), self.catalog_epoch());
         match self.look_again().await {
             Err(held::Error::Paused) => return Ok(()),
             Err(held::Error::Upstream(upstream::Error::Refused { code, message, .. }))
@@ -56,12 +56,12 @@ impl Pool {
 
     /// No connection is made during a pause. Connections that are made later show whether the user can log in.
     fn is_due(&self) -> bool {
-        let (at, epoch) = self.last_log_in();
-        admission::is_due(at.elapsed(), !differ_in_tables_only(epoch, self.catalogue_epoch()))
+        let (at, epoch) = self.last_login();
+        admission::is_due(at.elapsed(), !differ_in_tables_only(epoch, self.catalog_epoch()))
             && !self.database_state().is_paused()
     }
 
-    fn last_log_in(&self) -> (Instant, u64) {
+    fn last_login(&self) -> (Instant, u64) {
         *self.logged_in.lock()
     }
 
@@ -73,7 +73,7 @@ impl Pool {
     /// Makes a connection, and compares the server's settings there with the known ones.
     async fn look_again(&self) -> Result<(), held::Error> {
         let config = self.config().clone();
-        let mut probe = self.held.probe(&config, self.database_state(), self.start_up()).await?;
+        let mut probe = self.held.probe(&config, self.database_state(), self.startup()).await?;
         let now = probe.upstream().server_settings().await?;
         drop(probe);
         let is_outdated = self.context.server().are_outdated_by(&now);
@@ -89,7 +89,7 @@ impl Pool {
                 self.context.stop_packing();
             }
             self.database_state().retire_connections();
-            self.catalogue_changed(Alters::Anything);
+            self.catalog_changed(Alters::Anything);
             self.close_idle();
             // New units wait for the lanes' new connections.
             drop(self.renew());
@@ -99,14 +99,14 @@ impl Pool {
     }
 }
 
-/// Checks the log-ins of clients that were admitted because another client had logged in shortly before, as long as the
+/// Checks the logins of clients that were admitted because another client had logged in shortly before, as long as the
 /// pool is open.
-pub async fn follow_log_ins(pool: Arc<Pool>) {
+pub async fn follow_logins(pool: Arc<Pool>) {
     loop {
         pool.unproven.notified().await;
-        tokio::time::sleep(Duration::from_millis(limits::LOG_IN_AGE_MS)).await;
+        tokio::time::sleep(Duration::from_millis(limits::LOGIN_AGE_MS)).await;
         if pool.is_due()
-            && let Err(error) = pool.prove_log_in().await
+            && let Err(error) = pool.prove_login().await
         {
             tracing::debug!(%error, clients = pool.identity.describe(), "the server no longer admits a pool's user");
         }
@@ -123,6 +123,6 @@ pub async fn follow_settings(pool: Arc<Pool>) {
             tokio::time::sleep(Duration::from_millis(limits::RECONNECT_MAX_MS)).await;
         }
         // Servers that share a name and disagree must not keep the pool busy with new connections.
-        tokio::time::sleep(Duration::from_millis(limits::LOG_IN_AGE_MS)).await;
+        tokio::time::sleep(Duration::from_millis(limits::LOGIN_AGE_MS)).await;
     }
 }

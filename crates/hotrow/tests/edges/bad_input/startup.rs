@@ -1,4 +1,4 @@
-//! Messages before the log-in: requests for encryption, broken and foreign packets, unknown users and databases.
+//! Messages before the login: requests for encryption, broken and foreign packets, unknown users and databases.
 
 use hotrow_testkit::raw::{Message, Raw, frame, startup};
 use hotrow_testkit::server;
@@ -29,7 +29,7 @@ async fn requests_for_encryption_are_declined_and_the_client_may_continue() {
 }
 
 #[tokio::test]
-async fn packets_that_are_not_start_up_messages_are_rejected() {
+async fn packets_that_are_not_startup_messages_are_rejected() {
     let stage = Stage::new(&[]).await;
     let port = stage.gateway.port();
     for (what, bytes) in [
@@ -39,7 +39,7 @@ async fn packets_that_are_not_start_up_messages_are_rejected() {
         ("HTTP", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec()),
         ("TLS without asking", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec()),
         ("parameters without end", [&[0, 0, 0, 13, 0, 3, 0, 0][..], b"user\0"].concat()),
-        ("a Query without log-in", frame(b'Q', b"select 1\0")),
+        ("a Query without login", frame(b'Q', b"select 1\0")),
     ] {
         let replies = replies(port, &bytes).await;
         assert_eq!(replies.len(), 1, "{what}: {replies:?}");
@@ -59,7 +59,7 @@ async fn packets_that_are_not_start_up_messages_are_rejected() {
 }
 
 #[tokio::test]
-async fn rejections_by_the_server_at_log_in_are_passed_on() {
+async fn rejections_by_the_server_at_login_are_passed_on() {
     let stage = Stage::new(&[]).await;
     for (what, parameters, code) in [
         ("no such database", vec![("user", "postgres"), ("database", "nowhere")], "3D000"),
@@ -94,14 +94,14 @@ async fn replication_is_rejected_with_a_hint() {
         assert_eq!(replies[0].field(b'C').as_deref(), Some("0A000"), "{replies:?}");
         assert!(replies[0].field(b'H').unwrap().contains("server itself"), "{replies:?}");
     }
-    let mut raw = Raw::log_in(stage.gateway.port(), &[("replication", "false")]).await;
+    let mut raw = Raw::login(stage.gateway.port(), &[("replication", "false")]).await;
     assert_eq!(raw.query("select 1").await.len(), 4);
 }
 
 #[tokio::test]
 async fn a_cancel_request_with_a_wrong_key_has_no_effect() {
     let stage = Stage::new(&[]).await;
-    let (mut raw, greeting) = Raw::log_in_with(stage.gateway.port(), &[]).await;
+    let (mut raw, greeting) = Raw::login_with(stage.gateway.port(), &[]).await;
     let key = greeting.iter().find(|message| message.tag == b'K').unwrap().body.clone();
     raw.send(&hotrow_testkit::raw::query("select 'slept' from pg_sleep(1)")).await;
     for wrong in [[&key[..4], &[0; 4]].concat(), vec![0xff; 8]] {

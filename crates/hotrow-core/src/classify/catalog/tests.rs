@@ -49,7 +49,7 @@ fn answers(questions: &Questions) -> Answers {
 }
 
 /// Asks until there are facts about a statement. Returns what was asked, round by round.
-fn learn(known: &mut Catalogue, sql: &str, now: Asked) -> Vec<Questions> {
+fn learn(known: &mut Catalog, sql: &str, now: Asked) -> Vec<Questions> {
     let mut rounds = Vec::new();
     while let Err(lack) = known.facts(&candidate(sql), now) {
         assert!(rounds.len() < 4, "{lack:?}");
@@ -61,7 +61,7 @@ fn learn(known: &mut Catalogue, sql: &str, now: Asked) -> Vec<Questions> {
 
 #[test]
 fn a_new_statement_about_known_objects_asks_nothing() {
-    let mut known = Catalogue::default();
+    let mut known = Catalog::default();
     assert_eq!(learn(&mut known, "update t set n = n + 1 where id = 1", NOW).len(), 1);
     for sql in [
         "update t set n = n + 2 where id = $1",
@@ -76,7 +76,7 @@ fn a_new_statement_about_known_objects_asks_nothing() {
 
 #[test]
 fn names_in_the_source_of_a_function_are_asked_for_too() {
-    let mut known = Catalogue::default();
+    let mut known = Catalog::default();
     let rounds = learn(&mut known, "update t set n = f(n) where id = 1", NOW);
     assert!(rounds[0].objects.contains("f") && rounds[0].objects.contains(""), "{rounds:?}");
     assert!(rounds[1].objects.contains("g"), "{rounds:?}");
@@ -84,7 +84,7 @@ fn names_in_the_source_of_a_function_are_asked_for_too() {
 
 #[test]
 fn all_parts_of_a_statement_are_asked_for_at_once() {
-    let mut known = Catalogue::default();
+    let mut known = Catalog::default();
     let sql = "with a as (delete from t where id = 1 returning id) insert into u select id from a";
     let rounds = learn(&mut known, sql, NOW);
     assert_eq!(rounds[0].tables.iter().collect::<Vec<_>>(), ["\"t\"", "\"u\""]);
@@ -94,7 +94,7 @@ fn all_parts_of_a_statement_are_asked_for_at_once() {
 
 #[test]
 fn a_fact_counts_in_its_epoch_and_until_it_is_too_old() {
-    let mut known = Catalogue::default();
+    let mut known = Catalog::default();
     let sql = "update t set n = 1 where id = 1";
     learn(&mut known, sql, NOW);
     assert!(known.facts(&candidate(sql), Asked { at: NOW.at, ..NOW }).is_ok());
@@ -103,14 +103,14 @@ fn a_fact_counts_in_its_epoch_and_until_it_is_too_old() {
     assert!(known.facts(&candidate(sql), Asked { epoch: 2, ..NOW }).is_err());
     // A late answer to an earlier question does not replace a newer fact.
     learn(&mut known, sql, later);
-    let lack = Catalogue::default().facts(&candidate(sql), NOW).unwrap_err();
+    let lack = Catalog::default().facts(&candidate(sql), NOW).unwrap_err();
     known.put(answers(&lack.questions), NOW);
     assert_eq!(known.facts(&candidate(sql), NOW).unwrap().asked, later.at);
 }
 
 #[test]
 fn a_refusal_is_remembered() {
-    let mut known = Catalogue::default();
+    let mut known = Catalog::default();
     let sql = "update t set n = 1 where id = 1";
     let refusal = Refusal { code: "42501".to_owned(), message: "permission denied for schema s".to_owned() };
     let lack = known.facts(&candidate(sql), NOW).unwrap_err();

@@ -1,8 +1,8 @@
-//! What is known of a database's catalogue: facts about single objects, each with the time of the question. Facts about a
+//! What is known of a database's catalog: facts about single objects, each with the time of the question. Facts about a
 //! statement are put together from them. Nothing here asks the server: a lack of facts is a list of questions.
 //!
 //! A fact belongs to an object and not to a statement, so a new statement about known objects needs no question. A fact is valid
-//! in one epoch of the catalogue, and for a limited time. Both limits are the caller's, for each use.
+//! in one epoch of the catalog, and for a limited time. Both limits are the caller's, for each use.
 
 mod known;
 mod questions;
@@ -20,7 +20,7 @@ use crate::classify::judge::namesakes::names_in_sources;
 use crate::classify::read::candidate::Candidate;
 use known::Known;
 
-/// When a question was asked: the epoch of the catalogue, and the time since the caller's start.
+/// When a question was asked: the epoch of the catalog, and the time since the caller's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// The epoch. A fact of another epoch is not used.
@@ -41,9 +41,9 @@ pub struct Dated<T> {
 /// The objects that no text names: users' casts between built-in types, and settings that decide how constants are read.
 const UNNAMED: &str = "";
 
-/// What is known of a catalogue, in bounded memory.
+/// What is known of a catalog, in bounded memory.
 #[derive(Debug, Default)]
-pub struct Catalogue {
+pub struct Catalog {
     /// By the name in statements, quoted as `to_regclass` takes it.
     tables: Known<Option<Arc<TableFacts>>>,
     /// Objects outside `pg_catalog`, by name. Those without a name are known as [`UNNAMED`].
@@ -54,7 +54,7 @@ pub struct Catalogue {
     cached_sequences: Known<bool>,
 }
 
-impl Catalogue {
+impl Catalog {
     /// The facts about a candidate, and about each statement in its WITH. `since` is the earliest question that counts.
     pub fn facts(&mut self, candidate: &Candidate, since: Asked) -> Result<Dated<Facts>, Lack> {
         let mut search = Search::new(self, since);
@@ -114,7 +114,7 @@ fn weight_of_table(table: &TableFacts) -> usize {
 
 /// Facts that are looked for, and those that are missing.
 struct Search<'c> {
-    known: &'c mut Catalogue,
+    known: &'c mut Catalog,
     since: Asked,
     /// The time of the earliest question.
     asked: Option<Duration>,
@@ -122,7 +122,7 @@ struct Search<'c> {
 }
 
 impl<'c> Search<'c> {
-    fn new(known: &'c mut Catalogue, since: Asked) -> Self {
+    fn new(known: &'c mut Catalog, since: Asked) -> Self {
         Search { known, since, asked: None, lack: Lack::default() }
     }
 

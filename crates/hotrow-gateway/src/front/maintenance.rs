@@ -1,4 +1,4 @@
-//! The schema pack's upkeep: a round every few seconds in each database, on a connection of the user of the server's URL
+//! The hotrow schema's maintenance: a round every few seconds in each database, on a connection of the user of the server's URL
 //! that is closed afterwards. The pack knows which work is due and whether another gateway does it. The connection also shows
 //! that the server answers, and how many connections it accepts.
 
@@ -39,12 +39,12 @@ pub async fn run(shared: Arc<Shared>) {
     let (reports, capacities) = (Reports::default(), Arc::<Capacities>::default());
     let mut rounds: HashMap<u64, JoinHandle<()>> = HashMap::new();
     loop {
-        tokio::time::sleep(Duration::from_millis(limits::UPKEEP_MS)).await;
+        tokio::time::sleep(Duration::from_millis(limits::MAINTENANCE_MS)).await;
         let mut by_server: HashMap<u64, Vec<(String, Arc<Route>)>> = HashMap::new();
         let config = shared.config();
         forget_removed(&reports, &config.routes);
         capacities.retain(|server| config.routes.has_server(server));
-        for (name, route) in config.routes.with_upkeep() {
+        for (name, route) in config.routes.with_maintenance() {
             by_server.entry(route.server.id).or_default().push((name, route));
         }
         rounds.retain(|_, round| !round.is_finished());
@@ -75,12 +75,12 @@ async fn round_of_server(
             Err(error) => {
                 // An outage is reported as such, and its rounds are made up for.
                 if report.has_pack && !error.is_retryable() {
-                    METRICS.upkeep_failures.inc();
+                    METRICS.maintenance_failures.inc();
                 }
                 if report.has_failed || error.is_retryable() || error.is_full() {
-                    tracing::debug!(%error, database = name, "no upkeep of the schema pack");
+                    tracing::debug!(%error, database = name, "no maintenance of the hotrow schema");
                 } else {
-                    tracing::warn!(%error, database = name, "the schema pack's upkeep failed; it will be retried");
+                    tracing::warn!(%error, database = name, "the hotrow schema's maintenance failed; it will be retried");
                     report.has_failed = true;
                 }
             }
@@ -116,13 +116,13 @@ impl Round {
         let pairs = [
             ("user", &*server.user),
             ("database", route.database(name)),
-            ("application_name", "hotrow upkeep"),
+            ("application_name", "hotrow maintenance"),
             ("search_path", "pg_catalog, pg_temp"),
         ];
         let parameters = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let login = Login::new(&server.user, server.credential());
         let connected = Upstream::connect(server, &parameters, &login, false).await;
-        // A server that refuses the log-in has answered.
+        // A server that refuses the login has answered.
         let is_up = connected.as_ref().map_or_else(|error| !error.is_retryable(), |_| true);
         METRICS.servers.set(server.hosts.to_string(), &route.server, is_up);
         let mut upstream = connected?;
@@ -134,7 +134,7 @@ impl Round {
         }
         while !shared.is_stopping()
             && !database.is_paused()
-            && pack::says_yes(&mut upstream, include_str!("../../sql/upkeep.sql"), &[]).await?
+            && pack::says_yes(&mut upstream, include_str!("../../sql/maintenance.sql"), &[]).await?
         {}
         self.queues = measure(&mut upstream, &server.user).await?;
         Ok(())

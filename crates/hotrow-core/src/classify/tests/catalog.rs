@@ -40,7 +40,7 @@ fn only_ordinary_tables_are_packed() {
         );
         assert!(with_table(sql, |table| table.is_partition = true).ends_with("a partition"), "{sql}");
         assert!(
-            with_table(sql, |table| table.schema = "pg_catalog".into()).ends_with("the catalogue"),
+            with_table(sql, |table| table.schema = "pg_catalog".into()).ends_with("the catalog"),
             "{sql}"
         );
         assert!(

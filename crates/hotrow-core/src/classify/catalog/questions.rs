@@ -1,11 +1,11 @@
-//! Questions to the catalogue and their answers.
+//! Questions to the catalog and their answers.
 
 use std::collections::BTreeSet;
 
 use crate::classify::Refusal;
 use crate::classify::facts::{FunctionFact, Rules, TableFacts};
 
-/// The objects about which the catalogue has to be asked.
+/// The objects about which the catalog has to be asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Questions {
     /// Tables, as `to_regclass` takes their names.

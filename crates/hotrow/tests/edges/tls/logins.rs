@@ -1,4 +1,4 @@
-//! Log-ins under TLS: bound to the connection, with a cleartext password, by certificate; and rejected without TLS.
+//! Logins under TLS: bound to the connection, with a cleartext password, by certificate; and rejected without TLS.
 
 use std::process::Command;
 
@@ -36,7 +36,7 @@ async fn stage() -> (Stage, Authority) {
 
 impl Stage {
     /// The user according to the server, or the error.
-    fn log_in(&self, user: &str, mode: &str, variables: &[(&str, &str)]) -> String {
+    fn login(&self, user: &str, mode: &str, variables: &[(&str, &str)]) -> String {
         let mut psql = Command::new(tool("psql").expect("psql is installed"));
         psql.args(["-X", "-w", "-U", user, "-d", "postgres", "-p", &self.gateway.port().to_string()]);
         psql.args(["-qAtc", "select current_user"]);
@@ -54,31 +54,31 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn a_log_in_is_bound_to_its_connection_if_the_client_requests_it() {
+async fn a_login_is_bound_to_its_connection_if_the_client_requests_it() {
     let (stage, _) = stage().await;
     for binding in ["require", "prefer", "disable"] {
         let variables = [("PGCHANNELBINDING", binding)];
-        assert_eq!(stage.log_in("bound", "verify-full", &variables), "bound", "{binding}");
+        assert_eq!(stage.login("bound", "verify-full", &variables), "bound", "{binding}");
         let wrong = [("PGCHANNELBINDING", binding), ("PGPASSWORD", "x")];
-        let output = stage.log_in("bound", "verify-full", &wrong);
+        let output = stage.login("bound", "verify-full", &wrong);
         assert!(output.ends_with("password authentication failed for user \"bound\""), "{output}");
     }
     let required = [("PGCHANNELBINDING", "require")];
-    let output = stage.log_in("plain", "disable", &required);
+    let output = stage.login("plain", "disable", &required);
     assert!(output.contains("channel binding required"), "{output}");
-    assert_eq!(stage.log_in("plain", "disable", &[]), "plain");
+    assert_eq!(stage.login("plain", "disable", &[]), "plain");
 }
 
 #[tokio::test]
 async fn a_cleartext_password_is_accepted_only_over_tls() {
     let (stage, _) = stage().await;
-    assert_eq!(stage.log_in("clear", "require", &[]), "clear");
-    let output = stage.log_in("clear", "require", &[("PGPASSWORD", "x")]);
+    assert_eq!(stage.login("clear", "require", &[]), "clear");
+    let output = stage.login("clear", "require", &[("PGPASSWORD", "x")]);
     assert!(output.ends_with("password authentication failed for user \"clear\""), "{output}");
-    let output = stage.log_in("clear", "disable", &[]);
+    let output = stage.login("clear", "disable", &[]);
     assert!(output.contains("no pg_hba.conf entry for host \"127.0.0.1\", user \"clear\""), "{output}");
     assert!(output.contains("no encryption"), "{output}");
-    let output = stage.log_in("plain", "require", &[]);
+    let output = stage.login("plain", "require", &[]);
     assert!(output.contains("no pg_hba.conf entry") && output.contains("SSL encryption"), "{output}");
 }
 
@@ -88,11 +88,11 @@ async fn a_certificate_is_required_and_has_to_name_the_user() {
     let folder = tempfile::tempdir().unwrap();
     let with = |user: &str, name: &str| {
         let (certificate, key) = authority.issue(name, &[]).write(folder.path(), name);
-        stage.log_in(user, "require", &[("PGSSLCERT", &certificate), ("PGSSLKEY", &key)])
+        stage.login(user, "require", &[("PGSSLCERT", &certificate), ("PGSSLKEY", &key)])
     };
     for user in ["named", "twofold", "any_one"] {
         assert_eq!(with(user, user), user);
-        let output = stage.log_in(user, "require", &[]);
+        let output = stage.login(user, "require", &[]);
         assert!(output.contains("connection requires a valid client certificate"), "{user}: {output}");
     }
     for user in ["named", "twofold"] {
@@ -105,6 +105,6 @@ async fn a_certificate_is_required_and_has_to_name_the_user() {
     assert_eq!(with("any_one", "eve"), "any_one", "any certificate is accepted, with the password");
     let (certificate, key) = authority.issue("twofold", &[]).write(folder.path(), "twofold");
     let wrong = [("PGSSLCERT", &*certificate), ("PGSSLKEY", &*key), ("PGPASSWORD", "x")];
-    let output = stage.log_in("twofold", "require", &wrong);
+    let output = stage.login("twofold", "require", &wrong);
     assert!(output.ends_with("password authentication failed for user \"twofold\""), "{output}");
 }

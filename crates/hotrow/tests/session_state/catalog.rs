@@ -1,7 +1,7 @@
 //! Tables that change while the gateway runs, by DDL of its clients or of others: answers stay those of the server, and
-//! the gateway repeats its decisions that depended on the catalogue.
+//! the gateway repeats its decisions that depended on the catalog.
 
-use crate::{SHORT_CATALOGUE_AGE, Stage, is_noticed_soon, noticed};
+use crate::{SHORT_CATALOG_AGE, Stage, is_noticed_soon, noticed};
 use hotrow_testkit::raw::{Raw, bind, execute, parse, sync, tags};
 use hotrow_testkit::{config, connect, rows, server, sqlstate, until, value};
 use tokio_postgres::Statement;
@@ -54,7 +54,7 @@ async fn a_table_that_is_dropped_and_created_again_is_another() {
 
 #[tokio::test]
 async fn a_prepared_statement_without_rows_is_packed_again_after_its_table_was_made_anew() {
-    let stage = Stage::new(SHORT_CATALOGUE_AGE).await;
+    let stage = Stage::new(SHORT_CATALOG_AGE).await;
     let client = stage.client().await;
     let types = [Type::INT4];
     let updates = [
@@ -79,7 +79,7 @@ async fn a_prepared_statement_without_rows_is_packed_again_after_its_table_was_m
 
 #[tokio::test]
 async fn a_trigger_added_by_an_outsider_is_noticed() {
-    let stage = Stage::new(SHORT_CATALOGUE_AGE).await;
+    let stage = Stage::new(SHORT_CATALOG_AGE).await;
     let client = stage.client().await;
     assert!(stage.packs(&client).await);
     let function = "create table seen (backend int, name text);
@@ -103,7 +103,7 @@ async fn a_trigger_added_by_an_outsider_is_noticed() {
 
 #[tokio::test]
 async fn a_unique_index_dropped_by_an_outsider_is_noticed() {
-    let stage = Stage::new(SHORT_CATALOGUE_AGE).await;
+    let stage = Stage::new(SHORT_CATALOG_AGE).await;
     let client = stage.client().await;
     stage
         .direct
@@ -154,7 +154,7 @@ async fn a_value_is_read_by_the_type_that_its_column_has_now() {
             );
             stage.direct.batch_execute(&create).await.unwrap();
             let options = format!("-c search_path={}", stage.schema);
-            let mut client = Raw::log_in(stage.gateway.port(), &[("options", &options)]).await;
+            let mut client = Raw::login(stage.gateway.port(), &[("options", &options)]).await;
             for written in [first, first, then] {
                 if written == then {
                     let change = format!("alter table {table} alter v type {after} using v::{after}");
@@ -366,10 +366,10 @@ async fn a_check_of_a_nested_domain_changes_the_fingerprint() {
     assert!(packs().await);
 }
 
-/// PostgreSQL's functions for definitions see a newer catalogue than the query that calls them, and return NULL for what was
+/// PostgreSQL's functions for definitions see a newer catalog than the query that calls them, and return NULL for what was
 /// dropped meanwhile.
 #[tokio::test]
-async fn a_constraint_that_is_dropped_while_the_catalogue_is_read_refuses_no_statement() {
+async fn a_constraint_that_is_dropped_while_the_catalog_is_read_refuses_no_statement() {
     let stage = Stage::new(&[]).await;
     let client = stage.client().await;
     let changes = async {
