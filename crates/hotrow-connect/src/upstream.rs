@@ -40,7 +40,7 @@ pub enum Error {
         /// The reason.
         error: ConnectError,
     },
-    /// The login can't be bound to the server's certificate.
+    /// The login cannot be bound to the server's certificate.
     #[error(
         "the server does not bind the login to its certificate (SCRAM-SHA-256-PLUS), and channel_binding=require asks for it"
     )]

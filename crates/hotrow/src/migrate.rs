@@ -53,7 +53,7 @@ fn shards(text: &str) -> Result<i32, String> {
 /// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The server can't be reached.
+    /// The server cannot be reached.
     #[error(transparent)]
     Connect(#[from] crate::direct::Error),
     /// The pack cannot be installed or compared.

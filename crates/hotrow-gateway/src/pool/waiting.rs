@@ -108,7 +108,7 @@ impl WaitingCalls {
                     "the call ran and found nothing, and it cannot wait: the limit of {} waiting calls is reached",
                     limits::WAITING_CALLS_MAX
                 ),
-                "Call the function again later, call it without waiting, or let fewer clients wait at once.",
+                "Call the function again later, call it without waiting, or let fewer clients wait at the same time.",
             )),
         }
     }
