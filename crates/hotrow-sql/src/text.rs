@@ -1,4 +1,4 @@
-//! One text for two packs. A migration is the text of the pack in one schema, and of its copies and functions in a distributed
+//! One text for two forms of the schema. A migration is the text of the hotrow schema in one schema, and of its copies and functions in a distributed
 //! pack. Where they differ, it has both texts: `{{one}}here{{many}}there{{end}}`. Either of the two can be missing. A line with
 //! a single mark is omitted.
 //!
@@ -7,12 +7,12 @@
 
 use std::borrow::Cow;
 
-/// The pack that a text is for.
+/// The hotrow schema that a text is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pack {
-    /// The pack in one schema.
+    /// The hotrow schema in one schema.
     One,
-    /// A distributed pack.
+    /// A distributed hotrow schema.
     Many,
 }
 

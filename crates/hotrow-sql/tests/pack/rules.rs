@@ -246,7 +246,7 @@ fn can_ask(upstream_user: &str) -> String {
 fn rules_are_read_only_if_the_schema_belongs_to_a_trusted_role() {
     let database = Database::empty();
     let owner = database.session("postgres");
-    assert_eq!(owner.value(&can_ask("postgres")), "f", "the pack is not installed");
+    assert_eq!(owner.value(&can_ask("postgres")), "f", "the hotrow schema is not installed");
     let (mallory, other) = (database.login("mallory", false), database.login("other", false));
     let name = mallory.value("select current_user");
     owner.run(&format!("create schema hotrow authorization {name}"));

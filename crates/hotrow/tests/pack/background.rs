@@ -1,4 +1,4 @@
-//! The gateway's maintenance of the pack, in the background: a post that is fanned out in chunks arrives although no client fans it
+//! The gateway's maintenance of the hotrow schema, in the background: a post that is fanned out in chunks arrives although no client fans it
 //! out.
 
 use hotrow_testkit::Gateway;
