@@ -221,8 +221,8 @@ impl Upstream {
         self.query(text, values).await
     }
 
-    /// Runs a query that is prepared under this name, or is to be prepared, on a connection that no session uses. Returns its rows as
-    /// text.
+    /// Runs a query that is prepared under this name, or is to be prepared, on a connection that no session uses.
+    /// Returns its rows as text.
     pub async fn query_prepared(
         &mut self,
         name: &str,

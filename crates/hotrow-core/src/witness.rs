@@ -33,7 +33,7 @@
 //!   transaction IDs.
 //! - Any other role that can set the sequence, for example with a script that resets all sequences: it does not
 //!   know the secret number, which is sent only as a parameter and cannot be read from the sequence, because the
-//!   pack's marks reject nextval. The value can be below or above all IDs, and hit the 2^20 values that would prove
+//!   hotrow schema's marks reject nextval. The value can be below or above all IDs, and hit the 2^20 values that would prove
 //!   something by accident only: there are 2^61 secret numbers.
 //!
 //! What is left is a copy of one of the connection's own values that is read before the crash and set again

@@ -1,5 +1,5 @@
-//! The manifests: `sql/AREA/functions.toml` declares each function of the hotrow schema that roles other than the owner can execute. Its
-//! parameters are those of its SQL. The SQL made from the manifests is in `generate.rs`.
+//! The manifests: `sql/AREA/functions.toml` declares each function of the hotrow schema that roles other than the owner can
+//! execute. Its parameters are those of its SQL. The SQL made from the manifests is in `generate.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

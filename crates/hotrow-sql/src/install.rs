@@ -1,5 +1,5 @@
-//! Installs the hotrow schema: finds the missing migrations and runs them, all in one transaction. Other files define the contents of
-//! the hotrow schema.
+//! Installs the hotrow schema: finds the missing migrations and runs them, all in one transaction. Other files define the
+//! contents of the hotrow schema.
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Transaction};

@@ -22,9 +22,9 @@ pub struct Args {
     dry_run: bool,
     /// Compare the installed hotrow schema with this program; the exit status is 0 if they agree, else 1
     ///
-    /// The comparison covers the list of migrations, each function of the hotrow schema (text, settings, owner, rights to call it), also
-    /// of each shard of a distributed hotrow schema and on each node, and the role with its grants. It does not cover tables, settings,
-    /// merge rules, or other objects in the schema.
+    /// The comparison covers the list of migrations, each function of the hotrow schema (text, settings, owner, rights
+    /// to call it), also of each shard of a distributed hotrow schema and on each node, and the role with its grants. It
+    /// does not cover tables, settings, merge rules, or other objects in the schema.
     #[arg(long)]
     check: bool,
     /// Distribute counters, sales, queues and feeds over the nodes of a cluster of Citus 12 or later

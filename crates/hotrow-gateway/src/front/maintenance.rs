@@ -1,6 +1,6 @@
 //! The hotrow schema's maintenance: a round every few seconds in each database, on a connection of the user of the server's URL
-//! that is closed afterwards. The hotrow schema knows which work is due and whether another gateway does it. The connection also shows
-//! that the server answers, and how many connections it accepts.
+//! that is closed afterwards. The hotrow schema knows which work is due and whether another gateway does it. The connection
+//! also shows that the server answers, and how many connections it accepts.
 
 use std::collections::HashMap;
 use std::sync::Arc;

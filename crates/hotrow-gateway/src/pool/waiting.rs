@@ -20,7 +20,8 @@ use crate::pool::Pool;
 use crate::pool::listener::{self, Listeners, Subscriber, Subscription};
 use crate::statements::Statement;
 
-/// The channel on which the server says that a waiting call may find something. The hotrow schema's functions send it with pg_notify.
+/// The channel on which the server says that a waiting call may find something. The hotrow schema's functions send it with
+/// pg_notify.
 const CHANNEL: &str = "hotrow_wake";
 
 /// The waiting calls of a pool.

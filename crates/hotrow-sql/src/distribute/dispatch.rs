@@ -1,5 +1,5 @@
-//! The functions of a distributed hotrow schema that clients call: each finds the shard of its key and calls the shard's function there.
-//! They have the signatures of the functions that they replace. This module asks no server.
+//! The functions of a distributed hotrow schema that clients call: each finds the shard of its key and calls the shard's
+//! function there. They have the signatures of the functions that they replace. This module asks no server.
 
 use crate::functions::{Distribute, Function, functions};
 use crate::head::{Head, Parameter, Returns};
@@ -70,8 +70,8 @@ fn single(function: &Function, distribute: &Distribute) -> Dispatcher {
     ))
 }
 
-/// A batch function. Nearly all batches are for one shard. The others are split, and entered in the order of the shards, so that two
-/// batches wait for each other in one direction only.
+/// A batch function. Nearly all batches are for one shard. The others are split, and entered in the order of the shards, so
+/// that two batches wait for each other in one direction only.
 fn batch_function(batch: &str, distribute: &Distribute) -> Dispatcher {
     let head = Head::of(batch);
     let (key, find) = match distribute {

@@ -46,7 +46,8 @@ pub async fn shards(client: &impl GenericClient) -> Result<Option<i32>, Error> {
     Ok(row.map(|row| row.get(0)))
 }
 
-/// Distributes the installed hotrow schema. Returns the number of shards, which is that of the first run. `role` is the group role.
+/// Distributes the installed hotrow schema. Returns the number of shards, which is that of the first run. `role` is the
+/// group role.
 pub async fn distribute(client: &mut Client, role: &str, shards: i32) -> Result<i32, Error> {
     let transaction = begin(client).await?;
     check_cluster(&transaction).await?;

@@ -126,8 +126,8 @@ pub fn functions(shard: i32, names: &Names) -> String {
 const RESERVATIONS: &str = "(select q.request_id as reservation_id, q.item, q.buyer, q.quantity, q.state as status, \
     q.at as reserved_at, q.expires_at from hotrow.request q where q.state is not null)";
 
-/// Writes what `{{...}}` stands for: the name of the schema, or what the node knows: the name of a primary key there, those of the
-/// parts of a table, or the reservations.
+/// Writes what `{{...}}` stands for: the name of the schema, or what the node knows: the name of a primary key there, those
+/// of the parts of a table, or the reservations.
 fn fill(text: &str, schema: &str, names: &Names) -> String {
     let mut parts = text.split("{{");
     let mut out = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,5 @@
-//! The hotrow schema's maintenance: the pieces of a round, concurrent sessions, and maintenance functions that another role has replaced.
+//! The hotrow schema's maintenance: the pieces of a round, concurrent sessions, and maintenance functions that another role
+//! has replaced.
 
 use crate::rules::trusts;
 use crate::script::{check, check_in};

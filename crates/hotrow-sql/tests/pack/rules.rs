@@ -237,7 +237,8 @@ pub fn trusts(upstream_user: &str, function: &str, types: &str) -> String {
     format!("select is_trusted from ({query}) as answers (is_trusted, is_there)")
 }
 
-/// The first answer of the gateway's query before it reads rules, for an upstream URL with this user, with the rights of its client.
+/// The first answer of the gateway's query before it reads rules, for an upstream URL with this user, with the rights of its
+/// client.
 fn can_ask(upstream_user: &str) -> String {
     trusts(upstream_user, "merge_rules", "1009")
 }

@@ -46,7 +46,7 @@ async fn a_superuser_does_not_run_another_roles_functions() {
     assert_eq!(value(&mallory, "select count(*) from public.seen").await, "0");
 }
 
-/// Without the hotrow schema, a role that may create schemas creates functions in a schema with the hotrow schema's name. Clients of the
+/// Without the hotrow schema, a role that may create schemas creates functions in a schema of its name. Clients of the
 /// gateway that call other functions must not run them.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_client_runs_the_functions_of_a_role_that_created_the_schema() {

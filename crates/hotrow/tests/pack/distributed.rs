@@ -333,8 +333,8 @@ fn rotate(mut line: Line, stop: &AtomicBool) -> usize {
     rotations
 }
 
-/// How Citus moves shards: it keeps writes waiting, or it copies the rows while clients write them (its default, if all tables have a
-/// primary key).
+/// How Citus moves shards: it keeps writes waiting, or it copies the rows while clients write them (its default, if all
+/// tables have a primary key).
 const MODES: [&str; 3] = ["auto", "block_writes", "force_logical"];
 
 /// The next of many moves: another shard goes to the other worker, in another way.
