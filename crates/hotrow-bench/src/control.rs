@@ -132,10 +132,10 @@ impl Control {
         Ok(Reading { done: column("done")?, broken: column("broken")? })
     }
 
-    /// The end of the server's log, in bytes.
+    /// The end of the server's WAL, in bytes.
     pub async fn wal_position(&self) -> Result<u64, Error> {
         let query = "select (pg_current_wal_insert_lsn() - '0/0')::bigint";
-        let row = self.client.query_one(query, &[]).await.map_err(refused("report the end of its log"))?;
+        let row = self.client.query_one(query, &[]).await.map_err(refused("report the end of its WAL"))?;
         Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
     }
 

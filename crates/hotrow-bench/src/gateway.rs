@@ -36,7 +36,7 @@ pub struct Footprint {
     pub questions: u64,
     /// Resident memory.
     pub bytes: u64,
-    /// Processor time.
+    /// CPU time.
     pub cpu_us: u64,
 }
 

@@ -17,7 +17,7 @@ use std::path::Path;
 const ROWS: u32 = 100_000;
 /// Clients of a load. A report can have more sessions than a private server serves well.
 const CLIENTS_MAX: f64 = 1_000.0;
-/// Processor time of a transaction in the server, in microseconds, that a plain update needs anyway.
+/// CPU time of a transaction in the server, in microseconds, that a plain update needs anyway.
 const USUAL_WORK_US: f64 = 200.0;
 /// A flush that takes this much longer than here is delayed, in microseconds. Shorter differences are those of busy cores.
 const DELAY_MIN_US: f64 = 300.0;

@@ -115,7 +115,7 @@ pub struct GatewayWork {
     pub statements: u64,
     /// Statements of the second load among them.
     pub beside: u64,
-    /// Processor time.
+    /// CPU time.
     pub cpu_us: u64,
     /// The resident memory before the first of them.
     pub bytes_before: u64,
@@ -229,7 +229,7 @@ pub struct Figures {
     pub per_second: Spread,
     /// Rejected attempts per second, over the rounds.
     pub turned_away_per_second: Spread,
-    /// Bytes of the server's log for each unit of work, over the rounds.
+    /// Bytes of WAL for each unit of work, over the rounds.
     pub wal_bytes_each: Spread,
     /// Due requests per second in an open loop.
     pub due_per_second: Option<u32>,
@@ -249,7 +249,7 @@ pub struct Round {
     pub done: u64,
     /// Rejected attempts.
     pub turned_away: u64,
-    /// Bytes that the server wrote to its log for each unit of work.
+    /// Bytes of WAL that the server wrote for each unit of work.
     pub wal_bytes_each: f64,
     /// Latencies of the requests.
     pub latency: Option<Quantiles>,

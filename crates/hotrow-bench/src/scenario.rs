@@ -131,7 +131,7 @@ pub struct Technique {
     pub arrivals: Arrivals,
     /// Whether the cost of the load for the server is measured too. It always is on a slower disk.
     pub is_costed: bool,
-    /// Whether the server's log is decoded during the run.
+    /// Whether the server's WAL is decoded during the run.
     pub change_stream: bool,
     /// What commits wait for during the run.
     pub disk: Disk,

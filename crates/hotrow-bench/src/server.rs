@@ -27,7 +27,7 @@ pub struct Found {
 pub async fn find_server(plan: &Plan) -> Result<Found, Error> {
     const FOR_OTHERS: u32 = 100;
     let connections = (plan.most_clients() + FOR_OTHERS).max(1_000).to_string();
-    // Only if it is needed, because a log that can be decoded is longer.
+    // Only if it is needed, because a WAL that can be decoded is longer.
     let wal_level =
         if plan.has_technique(|technique| technique.change_stream) { "logical" } else { "replica" };
     let timing = if plan.has_technique(Technique::is_watched) { "on" } else { "off" };

@@ -15,7 +15,7 @@ pub struct Standby {
     follows: bool,
 }
 
-/// The slot keeps the log that the standby needs at its next start.
+/// The slot keeps the WAL that the standby needs at its next start.
 const CREATE_SLOT: &str = "select pg_create_physical_replication_slot('standby', true)";
 const USE_SLOT: &str = "alter system set primary_slot_name = 'standby'";
 const WAIT_FOR_IT: &str = "alter system set synchronous_standby_names = 'standby'";
@@ -62,7 +62,7 @@ fn part(server: &PrivateServer, standby: &PrivateServer) -> Result<(), Error> {
     Ok(standby.stop()?)
 }
 
-/// Waits until a query returns true. The standby reads the whole log since its last run, which may be a few gigabytes.
+/// Waits until a query returns true. The standby reads the whole WAL since its last run, which may be a few gigabytes.
 fn wait(server: &PrivateServer, sql: &'static str) -> Result<(), Error> {
     const PATIENCE: Duration = Duration::from_secs(120);
     let deadline = Instant::now() + PATIENCE;
@@ -104,7 +104,7 @@ mod tests {
 
         standby.set(false).await.unwrap();
         assert_eq!(standby.standby.postmaster_pid(), None);
-        // The standby must find its log again after the server has removed what it does not need itself.
+        // The standby must find its WAL again after the server has removed what it does not need itself.
         server.query("insert into t values (3); select pg_switch_wal()").unwrap();
         server.query("checkpoint").unwrap();
         server.query("insert into t values (4); select pg_switch_wal()").unwrap();

@@ -16,12 +16,12 @@ use tokio_postgres::Client;
 pub struct ServerWork {
     /// Transactions that wrote something.
     pub commits_per_unit: f64,
-    /// Flushes of the server's log.
+    /// WAL flushes of the server.
     pub flushes_per_unit: f64,
     /// Average time of a flush in microseconds, as measured by the server. `None` if the server has reported none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flush_us: Option<f64>,
-    /// Processor time of the walsender that decodes the log for a change stream, in microseconds, if there is one.
+    /// CPU time of the walsender that decodes the WAL for a change stream, in microseconds, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub walsender_us_per_unit: Option<f64>,
     /// The number of samples in which a busy session waited, for each wait event. `CPU` means that the session did not wait.
@@ -116,13 +116,13 @@ async fn counters(client: &Client) -> Result<Counters, Error> {
     Ok(Counters { transactions, flushes: flushes.get(0), flushing_ms: flushes.get(1), walsender_us: None })
 }
 
-/// The CPU time of the walsender after it has read the whole log. `None` if there is no walsender, or if the system
+/// The CPU time of the walsender after it has read the whole WAL. `None` if there is no walsender, or if the system
 /// does not report it.
 async fn walsender_us(client: &Client) -> Result<Option<f64>, Error> {
     const PATIENCE: Duration = Duration::from_secs(60);
     let now: String = {
         let row = client.query_one("select pg_current_wal_lsn()::text", &[]).await;
-        row.map_err(refused("say where its log ends"))?.get(0)
+        row.map_err(refused("say where its WAL ends"))?.get(0)
     };
     let deadline = Instant::now() + PATIENCE;
     loop {

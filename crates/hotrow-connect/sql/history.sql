@@ -1,6 +1,6 @@
 -- The cluster's identifier and the timeline of a primary; nothing of a standby.
 --
--- The timeline is that of the log's file in which the primary writes now. The control file shows a promoted standby's timeline only
+-- The timeline is that of the WAL file in which the primary writes now. The control file shows a promoted standby's timeline only
 -- after its first checkpoint.
 select (select s.system_identifier from pg_catalog.pg_control_system() s),
        pg_catalog.concat(

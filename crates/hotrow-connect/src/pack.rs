@@ -1,11 +1,11 @@
-//! Whether the hotrow schema can be trusted. The gateway checks this before it calls a function of the pack.
+//! Whether the hotrow schema can be trusted. The gateway checks this before it calls one of its functions.
 
 use hotrow_core::normalise::without_comments;
 
 use crate::upstream::{Error, Upstream};
 
 /// A query for whether the role that asks can trust the functions of the hotrow schema, and can call a certain one. The
-/// file describes its parameters. It must run before any function of the pack is called.
+/// file describes its parameters. It must run before any function of the hotrow schema is called.
 pub const PACK_TRUSTED: &str = include_str!("../sql/pack_trusted.sql");
 
 /// A query for the functions of an array that do not exist or that the role that asks cannot execute.
@@ -17,7 +17,7 @@ pub fn is_own(statement: &[u8]) -> bool {
     [PACK_TRUSTED, MISSING_FUNCTIONS].iter().any(|own| without_comments(own).as_bytes() == statement)
 }
 
-/// A function of the pack that the gateway calls: its name and the types of its parameters.
+/// A function of the hotrow schema that the gateway calls: its name and the types of its parameters.
 pub type PackFunction = [&'static str; 2];
 /// `hotrow.keep()`
 pub const KEEP: PackFunction = ["keep", ""];
@@ -29,10 +29,10 @@ pub const CLAIM_MARK: PackFunction = ["claim_mark", "25"];
 pub const MERGE_RULES: PackFunction = ["merge_rules", "1009"];
 /// `hotrow.pack_rules(text[])`
 pub const PACK_RULES: PackFunction = ["pack_rules", "1009"];
-/// `hotrow.distribution_of(text)`, which only a distributed pack has
+/// `hotrow.distribution_of(text)`, which only a distributed hotrow schema has
 pub const DISTRIBUTION_OF: PackFunction = ["distribution_of", "25"];
 
-/// Whether the role of this connection may run the pack's code and call this function. A role that cannot read the
+/// Whether the role of this connection may run the hotrow schema's code and call this function. A role that cannot read the
 /// catalog trusts no function.
 pub async fn is_trusted(
     upstream: &mut Upstream,

@@ -40,7 +40,7 @@ pub enum Error {
         /// The reason.
         error: ConnectError,
     },
-    /// The login can't be bound to the server's certificate.
+    /// The login cannot be bound to the server's certificate.
     #[error(
         "the server does not bind the login to its certificate (SCRAM-SHA-256-PLUS), and channel_binding=require asks for it"
     )]
@@ -221,8 +221,8 @@ impl Upstream {
         self.query(text, values).await
     }
 
-    /// Runs a query that is prepared under this name, or is to be prepared, on a connection that no session uses. Returns its rows as
-    /// text.
+    /// Runs a query that is prepared under this name, or is to be prepared, on a connection that no session uses.
+    /// Returns its rows as text.
     pub async fn query_prepared(
         &mut self,
         name: &str,

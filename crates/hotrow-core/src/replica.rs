@@ -17,13 +17,13 @@ use std::str::FromStr;
 
 use crate::limits;
 
-/// A position in the server's log (`pg_lsn`).
+/// A position in the server's WAL (`pg_lsn`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position(pub u64);
 
 /// The text is not a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a position in the log")]
+#[error("not a position in the WAL")]
 pub struct NoPosition;
 
 impl FromStr for Position {
@@ -42,7 +42,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// The history of a log: the cluster's identifier, and the timeline, which changes with each promotion. Positions of
+/// The history of a WAL: the cluster's identifier, and the timeline, which changes with each promotion. Positions of
 /// different histories cannot be compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
@@ -55,7 +55,7 @@ pub struct History {
 /// What the primary has said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Primary {
-    /// The end of its log: all that was committed before the question is before it.
+    /// The end of its WAL: all that was committed before the question is before it.
     pub position: Position,
     pub history: History,
 }
@@ -63,9 +63,9 @@ pub struct Primary {
 /// What a replica has said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaAnswer {
-    /// It replays a log. False after its promotion.
+    /// It replays a WAL. False after its promotion.
     pub is_in_recovery: bool,
-    /// How far it has replayed the log.
+    /// How far it has replayed the WAL.
     pub replayed: Option<Position>,
     /// Its history, as far as it has written that down.
     pub history: History,
@@ -108,7 +108,7 @@ impl ReplicaStatus {
         }
     }
 
-    /// The status of a replica that has the primary's settings. It had replayed the log up to `earlier` before the primary
+    /// The status of a replica that has the primary's settings. It had replayed the WAL up to `earlier` before the primary
     /// was asked. If that is more than the primary has, it replays a timeline that it has not written down yet.
     pub fn of(
         seen: &ReplicaAnswer,
@@ -158,7 +158,7 @@ impl LagMeter {
         self.ahead.push_back((now, position));
     }
 
-    /// The replica has replayed the log up to here. Returns its lag in milliseconds, or none as long as it has not reached
+    /// The replica has replayed the WAL up to here. Returns its lag in milliseconds, or none as long as it has not reached
     /// any position of the primary, because it may be behind by any time.
     pub fn replayed(&mut self, now: u64, position: Position) -> Option<u64> {
         while self.ahead.front().is_some_and(|(_, first)| *first <= position) {
@@ -176,7 +176,7 @@ impl LagMeter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownReplica {
     pub serves: bool,
-    /// How far it had replayed the log when it was last asked.
+    /// How far it had replayed the WAL when it was last asked.
     pub replayed: Position,
 }
 
@@ -206,7 +206,7 @@ pub fn choose(candidates: &[KnownReplica], target: Position, turn: usize) -> Cho
 pub struct LsnBound {
     /// The index of the replica.
     pub replica: usize,
-    /// The replica must have replayed the log up to here.
+    /// The replica must have replayed the WAL up to here.
     pub position: Position,
     /// Connections of lanes are numbered. Those up to this number were open before the session's first read from this
     /// replica after `position` was found. Later ones may belong to a later life of the replica.

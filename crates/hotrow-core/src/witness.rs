@@ -2,14 +2,14 @@
 //! that answers with the server that got the transaction. The gateway sends the queries.
 //!
 //! A transaction ID means nothing by itself. After a crash or a failover, IDs of transactions that did not
-//! reach the log (or the standby) are assigned again, and *committed* can refer to another transaction.
+//! reach the WAL (or the standby) are assigned again, and *committed* can refer to another transaction.
 //! *Aborted*, and an ID from the future, prove that the ID was never committed in this server's history. They
-//! prove nothing about another cluster's history, or about a standby that has not replayed all of its log.
+//! prove nothing about another cluster's history, or about a standby that has not replayed all of its WAL.
 //!
 //! A server's life begins with its own checkpoint. The next ID in that checkpoint is the first ID that the
 //! life assigns. Compared with that first ID:
 //!
-//! - An ID at or above it was lost with the old life's log, or its status would be known. The transaction was
+//! - An ID at or above it was lost with the old life's WAL, or its status would be known. The transaction was
 //!   rolled back, whatever the status of the transaction that has the ID now.
 //! - *Committed* below it is not proof. If the server crashed twice, the life in between may have assigned
 //!   the ID again, and the server does not show how often it crashed.
@@ -21,19 +21,19 @@
 //! it to the connection's secret number plus the transaction's ID, after all its other writes and before its
 //! commit. A later connection gets the same mark only after the earlier connection's backend has ended on the
 //! server that it asks. A sequence is not rolled back, and recovery keeps its record if and only if it keeps the
-//! log up to there. Whether a value proves anything depends on which values a mark can have at that time, and on
+//! WAL up to there. Whether a value proves anything depends on which values a mark can have at that time, and on
 //! who has set them:
 //!
 //! - The connection itself: its start value when it took the mark, then one value per batch, in increasing order.
-//!   If a server shows such a value, its history contains the log of the connection's server up to the record of
+//!   If a server shows such a value, its history contains the WAL of the connection's server up to the record of
 //!   that value. It does not matter whether it is the same server after crashes, a promoted standby, or one
-//!   that was restored from a physical copy: all of them replay that log.
+//!   that was restored from a physical copy: all of them replay that WAL.
 //! - Another connection of this gateway or of another one, in any cluster, before or after: it has another secret
 //!   number. Dumps and restored databases have only such values, and so do marks that an old gateway has set to bare
 //!   transaction IDs.
 //! - Any other role that can set the sequence, for example with a script that resets all sequences: it does not
 //!   know the secret number, which is sent only as a parameter and cannot be read from the sequence, because the
-//!   pack's marks reject nextval. The value can be below or above all IDs, and hit the 2^20 values that would prove
+//!   hotrow schema's marks reject nextval. The value can be below or above all IDs, and hit the 2^20 values that would prove
 //!   something by accident only: there are 2^61 secret numbers.
 //!
 //! What is left is a copy of one of the connection's own values that is read before the crash and set again
@@ -62,7 +62,7 @@ pub struct Server {
     pub life: String,
     /// The cluster's identifier, which its standbys share. `None` if the role cannot read it.
     pub cluster: Option<String>,
-    /// The position of its log. `None` if the role cannot read it.
+    /// The position of its WAL. `None` if the role cannot read it.
     pub log: Option<Log>,
     /// The lane's mark. `None` if the hotrow schema is not installed for the role.
     pub mark: Option<Mark>,
@@ -124,7 +124,7 @@ impl fmt::Debug for Mark {
     }
 }
 
-/// The log when the connection first looked at it.
+/// The WAL when the connection first looked at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Log {
     /// The position of the last checkpoint.
@@ -249,7 +249,7 @@ pub enum XactStatus {
     NotGivenOut,
     /// It is too old. The server no longer knows its status.
     Forgotten,
-    /// The server replays another server's log, and its answer can still change.
+    /// The server replays another server's WAL, and its answer can still change.
     InRecovery,
 }
 

@@ -61,13 +61,13 @@ pub struct Slot {
     pub active: bool,
     /// `physical` or `logical`.
     pub kind: String,
-    /// Bytes of the log that it holds back.
+    /// Bytes of WAL that it holds back.
     pub held_bytes: Option<f64>,
     /// The age of its snapshot in transactions.
     pub xmin_age: Option<i64>,
 }
 
-/// A receiver of the log.
+/// A receiver of the WAL.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Standby {
     /// Its application's name.
@@ -75,7 +75,7 @@ pub struct Standby {
     pub state: Option<String>,
     /// `sync`, `async`, `quorum` or `potential`.
     pub sync: Option<String>,
-    /// Bytes of the log that it has not replayed.
+    /// Bytes of WAL that it has not replayed.
     pub behind_bytes: Option<f64>,
     /// The age of its snapshot in transactions.
     pub xmin_age: Option<i64>,
@@ -115,7 +115,7 @@ pub fn change(before: &Value, after: &Value, column: &str) -> f64 {
     (number(after, column) - number(before, column)).max(0.0)
 }
 
-/// The sum of a column over the rows of `pg_stat_io` about the log.
+/// The sum of a column over the rows of `pg_stat_io` about the WAL.
 fn log_io(rows: &Value, column: &str) -> f64 {
     let rows = rows.as_array().map(Vec::as_slice).unwrap_or_default();
     let about_log = |row: &&Value| row.get("object").and_then(Value::as_str) == Some("wal");

@@ -9,7 +9,7 @@ pub struct Sample {
     pub at_us: i64,
     /// The next transaction ID. `None` on a standby.
     pub xid: Option<u64>,
-    /// The position in the log, in bytes.
+    /// The position in the WAL, in bytes.
     pub wal: Option<f64>,
     /// Commits in this database so far, as far as the sessions have reported them. `None` before version 15, where reading them
     /// would cost too much.

@@ -1,7 +1,7 @@
--- The end of the primary's log, its timeline, and the cluster's identifier. Refused in recovery.
+-- The end of the primary's WAL, its timeline, and the cluster's identifier. Refused in recovery.
 --
 -- Every transaction whose commit a client has learned of before this question is before this position: its commit record was
--- inserted into the log before the server answered, with any value of synchronous_commit. A standby that has replayed the log
+-- inserted into the WAL before the server answered, with any value of synchronous_commit. A standby that has replayed the WAL
 -- up to here shows all of them. The timeline comes from the same server at the same time, because a position means nothing
 -- on another timeline.
 --

@@ -1,4 +1,4 @@
--- The first statement of each batch on a replica. It fails unless the server is a standby that has replayed the log up to $1
+-- The first statement of each batch on a replica. It fails unless the server is a standby that has replayed the WAL up to $1
 -- and was started at $2 (microseconds since 1970). An address can lead to several servers, and another one may be behind the one
 -- that the units' sessions have read from.
 --

@@ -1,4 +1,4 @@
--- Whether the server is a standby, how far it has replayed the log, its timeline, the cluster's identifier, and when the server
+-- Whether the server is a standby, how far it has replayed the WAL, its timeline, the cluster's identifier, and when the server
 -- was started, in microseconds since 1970.
 --
 -- The timeline is the latest that the standby has written to its control file: with a restart point, or with the point that

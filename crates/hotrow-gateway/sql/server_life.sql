@@ -1,4 +1,4 @@
--- Identifies one life of a server. After a crash the server reuses IDs of transactions that never reached the log, so a
+-- Identifies one life of a server. After a crash the server reuses IDs of transactions that never reached the WAL, so a
 -- committed ID may then belong to another transaction. The start time does not change if the server restarts only its
 -- children. The process IDs of the server's own children do change, and every role can see them.
 select pg_catalog.concat_ws(' ',

@@ -36,7 +36,7 @@ const READ_ONLY: &str = "read-only ";
 /// The reason why the tokens cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// The file can't be read.
+    /// The file cannot be read.
     #[error("cannot read the tokens in {path}: {error}")]
     Read {
         /// The path of the file.

@@ -1,4 +1,4 @@
-//! The calls of the pack's functions: the statement, which is made from the function's parameters, and the effect.
+//! The calls of the hotrow schema's functions: the statement, which is made from the function's parameters, and the effect.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

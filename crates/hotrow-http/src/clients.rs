@@ -111,7 +111,7 @@ pub struct Clients {
     pub(crate) batches: Arc<Semaphore>,
     connect: Connector,
     config: Config,
-    /// A query about the owner of the pack's functions. Each session runs it before its first call.
+    /// A query about the owner of the hotrow schema's functions. Each session runs it before its first call.
     pack_trusted: &'static str,
     /// A query about functions, for the check whether the API can serve.
     pub(crate) missing_functions: &'static str,

@@ -276,7 +276,7 @@ pub async fn body(request: Request) -> Result<Bytes, Problem> {
         Ok(Err(error)) => return Err(unreadable(error.into_response().status())),
         Err(_) => {
             let detail = format!("the body did not arrive within {limit:?}");
-            return Err(Problem::new(Kind::RequestTimeout, detail, "Send the whole body at once."));
+            return Err(Problem::new(Kind::RequestTimeout, detail, "Send the whole body without a pause."));
         }
     };
     if !body.is_empty() && !is_json {

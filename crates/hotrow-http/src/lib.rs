@@ -5,7 +5,7 @@
 //! |---|---|
 //! | a connection | `server`: limits, timeouts, both versions of HTTP, the graceful stop; `idle`: when it is closed; `bounds`: how long clients can take |
 //! | access | `auth` |
-//! | the route | `api`, `routes`; `health` for routes without a call of the pack |
+//! | the route | `api`, `routes`; `health` for routes without a call of the hotrow schema |
 //! | the call | `plain`, made from the function's manifest; or its handler, in the area's folder: `sales`, `feeds`, `queues` (and `queues/orders`, `queues/takes`, `queues/receipts`) |
 //! | its input | `input`: names, bodies, idempotency keys; `body`: fields that become parameters; `seconds`, `time`, `document`: values in it |
 //! | to the database | `clients`: sessions of the gateway that requests share; `calls`: the statements |

@@ -21,7 +21,7 @@ pub struct Seconds<const MICROS_MIN: i64, const MAX: i64> {
     micros: i64,
 }
 
-/// The length of a hold. The maximum is longer than any hold that the pack accepts.
+/// The length of a hold. The maximum is longer than any hold that the hotrow schema accepts.
 pub type Hold = Seconds<1, YEAR>;
 /// The length of a lease.
 pub type Lease = Seconds<1, MONTH>;

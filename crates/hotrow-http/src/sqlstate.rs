@@ -79,7 +79,7 @@ pub fn hint(kind: Kind) -> &'static str {
             "The call changed nothing. Repeat the request after the time in Retry-After."
         }
         Kind::PackMissing => {
-            "Run hotrow migrate for this database, and grant the pack's role to the user of the setting upstream: grant hotrow_caller to USER."
+            "Run hotrow migrate for this database, and grant the group role to the user of the setting upstream: grant hotrow_caller to USER."
         }
         Kind::RefusedArgument => "See /openapi.json for the values that each field accepts.",
         _ => "Check the logs of Hotrow and of the database server.",
@@ -90,7 +90,7 @@ pub fn hint(kind: Kind) -> &'static str {
 fn next_step(kind: Kind, sqlstate: &str) -> &'static str {
     match (kind, sqlstate) {
         (Kind::PackMissing, "42501") => {
-            "Grant the pack's role to the user of the setting upstream: grant hotrow_caller to USER."
+            "Grant the group role to the user of the setting upstream: grant hotrow_caller to USER."
         }
         _ => hint(kind),
     }
@@ -119,14 +119,14 @@ pub fn unknown_column(column: &tokio_postgres::Column) -> Problem {
     Problem::new(Kind::PackMissing, detail, hint(Kind::PackMissing))
 }
 
-/// The pack is not installed.
+/// The hotrow schema is not installed.
 pub fn not_installed(database: &str) -> Problem {
     let detail =
         format!("the hotrow schema is not installed: the database {database:?} has no schema hotrow");
     Problem::new(Kind::PackMissing, detail, "Run hotrow migrate for this database.")
 }
 
-/// The pack's functions are not trusted, and are not called.
+/// The hotrow schema's functions are not trusted, and are not called.
 pub fn untrusted(user: &str) -> Problem {
     let detail = format!(
         "the schema hotrow exists, and its functions are not trusted: all of them must belong to the schema's owner. This owner must be \

@@ -249,7 +249,7 @@ impl OtherLoads for Loads {
         (protocol != technique.protocol).then(|| {
             format!(
                 "`{}` sends its statements with the {} protocol, the others with the {} one: this version of PgBouncer \
-                 can't keep prepared statements while it pools by transaction.",
+                 cannot keep prepared statements while it pools by transaction.",
                 technique.name,
                 protocol.name(),
                 technique.protocol.name()

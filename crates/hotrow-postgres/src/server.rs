@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A restart after a crash replays at most `max_wal_size` of log, which takes this long on a slow disk.
+/// A restart after a crash replays at most `max_wal_size` of WAL, which takes this long on a slow disk.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// A fast shutdown writes a checkpoint of everything in `shared_buffers`.

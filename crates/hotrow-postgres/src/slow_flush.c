@@ -1,4 +1,4 @@
-// A library for LD_PRELOAD that makes each fdatasync take longer, as on a slow disk. PostgreSQL flushes its log with
+// A library for LD_PRELOAD that makes each fdatasync take longer, as on a slow disk. PostgreSQL flushes its WAL with
 // fdatasync, unless wal_sync_method names another call. MariaDB flushes both its binary log and InnoDB's log with it.
 //
 // The first four bytes of the file that HOTROW_FLUSH_DELAY_FILE names are the delay in microseconds. The file is mapped

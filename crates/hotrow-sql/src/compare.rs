@@ -16,7 +16,7 @@ use crate::text::Pack;
 pub enum Difference {
     /// A function is missing, has other text or settings, or does not belong to the schema's owner.
     Function(String),
-    /// The same about a function of a shard, or of feeds in a distributed pack.
+    /// The same about a function of a shard, or of feeds in a distributed hotrow schema.
     Distributed(String),
     /// A node of the cluster has other functions than the coordinator.
     Node(String),
@@ -101,7 +101,7 @@ async fn found(client: &impl GenericClient, schema: &str) -> Result<Vec<(Functio
     Ok(rows.iter().map(function).collect())
 }
 
-/// The differences in the shards of a distributed pack, and between the nodes.
+/// The differences in the shards of a distributed hotrow schema, and between the nodes.
 async fn distributed(client: &impl GenericClient, shards: i32) -> Result<Vec<Difference>, Error> {
     let mut differences = Vec::new();
     for (schema, text) in crate::distribute::functions_by_schema(client, shards).await? {

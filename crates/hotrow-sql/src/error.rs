@@ -1,4 +1,4 @@
-//! Errors of installing or comparing the pack. Errors raised by its functions are not here.
+//! Errors of installing or comparing the hotrow schema. Errors raised by its functions are not here.
 
 /// The reason why nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ pub enum Error {
         "the role cannot create the schema: have an administrator run `create schema hotrow authorization ROLE;` with its name, then migrate again"
     )]
     Schema,
-    /// The pack cannot be distributed here.
+    /// The hotrow schema cannot be distributed here.
     #[error(
         "the hotrow schema cannot be distributed: {0}. Connect to the coordinator of a cluster of Citus 12 or later"
     )]

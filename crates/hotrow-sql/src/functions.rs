@@ -1,5 +1,5 @@
-//! The manifests: `sql/AREA/functions.toml` declares each function of the pack that roles other than the owner can execute. Its
-//! parameters are those of its SQL. The SQL made from the manifests is in `generate.rs`.
+//! The manifests: `sql/AREA/functions.toml` declares each function of the hotrow schema that roles other than the owner can
+//! execute. Its parameters are those of its SQL. The SQL made from the manifests is in `generate.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -30,7 +30,7 @@ pub struct Function {
     pub is_stable: bool,
     /// The roles that can execute the function and its batch function.
     pub grant: Grant,
-    /// How a distributed pack finds the shard of a call. Without it, the function stays on the coordinator.
+    /// How a distributed hotrow schema finds the shard of a call. Without it, the function stays on the coordinator.
     pub distribute: Option<Distribute>,
     /// The merge rule, if there is a batch function.
     pub merge: Option<MergeRule>,
@@ -88,7 +88,7 @@ pub enum Grant {
     Public,
 }
 
-/// How a call of a distributed pack finds its shard.
+/// How a call of a distributed hotrow schema finds its shard.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Distribute {

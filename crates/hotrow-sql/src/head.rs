@@ -11,7 +11,7 @@ pub(crate) struct Head {
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) returns: Returns,
     pub(crate) is_stable: bool,
-    /// The body in the migrations, for a distributed pack.
+    /// The body in the migrations, for a distributed hotrow schema.
     pub(crate) body: String,
 }
 

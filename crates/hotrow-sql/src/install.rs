@@ -1,5 +1,5 @@
-//! Installs the pack: finds the missing migrations and runs them, all in one transaction. Other files define the contents of
-//! the pack.
+//! Installs the hotrow schema: finds the missing migrations and runs them, all in one transaction. Other files define the
+//! contents of the hotrow schema.
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Transaction};
@@ -9,7 +9,7 @@ use crate::functions::Grant;
 use crate::generate::grants;
 use crate::migrations::{BOOTSTRAP, MIGRATIONS, Migration, REVOKE, TRUST};
 
-/// The role whose members can execute the pack's functions.
+/// The role whose members can execute the hotrow schema's functions.
 pub const DEFAULT_ROLE: &str = "hotrow_caller";
 
 /// The key of the installers' advisory lock: "hotrow" as a number. If two installers run at once, the second finds nothing
@@ -121,7 +121,7 @@ async fn oldest_server(client: &impl GenericClient) -> Result<(), Error> {
     Ok(())
 }
 
-/// The numbers of the installed migrations; none if the pack is not installed.
+/// The numbers of the installed migrations; none if the hotrow schema is not installed.
 async fn installed(client: &impl GenericClient) -> Result<Vec<i32>, Error> {
     let there = client.query_one("select to_regclass('hotrow.migration') is not null", &[]).await?;
     if !there.get::<_, bool>(0) {

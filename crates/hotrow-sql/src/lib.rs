@@ -11,13 +11,13 @@
 //! | `sql/base/trust.sql` | the query whether the installer can trust the schema |
 //! | `sql/*/functions.toml` | the manifests: grant, merge rule and places of each function |
 //! | `src/migrations.rs` | the migrations and the other SQL files, with their contents |
-//! | `src/text.rs` | the text of a migration for the pack in one schema and for a distributed one |
+//! | `src/text.rs` | the text of a migration for the hotrow schema in one schema and for a distributed one |
 //! | `src/head.rs` | the heads of functions in the migrations: parameters, results and options |
 //! | `src/functions.rs` | the manifests, read |
 //! | `src/generate.rs` | the grants and merge rules made from the manifests |
 //! | `src/install.rs` | runs missing migrations, or lists them |
 //! | `src/compare.rs` | compares an installation with this program |
-//! | `distribute` | makes the shards of a distributed pack on a cluster of Citus |
+//! | `distribute` | makes the shards of a distributed hotrow schema on a cluster of Citus |
 //! | `src/distribute/shard.rs` | the text of one shard, made from the migrations |
 //! | `src/distribute/dispatch.rs` | the functions that find the shard of a call |
 //! | `src/distribute/feeds.rs` | the functions of feeds that need several shards |

@@ -3,7 +3,7 @@
 use crate::text::{Pack, text};
 use std::borrow::Cow;
 
-/// A numbered SQL file of the pack. It runs once in each database. After a release it does not change.
+/// A numbered SQL file of the hotrow schema. It runs once in each database. After a release it does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migration {
     /// The number. Migrations run in the order of their numbers.

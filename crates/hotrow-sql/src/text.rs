@@ -1,18 +1,18 @@
-//! One text for two packs. A migration is the text of the pack in one schema, and of its copies and functions in a distributed
-//! pack. Where they differ, it has both texts: `{{one}}here{{many}}there{{end}}`. Either of the two can be missing. A line with
-//! a single mark is omitted.
+//! One text for two forms of the schema. A migration is the text of the hotrow schema in one schema, and of its copies and
+//! functions in a distributed one. Where they differ, it has both texts: `{{one}}here{{many}}there{{end}}`. Either of the
+//! two can be missing. A line with a single mark is omitted.
 //!
 //! `hotrow.` is the schema of a shard in the second text. `{{pack}}.` is the schema that all shards share, in names that clients
 //! know. Other `{{...}}` in the second text stand for what only the node knows: see `distribute/shard.rs`.
 
 use std::borrow::Cow;
 
-/// The pack that a text is for.
+/// The hotrow schema that a text is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pack {
-    /// The pack in one schema.
+    /// The hotrow schema in one schema.
     One,
-    /// A distributed pack.
+    /// A distributed hotrow schema.
     Many,
 }
 

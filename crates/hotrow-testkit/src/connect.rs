@@ -27,7 +27,7 @@ pub fn config_in(port: u16, schema: &str) -> Config {
 
 /// Connects. A background task drives the connection.
 pub async fn connect(config: &Config) -> Client {
-    try_connect(config).await.unwrap_or_else(|error| panic!("can't connect: {}", describe(&error)))
+    try_connect(config).await.unwrap_or_else(|error| panic!("cannot connect: {}", describe(&error)))
 }
 
 /// The same for tests that expect an error.

@@ -77,7 +77,7 @@ fn a_bind_with_wrong_lengths_is_malformed() {
     for body in [
         &b"\0\0\0\0\xff\xff"[..],                   // 65,535 values and no bytes
         &b"\0\0\0\0\0\x01\x7f\xff\xff\xff\0\0"[..], // a value of 2 GB
-        &b"\0\0\0\0\0\x01\xff\xff\xff\xfe\0\0"[..], // a negative length that isn't NULL
+        &b"\0\0\0\0\0\x01\xff\xff\xff\xfe\0\0"[..], // a negative length that is not NULL
         &b"\0\0\0\0\0\0\0\0trailing"[..],
         &b"no zero"[..],
     ] {

@@ -54,8 +54,8 @@ fn config() -> String {
         "Settings of hotrow serve. Each setting can be a flag (--lane-lock-timeout-ms 50), an environment variable\n\
          (HOTROW_LANE_LOCK_TIMEOUT_MS=50) or a line of the file named by --config (lane_lock_timeout_ms = 50).\n\
          Flags take precedence over the environment, and the environment over the file.\n\n\
-         SIGHUP reads the file again. Settings take effect at once, with two exceptions: those marked * take effect\n\
-         at the next start, and a new number of lanes applies to users and databases that connect later. A file with\n\
+         SIGHUP reads the file again. Settings take effect immediately, with two exceptions: those marked * take\n\
+         effect at the next start, and a new number of lanes applies to users and databases that connect later. A file with\n\
          an error changes nothing, and the log names the line.\n\n",
     );
     for setting in Settings::table() {

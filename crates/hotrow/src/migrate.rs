@@ -1,4 +1,4 @@
-//! `hotrow migrate`: installs the hotrow schema, prints what it would install, or compares. The pack itself is in `hotrow-sql`.
+//! `hotrow migrate`: installs the hotrow schema, prints what it would install, or compares. The SQL itself is in `hotrow-sql`.
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -20,11 +20,11 @@ pub struct Args {
     /// Print the statements that would run, and change nothing
     #[arg(long, conflicts_with = "check")]
     dry_run: bool,
-    /// Compare the installed pack with this program; the exit status is 0 if they agree, else 1
+    /// Compare the installed hotrow schema with this program; the exit status is 0 if they agree, else 1
     ///
-    /// The comparison covers the list of migrations, each function of the pack (text, settings, owner, rights to call it), also
-    /// of each shard of a distributed pack and on each node, and the role with its grants. It does not cover tables, settings,
-    /// merge rules, or other objects in the schema.
+    /// The comparison covers the list of migrations, each function of the hotrow schema (text, settings, owner, rights
+    /// to call it), also of each shard of a distributed hotrow schema and on each node, and the role with its grants. It
+    /// does not cover tables, settings, merge rules, or other objects in the schema.
     #[arg(long)]
     check: bool,
     /// Distribute counters, sales, queues and feeds over the nodes of a cluster of Citus 12 or later
@@ -53,10 +53,10 @@ fn shards(text: &str) -> Result<i32, String> {
 /// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The server can't be reached.
+    /// The server cannot be reached.
     #[error(transparent)]
     Connect(#[from] crate::direct::Error),
-    /// The pack cannot be installed or compared.
+    /// The hotrow schema cannot be installed or compared.
     #[error(transparent)]
     Install(#[from] hotrow_sql::Error),
     /// The functions are installed, and only their owner can call them.

@@ -23,7 +23,7 @@ Example: hotrow replay likes:42 --at 1000 --upstream postgres://owner@127.0.0.1/
 pub struct Args {
     /// Name of the counter
     counter: String,
-    /// The server and database: a libpq URL or keyword string; its user needs to read the pack's tables
+    /// The server and database: a libpq URL or keyword string; its user needs to read the hotrow schema's tables
     #[arg(long, env = "HOTROW_UPSTREAM", hide_env = true, hide_env_values = true, value_name = "URL")]
     upstream: String,
     /// Version of the value; the current version if omitted

@@ -16,12 +16,12 @@ use report::Report;
 /// `hotrow verify`
 #[derive(clap::Args)]
 #[command(after_help = "\
-Reads one snapshot of the database; of a distributed pack, one snapshot of each shard. Other clients can write at the same time; only hotrow.rotate_history() and \
+Reads one snapshot of the database; of a distributed hotrow schema, one snapshot of each shard. Other clients can write at the same time; only hotrow.rotate_history() and \
 hotrow.rotate_queues() have to be repeated later. For each counter, the first contradiction is shown. The exit status is 1 if \
 there is a contradiction.\n\n\
 Example: hotrow verify --upstream postgres://owner@127.0.0.1/shop")]
 pub struct Args {
-    /// The server and database: a libpq URL or keyword string; its user needs to read the pack's tables
+    /// The server and database: a libpq URL or keyword string; its user needs to read the hotrow schema's tables
     #[arg(long, env = "HOTROW_UPSTREAM", hide_env = true, hide_env_values = true, value_name = "URL")]
     upstream: String,
 }
@@ -59,7 +59,7 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
         let mut report = Report::default();
         let shards = hotrow_sql::shards(&client).await?;
         let snapshot = Snapshot::begin(&mut client, OWN).await?;
-        // A distributed pack's original tables have the rows of the time before the distribution, which no call uses.
+        // A distributed hotrow schema's original tables have the rows of the time before the distribution, which no call uses.
         if shards.is_none() {
             check(&snapshot, &mut report).await?;
         }

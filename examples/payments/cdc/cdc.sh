@@ -75,7 +75,7 @@ run() {
         # Without '-', because Kafka takes an identifier that begins with one for an option.
         id=$(head -c16 /dev/urandom | base64 | tr '+/' '__' | tr -d '=')
         java "${jvm[@]}" "-Dlog=$folder/format.log" kafka.tools.StorageTool format -t "$id" -c "$folder/kafka.properties" > "$folder/format.out" \
-            || fail "Kafka's folder can't be made: $(cat "$folder/format.out")"
+            || fail "Kafka's folder cannot be made: $(cat "$folder/format.out")"
     fi
     # Both have their own sessions, so that Ctrl-C reaches only this script, which stops them in order.
     setsid java -Xmx256m "${jvm[@]}" "-Dlog=$folder/kafka.log" kafka.Kafka "$folder/kafka.properties" > "$folder/kafka.out" 2>&1 < /dev/null &

@@ -51,7 +51,7 @@ pub const CHECKS: &str = "After each run, every entry of every history must foll
     gaps, counters must have the value at the end of their history, and the number of commands must be the number of \
     acknowledged ones. The warm-up, which only increments, also checks the value of each answer.";
 
-/// A function as an application without the pack has it.
+/// A function as an application without the hotrow schema has it.
 pub const BY_HAND: Technique = Technique {
     about: "a function that locks the counter's row, updates it and inserts a ledger entry, directly to the server",
     script: script!("pgbench/increment_by_hand.sql", "pgbench/increment_by_hand_checked.sql"),

@@ -11,7 +11,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Installs the pack and the scenario's tables, prepares run 7, and does some work.
+    /// Installs the hotrow schema and the scenario's tables, prepares run 7, and does some work.
     pub async fn new(set_up: &str, before_run: &str, work: &str, reading: &'static str) -> Self {
         let start = || PrivateServer::builder().label("bench-checks").start().unwrap();
         let server = tokio::task::spawn_blocking(start).await.unwrap();

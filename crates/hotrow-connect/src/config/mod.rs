@@ -33,7 +33,7 @@ pub struct UpstreamConfig {
     pub connect_timeout: Duration,
 }
 
-/// Why an upstream URL can't be used.
+/// Why an upstream URL cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
     /// It is neither a URL nor a keyword string.
@@ -62,11 +62,11 @@ pub enum UpstreamError {
     },
     /// It asks for a random host.
     #[error(
-        "load_balance_hosts=random can't be used: the gateway's hosts are one primary and its standbys, tried in order"
+        "load_balance_hosts=random cannot be used: the gateway's hosts are one primary and its standbys, tried in order"
     )]
     LoadBalance,
     /// It has a parameter that would have no effect.
-    #[error("the parameter {name} can't be used in a server's URL: {instead}")]
+    #[error("the parameter {name} cannot be used in a server's URL: {instead}")]
     Parameter {
         /// The parameter.
         name: String,
@@ -75,15 +75,15 @@ pub enum UpstreamError {
     },
     /// It limits the attempts to connect to no time, or not at all.
     #[error(
-        "connect_timeout={0} can't be used: write 1 to {max} seconds",
+        "connect_timeout={0} cannot be used: write 1 to {max} seconds",
         max = limits::CONNECT_TIMEOUT_SECONDS_MAX
     )]
     ConnectTimeout(String),
     /// It has two addresses for each host.
-    #[error("host and hostaddr can't be used together: write the addresses as host, or leave hostaddr out")]
+    #[error("host and hostaddr cannot be used together: write the addresses as host, or leave hostaddr out")]
     TwoAddresses,
     /// It asks for a standby.
-    #[error("target_session_attrs=read-only can't be used: the gateway writes; use any or read-write")]
+    #[error("target_session_attrs=read-only cannot be used: the gateway writes; use any or read-write")]
     ReadOnly,
     /// It names more replicas than the gateway reads from.
     #[error("replicas names {0} hosts, and the gateway reads from at most {max}", max = limits::REPLICAS_MAX)]

@@ -53,7 +53,7 @@ pub enum Situation {
     MissingIndex,
     /// A session or slot keeps vacuum from removing dead rows.
     LongSnapshot,
-    /// Commits wait for the log.
+    /// Commits wait for the WAL.
     Flush,
     /// Statements wait for files.
     Io,

@@ -17,7 +17,7 @@ pub enum Class {
     RowLock,
     /// It waits for another lock.
     Lock,
-    /// It waits until the log is on disk or at a standby.
+    /// It waits until the WAL is on disk or at a standby.
     Flush,
     /// It reads or writes files.
     Io,

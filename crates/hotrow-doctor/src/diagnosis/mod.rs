@@ -41,7 +41,7 @@ pub struct Diagnosis {
     /// The sessions that block others.
     pub blocking: Blocking,
     pub statements: StatementLoads,
-    /// Commits, flushes and log.
+    /// Commits, flushes and WAL.
     pub throughput: Throughput,
     /// The lock of the hottest row.
     pub hold: Option<Hold>,

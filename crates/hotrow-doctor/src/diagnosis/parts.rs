@@ -19,7 +19,7 @@ pub struct Parts<'p> {
     /// The sessions that block others.
     pub blocking: &'p Blocking,
     pub statements: &'p StatementLoads,
-    /// Commits, flushes and log.
+    /// Commits, flushes and WAL.
     pub throughput: &'p Throughput,
     /// The shape of the load.
     pub workload: &'p Workload,

@@ -14,7 +14,7 @@ const SNAPSHOT_AGE_MIN: i64 = 1_000;
 const DEAD_MIN: i64 = 1_000;
 /// Time that a session can be idle in a transaction.
 const IDLE_SECONDS: f64 = 30.0;
-/// Bytes of log that a slot can hold back.
+/// Bytes of WAL that a slot can hold back.
 const HELD_BYTES: f64 = (1u64 << 30) as f64;
 
 /// The findings beside the main ones.
@@ -47,7 +47,7 @@ fn of_server(parts: &Parts<'_>) -> Vec<Finding> {
         found.push(side(
             Severity::Warning,
             format!(
-                "{:.0} checkpoints were requested during the run, because the log reached max_wal_size or someone ran CHECKPOINT.",
+                "{:.0} checkpoints were requested during the run, because the WAL reached max_wal_size or someone ran CHECKPOINT.",
                 throughput.requested_checkpoints
             ),
             "a larger max_wal_size makes checkpoints rare".to_owned(),
@@ -68,7 +68,7 @@ fn of_server(parts: &Parts<'_>) -> Vec<Finding> {
             found.push(side(
                 Severity::Warning,
                 format!(
-                    "The replication slot {} holds {:.1} GB of log back{}.",
+                    "The replication slot {} holds {:.1} GB of WAL back{}.",
                     slot.name,
                     slot.held_bytes.unwrap_or(0.0) / 1e9,
                     if slot.active { "" } else { ", and no receiver is connected" }

@@ -60,7 +60,7 @@ fn does(class: Class, is_one: bool) -> String {
         Class::Client => return format!("{} idle in a transaction", if is_one { "is" } else { "are" }),
         Class::RowLock => "a row",
         Class::Lock => "another lock",
-        Class::Flush => "the log",
+        Class::Flush => "the WAL",
         Class::Io => "files",
         Class::Memory => "structures in memory",
         Class::Other => "something else",

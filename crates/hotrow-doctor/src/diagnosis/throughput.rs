@@ -1,4 +1,4 @@
-//! Commits, flushes, log and requests per second.
+//! Commits, flushes, WAL and requests per second.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ pub struct Throughput {
     pub flushes: Option<f64>,
     /// The time of a flush in milliseconds, if the server measures it.
     pub flush_ms: Option<f64>,
-    /// Bytes of log.
+    /// Bytes of WAL.
     pub wal: Option<f64>,
     /// Statements that clients sent, if the server counts them.
     pub statements: Option<f64>,

@@ -45,7 +45,7 @@ pub struct Workload {
     pub pause_us: f64,
     /// The time of a WAL flush, in microseconds.
     pub flush_us: Option<f64>,
-    /// Processor time of a transaction in the server, in microseconds.
+    /// CPU time of a transaction in the server, in microseconds.
     pub execution_us: Option<f64>,
     /// The time of a small piece of work on the server's core, in microseconds.
     pub probe_us: Option<f64>,
@@ -69,7 +69,7 @@ pub struct Known<'k> {
     /// The sessions that block others.
     pub blocking: &'k Blocking,
     pub statements: &'k StatementLoads,
-    /// Commits, flushes and log.
+    /// Commits, flushes and WAL.
     pub throughput: &'k Throughput,
 }
 

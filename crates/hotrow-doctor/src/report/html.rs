@@ -150,8 +150,8 @@ fn work(body: &mut String, report: &Report) {
         ("WAL flushes per second", rates.flushes),
         ("WAL flushes per writing transaction", rates.flushes_per_write),
         ("time of a flush, in ms", rates.flush_ms),
-        ("bytes of log per second", rates.wal_bytes),
-        ("bytes of log per writing transaction", rates.wal_bytes_per_write),
+        ("bytes of WAL per second", rates.wal_bytes),
+        ("bytes of WAL per writing transaction", rates.wal_bytes_per_write),
     ] {
         if let Some(value) = value {
             let _ = writeln!(body, "<tr><td>{name}</td><td class=\"n\">{}</td></tr>", amount(value));

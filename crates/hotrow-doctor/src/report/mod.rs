@@ -137,9 +137,9 @@ pub struct Rates {
     pub flushes_per_write: Option<f64>,
     /// The time of a flush in milliseconds.
     pub flush_ms: Option<f64>,
-    /// Bytes of log.
+    /// Bytes of WAL.
     pub wal_bytes: Option<f64>,
-    /// Bytes of log per transaction that writes.
+    /// Bytes of WAL per transaction that writes.
     pub wal_bytes_per_write: Option<f64>,
     pub statements: Option<f64>,
 }
@@ -151,7 +151,7 @@ pub struct Receiver {
     pub kind: &'static str,
     pub name: String,
     pub state: String,
-    /// Bytes of log that it holds back or has not replayed.
+    /// Bytes of WAL that it holds back or has not replayed.
     pub behind_bytes: Option<f64>,
 }
 

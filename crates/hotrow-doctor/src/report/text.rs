@@ -163,12 +163,12 @@ fn throughput(text: &mut Lines, report: &Report) {
     line("commits in this database", rates.commits);
     line("transactions that write", rates.writes);
     line("WAL flushes", rates.flushes);
-    line("log, in bytes", rates.wal_bytes);
+    line("WAL, in bytes", rates.wal_bytes);
     if let Some(flushes) = rates.flushes_per_write {
         text.add(format_args!("  {:<34} {flushes:>12.2}", "flushes per writing transaction"));
     }
     if let Some(bytes) = rates.wal_bytes_per_write {
-        text.add(format_args!("  {:<34} {:>12}", "bytes of log per such transaction", amount(bytes)));
+        text.add(format_args!("  {:<34} {:>12}", "bytes of WAL per such transaction", amount(bytes)));
     }
     if let Some(ms) = rates.flush_ms {
         text.add(format_args!("  {:<34} {ms:>12.2}", "time of a flush, in ms"));

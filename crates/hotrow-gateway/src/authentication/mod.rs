@@ -42,8 +42,8 @@ pub struct Lists {
 /// Why the authentication settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file can't be read.
-    #[error("can't read {setting} {}: {error}", path.display())]
+    /// A file cannot be read.
+    #[error("cannot read {setting} {}: {error}", path.display())]
     Read {
         /// The setting that names it.
         setting: &'static str,

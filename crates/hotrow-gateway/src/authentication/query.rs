@@ -111,7 +111,7 @@ impl AuthQuery {
             *complained = Some(Instant::now());
             tracing::warn!(
                 %error,
-                "the server refuses auth_query: users that are not in users_file can't log in; set auth_query to a function that the upstream URL's user can execute, or to an empty string"
+                "the server refuses auth_query: users that are not in users_file cannot log in; set auth_query to a function that the upstream URL's user can execute, or to an empty string"
             );
         }
     }

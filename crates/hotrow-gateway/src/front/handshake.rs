@@ -136,7 +136,7 @@ async fn authenticate(
         let hint = "Connect to the server itself for replication.";
         return refuse(
             SqlState::FeatureNotSupported,
-            "replication connections don't go through the gateway",
+            "replication connections do not go through the gateway",
             hint,
         );
     }

@@ -1,6 +1,6 @@
 //! The hotrow schema's maintenance: a round every few seconds in each database, on a connection of the user of the server's URL
-//! that is closed afterwards. The pack knows which work is due and whether another gateway does it. The connection also shows
-//! that the server answers, and how many connections it accepts.
+//! that is closed afterwards. The hotrow schema knows which work is due and whether another gateway does it. The connection
+//! also shows that the server answers, and how many connections it accepts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,9 +28,9 @@ type Reports = Arc<Lock<HashMap<Place, Report>>>;
 struct Report {
     /// Failed rounds are logged as a warning once, until a round succeeds.
     has_failed: bool,
-    /// The database has the pack, as far as it is known. Without the pack there is nothing to maintain.
+    /// The database has the hotrow schema, as far as it is known. Without it there is nothing to maintain.
     has_pack: bool,
-    /// The dead letters and the age of the oldest order in seconds, if the database has the pack's queues.
+    /// The dead letters and the age of the oldest order in seconds, if the database has the hotrow schema's queues.
     queues: Option<(u64, u64)>,
 }
 
@@ -92,7 +92,7 @@ async fn round_of_server(
 /// What a round has found, also if it failed.
 #[derive(Debug, Default)]
 struct Round {
-    /// Whether the database has the pack, if the round got that far.
+    /// Whether the database has the hotrow schema, if the round got that far.
     has_pack: Option<bool>,
     /// The numbers of its queues.
     queues: Option<(u64, u64)>,
@@ -141,7 +141,7 @@ impl Round {
     }
 }
 
-/// The dead letters of the pack's queues, and the age of the oldest order in seconds.
+/// The dead letters of the hotrow schema's queues, and the age of the oldest order in seconds.
 async fn measure(upstream: &mut Upstream, user: &str) -> Result<Option<(u64, u64)>, Error> {
     if !pack::is_trusted(upstream, user, LIST_QUEUES).await? {
         return Ok(None);
@@ -157,7 +157,7 @@ fn forget_removed(reports: &Reports, routes: &Routes) {
     show(&all);
 }
 
-/// Notes the state of the pack's queues in all databases for the metrics.
+/// Notes the state of the hotrow schema's queues in all databases for the metrics.
 fn show(all: &HashMap<Place, Report>) {
     let queues = || all.values().filter_map(|report| report.queues);
     if queues().next().is_some() {

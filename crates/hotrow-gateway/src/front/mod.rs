@@ -32,7 +32,7 @@ use crate::shared::requests::OperatorRequest;
 use hotrow_core::session::Stage;
 use hotrow_wire::SqlState;
 
-/// Why the gateway can't start.
+/// Why the gateway cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// An address.
@@ -46,7 +46,7 @@ pub enum StartError {
 /// Why the gateway cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "can't listen on {address}: {error}; stop the program that uses the address, or choose another address with --listen"
+    "cannot listen on {address}: {error}; stop the program that uses the address, or choose another address with --listen"
 )]
 pub struct ListenError {
     address: Address,

@@ -45,7 +45,7 @@ impl<W> inbox::Urgency for ToLane<W> {
 }
 
 /// When dropped, tells the lane that the unit blocked on this key was run, or that its session has ended. Otherwise the
-/// lane would hold up the key for ever.
+/// lane would hold up the key forever.
 pub struct Unblock<W> {
     pub inbox: Arc<Inbox<ToLane<W>>>,
     pub key: Key,

@@ -10,7 +10,7 @@ use hotrow_core::limits;
 pub struct Lag {
     /// The age of the earliest position of the primary that it had not replayed.
     pub milliseconds: u64,
-    /// Bytes of the log that it had not replayed.
+    /// Bytes of WAL that it had not replayed.
     pub bytes: u64,
 }
 

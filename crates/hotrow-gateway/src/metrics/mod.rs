@@ -233,7 +233,7 @@ pub struct Metrics {
     pub oldest_order_seconds: Gauge,
     /// Whether the hotrow schema's maintenance has succeeded, so the two numbers before are known.
     pub pack_known: Gauge,
-    /// Rounds of the hotrow schema's maintenance that failed although the server answered, in databases that have the pack.
+    /// Rounds of the hotrow schema's maintenance that failed although the server answered, in databases that have it.
     pub maintenance_failures: Counter,
     /// Time from a unit's arrival to its commit, for writes in batches that are not merged.
     pub packed_microseconds: Histogram<18>,

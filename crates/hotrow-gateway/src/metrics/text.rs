@@ -258,7 +258,7 @@ impl Metrics {
             line(out, name, &label(replica), lag.milliseconds as f64 / 1e3);
         }
         let name = "replica_lag_bytes";
-        head(out, name, "The same in bytes of the primary's log.", "gauge");
+        head(out, name, "The same in bytes of the primary's WAL.", "gauge");
         for (replica, lag) in &lags {
             line(out, name, &label(replica), lag.bytes);
         }

@@ -20,7 +20,8 @@ use crate::pool::Pool;
 use crate::pool::listener::{self, Listeners, Subscriber, Subscription};
 use crate::statements::Statement;
 
-/// The channel on which the server says that a waiting call may find something. The pack's functions send it with pg_notify.
+/// The channel on which the server says that a waiting call may find something. The hotrow schema's functions send it with
+/// pg_notify.
 const CHANNEL: &str = "hotrow_wake";
 
 /// The waiting calls of a pool.
@@ -108,7 +109,7 @@ impl WaitingCalls {
                     "the call ran and found nothing, and it cannot wait: the limit of {} waiting calls is reached",
                     limits::WAITING_CALLS_MAX
                 ),
-                "Call the function again later, call it without waiting, or let fewer clients wait at once.",
+                "Call the function again later, call it without waiting, or let fewer clients wait at the same time.",
             )),
         }
     }

@@ -10,12 +10,12 @@ pub fn no_server(error: &Error, outcome: &str, retry: &str) -> (SqlState, String
     match error {
         Error::Io { .. } | Error::Timeout { .. } => (
             SqlState::CannotConnectNow,
-            format!("the server can't be reached: {error}; {outcome}"),
+            format!("the server cannot be reached: {error}; {outcome}"),
             format!("{retry} server_wait_ms limits how long clients wait for the server."),
         ),
         Error::NoPassword(_) | Error::OtherVerifier(_) => (
             SqlState::InvalidAuthorizationSpecification,
-            format!("the gateway can't log in at the server for this client: {error}"),
+            format!("the gateway cannot log in at the server for this client: {error}"),
             "Change users_file or auth_query in the gateway's settings, then reload.".to_owned(),
         ),
         // A refusal by the server may be over at the next attempt.

@@ -1,4 +1,4 @@
-//! The replicas of the server, as far as a pool knows them: which of them serve reads, and how far they have replayed the log.
+//! The replicas of the server, as far as a pool knows them: which of them serve reads, and how far they have replayed the WAL.
 //! `pool/replicas.rs` asks them.
 
 use std::pin::pin;
@@ -59,11 +59,11 @@ struct State {
 pub struct Report {
     /// Whether it serves.
     pub status: ReplicaStatus,
-    /// How far it has replayed the log.
+    /// How far it has replayed the WAL.
     pub replayed: Position,
     /// How far it was behind the primary when it was last asked, if that is known.
     pub lag_ms: Option<u64>,
-    /// The same in bytes of the log.
+    /// The same in bytes of WAL.
     pub lag_bytes: u64,
 }
 
@@ -218,7 +218,7 @@ impl Replicas {
         self.all[index].state.lock().meter = LagMeter::default();
     }
 
-    /// A replica was asked after the primary, and had replayed the log up to `earlier` before.
+    /// A replica was asked after the primary, and had replayed the WAL up to `earlier` before.
     pub fn note(
         &self,
         index: usize,
@@ -262,7 +262,7 @@ impl Replicas {
         KnownReplica { serves, replayed: state.report.replayed }
     }
 
-    /// Waits for a replica that has replayed the log up to the primary's position. None if no replica serves.
+    /// Waits for a replica that has replayed the WAL up to the primary's position. None if no replica serves.
     /// `epoch` is that of the time before the primary was asked.
     pub async fn caught_up(&self, primary: &Primary, epoch: u64) -> Option<LsnBound> {
         let turn = self.turn.fetch_add(1, Relaxed);

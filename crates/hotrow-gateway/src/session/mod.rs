@@ -251,7 +251,7 @@ impl SessionTask {
         Err(SessionEnd::Problem(Problem::fatal(
             SqlState::OutOfMemory,
             "the gateway's memory for messages is used up",
-            "Send smaller messages, or fewer large ones at once.",
+            "Send smaller messages, or fewer large ones at the same time.",
         )))
     }
 }

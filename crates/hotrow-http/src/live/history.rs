@@ -54,7 +54,7 @@ pub struct Point {
     pub p50_ms: Option<f64>,
     /// The latency of the slowest unit of a hundred.
     pub p99_ms: Option<f64>,
-    /// Flushes of the server's log per second. `None` if no page was open or the server does not show it.
+    /// WAL flushes of the server per second. `None` if no page was open or the server does not show it.
     pub flushes: Option<f64>,
 }
 

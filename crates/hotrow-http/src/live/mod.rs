@@ -46,7 +46,7 @@ pub trait Source: Send + Sync + 'static {
 pub struct State {
     /// The fields of the event, in addition to the rates.
     pub fields: Map<String, Value>,
-    /// Flushes of the server's log, if they are known.
+    /// WAL flushes of the server, if they are known.
     pub flushes_per_second: Option<f64>,
 }
 

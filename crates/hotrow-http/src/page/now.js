@@ -128,7 +128,7 @@ function makeTiles() {
     units.set(rate(state.units), "/s", `${count((state.packed + state.reads) / total * 100)} % in lanes`);
     commits.set(rate(state.commits), "/s", `${rate(Math.max(state.packed - state.saved, 0))} of batches`);
     saved.set(rate(state.saved), "/s", `${count(state.totals.units_packed - (state.totals.batches - state.totals.read_batches))} since the start`);
-    flushes.set(rate(state.flushes), state.flushes === null ? "" : "/s", state.flushes === null ? "not known yet" : "of PostgreSQL's log");
+    flushes.set(rate(state.flushes), state.flushes === null ? "" : "/s", state.flushes === null ? "not known yet" : "of PostgreSQL's WAL");
     latency.set(...millis(state.p50_ms), `p99 ${millis(state.p99_ms).join(" ").trim()}`);
     all.forEach((one) => one.spark.update(points, now));
   };

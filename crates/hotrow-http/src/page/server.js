@@ -7,7 +7,7 @@ import { emphasis, lines, meter, table } from "/page/table.js";
 const ADVICE = {
   "Lock: transactionid": "Sessions wait for another transaction's row. See the tab Keys, or run hotrow doctor.",
   "Lock: tuple": "Several sessions wait for one row. Send these statements through the gateway as single statements.",
-  "IO: WALSync": "The log is flushed. Packing more statements saves flushes.",
+  "IO: WALSync": "The WAL is flushed. Packing more statements saves flushes.",
   "LWLock: WALWrite": "Sessions wait for a WAL flush by another session.",
   "IO: DataFileRead": "Pages are read from disk: look for a missing index or too small shared_buffers.",
   "Client: ClientRead": "The server waits for a client in the middle of its work.",
@@ -16,7 +16,7 @@ const ADVICE = {
 const waitName = (wait) => (wait.type === null ? "running on a CPU" : `${wait.type}: ${wait.event}`);
 
 export function mount(root) {
-  const names = ["Connections", "Active", "Idle in a transaction", "Oldest transaction", "Commits", "Log written", "WAL flushes", "Deadlocks"];
+  const names = ["Connections", "Active", "Idle in a transaction", "Oldest transaction", "Commits", "WAL written", "WAL flushes", "Deadlocks"];
   const tiles = Object.fromEntries(names.map((name) => [name, tile(name)]));
   let active = 1;
   const waits = table("Waits", [
@@ -30,10 +30,10 @@ export function mount(root) {
     { label: "Behind", num: true, cell: (cell, one) => emphasis(cell, bytes(one.behind_bytes), !one.behind_bytes, one.behind_bytes > 1e8) },
   ], { key: (one) => one.name });
   const slots = table("Replication slots", [
-    { label: "Slot", main: true, cell: (cell, one) => lines(cell, [{ text: one.name, as: "strong" }, one.active ? "replication slot" : "replication slot: no receiver uses it, and it keeps log"]) },
+    { label: "Slot", main: true, cell: (cell, one) => lines(cell, [{ text: one.name, as: "strong" }, one.active ? "replication slot" : "replication slot: no receiver uses it, and it keeps WAL"]) },
     { label: "Kind", tight: true, text: (one) => one.kind ?? "–" },
     { label: "In use", tight: true, cell: (cell, one) => emphasis(cell, one.active ? "yes" : "no", one.active, true) },
-    { label: "Log kept", num: true, cell: (cell, one) => emphasis(cell, bytes(one.held_bytes), !one.held_bytes, one.held_bytes > 1e9) },
+    { label: "WAL kept", num: true, cell: (cell, one) => emphasis(cell, bytes(one.held_bytes), !one.held_bytes, one.held_bytes > 1e9) },
   ], { key: (one) => one.name });
   const [facts, own] = [el("dl", { class: "facts short" }), el("dl", { class: "facts short" })];
   const hidden = el("p", { class: "note foot" });
@@ -90,7 +90,7 @@ function setTiles(tiles, server) {
   const change = server.per_second ?? {};
   const perSecond = (value) => (Number.isFinite(value) ? "/s" : "");
   tiles.Commits.set(rate(change.commits), perSecond(change.commits), Number.isFinite(change.rollbacks) ? `${rate(change.rollbacks)} rolled back` : "");
-  tiles["Log written"].set(bytes(change.wal_bytes), perSecond(change.wal_bytes), change.commits > 0 ? `${bytes(change.wal_bytes / change.commits)} for each commit` : "");
+  tiles["WAL written"].set(bytes(change.wal_bytes), perSecond(change.wal_bytes), change.commits > 0 ? `${bytes(change.wal_bytes / change.commits)} for each commit` : "");
   tiles["WAL flushes"].set(rate(change.flushes), perSecond(change.flushes), change.flushes > 0 ? `${rate(change.commits / change.flushes)} commits each` : "");
   tiles.Deadlocks.set(rate(change.deadlocks), perSecond(change.deadlocks), "", change.deadlocks > 0 ? "bad" : "");
 }

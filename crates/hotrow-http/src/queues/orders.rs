@@ -24,12 +24,12 @@ use crate::time::Time;
 
 /// The bytes that the messages of a call can have in addition to its orders.
 const MESSAGES_BYTES: usize = 2 << 10;
-/// The most orders that one call of the pack takes.
+/// The most orders that one call of the hotrow schema takes.
 const ORDERS_MAX: usize = 1_000;
-/// 1970 to 2200: the pack accepts no other time as an order's created_at.
+/// 1970 to 2200: the hotrow schema accepts no other time as an order's created_at.
 const CREATED_AT: std::ops::RangeInclusive<i64> = 0..=7_258_118_400;
 
-/// A new order. It is written in the form in which the pack accepts many orders.
+/// A new order. It is written in the form in which the hotrow schema accepts many orders.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {

@@ -13,7 +13,7 @@ use crate::document::Document;
 use crate::input::{Input, Name, Receipt};
 use crate::problem::{Kind, Problem};
 
-/// The most receipts that one call of the pack takes.
+/// The most receipts that one call of the hotrow schema takes.
 const RECEIPTS_MAX: usize = 1_000;
 
 /// The outcome of several orders.
@@ -25,7 +25,7 @@ pub struct CompleteAll {
     result: Option<Document>,
 }
 
-/// The receipts in the pack's own type. With a cast in the statement, calls would not be merged.
+/// The receipts in the hotrow schema's own type. With a cast in the statement, calls would not be merged.
 #[derive(Debug)]
 struct Receipts(Vec<i64>);
 

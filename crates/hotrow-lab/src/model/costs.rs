@@ -13,9 +13,9 @@ pub struct Costs {
     pub gateway_batch: f64,
     /// A message to another process of the same machine: a time, without CPU time.
     pub hop: f64,
-    /// A flush of the server's log: a time.
+    /// A WAL flush of the server: a time.
     pub flush: f64,
-    /// A session that waits for the log is woken, and begins the next flush.
+    /// A session that waits for the WAL is woken, and begins the next flush.
     pub wake: f64,
     /// A transaction gets a row's lock from the one before it.
     pub hand_over: f64,

@@ -38,7 +38,7 @@ impl Simulated {
     }
 
     /// What limits it if it does not keep up. A lane that always has a batch is full only if nothing else is: its batch may
-    /// wait for processors, the log or a row.
+    /// wait for processors, the WAL or a row.
     fn limit(&self) -> &'static str {
         let busy = |wanted: Resource| {
             let found = self.observed.busy.iter().find(|(resource, _)| *resource == wanted);
@@ -114,7 +114,7 @@ fn write_scale(text: &mut String, all: &[Simulated]) {
     let _ = write!(
         text,
         "\n## Scale\n\nUpdates of {} rows that arrive at random times. A gateway has {GATEWAY_CORES} cores, a node {NODE_CORES}. A flush of \
-         the log takes {} ms and a message {} ms. The columns are requests per second: offered (first line), and answered.\n",
+         the WAL takes {} ms and a message {} ms. The columns are requests per second: offered (first line), and answered.\n",
         whole(ROWS.into()),
         FLUSH / 1_000.0,
         NETWORK / 1_000.0

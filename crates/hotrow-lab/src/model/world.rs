@@ -91,7 +91,7 @@ pub enum Resource {
     Node,
     /// The cores of the coordinator.
     Coordinator,
-    /// The log of a node.
+    /// The WAL of a node.
     Log,
     /// The connection of a lane: its batch runs, waits for a lock or is committed.
     Lane,
@@ -106,7 +106,7 @@ impl Resource {
             Self::Gateway => "a gateway's cores",
             Self::Node => "a node's cores",
             Self::Coordinator => "the coordinator's cores",
-            Self::Log => "a node's log",
+            Self::Log => "a node's WAL",
             Self::Lane => "a lane",
             Self::Row => "a row",
         }

@@ -66,7 +66,7 @@ const CLIENTS: Clients = Clients::Usually(&[64, 256]);
 
 pub(super) const DISKS: &str = "The server preloads a library that sleeps after each `fdatasync`, and changes nothing else. The time per flush, as \
     measured by the server, is longer than the delay by the time of the machine's own disk and by a wait for a processor. The \
-    standby runs on the same machine during the runs that need it. It flushes its log with the same delay before it confirms \
+    standby runs on the same machine during the runs that need it. It flushes its WAL with the same delay before it confirms \
     a commit.";
 
 const TRANSACTION_SCRIPT: &str = concat!(

@@ -1,10 +1,10 @@
-//! The functions of a distributed pack that clients call: each finds the shard of its key and calls the shard's function there.
-//! They have the signatures of the functions that they replace. This module asks no server.
+//! The functions of a distributed hotrow schema that clients call: each finds the shard of its key and calls the shard's
+//! function there. They have the signatures of the functions that they replace. This module asks no server.
 
 use crate::functions::{Distribute, Function, functions};
 use crate::head::{Head, Parameter, Returns};
 
-/// A function that a distributed pack replaces: the statement that creates it, and its body.
+/// A function that a distributed hotrow schema replaces: the statement that creates it, and its body.
 pub struct Dispatcher {
     /// Without the schema.
     pub name: String,
@@ -70,8 +70,8 @@ fn single(function: &Function, distribute: &Distribute) -> Dispatcher {
     ))
 }
 
-/// A batch function. Nearly all batches are for one shard. The others are split, and entered in the order of the shards, so that two
-/// batches wait for each other in one direction only.
+/// A batch function. Nearly all batches are for one shard. The others are split, and entered in the order of the shards, so
+/// that two batches wait for each other in one direction only.
 fn batch_function(batch: &str, distribute: &Distribute) -> Dispatcher {
     let head = Head::of(batch);
     let (key, find) = match distribute {
@@ -218,7 +218,7 @@ end
 }
 
 impl Head {
-    /// The function as the migrations have it for a distributed pack.
+    /// The function as the migrations have it for a distributed hotrow schema.
     pub(super) fn with_own_body(&self) -> Dispatcher {
         self.with_body(&self.body)
     }
@@ -262,7 +262,7 @@ mod tests {
                 let area = function.area;
                 let dispatcher = all.iter().find(|dispatcher| dispatcher.name == name).unwrap_or_else(|| {
                     panic!(
-                        "{name}: a distributed pack has no function for it; add its text to \
+                        "{name}: a distributed hotrow schema has no function for it; add its text to \
                          crates/hotrow-sql/sql/citus/feed_calls.sql or change `distribute` in \
                          crates/hotrow-sql/sql/{area}/functions.toml"
                     )

@@ -1,5 +1,5 @@
-//! The functions of feeds in a distributed pack that need several shards: an author and the followers can be in different ones.
-//! Their text is in `sql/citus/feed_calls.sql`. This module asks no server.
+//! The functions of feeds in a distributed hotrow schema that need several shards: an author and the followers can be in
+//! different ones. Their text is in `sql/citus/feed_calls.sql`. This module asks no server.
 
 use super::dispatch::Dispatcher;
 use crate::head::Head;

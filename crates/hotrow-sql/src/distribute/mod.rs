@@ -1,4 +1,4 @@
-//! `hotrow migrate --distribute`: makes the shards of a distributed pack on a cluster of Citus, and lets calls go there.
+//! `hotrow migrate --distribute`: makes the shards of a distributed hotrow schema on a cluster of Citus, and lets calls go there.
 //!
 //! Counters, sales and queues are divided by the hash of their names into a fixed number of shards, and feeds by that of the
 //! user. A shard is a schema with all tables of these areas, which Citus keeps on one node and moves as a whole. Everything that
@@ -29,14 +29,14 @@ pub const SHARDS: i32 = 8;
 /// The most shards. The maintenance visits each of them.
 pub const SHARDS_MAX: i32 = 64;
 
-/// All functions that a distributed pack replaces.
+/// All functions that a distributed hotrow schema replaces.
 pub(crate) fn dispatchers() -> Vec<Dispatcher> {
     let mut all = dispatch::dispatchers();
     all.extend(feeds::calls());
     all
 }
 
-/// The number of shards of the installed pack; None if its calls do not go to shards.
+/// The number of shards of the installed hotrow schema; None if its calls do not go to shards.
 pub async fn shards(client: &impl GenericClient) -> Result<Option<i32>, Error> {
     let there = client.query_one("select to_regclass('hotrow.distribution') is not null", &[]).await?;
     if !there.get::<_, bool>(0) {
@@ -46,7 +46,8 @@ pub async fn shards(client: &impl GenericClient) -> Result<Option<i32>, Error> {
     Ok(row.map(|row| row.get(0)))
 }
 
-/// Distributes the installed pack. Returns the number of shards, which is that of the first run. `role` is the group role.
+/// Distributes the installed hotrow schema. Returns the number of shards, which is that of the first run. `role` is the
+/// group role.
 pub async fn distribute(client: &mut Client, role: &str, shards: i32) -> Result<i32, Error> {
     let transaction = begin(client).await?;
     check_cluster(&transaction).await?;
@@ -161,7 +162,7 @@ async fn functions_of_shard(client: &impl GenericClient, number: i32) -> Result<
     Ok(shard::functions(number, &names))
 }
 
-/// The schemas of a distributed pack beside `hotrow`, each with the statements that create its functions.
+/// The schemas of a distributed hotrow schema beside `hotrow`, each with the statements that create its functions.
 pub(crate) async fn functions_by_schema(
     client: &impl GenericClient,
     shards: i32,

@@ -1,4 +1,4 @@
-//! The text of one shard of a distributed pack: the tables, views and functions of all areas in a schema of their own.
+//! The text of one shard of a distributed hotrow schema: the tables, views and functions of all areas in a schema of their own.
 //! It is made from the migrations. This module asks no server.
 //!
 //! A function of a shard runs only on the node that has the shard. It names the tables there (`counter_102008`), not the
@@ -62,7 +62,7 @@ impl Statements {
                     Kind::View => all.views.push_str(&found[..end]),
                     Kind::Function if NOT_IN_A_SHARD.contains(&function_name(found)) => {}
                     Kind::Function => all.functions.push_str(&found[..end]),
-                    // All parts of the pack share it: an argument of a call has this type.
+                    // All parts of the hotrow schema share it: an argument of a call has this type.
                     Kind::Shared => {}
                 }
                 rest = &found[end..];
@@ -126,8 +126,8 @@ pub fn functions(shard: i32, names: &Names) -> String {
 const RESERVATIONS: &str = "(select q.request_id as reservation_id, q.item, q.buyer, q.quantity, q.state as status, \
     q.at as reserved_at, q.expires_at from hotrow.request q where q.state is not null)";
 
-/// Writes what `{{...}}` stands for: the schema of the pack, or what the node knows: the name of a primary key there, those of the
-/// parts of a table, or the reservations.
+/// Writes what `{{...}}` stands for: the name of the schema, or what the node knows: the name of a primary key there, those
+/// of the parts of a table, or the reservations.
 fn fill(text: &str, schema: &str, names: &Names) -> String {
     let mut parts = text.split("{{");
     let mut out = parts.next().unwrap_or_default().to_owned();

@@ -109,7 +109,7 @@ fn a_ranking_does_not_change_after_its_registration() {
     assert_eq!(owner.value(&format!("select rolsuper from pg_roles where rolname = '{name}'")), "f");
     developer.run("drop function shop.\"the longest\"");
     assert_eq!(developer.value(ranked), "ccc bb a");
-    // A role that can register a ranking can register it again. The copy runs with the rights of its caller, the pack's owner.
+    // A role that can register a ranking can register it again. The copy runs with the rights of its caller, the schema's owner.
     developer.run(&function("return - length($4);"));
     developer.run("alter function shop.\"the longest\" security definer");
     owner.run(register);

@@ -1,4 +1,4 @@
-//! Compares the pack's net effect on the catalog with `tests/golden/schema.txt`. To renew that file after a change, run
+//! Compares the hotrow schema's net effect on the catalog with `tests/golden/schema.txt`. To renew that file after a change, run
 //! `HOTROW_GOLDEN=write cargo test -p hotrow-sql golden`, then read the diff.
 
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The pack's maintenance: the pieces of a round, concurrent sessions, and maintenance functions that another role has replaced.
+//! The hotrow schema's maintenance: the pieces of a round, concurrent sessions, and maintenance functions that another role
+//! has replaced.
 
 use crate::rules::trusts;
 use crate::script::{check, check_in};
@@ -160,14 +161,14 @@ fn maintenance_that_another_role_wrote_is_not_run() {
 
     let database = Database::empty();
     let owner = database.session("postgres");
-    assert_eq!(owner.value(&allowed()), "f", "the pack is not installed");
+    assert_eq!(owner.value(&allowed()), "f", "the hotrow schema is not installed");
     let mallory = database.login("mallory", false);
     let other = database.login("other", false);
     let name = mallory.value("select current_user");
     owner.run(&format!("create schema hotrow authorization {name}"));
     mallory.run("create function hotrow.keep() returns boolean language sql as 'select true'");
     let answers = || [&mallory, &other, &owner].map(|session| session.value(&allowed())).join(" ");
-    assert_eq!(answers(), "t f f", "the function is not the pack's");
+    assert_eq!(answers(), "t f f", "the function is not the hotrow schema's");
     mallory.run("alter function hotrow.keep() security definer");
     assert_eq!(answers(), "t f f");
     // The schema's owner could replace a superuser's function.

@@ -3,7 +3,7 @@
 
 use crate::server::Database;
 
-/// The calls of one area of the pack, and their set-up.
+/// The calls of one area of the hotrow schema, and their set-up.
 pub struct Plans<'a> {
     pub area: &'a str,
     /// Calls each function often enough to make its plan the cached one, for rows outside the crowd.

@@ -237,7 +237,8 @@ pub fn trusts(upstream_user: &str, function: &str, types: &str) -> String {
     format!("select is_trusted from ({query}) as answers (is_trusted, is_there)")
 }
 
-/// The first answer of the gateway's query before it reads rules, for an upstream URL with this user, with the rights of its client.
+/// The first answer of the gateway's query before it reads rules, for an upstream URL with this user, with the rights of its
+/// client.
 fn can_ask(upstream_user: &str) -> String {
     trusts(upstream_user, "merge_rules", "1009")
 }
@@ -246,7 +247,7 @@ fn can_ask(upstream_user: &str) -> String {
 fn rules_are_read_only_if_the_schema_belongs_to_a_trusted_role() {
     let database = Database::empty();
     let owner = database.session("postgres");
-    assert_eq!(owner.value(&can_ask("postgres")), "f", "the pack is not installed");
+    assert_eq!(owner.value(&can_ask("postgres")), "f", "the hotrow schema is not installed");
     let (mallory, other) = (database.login("mallory", false), database.login("other", false));
     let name = mallory.value("select current_user");
     owner.run(&format!("create schema hotrow authorization {name}"));

@@ -1,5 +1,5 @@
-//! Scripts: a line is a call of the pack and its answer. Reservation IDs are written `#1`, `#2`, in the order of their first
-//! appearance. Rows are separated by ` | `, NULL is `-`, and an error of the server is its SQLSTATE.
+//! Scripts: a line is a call of the hotrow schema and its answer. Reservation IDs are written `#1`, `#2`, in the order of
+//! their first appearance. Rows are separated by ` | `, NULL is `-`, and an error of the server is its SQLSTATE.
 //!
 //! `increment('a', 2) -> 2 1 ok`
 

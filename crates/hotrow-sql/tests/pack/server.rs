@@ -19,7 +19,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// A database without the pack.
+    /// A database without the hotrow schema.
     pub fn empty() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let server = server();
@@ -28,7 +28,7 @@ impl Database {
         Self { server, name }
     }
 
-    /// A database with the pack.
+    /// A database with the hotrow schema.
     pub fn migrated() -> Self {
         let database = Self::empty();
         database.session("postgres").migrate(DEFAULT_ROLE).unwrap();

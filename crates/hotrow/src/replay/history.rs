@@ -14,15 +14,15 @@ use super::fold::{Difference, Entry, Fold, Head, Strategy};
 pub enum Error {
     #[error(transparent)]
     Connect(#[from] crate::direct::Error),
-    /// The pack is not there.
+    /// The hotrow schema is not there.
     #[error("the hotrow schema is not installed in this database: run hotrow migrate --upstream URL")]
     NotInstalled,
-    /// The pack is older than this program.
+    /// The hotrow schema is older than this program.
     #[error(
         "the hotrow schema in this database lacks {0} migrations of this program: run hotrow migrate --upstream URL"
     )]
     Older(usize),
-    /// The pack is newer than this program.
+    /// The hotrow schema is newer than this program.
     #[error(
         "the hotrow schema in this database is newer than this program (migration {0}): use the newer program"
     )]
@@ -38,7 +38,7 @@ impl From<tokio_postgres::Error> for Error {
     }
 }
 
-/// Connects, and checks that the pack is installed.
+/// Connects, and checks that the hotrow schema is installed.
 pub async fn connect(upstream: &str) -> Result<Client, Error> {
     let client = crate::direct::connect(upstream).await?;
     client.batch_execute("set search_path = pg_catalog, pg_temp").await?;
@@ -50,10 +50,10 @@ pub async fn connect(upstream: &str) -> Result<Client, Error> {
     }
 }
 
-/// The schema of the pack's own tables.
+/// The schema of the original tables.
 pub const OWN: &str = "hotrow";
 
-/// One snapshot of the pack, or of one shard of a distributed pack.
+/// One snapshot of the hotrow schema, or of one shard if it is distributed.
 pub struct Snapshot<'c> {
     /// The transaction that reads it.
     pub transaction: Transaction<'c>,

@@ -108,7 +108,7 @@ async fn no_other_machine_is_admitted_by_accident() {
     assert!(text.contains("line 1: password sends the password in cleartext"), "{text}");
     let file = stage.file("hba.conf", "host all all all scram-sha-256\nhost all all samehost trust");
     assert!(refusal(&["--hba-file", &file]).contains("line 2: samehost"));
-    assert!(refusal(&["--hba-file", "/nowhere/hba.conf"]).contains("can't read hba_file /nowhere/hba.conf"));
+    assert!(refusal(&["--hba-file", "/nowhere/hba.conf"]).contains("cannot read hba_file /nowhere/hba.conf"));
     let file = stage.file("users.txt", "ann sesame");
     let text = refusal(&["--users-file", &file]);
     assert!(text.contains("users.txt: line 1") && !text.contains("sesame"), "{text}");

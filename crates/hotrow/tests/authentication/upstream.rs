@@ -135,7 +135,7 @@ async fn each_kind_of_secret_in_the_users_file_works() {
         assert!(login(gateway.port(), user, "wrong").await.unwrap_err().starts_with("28P01"));
     }
     let refused = login(gateway.port(), &stale, "stales password").await.unwrap_err();
-    assert!(refused.starts_with("28000 the gateway can't log in at the server"), "{refused}");
+    assert!(refused.starts_with("28000 the gateway cannot log in at the server"), "{refused}");
     assert!(refused.contains("another SCRAM verifier") && refused.contains("users_file"), "{refused}");
     // Without a query, only users in the file exist.
     let known = stage.role("known", "scram-sha-256", "knowns password").await;
@@ -151,7 +151,7 @@ async fn a_user_trusted_by_the_gateway_and_not_by_the_server_gets_the_reason() {
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", crate::server().port());
     let gateway = crate::Gateway::in_front_of(&url, &["--hba-file", &list]);
     let refused = login(gateway.port(), &ann, "anything").await.unwrap_err();
-    assert!(refused.starts_with("28000 the gateway can't log in at the server"), "{refused}");
+    assert!(refused.starts_with("28000 the gateway cannot log in at the server"), "{refused}");
     assert!(refused.contains(&format!("asks for the password of user \"{ann}\"")), "{refused}");
     // With the users file, it has one.
     let users = stage.file("users.txt", &format!("\"{ann}\" \"anns password\""));

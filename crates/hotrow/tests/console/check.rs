@@ -43,7 +43,7 @@ fn each_wrong_file_is_an_error_that_names_it() {
         ("lanes = 0\n", &[], "hotrow.toml:2: lanes is 0"),
         (hba, &[("hba.conf", "host all all all peer\n")], "hba.conf: line 1"),
         (users, &[("users.txt", "ann\n")], "users.txt: line 1"),
-        (users, &[], "can't read users_file"),
+        (users, &[], "cannot read users_file"),
         (tls, &[("a.crt", "no certificate\n"), ("a.key", "")], "a.crt"),
         ("log = \"hotrow=loud\"\n", &[], "log filter"),
         ("http = \"127.0.0.1:0\"\nhttp_token_file = \"HERE/tokens\"\n", &[("tokens", "short\n")], "line 1"),

@@ -156,6 +156,6 @@ async fn an_error_at_login_does_not_mention_a_statement() {
     let gateway = Gateway::in_front_of("postgres://postgres@127.0.0.1:1/x", &["--server-wait-ms", "1"]);
     let error = gateway.config().connect(tokio_postgres::NoTls).await.err().unwrap();
     let refusal = error.as_db_error().unwrap();
-    assert_contains(refusal.message(), &["can't be reached", "the client was not logged in"]);
+    assert_contains(refusal.message(), &["cannot be reached", "the client was not logged in"]);
     assert!(!refusal.message().contains("statement"), "{refusal:?}");
 }

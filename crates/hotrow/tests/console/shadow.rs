@@ -141,7 +141,7 @@ async fn a_unit_of_several_statements_counts_as_it_would_be_packed() {
     assert_eq!(row["units"].parse::<f64>().unwrap(), seen.0);
     assert!(row["blocker"].starts_with("update t set n = n + "), "{row:?}");
     assert_eq!(row["blocker_runs"], "20", "{row:?}");
-    assert!(row["reason"].contains("one by one") && row["instead"].contains("COMMIT at once"), "{row:?}");
+    assert!(row["reason"].contains("one by one") && row["instead"].contains("COMMIT together"), "{row:?}");
 }
 
 #[tokio::test]

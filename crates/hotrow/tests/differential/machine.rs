@@ -230,7 +230,7 @@ impl Side {
             client.batch_execute(statement).await.expect("the database can be set up");
         }
         migrate(&format!("{}/{database}", server().url().trim_end_matches("/postgres")));
-        client.batch_execute(generate::ECHO).await.expect("the pack is installed");
+        client.batch_execute(generate::ECHO).await.expect("the hotrow schema is installed");
         client.batch_execute(generate::DECLARED).await.expect("the functions can be declared");
         // These settings apply to later connections.
         let client = connect(&config).await;

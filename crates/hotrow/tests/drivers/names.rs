@@ -129,7 +129,7 @@ async fn executes_may_have_no_statement_no_rows_or_wrong_values() {
     stage.same("NULL as the key", &[step![once(UPDATE, &[None]), once(READ, &[None])]]).await;
     stage
         .same(
-            "text that can't be parsed",
+            "text that cannot be parsed",
             &[step![
                 once("updat t", &[]),
                 once(UPDATE, &one),

@@ -13,7 +13,7 @@ use crate::load::SELL;
 use crate::lost_ids::{CUT, logged, lost_sale, number};
 use crate::prepare;
 
-/// A server with the pack, a gateway that reaches it through a proxy, and a client that has sold one item.
+/// A server with the hotrow schema, a gateway that reaches it through a proxy, and a client that has sold one item.
 struct Stage {
     server: PrivateServer,
     proxy: Proxy,

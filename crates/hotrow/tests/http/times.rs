@@ -38,7 +38,7 @@ async fn messages_with_far_times_are_consumed_and_answered() {
 async fn sales_and_orders_with_far_times_are_answered() {
     let api = Api::start(&[]).await;
     let client = connect(&api.gateway.config()).await;
-    // A later version of the pack may reject such times. Then there is no answer to check.
+    // A later version of the hotrow schema may reject such times. Then there is no answer to check.
     let far = "select hotrow.create_sale('far', 10, ends_at => '20000-01-01')";
     if client.batch_execute(far).await.is_ok() {
         assert_eq!(api.ok("GET", "/v1/sales/far", "").await["ends_at"], LAST);

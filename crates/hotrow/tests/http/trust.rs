@@ -8,7 +8,7 @@ use crate::{Api, migrate, private};
 
 const PATH: &str = "/v1/counters/x/increment";
 
-/// Replaces the pack's function, and records the role that runs it.
+/// Replaces the hotrow schema's function, and records the role that runs it.
 const FOREIGN: &str = "create table public.seen (by text); grant all on public.seen to public;
     create schema hotrow;
     create function hotrow.increment(counter text, amount bigint default 1, request_id uuid default null,
@@ -46,7 +46,7 @@ async fn a_superuser_does_not_run_another_roles_functions() {
     assert_eq!(value(&mallory, "select count(*) from public.seen").await, "0");
 }
 
-/// Without the pack, a role that may create schemas creates functions in a schema with the pack's name. Clients of the
+/// Without the hotrow schema, a role that may create schemas creates functions in a schema of its name. Clients of the
 /// gateway that call other functions must not run them.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_client_runs_the_functions_of_a_role_that_created_the_schema() {
@@ -84,7 +84,7 @@ async fn a_user_without_the_packs_role_is_told_to_grant_it() {
     assert_eq!((reply.status, reply.problem().as_str()), (503, "pack-missing"), "{reply:?}");
     let hint = reply.json()["hint"].clone();
     assert!(hint.as_str().unwrap().contains("grant hotrow_caller to USER"), "{reply:?}");
-    assert!(!hint.as_str().unwrap().contains("migrate"), "the pack is installed: {reply:?}");
+    assert!(!hint.as_str().unwrap().contains("migrate"), "the hotrow schema is installed: {reply:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,7 +19,7 @@ const CLIENTS: usize = 16;
 const CALLS: usize = 40;
 const STOCK: usize = 30;
 
-/// Installs the pack and the guide's example on the server that this file's tests share.
+/// Installs the hotrow schema and the guide's example on the server that this file's tests share.
 fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

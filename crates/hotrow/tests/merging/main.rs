@@ -17,7 +17,7 @@ use hotrow_testkit::{migrate, server};
 
 hotrow_testkit::shared_server!();
 
-/// Installs the pack on the server that the tests share.
+/// Installs the hotrow schema on the server that the tests share.
 fn migrate_once() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| migrate(&server().url()));

@@ -8,8 +8,8 @@ use hotrow_testkit::Gateway;
 use crate::lanes::{SELL, shop};
 use crate::{PACKING, root, url};
 
-/// A session that misses the facts about a table waits for another one that reads them. If each read them, sessions in large numbers
-/// would take longer to read than facts are valid, and read for ever.
+/// A session that misses the facts about a table waits for another one that reads them. If each read them, sessions in large
+/// numbers would take longer to read than facts are valid, and read forever.
 #[test]
 fn sessions_that_begin_together_read_the_facts_about_a_table_once() {
     let server = shop();

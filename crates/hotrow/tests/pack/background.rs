@@ -1,5 +1,5 @@
-//! The gateway's maintenance of the pack, in the background: a post that is fanned out in chunks arrives although no client fans it
-//! out.
+//! The gateway's maintenance of the hotrow schema, in the background: a post that is fanned out in chunks arrives although
+//! no client fans it out.
 
 use hotrow_testkit::Gateway;
 use hotrow_testkit::line::until;

@@ -46,10 +46,10 @@ pub static NODES: Original = Original::new(|| {
     Some(Cluster::start(&citus()?, 2, change).unwrap())
 });
 
-/// The same, with the pack in one shard.
+/// The same, with the hotrow schema in one shard.
 pub static ONE_SHARD: Original = Original::new(|| with_shards(1));
 
-/// The same, with the pack in `SHARDS` shards.
+/// The same, with the hotrow schema in `SHARDS` shards.
 pub static SHARDED: Original = Original::new(|| with_shards(SHARDS));
 
 fn with_shards(shards: usize) -> Option<Cluster> {
@@ -114,7 +114,7 @@ fn several_shards_give_the_models_answers_on_every_node() {
     verify(&cluster);
 }
 
-/// What a distributed pack does not know exactly: a request ID is known in the shard where it was used, and a call can
+/// What a distributed hotrow schema does not know exactly: a request ID is known in the shard where it was used, and a call can
 /// reserve items of one shard only.
 struct Shards {
     line: Line,
@@ -333,8 +333,8 @@ fn rotate(mut line: Line, stop: &AtomicBool) -> usize {
     rotations
 }
 
-/// How Citus moves shards: it keeps writes waiting, or it copies the rows while clients write them (its default, if all tables have a
-/// primary key).
+/// How Citus moves shards: it keeps writes waiting, or it copies the rows while clients write them (its default, if all
+/// tables have a primary key).
 const MODES: [&str; 3] = ["auto", "block_writes", "force_logical"];
 
 /// The next of many moves: another shard goes to the other worker, in another way.

@@ -32,8 +32,8 @@ fn limit(line: &mut Line, shards: usize) {
     }
 }
 
-/// What a distributed pack does not know exactly: a request ID is known in the shard where it was used, and the posts of one
-/// batch are not of the same time if their authors are in several shards.
+/// What a distributed hotrow schema does not know exactly: a request ID is known in the shard where it was used, and the
+/// posts of one batch are not of the same time if their authors are in several shards.
 struct Shards {
     line: Line,
     of_user: HashMap<i64, String>,

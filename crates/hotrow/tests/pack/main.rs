@@ -36,7 +36,7 @@ use hotrow_testkit::{migrate, server};
 
 hotrow_testkit::shared_server!();
 
-/// The port of the shared server, which has the pack.
+/// The port of the shared server, which has the hotrow schema.
 fn installed() -> u16 {
     static PORT: OnceLock<u16> = OnceLock::new();
     *PORT.get_or_init(|| {
@@ -45,7 +45,7 @@ fn installed() -> u16 {
     })
 }
 
-/// A private server with the pack, and a connection to it.
+/// A private server with the hotrow schema, and a connection to it.
 fn private(label: &'static str) -> (PrivateServer, Line) {
     let server = PrivateServer::builder().label(label).start().unwrap();
     migrate(&server.url());

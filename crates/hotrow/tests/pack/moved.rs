@@ -1,6 +1,6 @@
 //! The distribution of a hotrow schema that is in use: counters, sales and queues are moved with their history, requests and
 //! leases, and feeds with their followers, posts on their way and unread messages, also while clients call. And what the commands
-//! about a distributed pack say: the comparison of its functions.
+//! about a distributed hotrow schema say: the comparison of its functions.
 
 use std::process::{Child, Output, Stdio};
 use std::thread;

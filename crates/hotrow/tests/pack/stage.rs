@@ -1,4 +1,4 @@
-//! A connection to a server with the pack that answers commands in the model's format. Never judges an answer.
+//! A connection to a server with the hotrow schema that answers commands in the model's format. Never judges an answer.
 
 use hotrow_model::script::Runner;
 use hotrow_model::{Command, Id, Ids, Time};
@@ -6,7 +6,7 @@ use hotrow_testkit::line::{Line, Report};
 
 use crate::sql::{self, Call, Clock};
 
-/// One client of the pack, and its simulated time.
+/// One client of the hotrow schema, and its simulated time.
 pub struct Stage {
     pub line: Line,
     other: Line,

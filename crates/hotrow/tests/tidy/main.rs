@@ -239,7 +239,7 @@ const ROOT_DOCUMENTS: [&str; 7] = [
 ];
 
 /// Words and phrases that STYLE.md replaces by standard terms.
-const BANNED: [&str; 16] = [
+const BANNED: [&str; 27] = [
     "mend",
     "mends",
     "mended",
@@ -256,6 +256,20 @@ const BANNED: [&str; 16] = [
     "nobody knows",
     "may come in",
     "pay for the hop",
+    // PostgreSQL calls these a catalog, a login, startup and CPU time, and a reader searches for its words.
+    "catalogue",
+    "catalogues",
+    "log-in",
+    "log-ins",
+    "start-up",
+    "processor time",
+    // Two names for one thing: these are maintenance, the hotrow schema and a batch function.
+    "upkeep",
+    "schema pack",
+    "batch twin",
+    // No English: belong in, forever.
+    "belongs into",
+    "for ever",
 ];
 
 #[test]

@@ -106,7 +106,7 @@ pub fn json<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
 /// A body, if it came whole and is not too large.
 pub type Body = Result<Bytes, BytesRejection>;
 
-/// A body that came whole and isn't too large.
+/// A body that came whole and is not too large.
 pub fn whole(body: Body) -> Result<Bytes, Problem> {
     body.map_err(|rejection| Problem::invalid(rejection.body_text()).with_status(rejection.status(), "body"))
 }

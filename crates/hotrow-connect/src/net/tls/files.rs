@@ -12,11 +12,11 @@ use rustls::{InconsistentKeys, RootCertStore};
 
 use super::{certificate, provider};
 
-/// Why TLS can't be set up.
+/// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file can't be read.
-    #[error("can't read {}: {error}", path.display())]
+    /// A file cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
     Read {
         path: PathBuf,
         /// The system's error.
@@ -36,15 +36,15 @@ pub enum Error {
     )]
     Open { path: PathBuf, mode: u32 },
     /// Certificate and key do not fit together.
-    #[error("the certificate {} can't be used: {error}", path.display())]
+    #[error("the certificate {} cannot be used: {error}", path.display())]
     Unusable {
         /// The certificate's path.
         path: PathBuf,
         /// The reason.
         error: rustls::Error,
     },
-    /// The certificates of the authorities can't be used.
-    #[error("{what} can't be used: {why}")]
+    /// The certificates of the authorities cannot be used.
+    #[error("{what} cannot be used: {why}")]
     Authorities {
         /// Their source.
         what: String,

@@ -26,7 +26,7 @@ const NOTHING: &[u8] = b"DELETE 0";
 
 /// A part of a batch on the connection.
 enum Part {
-    /// The check that a standby has replayed the log up to here. None if it fails for certain.
+    /// The check that a standby has replayed the WAL up to here. None if it fails for certain.
     Replayed(Option<Position>),
     /// The statement, and its messages.
     Statement(Arc<SimStatement>, Bytes),

@@ -49,7 +49,7 @@ pub struct SimReplicas {
 pub enum Search {
     /// The primary is asked for its position.
     Asks { epoch: u64 },
-    /// A replica has to replay the log up to here.
+    /// A replica has to replay the WAL up to here.
     Waits { epoch: u64, target: Position },
 }
 
@@ -104,7 +104,7 @@ impl SimReplicas {
         replica.database.rows = primary.log[..replica.replayed].iter().copied().collect();
     }
 
-    /// Whether a standby has replayed the log up to this position.
+    /// Whether a standby has replayed the WAL up to this position.
     pub fn has(&self, index: usize, position: Position) -> bool {
         self.all[index].replayed as u64 >= position.0
     }

@@ -12,7 +12,7 @@
 
 use crate::diagnosis::workload::Workload;
 
-/// Processor times in microseconds, on a core that needs `PROBE_US` for the doctor's probe.
+/// CPU times in microseconds, on a core that needs `PROBE_US` for the doctor's probe.
 const PROBE_US: f64 = 151.0;
 /// A change of a hot row in a batch, in the server: its page and its place in the index are in the core's cache.
 const HOT_US: f64 = 9.0;

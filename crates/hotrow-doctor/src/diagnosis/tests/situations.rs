@@ -105,7 +105,7 @@ fn an_empty_recording_has_a_diagnosis() {
 
 #[test]
 fn advice_about_the_gateway_agrees_with_what_it_would_give() {
-    // Workers take rows with SKIP LOCKED, and their commits wait for the log.
+    // Workers take rows with SKIP LOCKED, and their commits wait for the WAL.
     let flushing = |pid| Session {
         wait_type: Some("IO".into()),
         wait: Some("WALSync".into()),

@@ -11,7 +11,7 @@ use hotrow_core::witness::Mark;
 use super::context::LaneContext;
 
 /// The mark of the lane's earlier connection if possible, else a new one. None if the role cannot use the marks of the
-/// hotrow schema, or if the pack has none of the present form.
+/// hotrow schema, or if it has none of the present form.
 pub async fn find(
     upstream: &mut Upstream,
     context: &LaneContext,

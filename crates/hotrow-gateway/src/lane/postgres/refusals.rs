@@ -86,7 +86,7 @@ fn problem(refusal: Refusal) -> Problem {
         ),
         Refusal::NotSent => Problem::error(
             SqlState::CannotConnectNow,
-            "the server can't be reached; the statement was not executed",
+            "the server cannot be reached; the statement was not executed",
             "It is safe to send the statement again. server_wait_ms limits how long it waits for the server.",
         ),
         Refusal::Paused => {
@@ -95,7 +95,7 @@ fn problem(refusal: Refusal) -> Problem {
         Refusal::QueueFull => Problem::error(
             SqlState::InsufficientResources,
             "too many statements wait in the lane, or it is too slow for them; the statement was not executed",
-            "It is safe to send the statement again. Send fewer statements at once, or raise queue_wait_ms.",
+            "It is safe to send the statement again. Send fewer statements at the same time, or raise queue_wait_ms.",
         ),
         Refusal::Cancelled => hotrow_core::session::cancelled(),
     }

@@ -75,7 +75,7 @@ impl Target for ReplicaTarget {
         true
     }
 
-    /// A statement with such an error waited for the replay of the log, or was ended for it. A failed check shows an earlier
+    /// A statement with such an error waited for the replay of the WAL, or was ended for it. A failed check shows an earlier
     /// state of the catalog or of the rows.
     fn is_behind(&self, code: Option<&[u8]>) -> bool {
         let is_behind = code.is_none_or(|code| matches!(code, b"40001" | b"40P01" | b"55P03" | b"57014"));

@@ -68,7 +68,7 @@ impl Operator {
         if self.access(shared) == Some(Access::Admin) { Values::Shown } else { Values::Hidden }
     }
 
-    /// Why this user can't use the console, if so.
+    /// Why this user cannot use the console, if so.
     pub fn refusal(&self, shared: &Shared) -> Option<Problem> {
         if self.access(shared).is_some() {
             return None;

@@ -16,11 +16,11 @@ pub struct ReplicaState {
     pub replica: String,
     /// Whether it serves reads, or why not.
     pub state: &'static str,
-    /// How far it has replayed the log, if that is known.
+    /// How far it has replayed the WAL, if that is known.
     pub position: Option<String>,
     /// How far it was behind the primary when it was last asked, in milliseconds, if that is known.
     pub lag_ms: Option<u64>,
-    /// The same in bytes of the log.
+    /// The same in bytes of WAL.
     pub lag_bytes: u64,
     /// Reads that it has answered.
     pub reads: u64,

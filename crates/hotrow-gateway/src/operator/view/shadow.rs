@@ -126,7 +126,7 @@ fn why(statement: &Statement) -> (String, Option<&'static str>) {
     let (reason, remedy) = match outcome {
         RunOutcome::OwnTransaction => (
             "it runs in a transaction whose statements come one by one",
-            "send it outside of a transaction, or send BEGIN, all statements and COMMIT at once",
+            "send it outside of a transaction, or send BEGIN, all statements and COMMIT together",
         ),
         RunOutcome::Pinned => (
             "its session keeps a connection because of state that is left there",

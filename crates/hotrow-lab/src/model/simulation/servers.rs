@@ -1,4 +1,4 @@
-//! The servers of a simulation: transactions, the locks of rows, and the log.
+//! The servers of a simulation: transactions, the locks of rows, and the WAL.
 
 use super::{
     AFTER_COMMIT, AT_COMMIT, BEFORE_LOCK, Owner, Request, Running, Simulation, Step, WITH_LOCK, nanoseconds,

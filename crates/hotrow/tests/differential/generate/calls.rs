@@ -49,7 +49,7 @@ const ARGUMENTS: &[&str] = &[
     "n => try_cast($2 as bigint)",
 ];
 
-/// Calls of the pack. `$1` is a number.
+/// Calls of the hotrow schema. `$1` is a number.
 const PACK: &[&str] = &[
     "select * from hotrow.increment('c_N', $1::bigint + 1)",
     "select value from hotrow.increment('c_N', case when $1::int > 2 then 1 else -1 end)",

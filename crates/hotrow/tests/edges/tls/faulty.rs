@@ -139,11 +139,11 @@ fn the_gateway_names_unusable_files_and_does_not_start() {
     let empty = Pair { certificate: "nothing".into(), key: "nothing".into() };
     let (no_certificate, no_key) = empty.write(folder.path(), "empty");
     for (certificate, key, expected) in [
-        (&certificate, &other_key, "gateway.crt can't be used"),
+        (&certificate, &other_key, "gateway.crt cannot be used"),
         (&no_certificate, &key, "empty.crt is wrong: it holds no certificate"),
         (&certificate, &no_key, "empty.key is wrong: it holds no private key"),
-        (&"/nowhere.crt".to_owned(), &key, "can't read /nowhere.crt"),
-        (&certificate, &"/nowhere.key".to_owned(), "can't read /nowhere.key"),
+        (&"/nowhere.crt".to_owned(), &key, "cannot read /nowhere.crt"),
+        (&certificate, &"/nowhere.key".to_owned(), "cannot read /nowhere.key"),
     ] {
         let output = refusal(certificate, key, &[]);
         assert!(output.contains(expected), "{expected}: {output}");
