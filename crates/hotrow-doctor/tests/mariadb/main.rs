@@ -70,6 +70,7 @@ fn a_quiet_server_has_no_hot_row() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn the_rights_that_are_missing_are_told_as_grants() {
     let mut planted = Planted::new(ITEMS, &[]).loads(CLIENTS, |_| UPDATE.to_owned());
     planted.until_one_waits();
@@ -105,6 +106,7 @@ fn with_the_routines_the_next_command_starts_the_gateway() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_hot_row_by_a_unique_text_of_a_table_with_a_trigger_is_not_for_the_gateway() {
     let tables = format!(
         "{ITEMS};\ncreate table log (n int);\ncreate trigger noted after update on item for each row insert into log values (1)"
@@ -122,6 +124,7 @@ fn a_hot_row_by_a_unique_text_of_a_table_with_a_trigger_is_not_for_the_gateway()
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn transactions_that_wait_for_their_clients_are_named_as_the_reason() {
     let planted = Planted::new(ITEMS, &RIGHTS).clients(16, async |_, mut client| {
         loop {
@@ -143,6 +146,7 @@ fn transactions_that_wait_for_their_clients_are_named_as_the_reason() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_stuck_session_is_named_and_its_end_frees_the_others() {
     let mut planted = Planted::new(ITEMS, &RIGHTS);
     let mut holder = planted.runtime.block_on(root("planted"));
@@ -165,6 +169,7 @@ fn a_stuck_session_is_named_and_its_end_frees_the_others() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn checks_of_a_foreign_key_wait_for_the_parents_row() {
     let tables = format!(
         "{ITEMS};\ncreate table line (id bigint auto_increment primary key, item int not null, foreign key (item) references item (id))"
@@ -204,6 +209,7 @@ fn options_for_postgresql_are_refused_with_a_hint() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_statement_is_explained() {
     let planted = Planted::new(ITEMS, &RIGHTS);
     assert_eq!(

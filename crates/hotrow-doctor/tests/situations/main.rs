@@ -129,6 +129,7 @@ fn a_hot_row_by_a_unique_text_key() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn two_hot_rows() {
     Planted::new(ITEMS)
         .clients(24, async |number, client| {
@@ -166,6 +167,7 @@ fn a_hot_page_of_a_small_table() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_hot_counter_in_interactive_transactions() {
     Planted::new(ITEMS)
         .clients(16, async |_, client| {
@@ -184,6 +186,7 @@ fn a_hot_counter_in_interactive_transactions() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn one_stuck_session() {
     let planted = Planted::new(ITEMS);
     let pid = planted.hold("begin; update item set stock = 0 where id = 7");
@@ -217,6 +220,7 @@ fn a_table_that_is_locked() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_missing_index() {
     let orders = "create table orders (id int primary key, customer int not null, amount int not null);
         insert into orders select n, n % 1000, 1 from generate_series(1, 50000) n; vacuum analyze orders";
@@ -280,6 +284,7 @@ fn foreign_keys_that_wait_for_one_parent() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_queue_with_skip_locked() {
     let jobs = "create table job (id int primary key, state int not null);
         insert into job select n, 0 from generate_series(1, 50000) n; vacuum analyze job";
@@ -319,6 +324,7 @@ fn dead_rows_behind_a_long_snapshot() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn nothing_wrong() {
     Planted::new(ITEMS)
         .clients(3, async |number, client| {
@@ -336,6 +342,7 @@ fn nothing_wrong() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_connection_that_ends_during_the_run() {
     let planted = Planted::new(ITEMS).loads(12, UPDATE.to_owned()).clients(1, async |_, client| {
         let doctor = "from pg_stat_activity where application_name = 'hotrow doctor'

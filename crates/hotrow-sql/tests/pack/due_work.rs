@@ -103,6 +103,7 @@ fn the_most_urgent_order_is_taken_first_however_many_came_before_it() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn live_entries_move_to_the_next_generation_in_pieces() {
     let (_database, session) = queue("");
     let groups = "array(select 'g' || n % 7 from generate_series(1, 1000) n)";

@@ -82,6 +82,7 @@ fn limits_that_are_negative_or_null_are_refused() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_transaction_left_open_after_its_maintenance_blocks_no_other_session() {
     let database = Database::migrated();
     let (member, other) = (database.login("member", true), database.session("postgres"));

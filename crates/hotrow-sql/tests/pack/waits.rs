@@ -107,6 +107,7 @@ fn a_call_in_a_gateway_does_not_wait_for_an_open_transaction_that_enqueues() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn orders_after_thousands_that_wait_for_their_group_are_found() {
     let (_database, session) = queue("");
     session.run(

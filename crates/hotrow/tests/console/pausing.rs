@@ -228,6 +228,7 @@ async fn client_of_a_new_database(stage: &Stage, name: &str) -> Client {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_database_without_clients_can_be_dropped_through_the_gateway() {
     let stage = Stage::new("", &[]).await;
     let (first, second) = (format!("{}_first", stage.schema), format!("{}_second", stage.schema));
@@ -243,6 +244,7 @@ async fn a_database_without_clients_can_be_dropped_through_the_gateway() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_database_without_clients_can_be_dropped_after_pause() {
     let stage = Stage::new("", &[]).await;
     let name = format!("{}_gone", stage.schema);

@@ -111,6 +111,7 @@ fn statuses(replies: Vec<Message>) -> Vec<String> {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_change_that_another_clients_connection_has_reported_is_reported_with_that_connection() {
     let (_server, direct, gateway) = stage("confother").await;
     let (mut client, mut other) =

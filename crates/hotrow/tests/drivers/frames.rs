@@ -206,6 +206,7 @@ async fn startup_replies_are_those_of_the_server() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn more_units_than_the_session_queues_are_answered_too() {
     let stage = Stage::new().await;
     let many: Vec<u8> = (0..2_500)

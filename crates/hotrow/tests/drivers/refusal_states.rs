@@ -54,6 +54,7 @@ async fn assert_failed(
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_transaction_without_a_free_connection_fails_in_each_form() {
     let stage = Stage::with(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
     stage.direct.batch_execute(RESET).await.unwrap();

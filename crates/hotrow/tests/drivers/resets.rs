@@ -41,6 +41,7 @@ fn extended(text: &str) -> Vec<Vec<u8>> {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn commands_that_clear_state_have_the_replies_of_the_server() {
     let stage = Stage::new().await;
     for text in TEXTS {
@@ -133,6 +134,7 @@ fn names(clearing: Vec<u8>) -> Vec<Vec<u8>> {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn what_the_session_has_is_cleared_as_by_the_server() {
     let stage = Stage::new().await;
     for text in TEXTS {

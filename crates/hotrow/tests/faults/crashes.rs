@@ -33,6 +33,7 @@ fn a_server_crash_under_load_loses_no_acknowledged_unit() {
 
 /// The server restarts its children, keeps its start time, and reuses the IDs of lost transactions.
 #[test]
+#[ignore = "long: make test-all"]
 fn a_backend_crash_under_load_loses_no_acknowledged_unit() {
     let server = PrivateServer::builder().label("backend").start().unwrap();
     prepare(server.port(), "crash");
@@ -73,6 +74,7 @@ fn a_gateway_killed_under_load_loses_no_acknowledged_unit() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_gateway_that_is_told_to_stop_leaves_no_unit_unknown() {
     prepare(server().port(), "stopped");
     let mut gateway = Gateway::start(&[]);
@@ -95,6 +97,7 @@ fn a_gateway_that_is_told_to_stop_leaves_no_unit_unknown() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn lanes_whose_backends_are_terminated_repeatedly_lose_no_unit() {
     // Its own server, because the test terminates the lanes of all gateways.
     let server = PrivateServer::builder().label("terminated").start().unwrap();
@@ -226,6 +229,7 @@ fn ends_with_the_row(mut line: Line) {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn nothing_follows_a_row_that_was_cut_off() {
     let mut outsider = prepare(server().port(), "cut_off");
     let gateway = Gateway::start(&[]);

@@ -48,6 +48,7 @@ async fn ten_thousand_clients_come_and_go() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_client_that_never_reads_does_not_affect_others() {
     let mut direct = prepare(server().port(), "unread");
     let wide =

@@ -206,6 +206,7 @@ impl Stage {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn answers_cut_off_after_any_byte_are_determined_or_reported_as_unknown() {
     let mut stage = Stage::new("cut_answers", "");
     let (exact, unknown) = stage.break_everywhere(Way::ToGateway, How::Cut, 1, THREE);
@@ -288,6 +289,7 @@ fn backend(line: &mut Line) -> String {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_transaction_of_several_messages_that_left_its_lane_is_answered_message_by_message() {
     let mut stage = Stage::new("block_alone", "");
     let mut outsider =
@@ -337,6 +339,7 @@ fn the_outcome_of_a_commit_whose_confirmation_is_lost_is_always_determined() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn the_gateway_waits_for_a_commit_that_is_still_running() {
     let mut stage = Stage::new("under_way", "-c commit_delay=100000 -c commit_siblings=0");
     for _ in 0..5 {
@@ -365,6 +368,7 @@ fn a_lane_that_breaks_again_during_recovery_recovers_again() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_unit_that_left_its_lane_and_lost_its_connection_is_answered_in_order() {
     let mut stage = Stage::new("left_alone", "");
     let mut outsider =
@@ -393,6 +397,7 @@ fn a_unit_that_left_its_lane_and_lost_its_connection_is_answered_in_order() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn lanes_that_break_at_random_under_load_lose_no_unit() {
     let mut direct = Line::connect(server().port(), "random").unwrap().expect("the server accepts the login");
     assert_eq!(direct.query(&format!("create schema random; {TABLES}")).error(), None);

@@ -54,6 +54,7 @@ fn bound_files(server: &PrivateServer, bytes: u64) {
 
 /// If the log cannot be written, the server panics, crashes again during recovery, and recovers when there is room.
 #[test]
+#[ignore = "long: make test-all"]
 fn a_full_disk_of_the_log_stops_all_units_and_loses_none() {
     let server = PrivateServer::builder().label("no-log").start().unwrap();
     prepare(server.port(), "nolog");

@@ -174,6 +174,7 @@ fn judge(load: Load, schema: &str) -> usize {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_fleet_whose_gateways_are_killed_drained_and_upgraded_loses_no_acknowledged_unit() {
     let Some(mut fleet) = Fleet::start(&[]) else { return };
     kill_one(&mut fleet);
@@ -242,6 +243,7 @@ fn upgrade_one(fleet: &Fleet) {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_gateway_that_stops_without_a_word_to_the_balancer_gets_no_new_clients() {
     // The transaction can finish after HAProxy has noticed the stop, on a busy machine too.
     let Some(fleet) = Fleet::start(&["--drain-timeout-ms", "60000"]) else { return };
@@ -264,6 +266,7 @@ fn a_gateway_that_stops_without_a_word_to_the_balancer_gets_no_new_clients() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn clients_of_the_second_port_share_one_gateway_and_move_together() {
     let Some(mut fleet) = Fleet::start(&[]) else { return };
     prepare(server().port(), "together");

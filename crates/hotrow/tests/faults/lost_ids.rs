@@ -20,6 +20,7 @@ pub fn logged(gateway: &Gateway, what: &str) {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_batch_without_an_id_is_run_again_if_no_committed_id_can_be_its_own() {
     let server = PrivateServer::builder().label("no-id").start().unwrap();
     prepare(server.port(), "no_id");
@@ -106,6 +107,7 @@ fn a_lost_transaction_whose_id_was_reused_is_run_again() {
 
 /// The ID is below the first one since the last restart, and committed by another transaction between the two restarts.
 #[test]
+#[ignore = "long: make test-all"]
 fn a_lost_transaction_whose_id_was_reused_before_the_last_restart_is_not_taken_for_committed() {
     let (answer, sold, gateway) = lost_sale(1, |_| (), |_| ());
     let report = answer.error().unwrap_or_else(|| panic!("{}", gateway.log()));

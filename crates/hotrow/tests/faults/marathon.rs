@@ -19,6 +19,7 @@ const SECONDS_BY_DEFAULT: u64 = 8;
 const RESIDENT_MAX: u64 = 100 << 20;
 
 #[test]
+#[ignore = "long: make test-all"]
 fn repeated_kills_lose_no_unit_and_apply_none_twice() {
     let seconds =
         std::env::var(SECONDS).map_or(SECONDS_BY_DEFAULT, |text| text.parse().expect("a number of seconds"));

@@ -61,6 +61,7 @@ fn a_commit_that_the_log_contains_is_answered_after_two_crashes() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_batch_whose_backend_ended_before_its_last_statement_is_run_again() {
     // The cut has to come before the lane gives the lock up.
     let mut stage = Stage::with("before_end", &["--lane-lock-timeout-ms", "2000"]);
@@ -80,6 +81,7 @@ fn a_batch_whose_backend_ended_before_its_last_statement_is_run_again() {
 
 /// A backend that no longer has the lock of its mark has not ended yet.
 #[test]
+#[ignore = "long: make test-all"]
 fn no_unit_runs_twice_after_a_function_has_released_the_lock_of_a_mark() {
     let mut stage = Stage::with("released", &["--lane-lock-timeout-ms", "20000"]);
     let mut direct = Line::connect(stage.server.port(), "released").unwrap().unwrap();
@@ -122,6 +124,7 @@ fn no_unit_runs_twice_after_a_function_has_released_the_lock_of_a_mark() {
 
 /// A script that resets all sequences must not make the gateway conclude that a commit was lost.
 #[test]
+#[ignore = "long: make test-all"]
 fn no_unit_runs_twice_after_a_mark_was_set_back() {
     let mut stage = Stage::new("set_back");
     let mut direct = Line::connect(stage.server.port(), "set_back").unwrap().unwrap();
@@ -143,6 +146,7 @@ fn no_unit_runs_twice_after_a_mark_was_set_back() {
 /// A dump brings the marks of its cluster, with values that are above all transaction IDs of this one. The next
 /// connection of the role gets such a mark if it is old enough.
 #[test]
+#[ignore = "long: make test-all"]
 fn a_lost_commit_is_not_taken_for_logged_because_of_a_restored_mark() {
     let restored = |server: &PrivateServer| {
         migrate(&server.url());
@@ -162,6 +166,7 @@ fn a_lost_commit_is_not_taken_for_logged_because_of_a_restored_mark() {
 
 /// The same with pg_dump, and with a mark that a lane of a cluster with higher transaction IDs has set.
 #[test]
+#[ignore = "long: make test-all"]
 fn a_lost_commit_is_not_taken_for_logged_because_of_a_dump() {
     let Some((pg_dump, psql)) = tool("pg_dump").zip(tool("psql")) else { return };
     let mut dumped = Stage::new("dumped");
@@ -203,6 +208,7 @@ fn copy_database(pg_dump: &Path, from: &PrivateServer, psql: &Path, to: &Private
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_lost_commit_is_not_taken_for_logged_because_a_mark_was_set_forward() {
     let set_forward = |server: &PrivateServer| {
         let marks = "select setval(oid::regclass, 1000000) from pg_class where relkind = 'S' and relname like 'mark\\_%'";
@@ -229,6 +235,7 @@ fn a_pack_with_the_first_form_of_marks_is_used_without_marks() {
 
 /// An event trigger, for example one that records all DDL, runs where a mark is created and not on the lane.
 #[test]
+#[ignore = "long: make test-all"]
 fn state_of_an_event_trigger_does_not_stay_on_a_lane() {
     let server = PrivateServer::builder().label("event").start().unwrap();
     prepare(server.port(), "event");
@@ -247,6 +254,7 @@ fn state_of_an_event_trigger_does_not_stay_on_a_lane() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_lane_that_logs_in_again_keeps_its_mark() {
     let keeps_mark = |_| {
         let mut stage = Stage::new("kept_mark");
@@ -266,6 +274,7 @@ fn a_lane_that_logs_in_again_keeps_its_mark() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn dropping_a_mark_fails_no_statement() {
     let mut stage = Stage::new("dropped");
     let marks = "select count(*) from pg_class where relkind = 'S' and relname like 'mark\\_%'";

@@ -68,6 +68,7 @@ fn an_old_primary_gets_nothing_while_the_new_one_restarts() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_successor_goes_on_with_the_promoted_primary() {
     let (old, new) = pair("successor");
     let mut command = hotrow_testkit::hotrow();
@@ -93,6 +94,7 @@ fn a_successor_goes_on_with_the_promoted_primary() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn open_connections_to_an_old_primary_are_not_used_again() {
     let (old, new) = pair("stays-up");
     old.query("create role app login").unwrap();
@@ -121,6 +123,7 @@ async fn open_connections_to_an_old_primary_are_not_used_again() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_gateway_begins_with_the_highest_timeline() {
     let (old, new) = pair("begins");
     fail_over(&old, &new);
@@ -138,6 +141,7 @@ fn a_gateway_begins_with_the_highest_timeline() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn a_role_that_may_not_ask_for_the_timeline_is_served() {
     let (old, new) = pair("may-not-ask");
     old.query("create role app login; grant all on written to app").unwrap();

@@ -35,6 +35,7 @@ fn a_slow_network_to_the_server_only_costs_time() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_half_closed_connection_is_lost_without_losing_a_unit() {
     prepare(server().port(), "halved");
     let proxy = Proxy::start(server().port());
@@ -78,6 +79,7 @@ fn a_client_that_shut_down_its_sending_side_gets_its_answers() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_paused_gateway_loses_no_unit_and_applies_none_twice() {
     prepare(server().port(), "still");
     let gateway = Gateway::start(&[]);
@@ -100,6 +102,7 @@ fn a_paused_gateway_loses_no_unit_and_applies_none_twice() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_paused_server_loses_no_unit_and_applies_none_twice() {
     let server = PrivateServer::builder().label("still").start().unwrap();
     prepare(server.port(), "still");
@@ -123,6 +126,7 @@ fn a_paused_server_loses_no_unit_and_applies_none_twice() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn an_error_at_login_names_a_paused_server() {
     let server = PrivateServer::builder().label("dumb").start().unwrap();
     let gateway = Gateway::in_front_of(&server.url(), &["--server-wait-ms", "100"]);

@@ -9,6 +9,7 @@ use crate::{Api, migrate, private};
 const PATH: &str = "/v1/counters/away/increment";
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn a_call_that_was_not_sent_can_be_repeated() {
     let server = private("httpaway").await;
     migrate(&server.url());
@@ -35,6 +36,7 @@ async fn a_call_that_was_not_sent_can_be_repeated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn a_call_that_was_lost_is_repeated_with_its_key() {
     let server = private("httplost").await;
     migrate(&server.url());

@@ -66,6 +66,7 @@ async fn a_stream_begins_with_the_history_and_has_the_state_each_second() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn an_outage_begins_when_the_gateway_has_noticed_it() {
     let seconds = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let server = PrivateServer::builder().label("outage").start().unwrap();

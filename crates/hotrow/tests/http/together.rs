@@ -65,6 +65,7 @@ async fn a_locked_row_holds_up_few_other_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn requests_over_the_queue_limit_are_told_when_to_retry() {
     let server = private("httpfull").await;
     migrate(&server.url());
@@ -113,6 +114,7 @@ async fn requests_over_the_queue_limit_are_told_when_to_retry() {
 
 /// A client that reads no answers takes a bounded part of the gateway's memory, however many requests it sends.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make test-all"]
 async fn answers_that_a_client_does_not_read_hold_up_its_next_requests() {
     let api = Api::start(&[]).await;
     let direct = connect(&config(hotrow_testkit::server().port())).await;

@@ -426,6 +426,7 @@ fn run_random(random: &mut fastrand::Rng, line: &mut Line, answers: &mut Vec<(&s
 
 /// Random transactions of one client get the answers of a direct connection, and leave the same rows.
 #[test]
+#[ignore = "long: make test-all"]
 fn random_transactions_are_answered_as_directly() {
     let setup = |schema: &str| {
         let mut direct = prepare(schema);

@@ -126,6 +126,7 @@ fn an_outsiders_row_lock_holds_up_only_units_that_need_the_row() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn an_outsiders_table_lock_holds_up_only_units_that_need_the_table() {
     let blocked: Vec<_> =
         (1..=10).map(|id| (ADD_OTHER, id)).chain([(READ_OTHER, 1), (READ_OTHER, 2)]).collect();
@@ -139,6 +140,7 @@ fn an_outsiders_table_lock_holds_up_only_units_that_need_the_table() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_client_that_disconnects_while_it_waits_for_a_lock_does_not_leave_the_row_blocked() {
     let mut outsider = prepare(server().port(), "leaver");
     // The unit leaves its lane before the session ends, on a busy machine too.
@@ -167,6 +169,7 @@ fn two_gateways_and_direct_clients_on_the_same_rows_do_not_deadlock() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn two_gateways_and_direct_clients_with_statements_on_two_tables_do_not_deadlock() {
     let (_server, mut direct) = crowd("crowd_both", ADD_BOTH);
     let differing = "select count(*) from inv join other using (id) where inv.sold <> other.sold";

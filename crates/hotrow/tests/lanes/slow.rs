@@ -73,6 +73,7 @@ fn run(client: Client, sql: &str) -> JoinHandle<(Client, Result<(), tokio_postgr
 
 /// A handler in a trigger would take the lane's timeout for the client's, and a trigger can read any relation: neither runs in a lane.
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn triggers_that_catch_errors_or_read_relations_see_what_they_see_directly() {
     let stage = Stage::new(&["--lanes", "1"]).await;
     let made = format!(
@@ -170,6 +171,7 @@ fn run_on(stage: &Stage, sql: &'static str) -> JoinHandle<()> {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_statement_that_runs_in_a_lane_can_be_cancelled() {
     // Long enough that the request arrives while the statement is still in its lane, and shorter than the statement.
     let stage = Stage::new(&["--lanes", "1", "--lane-lock-timeout-ms", "5000"]).await;

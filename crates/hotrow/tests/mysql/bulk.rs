@@ -10,6 +10,7 @@ use crate::lanes::shop;
 use crate::{PACKING, root, url};
 
 #[test]
+#[ignore = "long: make test-all"]
 fn rows_that_are_inserted_together_are_what_they_are_without_a_gateway() {
     let many = |rows: i32, end: &str| {
         let rows: Vec<String> = (0..rows).map(|row| format!("({row}, {row})")).collect();

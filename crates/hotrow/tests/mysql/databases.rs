@@ -28,6 +28,7 @@ fn sides(direct: u16, through: u16) -> [Side; 2] {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_session_in_another_database_is_what_it_is_without_a_gateway() {
     check(&[
         (1, &[ADD, "use {db}", "select row_count()", ADD]),

@@ -9,6 +9,7 @@ fn demo(options: &[&str]) -> Output {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn the_demo_sells_on_mariadb_directly_and_packed() {
     let output = demo(&["--json", "--rounds", "1", "--seconds", "1", "--buyers", "16"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

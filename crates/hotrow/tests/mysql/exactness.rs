@@ -160,6 +160,7 @@ fn what_a_packed_statement_leaves_is_what_it_leaves_without_a_gateway() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn an_error_of_a_packed_statement_is_what_it_is_without_a_gateway() {
     let duplicate = "insert into t (id, n) values (1, 1)";
     check(&[
@@ -186,6 +187,7 @@ fn an_error_of_a_packed_statement_is_what_it_is_without_a_gateway() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_session_that_differs_from_new_ones_is_not_packed_or_its_lane_differs_too() {
     let in_other_zone = "update t set ts = '2020-01-01 00:00:00' where id = 1";
     check(&[
@@ -258,6 +260,7 @@ fn a_session_that_differs_from_new_ones_is_not_packed_or_its_lane_differs_too() 
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn what_statements_call_is_seen() {
     let count = "create function count() returns int deterministic begin set session time_zone = '+05:00'; return 1; end";
     let now = "create function now () returns int deterministic begin set session time_zone = '+05:00'; return 1; end";
@@ -342,6 +345,7 @@ fn text(value: &str) -> Vec<u8> {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn executions_of_prepared_statements_are_those_of_a_direct_connection() {
     let one = 1_i64.to_le_bytes();
     let (short, long) = (text("abc"), text(&"x".repeat(20_000)));

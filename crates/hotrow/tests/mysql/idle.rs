@@ -12,6 +12,7 @@ use crate::{PACKING, root, url};
 
 /// The server closes a connection without commands after `wait_timeout`, and statements in a lane are none on it.
 #[test]
+#[ignore = "long: make test-all"]
 fn a_session_whose_statements_are_packed_is_not_idle() {
     let server = shop();
     let gateway = Gateway::in_front_of(&url(&server), &PACKING);

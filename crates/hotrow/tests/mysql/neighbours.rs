@@ -12,6 +12,7 @@ use crate::rights::{ann, create_ann};
 use crate::{PACKING, root, url};
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_locked_table_does_not_hold_up_the_others_of_its_lane() {
     let server = shop();
     let gateway = Gateway::in_front_of(&url(&server), &PACKING);

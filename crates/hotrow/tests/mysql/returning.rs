@@ -12,6 +12,7 @@ use crate::lanes::shop;
 use crate::{PACKING, root, url};
 
 #[test]
+#[ignore = "long: make test-all"]
 fn rows_that_a_packed_statement_returns_are_those_without_a_gateway() {
     check(&[
         (1, &["insert into t (id, n, u) values (9, 9, 9) returning id, n, u, s"]),
@@ -75,6 +76,7 @@ fn rows_that_a_packed_statement_returns_are_those_without_a_gateway() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn replace_is_what_it_is_without_a_gateway() {
     check(&[
         (1, &["replace into t (id, n) values (9, 5)", "select row_count()"]),
@@ -129,6 +131,7 @@ fn replace_is_what_it_is_without_a_gateway() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn rows_of_executions_have_the_form_of_prepared_statements() {
     let server = shop();
     let gateway = Gateway::in_front_of(&url(&server), &PACKING);
@@ -171,6 +174,7 @@ fn rows_of_executions_have_the_form_of_prepared_statements() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn each_client_gets_its_own_row() {
     let server = shop();
     let gateway = Gateway::in_front_of(&url(&server), &PACKING);

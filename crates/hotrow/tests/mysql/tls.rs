@@ -145,6 +145,7 @@ fn a_server_without_tls_is_refused_if_it_is_required() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn statements_are_packed_under_tls() {
     let pair = Pair::new();
     let server = pair.server();

@@ -33,6 +33,7 @@ fn numbers(client: &mut Client, sql: &str) -> BTreeSet<u64> {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn no_batch_is_committed_under_a_trigger_that_it_was_not_judged_with() {
     let (server, gateway) = stage();
     let mut direct = root(server.port());
@@ -80,6 +81,7 @@ fn no_batch_is_committed_under_a_trigger_that_it_was_not_judged_with() {
 
 /// A look at a watched table cannot tell whether it was closed, if it is empty.
 #[test]
+#[ignore = "long: make test-all"]
 fn a_trigger_on_a_table_that_becomes_empty_is_seen() {
     let (server, gateway) = stage();
     let mut direct = root(server.port());

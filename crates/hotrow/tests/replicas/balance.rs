@@ -5,6 +5,7 @@ use hotrow_testkit::{PATIENT_LANES, until};
 use crate::{READ, Stage, read, write};
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn reads_are_spread_over_the_replicas_and_writes_stay_on_the_primary() {
     let stage = Stage::new(&PATIENT_LANES).await;
     let mut clients = vec![stage.reader().await];
@@ -32,6 +33,7 @@ async fn reads_are_spread_over_the_replicas_and_writes_stay_on_the_primary() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_replica_that_lags_is_left_out_until_it_has_caught_up() {
     let stage = Stage::new(&["--replica-lag-max-ms", "200"]).await;
     let client = stage.reader().await;
@@ -73,6 +75,7 @@ async fn a_replica_that_lags_is_left_out_until_it_has_caught_up() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn sessions_that_do_not_ask_for_replicas_do_not_reach_them() {
     let stage = Stage::new(&[]).await;
     let client = hotrow_testkit::connect(&stage.gateway.config()).await;

@@ -6,6 +6,7 @@ use crate::{READ, Stage, read, write};
 use hotrow_testkit::{connect, until, value};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make test-all"]
 async fn replicas_are_killed_and_frozen_under_load_and_no_read_fails_or_is_stale() {
     let stage = Stage::new(&[]).await;
     stage.reader().await;
@@ -48,6 +49,7 @@ async fn replicas_are_killed_and_frozen_under_load_and_no_read_fails_or_is_stale
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_promoted_replica_serves_no_reads() {
     let stage = Stage::new(&[]).await;
     let client = stage.reader().await;
@@ -85,6 +87,7 @@ async fn a_promoted_replica_serves_no_reads() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_replica_that_follows_a_promoted_one_serves_no_reads() {
     let stage = Stage::new(&[]).await;
     let client = stage.reader().await;
@@ -110,6 +113,7 @@ async fn a_replica_that_follows_a_promoted_one_serves_no_reads() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_pause_closes_the_connections_on_which_the_primary_is_asked() {
     let stage = Stage::new(&[]).await;
     let client = stage.reader().await;
@@ -134,6 +138,7 @@ async fn a_pause_closes_the_connections_on_which_the_primary_is_asked() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_changed_table_is_never_read_as_it_was_for_a_session_that_knows_the_change() {
     let stage = Stage::new(&[]).await;
     let client = stage.reader().await;
@@ -161,6 +166,7 @@ async fn a_changed_table_is_never_read_as_it_was_for_a_session_that_knows_the_ch
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: make test-all"]
 async fn changes_of_a_table_beside_reads_fail_no_read() {
     let stage = Stage::new(&[]).await;
     stage.reader().await;

@@ -124,6 +124,7 @@ async fn reads_of_a_session_never_go_back() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_client_that_is_notified_of_a_commit_sees_it() {
     let stage = Stage::new(&["--replica-lag-max-ms", "86400000"]).await;
     let reader = stage.reader().await;

@@ -12,6 +12,7 @@ async fn value(client: &tokio_postgres::Client) -> String {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn the_setting_is_the_gateways_own() {
     let stage = Stage::new(&[]).await;
     let client = connect(&stage.gateway.config()).await;
@@ -106,6 +107,7 @@ async fn a_replica_with_other_settings_serves_nothing() {
 
 /// The gateway answers these modes only if the server is a primary.
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_standby_refuses_modes_of_transactions_as_directly() {
     let primary = PrivateServer::builder().label("primary").start().unwrap();
     let standby = primary.standby().unwrap();

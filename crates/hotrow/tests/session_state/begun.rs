@@ -185,6 +185,7 @@ async fn a_refused_statement_fails_its_transaction() {
 
 /// The verdict about its statement and the statement itself both need a connection.
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_refused_statement_has_waited_for_a_connection_once() {
     let stage = Stage::alone(&["--held-connections-max", "1", "--held-wait-ms", "5000"]).await;
     let (holder, client) = (begin(&stage).await, begin(&stage).await);
@@ -432,6 +433,7 @@ async fn late(client: &Client, number: u32) {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn transactions_that_meet_on_a_row_later_wait_in_the_gateway() {
     let stage = stage("1min").await;
     let others = "create table others (id int primary key, n int); insert into others select generate_series(1, 99), 0";
@@ -458,6 +460,7 @@ async fn transactions_that_meet_on_a_row_later_wait_in_the_gateway() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_timeout_is_kept_for_a_row_that_many_want() {
     let stage = stage("1min").await;
     let _first = at_work(&stage, 1).await;

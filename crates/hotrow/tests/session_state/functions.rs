@@ -134,6 +134,7 @@ impl Stage {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn functions_that_leave_nothing_pin_nobody() {
     let stage = Stage::alone(&[]).await;
     stage.direct.batch_execute(&QUEUES.replace("SCHEMA", &stage.schema)).await.unwrap();

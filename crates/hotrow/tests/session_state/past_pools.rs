@@ -100,6 +100,7 @@ async fn until_past(gateway: &Gateway, count: u64) {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn sessions_with_more_combinations_of_settings_than_pools_keep_connections() {
     let (gateway, config, direct) = stage().await;
     let customers = customers(&config, CLIENTS).await;
@@ -140,6 +141,7 @@ async fn fill_pools(gateway: &Gateway, config: &Config) -> Vec<Customer> {
 
 /// Each time, the client's statement is not prepared on the connection that it gets.
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_constant_keeps_its_meaning_in_and_after_transactions_that_set_other_settings() {
     let (gateway, config, _direct) = stage().await;
     let customers = fill_pools(&gateway, &config).await;
@@ -172,6 +174,7 @@ async fn a_constant_keeps_its_meaning_in_and_after_transactions_that_set_other_s
 
 /// A text that was prepared under other settings keeps its meaning only on its connection.
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_session_past_the_bound_keeps_its_connection_for_a_text_of_other_settings() {
     let (gateway, config, _direct) = stage().await;
     let customers = fill_pools(&gateway, &config).await;
@@ -199,6 +202,7 @@ async fn a_session_past_the_bound_keeps_its_connection_for_a_text_of_other_setti
 
 /// Each request sets the tenant's schema and resets it. There are more tenants than pools.
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn pools_stay_with_sessions_that_use_their_settings_in_turns() {
     const TENANTS: usize = 32;
     const TURNS: usize = 4;

@@ -27,6 +27,7 @@ async fn an_invalid_literal_can_go_unnoticed_if_no_row_matches() {
 
 /// The server would plan a sequential scan for a table of one page, and keep the plan while the table grows.
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_lane_finds_the_row_of_a_small_table_by_its_index() {
     let stage = Stage::alone(&[]).await; // a batch that runs twice would scan the index more often
     stage.direct.batch_execute("analyze t").await.unwrap();

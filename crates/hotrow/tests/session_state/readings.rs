@@ -79,6 +79,7 @@ fn text(number: usize) -> String {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn another_session_does_not_change_what_a_statement_means() {
     let mut programs = Vec::new();
     for (own, other) in [("a", "b"), ("", "b"), ("a", ""), ("", "")] {

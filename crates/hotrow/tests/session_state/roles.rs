@@ -163,6 +163,7 @@ async fn operators_of_a_database_owner_are_not_run_by_the_gateways_queries() {
 
 /// Connections with the old settings are replaced when a new client logs in.
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn new_clients_get_the_settings_that_a_role_and_its_database_have_now() {
     let stage = Stage::alone(&[]).await;
     let (database, role) = (&stage.database, format!("{}_role", stage.schema));

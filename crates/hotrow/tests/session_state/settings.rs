@@ -191,6 +191,7 @@ async fn a_set_to_the_value_in_force_needs_no_connection() {
 
 /// A prepared statement keeps the meaning that its text had when it was prepared.
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn prepared_statements_are_not_read_again_after_a_set() {
     let (server, [direct, through]) = own_server().await;
     let gateway = Gateway::in_front_of(&server.url(), &[]);

@@ -7,6 +7,7 @@ mod documents;
 mod modules;
 mod monitoring;
 mod packaging;
+mod promises;
 mod sleeps;
 mod sql;
 

@@ -27,6 +27,7 @@ async fn most_memory(stage: &Stage, what: &str) -> u64 {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn unread_answers_of_reads_take_little_memory_and_keep_their_order() {
     let stage = Stage::new(&[]).await;
     let wide = "alter table t alter label set storage external; update t set label = repeat('x', 250000) where id = 2";
@@ -74,6 +75,7 @@ async fn writes_with_unread_answers_wait_until_the_client_reads() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn large_answers_of_a_new_write_are_buffered_once_and_then_passed_through() {
     let stage = Stage::new(&[]).await;
     stage.direct.batch_execute("insert into t select id, 0 from generate_series(3, 40) id").await.unwrap();

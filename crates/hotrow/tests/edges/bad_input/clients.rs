@@ -8,6 +8,7 @@ use hotrow_testkit::{rows, until, value};
 use crate::bad_input::Stage;
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_client_that_never_reads_does_not_hold_up_others() {
     let stage = Stage::new(&[]).await;
     let mut unread = stage.raw().await;

@@ -27,6 +27,7 @@ async fn a_client_over_the_limit_is_rejected() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_session_without_a_free_connection_gets_an_error() {
     let stage = Stage::new(&["--held-connections-max", "2", "--held-wait-ms", "2000"]).await;
     let config = stage.gateway.config_in(&stage.schema);
@@ -62,6 +63,7 @@ async fn one_connection_serves_clients_in_turn_and_no_client_waits_in_vain() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_unit_in_pieces_that_gets_no_connection_is_rejected_completely() {
     let stage = Stage::new(&["--held-connections-max", "1", "--held-wait-ms", "2000"]).await;
     let holder = connect(&stage.gateway.config_in(&stage.schema)).await;

@@ -10,6 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_fill_of_an_hour_ends_with_the_benchmark() {
     let direct = &connect(&config(server().port())).await;
     let out = tempfile::tempdir().unwrap();

@@ -9,6 +9,7 @@ use serde_json::Value;
 const CLIENTS: usize = 4;
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_report_of_the_doctor_becomes_a_load_of_the_same_shape() {
     let (database, administrator) = new_database().await;
     administrator

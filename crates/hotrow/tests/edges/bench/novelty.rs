@@ -4,6 +4,7 @@ use hotrow_testkit::hotrow;
 use serde_json::Value;
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_report_about_new_traffic_counts_the_gateways_questions_and_its_memory() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");

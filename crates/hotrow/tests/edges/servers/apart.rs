@@ -34,6 +34,7 @@ async fn packed(gateway: &Gateway, client: &Client, text: &str) -> bool {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn statements_on_tables_with_the_same_oid_are_judged_for_each_server() {
     let stage = Stage::new();
     let one = "create table t (id int primary key, n int); insert into t values (1, 10), (2, 20)";
@@ -85,6 +86,7 @@ async fn statements_on_tables_with_the_same_oid_are_judged_for_each_server() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn databases_with_the_same_name_are_reached_by_their_names_at_the_gateway() {
     let stage = Stage::new();
     let table = "create table t (id int primary key, n int); insert into t values (1, 0)";
@@ -134,6 +136,7 @@ async fn next_payload(raw: &mut Raw) -> String {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn notifications_and_cancel_requests_stay_at_their_server() {
     let stage = Stage::new();
     let (direct_one, _) = prepare(stage.one.port(), "create table t (id int primary key)").await;

@@ -43,6 +43,7 @@ fn start(file: &Path) -> Gateway {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_file_of_pgbouncer_becomes_a_gateway_for_the_same_clients() {
     let stage = Stage::new();
     let (one, two) = (stage.one.port(), stage.two.port());
@@ -81,6 +82,7 @@ async fn a_file_of_pgbouncer_becomes_a_gateway_for_the_same_clients() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_file_of_pgcat_becomes_a_gateway_for_the_same_clients() {
     let stage = Stage::new();
     let (one, two) = (stage.one.port(), stage.two.port());

@@ -11,6 +11,7 @@ use crate::tls::client::Client;
 use crate::tls::clients::psql;
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn fifty_megabytes_are_copied_in_and_out() {
     let stage = Stage::new(&[]).await;
     stage.direct.batch_execute("create table wide (id int primary key, text text)").await.unwrap();

@@ -168,6 +168,7 @@ async fn another_authority_is_trusted_after_a_reload() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_replicas_other_authority_is_trusted_after_a_reload() {
     let secured = Secured::new();
     secured.server.query("create table item (id int primary key); insert into item values (1)").unwrap();
@@ -295,6 +296,7 @@ fn carry(mut from: TcpStream, mut to: TcpStream, kept: &Mutex<Vec<u8>>) {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn no_readable_text_crosses_the_wire_not_even_in_a_cancel_request() {
     let secured = Secured::new();
     let (port, recorded) = tapped(secured.server.port());
