@@ -4,6 +4,8 @@
 pub mod environment;
 mod http;
 mod mysql;
+#[cfg(test)]
+mod page;
 mod secrecy;
 #[cfg(test)]
 mod tests;

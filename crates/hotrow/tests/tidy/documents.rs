@@ -42,6 +42,9 @@ fn targets(prose: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn documents_have_one_title() {
     for path in documents() {
+        if path.ends_with("SUMMARY.md") {
+            continue; // mdbook's form: each part has a title
+        }
         let text = fs::read_to_string(&path).unwrap();
         let titles = text.lines().filter(|line| line.starts_with("# ")).count();
         assert_eq!(titles, 1, "{}: one title", path.display());
@@ -122,20 +125,44 @@ fn the_architecture_is_short() {
     assert!(words <= ARCHITECTURE_WORDS_MAX, "{words} words: move details to docs/internals");
 }
 
-/// Pages that are not for a reader of their own, and those that the index of their folder lists.
-fn is_listed_elsewhere(page: &str) -> bool {
-    page == "README.md" || page.contains('/') && !page.ends_with("/README.md")
+/// Reports of single runs and tables of a simulation, which other pages list.
+fn is_raw(page: &str) -> bool {
+    page.starts_with("scale/") || page.starts_with("benchmarks/2")
 }
 
+/// mdbook has only the pages of the summary.
 #[test]
-fn the_index_of_the_documentation_names_every_page() {
+fn the_summary_names_every_page() {
     let docs = root().join("docs");
-    let index = fs::read_to_string(docs.join("README.md")).unwrap();
+    let summary = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
     for path in documents() {
         let Ok(page) = path.strip_prefix(&docs) else { continue };
         let page = page.to_string_lossy();
-        let is_named = index.contains(&format!("]({page})"));
-        assert!(is_named || is_listed_elsewhere(&page), "docs/README.md does not name {page}");
+        let is_named = summary.contains(&format!("]({page})"));
+        assert!(is_named || page == "SUMMARY.md" || is_raw(&page), "docs/SUMMARY.md does not name {page}");
+    }
+}
+
+#[test]
+fn the_index_of_the_documentation_has_the_parts_of_the_summary() {
+    let summary = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    let index = fs::read_to_string(root().join("docs/README.md")).unwrap();
+    let rows = index.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
+    let mut rows: Vec<&str> = rows.filter(|part| *part != "part").collect();
+    rows.dedup();
+    let parts: Vec<&str> = summary.lines().filter_map(|line| line.strip_prefix("# ")).skip(1).collect();
+    assert!(parts.len() == 5, "{parts:?}");
+    assert_eq!(rows, parts, "docs/README.md has other parts than docs/SUMMARY.md");
+}
+
+/// mdbook refuses a line that is neither a title nor a link.
+#[test]
+fn the_summary_has_titles_and_links_only() {
+    let summary = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    for line in summary.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")) {
+        let link = line.trim_start().trim_start_matches("- ");
+        let is_link = link.starts_with('[') && link.ends_with(".md)") && link.matches("](").count() == 1;
+        assert!(is_link, "docs/SUMMARY.md: {line}");
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod codes;
 mod documents;
+mod limits;
 mod modules;
 mod monitoring;
 mod packaging;

@@ -10,6 +10,7 @@ mod linear;
 mod merged;
 mod namesakes;
 mod packed;
+mod pages;
 mod passed;
 mod queues;
 mod reached;
