@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes all files of a release on one machine: packaging/release.sh [--binary FILE] [--out FOLDER] [COMMIT]
-# COMMIT is a commit or a tag, by default HEAD. The files come into target/dist, or into FOLDER, which is emptied first: the
+# COMMIT is a commit or a tag, by default HEAD. The files come into target/dist, or into FOLDER, which must be empty: the
 # program with its manual page as .tar.gz, the .deb, the .rpm, the Helm chart, a list of the libraries (SBOM), and SHA256SUMS.
 #
 # With the same Rust and the same tools, the same commit is meant to give the same bytes: times are those of the commit, and the
@@ -21,6 +21,12 @@ while [ $# -gt 0 ]; do
     *) commit=$1; shift ;;
     esac
 done
+if [ "$out" = "$root/target/dist" ]; then
+    rm -rf "$out"
+elif [ -n "$(ls -A "$out" 2> /dev/null)" ]; then
+    echo "release.sh: $out is not empty: name another folder" >&2
+    exit 2
+fi
 for tool in git cargo python3 strip dpkg-deb rpmbuild; do
     command -v "$tool" > /dev/null || { echo "release.sh: $tool is missing: see the first lines of $0" >&2; exit 2; }
 done
@@ -68,7 +74,6 @@ aarch64) deb_arch=arm64 ;;
 *) deb_arch=$(dpkg --print-architecture) ;;
 esac
 
-rm -rf "$out"
 mkdir -p "$out"
 (cd "$source" && packaging/third-party.sh) > "$work/third-party"
 "$source/packaging/deb.sh" "$binary" "$package-1" "$deb_arch" "$out" "$work/third-party"
