@@ -11,7 +11,7 @@ rpm=$(realpath "$1")
 packaging=$(cd "$(dirname "$0")" && pwd)
 of_package() { rpm --query --nosignature --package "$rpm" "$@"; }
 
-check "rpmlint finds nothing" as_nobody rpmlint --strict --config "$packaging/rpm/rpmlint.toml" "$rpm"
+check "rpmlint finds nothing" as_nobody env HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent rpmlint --strict --config "$packaging/rpm/rpmlint.toml" "$rpm"
 check "its files" of_package --queryformat '[%{FILENAMES} %{FILEUSERNAME}:%{FILEGROUPNAME} %{FILEMODES:octal} %{FILEFLAGS:fflags}\n]'
 for line in "/etc/hotrow root:hotrow 40750 " "/etc/hotrow/hotrow.toml root:hotrow 100640 cn" "/usr/bin/hotrow root:root 100755 " \
     "/usr/lib/systemd/system/hotrow.service root:root 100644 "; do
