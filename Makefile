@@ -12,12 +12,12 @@ TEST_THREADS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 # First seed of random tests. It is fixed, because a bug that a new seed finds would fail a change that has not caused it.
 # `make differential` draws new seeds.
 TEST_SEED ?= 1
-# Version of the Debian package, by default older than the release that follows: make deb DEB_VERSION=0.1.0-1
-DEB_VERSION ?= $$(target/release/hotrow --version | cut -d ' ' -f 2)~git$$(TZ=UTC git log -1 --date=format-local:%Y%m%d%H%M --format=%cd.%h)-1
+# Version of the packages, by default older than the release that follows: make deb rpm PACKAGE_VERSION=0.1.0-1
+PACKAGE_VERSION ?= $$(target/release/hotrow --version | cut -d ' ' -f 2)~git$$(TZ=UTC git log -1 --date=format-local:%Y%m%d%H%M --format=%cd.%h)-1
 # Folders with the server programs for `make test-versions`
 PG_BINS ?=
 
-.PHONY: help demo payments-demo test test-all test-versions faults differential scale-out conformance examples frameworks applications openapi page-test screenshots check lint deny audit bench peers fuzz deb test-deb
+.PHONY: help demo payments-demo test test-all test-versions faults differential scale-out conformance examples frameworks applications openapi page-test screenshots check lint deny audit bench peers fuzz deb test-deb rpm test-rpm test-chart release
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -128,7 +128,23 @@ deb: | rust ## a Debian package of a release build, in target/deb (needs dpkg-de
 	rm -rf target/deb
 	mkdir target/deb
 	packaging/third-party.sh > target/deb/third-party
-	packaging/deb.sh target/release/hotrow "$(DEB_VERSION)" "$$(dpkg --print-architecture)" target/deb target/deb/third-party
+	packaging/deb.sh target/release/hotrow "$(PACKAGE_VERSION)" "$$(dpkg --print-architecture)" target/deb target/deb/third-party
+
+rpm: | rust ## an RPM package of a release build, in target/rpm (needs rpmbuild and binutils; docs/install.md)
+	$(CARGO) build --release --locked --package hotrow
+	rm -rf target/rpm
+	mkdir target/rpm
+	packaging/third-party.sh > target/rpm/third-party
+	packaging/rpm.sh target/release/hotrow "$(PACKAGE_VERSION)" "$$(uname -m)" target/rpm target/rpm/third-party
 
 test-deb: ## the package in target/deb, installed, upgraded and purged in a new Debian with systemd (needs root, debootstrap, lintian and PostgreSQL)
 	packaging/test-deb.sh target/deb/*.deb
+
+test-rpm: ## the package in target/rpm, installed, upgraded and removed in a new Debian with systemd (needs root, debootstrap, rpm, rpmlint and PostgreSQL)
+	packaging/test-rpm.sh target/rpm/*.rpm
+
+test-chart: ## the Helm chart, rendered and validated; builds helm and kubeconform the first time (needs Go and python3-yaml)
+	packaging/test-chart.sh
+
+release: | rust ## all files of a release of this commit, in target/dist (needs what deb and rpm need; ARGS="v0.1.0" for a tag)
+	packaging/release.sh $(ARGS)

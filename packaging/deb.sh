@@ -33,11 +33,7 @@ pack() { # PATH, compressed without name and time of its file
     chmod 0644 "$tree/$1.gz"
 }
 
-place 0755 "$binary" usr/bin/hotrow
-"${STRIP:-strip}" --strip-unneeded --remove-section=.comment "$tree/usr/bin/hotrow"
-place 0644 "$packaging/hotrow.service" usr/lib/systemd/system/hotrow.service
-place 0644 "$packaging/hotrow.socket" usr/lib/systemd/system/hotrow.socket
-place 0644 "$packaging/deb/hotrow.toml" etc/hotrow/hotrow.toml
+"$packaging/stage.sh" "$binary" "$tree"
 doc=usr/share/doc/hotrow
 place 0644 "$packaging/deb/copyright" $doc/copyright
 [ -z "$licences" ] || pack $doc/third-party < "$licences"
@@ -49,8 +45,6 @@ hotrow ($version) unstable; urgency=medium
 
  -- The Hotrow maintainers <hotrow@users.noreply.github.com>  $(date -R -d "@$SOURCE_DATE_EPOCH")
 END
-mkdir -p "$tree/usr/share/man/man1" "$tree/usr/share/lintian/overrides"
-pack usr/share/man/man1/hotrow.1 < "$packaging/hotrow.1"
 place 0644 "$packaging/deb/lintian-overrides" usr/share/lintian/overrides/hotrow
 
 # The newest version of glibc that a symbol of the program needs. A static program needs none.
@@ -63,7 +57,10 @@ mkdir "$tree/DEBIAN"
 (cd "$tree" && find etc usr -type f | sort | xargs md5sum) > "$tree/DEBIAN/md5sums"
 echo /etc/hotrow/hotrow.toml > "$tree/DEBIAN/conffiles"
 chmod 0644 "$tree/DEBIAN/md5sums" "$tree/DEBIAN/conffiles"
-for script in postinst prerm postrm; do place 0755 "$packaging/deb/$script" DEBIAN/$script; done
+for script in postinst prerm postrm; do
+    sed -e '/^@HAND_OVER@$/ {' -e "r $packaging/hand-over.sh" -e d -e '}' "$packaging/deb/$script" > "$tree/DEBIAN/$script"
+    chmod 0755 "$tree/DEBIAN/$script"
+done
 # In KiB, each file rounded up, as dpkg-gencontrol counts: du would count blocks of this machine's file system.
 size=$(find "$tree/etc" "$tree/usr" -type f -printf '%s\n' | awk '{ sum += int(($1 + 1023) / 1024) } END { print sum }')
 sed "s/@VERSION@/$version/; s/@ARCH@/$arch/; s/@SIZE@/$size/; s/@DEPENDS@/$depends/" "$packaging/deb/control" \

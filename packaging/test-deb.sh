@@ -5,119 +5,13 @@
 # Leaves nothing behind. Takes about three minutes. Prints one line for each check, and stops at the first that fails.
 set -euo pipefail
 [ $# = 1 ] || { sed -n 2p "$0" >&2; exit 2; }
-[ "$(id -u)" = 0 ] || { echo "test-deb.sh: needs root, for a root folder and namespaces of its own" >&2; exit 2; }
-[ -n "${HOTROW_TEST_DEB_BOUNDED:-}" ] || HOTROW_TEST_DEB_BOUNDED=1 exec timeout --kill-after=60 900 "$0" "$@"
+. "$(dirname "$0")/test-root.sh"
 
 deb=$(realpath "$1")
-suite=bookworm
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
-bin=${HOTROW_PG_BIN:-$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1)}
-work=$(mktemp -d /var/tmp/hotrow-test-deb.XXXXXX)
-chmod 0755 "$work"
-root=$work/root
-mkdir "$root" "$work/cgroup"
-unshare_pid='' systemd=''
-
-cleanup() {
-    set +e
-    # The end of a namespace's first process ends all of its processes.
-    [ -z "$systemd" ] || kill -KILL "$systemd"
-    [ -z "$unshare_pid" ] || wait "$unshare_pid" 2> /dev/null
-    [ ! -f "$work/pg/postmaster.pid" ] || as_nobody "$bin/pg_ctl" stop -s -D "$work/pg" -m immediate
-    if mountpoint -q "$work/cgroup"; then
-        [ ! -d "$work/cgroup/${work##*/}" ] || find "$work/cgroup/${work##*/}" -depth -type d -exec rmdir {} +
-        umount "$work/cgroup"
-    fi
-    ! mountpoint -q "$root/proc" || umount "$root/proc"
-    rm -rf --one-file-system "$work"
-}
-trap cleanup EXIT
-trap 'exit 143' TERM INT
-
-fail() {
-    echo "not ok: $*" >&2
-    [ -z "$systemd" ] || inside journalctl --unit hotrow --lines 20 --output cat --no-pager >&2
-    exit 1
-}
-check() { # TEXT COMMAND...
-    local text=$1
-    shift
-    "$@" > "$work/output" 2>&1 || { cat "$work/output" >&2; fail "$text: $*"; }
-    echo "ok: $text"
-}
-refused() { # TEXT COMMAND...
-    local text=$1
-    shift
-    ! "$@" > "$work/output" 2>&1 || { cat "$work/output" >&2; fail "$text: succeeded: $*"; }
-    echo "ok: $text"
-}
-says() { grep -q -- "$1" "$work/output" || { cat "$work/output" >&2; fail "the output above does not say: $1"; }; }
-until_true() { # COMMAND..., within 30 s
-    local end=$((SECONDS + 30))
-    until "$@"; do
-        [ $SECONDS -lt $end ] || fail "not within 30 s: $*"
-        sleep 0.1 # a poll: there is nothing to wait on
-    done
-}
-as_nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"; }
-free_port() { perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1")->sockport'; }
-inside() { timeout 120 nsenter --target "$systemd" --mount --uts --ipc --pid --cgroup env -i "${of_root[@]}" "$@"; }
-of_root=(PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive)
-through() { PGPASSWORD=secret timeout 20 "$bin/psql" -X -q -A -t "host=127.0.0.1 port=$gate user=gate dbname=shop $1" -c "$2"; }
-directly() { PGPASSWORD=secret timeout 20 "$bin/psql" -X -q -A -t "host=127.0.0.1 port=$server user=gate dbname=shop" -c "$1"; }
-main_pid() { inside systemctl show --property MainPID --value hotrow; }
-# Owner, group and mode of a file of the root.
-is() { [ "$(inside stat -c '%U:%G %a' "$1")" = "$2" ] || fail "$1 is $(inside stat -c '%U:%G %a' "$1"), not $2"; }
-# All files that a package can leave, without the logs, caches and locks of the tools that install packages.
-files() {
-    inside find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o -path /var/tmp \
-        -o -path /var/log -o -path /var/cache -o -path /var/lib/apt -o -path '/var/lib/dpkg/*-old' \) -prune -o -print |
-        grep -v -x -e '/etc/\(passwd\|group\|shadow\|gshadow\|subuid\|subgid\)-' -e '/.*\.lock' | sort
-}
 
 check "lintian finds nothing" as_nobody lintian --fail-on error,warning,info --allow-root "$deb"
-
-# A Debian with systemd as its first process, in namespaces of its own. The network is that of this machine.
-check "a new Debian ($suite)" timeout 400 debootstrap --variant=minbase --include=systemd,dbus "$suite" "$root" "$mirror"
-mount -t cgroup2 cgroup2 "$work/cgroup"
-mkdir "$work/cgroup/${work##*/}"
-boot() {
-    echo "$BASHPID" > "$work/cgroup/${work##*/}/cgroup.procs"
-    exec unshare --pid --fork --mount --uts --ipc --cgroup --kill-child bash -euc '
-        mount --make-rprivate /
-        mount --bind "$0" "$0"
-        cd "$0"
-        mount -t proc proc proc
-        mount -t sysfs -o ro sysfs sys
-        mount -t tmpfs tmpfs run
-        mount -t tmpfs tmpfs dev
-        mount -t cgroup2 cgroup2 sys/fs/cgroup
-        mkdir -p dev/pts dev/shm mnt
-        mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
-        ln -s pts/ptmx dev/ptmx
-        for device in null zero full random urandom tty; do
-            touch dev/$device
-            mount --bind /dev/$device dev/$device
-        done
-        pivot_root . mnt
-        exec chroot . /usr/bin/env -i container=test PATH=/usr/sbin:/usr/bin:/sbin:/bin /bin/bash -c \
-            "umount -l /mnt && mount --make-rshared / && exec /lib/systemd/systemd --log-target=journal"' "$root"
-}
-boot 2> "$work/boot" &
-unshare_pid=$!
-child() { systemd=$(cat "/proc/$unshare_pid/task/$unshare_pid/children" | tr -d ' '); [ -n "$systemd" ]; }
-until_true child
-running() { inside systemctl is-system-running > /dev/null 2>&1; }
-until_true running
-echo "ok: its systemd $(inside systemctl --version | sed -n '1s/systemd \([0-9]*\).*/\1/p') runs"
-
-server=$(free_port)
-mkdir "$work/pg" && chown nobody: "$work/pg"
-echo secret > "$work/password" && chmod 0644 "$work/password"
-as_nobody "$bin/initdb" -D "$work/pg" -U gate --pwfile="$work/password" -A scram-sha-256 -E UTF8 --no-sync > /dev/null
-check "a PostgreSQL server on port $server" as_nobody timeout 60 "$bin/pg_ctl" start -s -w -D "$work/pg" -l "$work/pg/log" \
-    -o "-p $server -c listen_addresses=127.0.0.1 -c unix_socket_directories='$work/pg' -c fsync=off"
-PGPASSWORD=secret "$bin/psql" -X -q "host=127.0.0.1 port=$server user=gate dbname=postgres" -c "create database shop"
+new_debian systemd,dbus
+new_server
 
 # Installation.
 files > "$work/files.before"
@@ -134,6 +28,8 @@ for file in /usr/share/man/man1/hotrow.1.gz /usr/share/doc/hotrow/copyright /usr
 done
 is / "root:root 755"
 echo "ok: owners and modes"
+check "bash completes commands" inside bash -c '. /usr/share/bash-completion/completions/hotrow &&
+    COMP_WORDS=(hotrow heal) COMP_CWORD=1 && _hotrow hotrow heal hotrow && [ "${COMPREPLY[*]}" = health ]'
 check "the user hotrow cannot log in" inside sh -c 'getent passwd hotrow | grep ":/nonexistent:/usr/sbin/nologin$"'
 refused "another user cannot read the settings" inside setpriv --reuid=nobody --regid=nogroup --clear-groups \
     cat /etc/hotrow/hotrow.toml
@@ -160,11 +56,13 @@ inside systemctl reset-failed # the count of starts, too
 
 # The service, with a password and a key that only its group can read.
 gate=$(free_port)
+metrics=$(free_port)
 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout "$work/gateway.key" -out "$work/gateway.crt" \
     2> /dev/null
 cat >> "$root/etc/hotrow/hotrow.toml" << END
 upstream = "postgres://gate:secret@127.0.0.1:$server/shop"
 listen = "127.0.0.1:$gate"
+metrics = "127.0.0.1:$metrics"
 tls_cert_file = "/etc/hotrow/gateway.crt"
 tls_key_file = "/etc/hotrow/gateway.key"
 drain_timeout_ms = 60000
@@ -179,6 +77,8 @@ check "psql through the gateway" through "" "create table item (id int primary k
 check "with TLS" through sslmode=require "update item set stock = stock - 1 where id = 7 and stock >= 1 returning stock"
 says "^8$"
 [ "$(directly "select stock from item")" = 8 ] || fail "the server has another stock"
+check "hotrow health" inside hotrow health --config /etc/hotrow/hotrow.toml
+says "127.0.0.1:$metrics is live$"
 check "systemctl reload" inside systemctl reload hotrow
 echo "lanes = 0" >> "$root/etc/hotrow/hotrow.toml"
 refused "a reload with wrong settings fails" inside systemctl reload hotrow

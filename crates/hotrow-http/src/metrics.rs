@@ -20,12 +20,12 @@ const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Looks whether the server answers. An error says what is wrong.
 pub type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
-/// Serves `/metrics` until the process ends. With tokens, each request must have one of them. With a check, `/health/live` and
-/// `/health/ready` are there, too, which need no token.
+/// Serves `/metrics` until the process ends. With tokens, each request must have one of them. `/health/live` and `/health/ready` are
+/// there, too, and need no token.
 pub async fn serve_metrics(
     listener: TcpListener,
     tokens: Option<Tokens>,
-    check: Option<Check>,
+    check: Check,
     render: fn() -> String,
 ) -> io::Result<()> {
     let metrics = get(move || async move { ([(CONTENT_TYPE, TEXT_FORMAT)], render()) });
@@ -34,12 +34,9 @@ pub async fn serve_metrics(
         Some(tokens) => router.route_layer(from_fn_with_state(Some(Arc::new(tokens)), auth::check)),
         None => router,
     };
-    let router = match check {
-        Some(check) => router
-            .route("/health/live", get(health::live))
-            .route("/health/ready", get(move || async move { health::ready_if(check().await) })),
-        None => router,
-    };
+    let router = router
+        .route("/health/live", get(health::live))
+        .route("/health/ready", get(move || async move { health::ready_if(check().await) }));
     axum::serve(listener, router).await
 }
 
@@ -52,18 +49,20 @@ mod tests {
 
     use super::*;
 
-    /// The first line of the answer to a request with this header.
-    async fn status(tokens: Option<Tokens>, header: &str) -> String {
+    /// The first line of the answer to a request with this header. The server is away.
+    async fn status(path: &str, tokens: Option<Tokens>, header: &str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let serving = tokio::spawn(serve_metrics(listener, tokens, None, || "hotrow_clients 0\n".to_owned()));
+        let away: Check = Arc::new(|| Box::pin(async { Err("the server is away".to_owned()) }));
+        let serving = tokio::spawn(serve_metrics(listener, tokens, away, || "hotrow_clients 0\n".to_owned()));
         let mut stream = TcpStream::connect(address).await.unwrap();
-        let request = format!("GET /metrics HTTP/1.1\r\nHost: gateway\r\n{header}Connection: close\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: gateway\r\n{header}Connection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         serving.abort();
-        assert_eq!(answer.contains("hotrow_clients"), answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let has_metrics = path == "/metrics" && answer.starts_with("HTTP/1.1 200");
+        assert_eq!(answer.contains("hotrow_clients"), has_metrics, "{answer}");
         answer.lines().next().unwrap_or_default().to_owned()
     }
 
@@ -74,9 +73,16 @@ mod tests {
         let tokens = Tokens::read(Path::new(&folder)).unwrap();
         std::fs::remove_file(&folder).unwrap();
         let bearer = "Authorization: Bearer reader-token-0123456789\r\n";
-        assert!(status(None, "").await.contains("200"));
-        assert!(status(Some(tokens.clone()), "").await.contains("401"));
-        assert!(status(Some(tokens.clone()), &bearer.replace("reader", "writer")).await.contains("401"));
-        assert!(status(Some(tokens), bearer).await.contains("200"));
+        let metrics = async |tokens, header: &str| status("/metrics", tokens, header).await;
+        assert!(metrics(None, "").await.contains("200"));
+        assert!(metrics(Some(tokens.clone()), "").await.contains("401"));
+        assert!(metrics(Some(tokens.clone()), &bearer.replace("reader", "writer")).await.contains("401"));
+        assert!(metrics(Some(tokens.clone()), bearer).await.contains("200"));
+        for (path, code) in [("/health/live", "200"), ("/health/ready", "503")] {
+            assert!(
+                status(path, Some(tokens.clone()), "").await.contains(code),
+                "a probe has no token: {path}"
+            );
+        }
     }
 }

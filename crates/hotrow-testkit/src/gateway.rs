@@ -129,6 +129,11 @@ impl Gateway {
         self.http.expect("the gateway has the option --http")
     }
 
+    /// The port of the metrics.
+    pub fn metrics_port(&self) -> u16 {
+        self.metrics
+    }
+
     /// The configuration to log in through the gateway.
     pub fn config(&self) -> Config {
         config(self.port)

@@ -1,11 +1,13 @@
 //! The `hotrow` command: parses the command line and calls the module of the command.
 
 mod bench;
+mod completions;
 mod convert;
 mod demo;
 mod direct;
 mod doctor;
 mod explain;
+mod health;
 mod help;
 mod http;
 mod limits;
@@ -57,6 +59,10 @@ enum Subcommands {
     Verify(verify::Args),
     /// Compare Hotrow with other techniques in one run, and check every answer
     Bench(hotrow_bench::Args),
+    /// Ask a running gateway whether it is live or ready, for health checks
+    Health(health::Args),
+    /// Print the script with which a shell completes commands and options
+    Completions(completions::Args),
     /// List the settings (`hotrow help config`) or explain a command (`hotrow help serve`)
     Help(help::Args),
 }
@@ -82,6 +88,8 @@ fn run(command: Subcommands) -> Result<ExitCode, Box<dyn std::error::Error>> {
         Subcommands::Replay(args) => replay::run(args).map_err(Into::into),
         Subcommands::Verify(args) => verify::run(args).map_err(Into::into),
         Subcommands::Bench(args) => bench::run(args).map_err(Into::into),
+        Subcommands::Health(args) => health::run(args).map_err(Into::into),
+        Subcommands::Completions(args) => completions::run::<Command>(&args).map_err(Into::into),
         Subcommands::Help(args) => help::run::<Command>(&args).map_err(Into::into),
     }
 }

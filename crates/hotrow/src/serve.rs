@@ -126,7 +126,7 @@ async fn serve_mysql(resolved: MysqlResolved) -> Result<ExitCode, Error> {
             let health = health.clone();
             Box::pin(async move { health.check().await })
         });
-        Metrics::start(page, Some(check), &mut Sockets::default()).await?;
+        Metrics::start(page, check, &mut Sockets::default()).await?;
     }
     tracing::info!(
         workers = resolved.workers,
@@ -179,7 +179,7 @@ async fn serve(
 ) -> Result<ExitCode, Error> {
     let mut signals = Signals::new()?;
     let metrics = match resolved.metrics.clone() {
-        Some(address) => Some(Metrics::start(address, None, &mut sockets).await?),
+        Some(address) => Some(Metrics::start(address, metrics::check_of_servers(), &mut sockets).await?),
         None => None,
     };
     let patience = resolved.config.drain_timeout;
@@ -307,10 +307,7 @@ async fn stop(
 
 /// The settings of the command line and the environment.
 fn given(args: &Args) -> Result<Settings, settings::Error> {
-    let environment = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let environment: Vec<(String, String)> = environment.collect();
-    Ok(args.settings.clone().or_variables(&environment)?)
+    Ok(args.settings.clone().or_variables(&settings::environment::of_process())?)
 }
 
 /// Reads the settings again and applies them. An error is logged and returned.

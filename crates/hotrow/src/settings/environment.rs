@@ -86,6 +86,14 @@ pub fn flag<T: Value>(unit: &'static str) -> impl Fn(&str) -> Result<T, String> 
     move |text| text.parse().map_err(|_| format!("it must be {}; see: hotrow help config", T::expected(unit)))
 }
 
+/// The environment of this process. A variable that is not text is no setting.
+pub fn of_process() -> Vec<(String, String)> {
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    std::env::vars_os().filter_map(text).collect()
+}
+
 /// Reads one variable of the environment.
 pub fn read<T: Value>(
     environment: &[(String, String)],

@@ -1,12 +1,12 @@
 //! The addresses of the HTTP API and of the metrics, and the tokens that clients of them need. Addresses that other machines
 //! can reach need tokens.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use hotrow_http::Tokens;
 
-use super::Error;
+use super::{Error, Settings};
 
 /// The HTTP server's address and tokens, and what its page shows.
 pub struct Http {
@@ -25,6 +25,29 @@ pub struct MetricsPage {
     pub address: SocketAddr,
     /// The accepted tokens. On loopback there are none, because programs on this machine read metrics without one.
     pub tokens: Option<Tokens>,
+}
+
+impl Settings {
+    /// Where programs on this machine reach the health of a gateway with these settings and this file: the address of `metrics`, or
+    /// else that of `http`. No other setting is checked.
+    pub fn health_address(self, file: Option<&Path>) -> Result<Option<SocketAddr>, Error> {
+        let (address, _) = self.resolve_by(file, |settings| {
+            let metrics = settings.metrics.map(|text| address("metrics", text)).transpose()?;
+            let http = settings.http.map(|text| address("http", text)).transpose()?;
+            Ok(metrics.or(http))
+        })?;
+        Ok(address.map(on_this_machine))
+    }
+}
+
+/// The address to connect to: that of this machine, if the gateway listens on all of its addresses.
+fn on_this_machine(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    address
 }
 
 /// The settings `http`, `metrics` and `http_token_file`.
@@ -82,6 +105,19 @@ mod tests {
         assert!(metrics.contains("metrics is [::]:9187") && metrics.contains("http_token_file"), "{metrics}");
         assert!(error("", "somewhere:9187").contains("HOST:PORT"));
         assert!(resolved("localhost:1", "localhost:2", "").is_ok());
+    }
+
+    #[test]
+    fn the_health_is_asked_on_this_machine() {
+        let asked = |metrics: &str, http: &str| {
+            let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+            let settings = Settings { metrics: given(metrics), http: given(http), ..Settings::default() };
+            settings.health_address(None).unwrap().map(|address| address.to_string())
+        };
+        assert_eq!(asked("0.0.0.0:1", "127.0.0.1:2").unwrap(), "127.0.0.1:1");
+        assert_eq!(asked("", "[::]:2").unwrap(), "[::1]:2");
+        assert_eq!(asked("10.0.0.7:1", "").unwrap(), "10.0.0.7:1");
+        assert_eq!(asked("", ""), None);
     }
 
     #[test]

@@ -159,3 +159,34 @@ async fn an_error_at_login_does_not_mention_a_statement() {
     assert_contains(refusal.message(), &["cannot be reached", "the client was not logged in"]);
     assert!(!refusal.message().contains("statement"), "{refusal:?}");
 }
+
+#[test]
+fn each_shell_gets_a_script_that_knows_all_commands() {
+    let hotrow = |args: &[&str]| {
+        let output = hotrow_testkit::hotrow().args(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let help = hotrow(&["--help"]);
+    let listed =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let commands: Vec<&str> = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
+    let commands: Vec<&str> = commands.into_iter().filter(|word| !word.is_empty()).collect();
+    assert!(commands.contains(&"serve") && commands.contains(&"completions"), "{commands:?}");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = hotrow(&["completions", shell]);
+        assert_contains(&script, &commands);
+        assert_contains(&script, &["lane-lock-timeout-ms"]);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("hotrow.bash");
+    std::fs::write(&script, hotrow(&["completions", "bash"])).unwrap();
+    let completed = std::process::Command::new("bash")
+        .args(["-c", ". \"$0\"; COMP_WORDS=(hotrow heal); COMP_CWORD=1; _hotrow hotrow heal hotrow; echo \"${COMPREPLY[*]}\""])
+        .arg(&script)
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&completed.stdout), "health\n", "{completed:?}");
+    let unknown = hotrow_testkit::hotrow().args(["completions", "csh"]).output().unwrap();
+    assert_eq!(unknown.status.code(), Some(2));
+}

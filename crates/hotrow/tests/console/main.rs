@@ -5,6 +5,7 @@
 mod access;
 mod check;
 mod command_line;
+mod health;
 mod keys;
 mod killing;
 mod logins;
