@@ -87,7 +87,7 @@ def of_minimal(rendered):
     wait = container["lifecycle"]["preStop"]["sleep"]["seconds"]
     drain = int(environment(rendered)["HOTROW_DRAIN_TIMEOUT_MS"]["value"]) / 1000
     fact("minimal: preStop is longer than the drain", wait > drain)
-    fact("minimal: memory is limited, and processor time is not", set(container["resources"]["limits"]) == {"memory"})
+    fact("minimal: memory is limited, and CPU time is not", set(container["resources"]["limits"]) == {"memory"})
 
 
 def of_full(rendered):

@@ -125,11 +125,6 @@ fn the_architecture_is_short() {
     assert!(words <= ARCHITECTURE_WORDS_MAX, "{words} words: move details to docs/internals");
 }
 
-/// Reports of single runs and tables of a simulation, which other pages list.
-fn is_raw(page: &str) -> bool {
-    page.starts_with("scale/") || page.starts_with("benchmarks/2")
-}
-
 /// mdbook has only the pages of the summary.
 #[test]
 fn the_summary_names_every_page() {
@@ -139,7 +134,7 @@ fn the_summary_names_every_page() {
         let Ok(page) = path.strip_prefix(&docs) else { continue };
         let page = page.to_string_lossy();
         let is_named = summary.contains(&format!("]({page})"));
-        assert!(is_named || page == "SUMMARY.md" || is_raw(&page), "docs/SUMMARY.md does not name {page}");
+        assert!(is_named || page == "SUMMARY.md", "docs/SUMMARY.md does not name {page}");
     }
 }
 

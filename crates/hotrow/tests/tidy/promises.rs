@@ -14,7 +14,9 @@ fn usual_tests() -> BTreeMap<String, usize> {
     sources
         .map(|path| {
             let text = std::fs::read_to_string(&path).unwrap();
-            let tests = text.lines().filter(|line| line.trim().starts_with("#[test]") || line.contains("#[tokio::test"));
+            let tests = text
+                .lines()
+                .filter(|line| line.trim().starts_with("#[test]") || line.contains("#[tokio::test"));
             let long = text.lines().filter(|line| line.trim().starts_with("#[ignore")).count();
             let name = path.strip_prefix(folder.parent().unwrap()).unwrap().with_extension("");
             (name.to_string_lossy().into_owned(), tests.count().saturating_sub(long))
@@ -29,7 +31,7 @@ fn every_promise_has_tests_that_are_not_long() {
     let rows: Vec<&str> = text
         .lines()
         .skip_while(|line| *line != "## Promises and their tests")
-        .filter(|line| line.starts_with(|first: char| first == '|') && line.as_bytes()[2].is_ascii_digit())
+        .filter(|line| line.starts_with('|') && line.as_bytes()[2].is_ascii_digit())
         .collect();
     assert!(rows.len() >= 10, "{rows:?}");
     for row in rows {
@@ -37,7 +39,10 @@ fn every_promise_has_tests_that_are_not_long() {
         for place in named {
             let inside = |name: &str| name == place || name.starts_with(&format!("{place}/"));
             let count: usize = usual.iter().filter(|(name, _)| inside(name)).map(|(_, count)| count).sum();
-            assert!(count > 0, "`make test` runs no test of {place}, which ARCHITECTURE.md names for a promise: {row}");
+            assert!(
+                count > 0,
+                "`make test` runs no test of {place}, which ARCHITECTURE.md names for a promise: {row}"
+            );
         }
     }
 }
