@@ -44,6 +44,12 @@ impl Affinity {
         self.assign_by(keys, only, Self::least)
     }
 
+    /// The same with another number of units above which units without a fixed lane prefer another lane, and for a session without
+    /// units under way.
+    pub fn assign_within(&mut self, keys: impl Iterator<Item = Key> + Clone, full: usize) -> usize {
+        self.assign_by(keys, None, |lanes| lanes.first_below(full)).unwrap_or(0)
+    }
+
     /// The same for a unit that may take much of the server's CPU time: without a fixed lane, it takes the lane with the
     /// fewest units, so that several processors work.
     pub fn assign_apart(
@@ -101,7 +107,11 @@ impl Affinity {
     /// The first lane that is not full, or else the lane with the fewest units. Slow lanes are used only if
     /// all lanes are slow.
     fn least(&self) -> usize {
-        let roomy = self.fast().find(|lane| self.loads[*lane] < limits::LANE_FULL_UNITS);
+        self.first_below(limits::LANE_FULL_UNITS)
+    }
+
+    fn first_below(&self, full: usize) -> usize {
+        let roomy = self.fast().find(|lane| self.loads[*lane] < full);
         roomy.unwrap_or_else(|| self.fewest())
     }
 
@@ -119,6 +129,15 @@ impl Affinity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_bound_spreads_the_keys_and_keeps_the_units_of_one_together() {
+        let key = |hash| std::iter::once(Key { table: 1, hash });
+        let mut affinity = Affinity::new(2);
+        let lanes: Vec<usize> = (0..6).map(|hash| affinity.assign_within(key(hash), 2)).collect();
+        assert_eq!(lanes, [0, 0, 1, 1, 0, 1], "two for each lane, then the lane with the fewest");
+        assert_eq!(affinity.assign_within(key(2), 2), 1, "with the others of its key");
+    }
 
     #[test]
     fn units_of_a_key_share_a_lane_while_they_are_under_way() {

@@ -12,6 +12,7 @@
 //! | `lane/` | the server's side of a lane |
 //! | `counting.rs` | what a session counts in the metrics |
 //! | `crowd.rs` | whether enough statements are under way at once for batches |
+//! | `pace.rs` | whether commits take so long that several lanes are faster |
 //! | `expected.rs`, `server_side.rs` | the replies that a client expects, and its connection to the server |
 //! | `refusal.rs` | the errors that the gateway itself sends |
 //! | `limits.rs` | every bound |
@@ -26,6 +27,7 @@ mod lane;
 mod limits;
 mod logged_in;
 mod login;
+mod pace;
 mod packing;
 mod refusal;
 mod server_side;

@@ -14,6 +14,14 @@ pub const TEXT_BYTES_MAX: usize = 16 << 10;
 /// Kinds of clients with lanes: a user, a database, capabilities, and settings. Those without clients make room for
 /// others.
 pub const POOLS_MAX: usize = 64;
+/// Lanes of one kind of clients. Each one with work is a connection.
+pub const LANES: usize = 4;
+/// Statements in a lane above which those with other keys prefer another lane.
+pub const LANE_FULL: usize = 128;
+/// The same while commits are slow.
+pub const LANE_FULL_SLOW_COMMITS: usize = 16;
+/// A commit is slow if it takes longer than this, and than the statements of its batch.
+pub const SLOW_COMMIT_US: u64 = 1_000;
 /// Tables whose facts are remembered. With one more, all are forgotten.
 pub const TABLES_MAX: usize = 1_000;
 /// Longest wait for an answer about a table or a user. Clients log in, and statements are passed through, without it.

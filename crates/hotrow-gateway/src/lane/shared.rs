@@ -44,6 +44,16 @@ impl LaneShared {
         self.affinity(kind).assign(keys, only)
     }
 
+    /// The same with this number of units above which a unit without a fixed lane prefers another one.
+    pub fn assign_within(
+        &self,
+        kind: LaneKind,
+        keys: impl Iterator<Item = Key> + Clone,
+        full: usize,
+    ) -> usize {
+        self.affinity(kind).assign_within(keys, full)
+    }
+
     /// The same for a unit that may take much of the server's CPU time.
     pub fn assign_apart(
         &self,

@@ -104,6 +104,9 @@ pub struct ServerLane {
     closing: usize,
     /// When the last batch was put or ended.
     used: Instant,
+    /// When the server began the earliest batch, and when its COMMIT was sent.
+    began: Instant,
+    executed: Instant,
 }
 
 impl ServerLane {
@@ -128,6 +131,8 @@ impl ServerLane {
             watches: Watches::default(),
             closing: 0,
             used: Instant::now(),
+            began: Instant::now(),
+            executed: Instant::now(),
         })
     }
 
@@ -185,6 +190,7 @@ impl ServerLane {
                 self.replies.insert(number, std::mem::take(&mut flight.replies));
                 self.written.push_back(number);
                 self.events.push_back(BatchEvent::Executed(Some(number)));
+                self.executed = Instant::now();
                 // The end of a batch without a change costs no flush. If it is lost, its units run again.
                 Self::query(&mut self.out, end);
                 self.send_held();
@@ -196,6 +202,10 @@ impl ServerLane {
             }
             Step::Over { was_committed } => {
                 self.used = Instant::now();
+                if was_committed {
+                    self.target.pace.note(self.executed - self.began, self.used - self.executed);
+                }
+                self.began = self.used; // of the next batch, if it has been sent behind the COMMIT
                 self.flights.pop_front();
                 self.events.push_back(BatchEvent::Ready(number));
                 if !was_committed {
@@ -300,6 +310,9 @@ impl Backend for ServerLane {
         let deprecates_eof = self.target.deprecates_eof();
         let (flight, bytes) = Flight::new(batch, &self.name, deprecates_eof, &mut self.watches);
         self.used = Instant::now();
+        if self.flights.is_empty() {
+            self.began = self.used;
+        }
         let waits = self.flights.back().is_some_and(|before| !before.is_committing());
         self.flights.push_back(flight);
         if waits {

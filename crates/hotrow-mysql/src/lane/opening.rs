@@ -12,6 +12,7 @@ use hotrow_mysql_wire::message::Err as ErrPacket;
 use tokio::time::{sleep, timeout};
 
 use crate::limits;
+use crate::pace::Pace;
 
 /// What a lane connects to, and how.
 pub struct Target {
@@ -24,6 +25,8 @@ pub struct Target {
     pub server_wait: Duration,
     /// When the server last refused a lane.
     pub refused: Mutex<Option<Instant>>,
+    /// That of the batches of its lanes.
+    pub pace: Pace,
 }
 
 impl Target {

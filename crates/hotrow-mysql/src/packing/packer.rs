@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hotrow_core::session::RunOutcome;
 use hotrow_gateway::lanes::{ToLane, Unblock};
 use hotrow_lane::key::Key;
-use hotrow_lane::lane::{Claim, Claimed, LaneKind, Unit};
+use hotrow_lane::lane::{Claim, Claimed, Unit};
 use hotrow_mysql_core::reader::{self, Kind};
 use hotrow_mysql_core::table;
 use hotrow_mysql_wire::capabilities::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
@@ -292,9 +292,9 @@ impl Packer {
             if !server.expected.enter_lane() {
                 break; // the gateway stops
             }
-            pool.shared.assign(LaneKind::Write, claimed.keys(), None);
-            self.pools.enters(self.thread, self.session, &pool);
-            pool.inbox.send(ToLane::Unit(Unit::new(self.session, true, claimed, unit)));
+            let lane = pool.assign(claimed.keys());
+            self.pools.enters(self.thread, self.session, lane);
+            lane.send(ToLane::Unit(Unit::new(self.session, true, claimed, unit)));
             let fate = wait(answer, server).await?;
             self.pools.leaves(self.thread);
             match self.after(fate) {
@@ -468,7 +468,7 @@ impl Packer {
 
     fn forget_lane(&mut self) {
         if let Some(pool) = self.pool.take() {
-            pool.inbox.send(ToLane::Gone(self.session));
+            pool.leave(self.session);
         }
     }
 }

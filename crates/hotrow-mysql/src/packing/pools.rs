@@ -1,4 +1,4 @@
-//! Clients that the server cannot tell apart share a lane: the same user, database, capabilities and settings.
+//! Clients that the server cannot tell apart share lanes: the same user, database, capabilities and settings.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hotrow_gateway::lanes::{Inbox, LaneShared, Reader, ToLane, run};
+use hotrow_lane::key::Key;
 use hotrow_lane::lane::LaneKind;
 use hotrow_mysql_client::Upstream;
 use hotrow_mysql_client::own::Credentials;
@@ -16,6 +17,7 @@ use crate::counting;
 use crate::crowd::Crowd;
 use crate::lane::{ServerLane, Statement, Target, probe};
 use crate::limits;
+use crate::pace::Pace;
 use crate::packing::facts::Facts;
 
 /// What the server can tell apart.
@@ -31,21 +33,40 @@ pub struct Identity {
     pub fingerprint: String,
 }
 
-/// A lane of one kind of clients.
+type ToOneLane = Arc<Inbox<ToLane<Statement>>>;
+
+/// The lanes of one kind of clients. While one of them waits for its commit to reach the disk, another one executes.
 pub struct Pool {
-    pub shared: Arc<LaneShared>,
-    pub inbox: Arc<Inbox<ToLane<Statement>>>,
     pub target: Arc<Target>,
-    task: JoinHandle<()>,
+    shared: Arc<LaneShared>,
+    lanes: Vec<(ToOneLane, JoinHandle<()>)>,
+}
+
+impl Pool {
+    /// The lane for a statement with these keys, which counts there from now on.
+    pub fn assign(&self, keys: impl Iterator<Item = Key> + Clone) -> &ToOneLane {
+        let full = self.target.pace.lane_full();
+        let index = self.shared.assign_within(LaneKind::Write, keys, full);
+        &self.lanes[index].0
+    }
+
+    /// A session has gone, or sends nothing more.
+    pub fn leave(&self, session: u64) {
+        for (inbox, _) in &self.lanes {
+            inbox.send(ToLane::Gone(session));
+        }
+    }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.task.abort();
+        for (_, task) in &self.lanes {
+            task.abort();
+        }
     }
 }
 
-/// A lane, or when it could not be opened.
+/// Lanes, or when they could not be opened.
 type Known = Result<Arc<Pool>, Instant>;
 
 /// All lanes.
@@ -59,7 +80,7 @@ pub struct Pools {
     /// The rights of users, and when they were last seen.
     rights: Mutex<HashMap<Vec<u8>, (Instant, String)>>,
     /// Sessions with a statement in a lane, by the ID of their connection.
-    in_lanes: Mutex<HashMap<u32, (u64, Arc<Pool>)>>,
+    in_lanes: Mutex<HashMap<u32, (u64, ToOneLane)>>,
 }
 
 impl Pools {
@@ -113,8 +134,8 @@ impl Pools {
     }
 
     /// A statement of this connection goes to a lane.
-    pub fn enters(&self, thread: u32, session: u64, pool: &Arc<Pool>) {
-        self.in_lanes().insert(thread, (session, pool.clone()));
+    pub fn enters(&self, thread: u32, session: u64, lane: &ToOneLane) {
+        self.in_lanes().insert(thread, (session, lane.clone()));
     }
 
     /// It has come back.
@@ -124,16 +145,16 @@ impl Pools {
 
     /// Somebody has killed this connection or its statement.
     pub fn cancel(&self, thread: u32) {
-        if let Some((session, pool)) = self.in_lanes().get(&thread) {
-            pool.inbox.send(ToLane::Cancel(*session));
+        if let Some((session, lane)) = self.in_lanes().get(&thread) {
+            lane.send(ToLane::Cancel(*session));
         }
     }
 
-    fn in_lanes(&self) -> MutexGuard<'_, HashMap<u32, (u64, Arc<Pool>)>> {
+    fn in_lanes(&self) -> MutexGuard<'_, HashMap<u32, (u64, ToOneLane)>> {
         self.in_lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lane for clients of this kind. None if there is none, for a reason that is in the log.
+    /// The lanes for clients of this kind. None if there is none, for a reason that is in the log.
     pub async fn of(&self, identity: &Identity, proof: &(Hash, Vec<u8>)) -> Option<Arc<Pool>> {
         {
             let mut pools = self.pools();
@@ -176,6 +197,7 @@ impl Pools {
             fingerprint,
             server_wait: self.server_wait,
             refused: Mutex::default(),
+            pace: Pace::default(),
         };
         let target = Arc::new(target);
         match probe(&target).await {
@@ -189,11 +211,15 @@ impl Pools {
                 return None;
             }
         }
-        let shared = Arc::new(LaneShared::new(1, traffic));
-        let inbox = Arc::<Inbox<_>>::default();
-        let lane = ServerLane::new(target.clone(), shared.clone()).ok()?;
-        let task = tokio::spawn(run(lane, LaneKind::Write, 0, Reader::new(inbox.clone())));
-        Some(Arc::new(Pool { shared, inbox, target, task }))
+        let shared = Arc::new(LaneShared::new(limits::LANES, traffic));
+        let mut pool = Pool { target, shared, lanes: Vec::new() };
+        for index in 0..limits::LANES {
+            let inbox = ToOneLane::default();
+            let lane = ServerLane::new(pool.target.clone(), pool.shared.clone()).ok()?;
+            let task = tokio::spawn(run(lane, LaneKind::Write, index, Reader::new(inbox.clone())));
+            pool.lanes.push((inbox, task));
+        }
+        Some(Arc::new(pool))
     }
 
     /// The client's key, from its proof and what the server keeps.
