@@ -14,7 +14,12 @@ use crate::{PACKING, install, root, url};
 
 /// A server with what packing needs, and a shop.
 pub fn shop() -> PrivateMariaDb {
-    let server = PrivateMariaDb::start(&[]).unwrap();
+    shop_with(&[])
+}
+
+/// The same with these options of the server.
+pub fn shop_with(options: &[&str]) -> PrivateMariaDb {
+    let server = PrivateMariaDb::start(options).unwrap();
     install(&server);
     let mut direct = root(server.port());
     direct.ok("create database shop");

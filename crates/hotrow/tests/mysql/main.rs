@@ -21,6 +21,7 @@ mod neighbours;
 mod returning;
 mod rights;
 mod sessions;
+mod slow_commits;
 mod tls;
 mod watches;
 
