@@ -76,7 +76,9 @@ impl Pool {
         let mut probe = self.held.probe(&config, self.database_state(), self.startup()).await?;
         let now = probe.upstream().server_settings().await?;
         drop(probe);
-        let is_outdated = self.context.server().are_outdated_by(&now);
+        // If a value has changed and changed back, the connections that were made in between have to go, too.
+        let is_outdated =
+            self.context.take_strange_connection() | self.context.server().are_outdated_by(&now);
         // Also if nothing differs: a value may have changed and changed back, and a client was told of the first change only.
         self.context.set_server(now);
         if is_outdated {

@@ -386,7 +386,7 @@ impl Pool {
     ) -> Result<HeldConnection, held::Error> {
         let held =
             self.held.take(config, self.database_state(), self.id, self.startup(), application_name).await?;
-        self.context.note_settings(&held.upstream.parameters);
+        self.context.note_new_connection(&held.upstream.parameters);
         Ok(held)
     }
 

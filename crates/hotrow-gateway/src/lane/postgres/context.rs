@@ -46,6 +46,9 @@ pub struct LaneContext {
     config: ArcSwap<Config>,
     /// The server's settings when it was last asked.
     server: ArcSwap<ServerSettings>,
+    /// Whether a connection began under other settings than the known ones. They may have changed back before the server is
+    /// asked again, and the connection would keep them.
+    has_strange_connection: AtomicBool,
     /// Whether the server ends the statements of clients that have gone.
     ends_work_of_gone_clients: AtomicBool,
     /// An index of `PACK_MODES`.
@@ -72,6 +75,7 @@ impl LaneContext {
             target,
             shared: LaneShared::new(config.lanes, traffic),
             settings_changed: Notify::new(),
+            has_strange_connection: AtomicBool::new(false),
             config: ArcSwap::new(config),
             ends_work_of_gone_clients: AtomicBool::new(server.ends_statements_of_gone_clients()),
             server: ArcSwap::from_pointee(server),
@@ -155,6 +159,19 @@ impl LaneContext {
         if !said.is_empty() && self.server.load().contradicts(said) {
             self.doubt_settings();
         }
+    }
+
+    /// The same for the settings of a connection that has just been made.
+    pub fn note_new_connection(&self, parameters: &[(String, String)]) {
+        if self.server.load().contradicts(parameters) {
+            self.has_strange_connection.store(true, Relaxed);
+            self.doubt_settings();
+        }
+    }
+
+    /// Whether a connection has begun under other settings than the known ones since the last call.
+    pub fn take_strange_connection(&self) -> bool {
+        self.has_strange_connection.swap(false, Relaxed)
     }
 
     /// Packs nothing, and asks the server again for its settings.

@@ -233,7 +233,7 @@ impl Backend for Postgres {
     async fn progress(&mut self) -> Progress {
         let progress = self.connection.progress(&mut self.writer).await;
         if let (Progress::Connected, Some(upstream)) = (&progress, self.connection.upstream()) {
-            self.context.note_settings(&upstream.parameters);
+            self.context.note_new_connection(&upstream.parameters);
             let (mark, state) = (self.connection.mark(), self.connection.lane_state());
             self.writer.reset(mark, state, self.connection.needs_block());
             self.replies.reset();
