@@ -65,7 +65,7 @@ impl Value for bool {
 
 impl Value for PackMode {
     fn expected(_: &str) -> String {
-        "true, false or shadow".to_owned()
+        "true, false, shadow or deferred".to_owned()
     }
 }
 
@@ -183,7 +183,7 @@ mod tests {
             "{lanes}"
         );
         assert!(message("HOTROW_HELD_IDLE_MS", "5s").contains("a whole number of milliseconds"));
-        assert!(message("HOTROW_PACK", "7").contains("true, false or shadow"));
+        assert!(message("HOTROW_PACK", "7").contains("true, false, shadow or deferred"));
     }
 
     #[test]

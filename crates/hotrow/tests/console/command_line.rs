@@ -114,7 +114,7 @@ fn an_error_about_an_invalid_upstream_has_an_example() {
 fn an_invalid_flag_says_what_it_must_be() {
     for (flags, part) in [
         (["--lanes", "abc"], "it must be a whole number of connections"),
-        (["--pack", "perhaps"], "it must be true, false or shadow"),
+        (["--pack", "perhaps"], "it must be true, false, shadow or deferred"),
     ] {
         let output = hotrow_testkit::hotrow().arg("serve").args(flags).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
