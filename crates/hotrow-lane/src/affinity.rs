@@ -41,13 +41,13 @@ impl Affinity {
     /// rows which are used together soon have one lane. The other lane's units of a key may hold up this lane once, for as
     /// long as they run.
     pub fn assign(&mut self, keys: impl Iterator<Item = Key> + Clone, only: Option<usize>) -> Option<usize> {
-        self.assign_by(keys, only, Self::least)
+        self.assign_by(keys, only, limits::LANE_FULL_UNITS)
     }
 
     /// The same with another number of units above which units without a fixed lane prefer another lane, and for a session without
     /// units under way.
     pub fn assign_within(&mut self, keys: impl Iterator<Item = Key> + Clone, full: usize) -> usize {
-        self.assign_by(keys, None, |lanes| lanes.first_below(full)).unwrap_or(0)
+        self.assign_by(keys, None, full).unwrap_or(0)
     }
 
     /// The same for a unit that may take much of the server's CPU time: without a fixed lane, it takes the lane with the
@@ -57,20 +57,20 @@ impl Affinity {
         keys: impl Iterator<Item = Key> + Clone,
         only: Option<usize>,
     ) -> Option<usize> {
-        self.assign_by(keys, only, Self::fewest)
+        self.assign_by(keys, only, 0)
     }
 
     fn assign_by(
         &mut self,
         keys: impl Iterator<Item = Key> + Clone,
         only: Option<usize>,
-        choose: impl FnOnce(&Self) -> usize,
+        full: usize,
     ) -> Option<usize> {
         let bound = || keys.clone().filter_map(|key| self.keys.get(&key)).map(|(lane, _)| *lane);
         if only.is_some_and(|only| bound().any(|lane| lane != only)) {
             return None;
         }
-        let lane = only.or_else(|| bound().min()).unwrap_or_else(|| choose(self));
+        let lane = only.or_else(|| bound().min()).unwrap_or_else(|| self.least(full));
         self.loads[lane] += 1;
         for key in keys {
             let (of_key, units) = self.keys.entry(key).or_insert((lane, 0));
@@ -104,13 +104,9 @@ impl Affinity {
         &self.loads
     }
 
-    /// The first lane that is not full, or else the lane with the fewest units. Slow lanes are used only if
+    /// The first lane with fewer units than `full`, or else the lane with the fewest. Slow lanes are used only if
     /// all lanes are slow.
-    fn least(&self) -> usize {
-        self.first_below(limits::LANE_FULL_UNITS)
-    }
-
-    fn first_below(&self, full: usize) -> usize {
+    fn least(&self, full: usize) -> usize {
         let roomy = self.fast().find(|lane| self.loads[*lane] < full);
         roomy.unwrap_or_else(|| self.fewest())
     }
