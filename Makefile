@@ -43,11 +43,11 @@ payments-demo: | rust ## a payment service under the load of a match day, direct
 	$(CARGO) run --release --package hotrow-lab -- bench match-day --rounds 1 --seconds 12 \
 		$(if $(CDC),--change-stream examples/payments/cdc/cdc.sh) $(ARGS)
 
-test: | rust ## the tests of every promise, without the long ones, which are listed as ignored; they start the servers that they need (seven minutes on two cores, after a build of four)
+test: | rust ## the tests of every promise, without the long ones, which are listed as ignored; they start the servers that they need (six minutes on two cores, after a build of four)
 	HOTROW_TEST_SEED=$(TEST_SEED) PROPTEST_RNG_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace
 
 test-all: | rust ## all tests except examples, frameworks, applications, conformance, openapi and page-test below, as in CI
-	HOTROW_TEST_SEED=$(TEST_SEED) PROPTEST_RNG_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace -- --include-ignored --skip schemathesis
+	HOTROW_TEST_FULL=1 HOTROW_TEST_SEED=$(TEST_SEED) PROPTEST_RNG_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace -- --include-ignored --skip schemathesis
 
 test-versions: | rust ## the tests of the hotrow schema and of the doctor on several servers: make test-versions PG_BINS="/usr/lib/postgresql/14/bin ..."
 	$(if $(PG_BINS),,$(error PG_BINS is empty: set it to the folders of the server programs, as in `make help`))

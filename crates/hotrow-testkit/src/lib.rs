@@ -32,5 +32,5 @@ pub use connect::{
 pub use gateway::{Gateway, PATIENT_LANES, patient};
 pub use hotrow_postgres::{ReservedPort, free_port};
 pub use program::{hotrow, program};
-pub use seed::{first_seed, seed, seeds};
+pub use seed::{first_seed, programs, seed, seeds};
 pub use server::{Server, distribute, migrate, own_shared_server, server, tool};

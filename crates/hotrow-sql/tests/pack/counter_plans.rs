@@ -50,6 +50,7 @@ const CALLS: &[(&str, i64)] = &[
 ];
 
 #[test]
+#[ignore = "long: make test-all"]
 fn calls_read_only_their_own_rows_whatever_the_statistics() {
     let left = ("select version from hotrow.counter('many')", "2504");
     Plans { area: "counters", planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: CALLS, left }

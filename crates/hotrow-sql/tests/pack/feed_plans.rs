@@ -45,6 +45,7 @@ const CALLS: &[(&str, i64)] = &[
 ];
 
 #[test]
+#[ignore = "long: make test-all"]
 fn calls_read_only_their_own_rows_whatever_the_statistics() {
     let left = ("select count(*) from hotrow.inbox_entry where post_id > 0 and user_id >= 1000", "200");
     Plans { area: "feeds", planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: CALLS, left }.check();

@@ -139,6 +139,7 @@ const CALLS: &[(&str, i64)] = &[
 ];
 
 #[test]
+#[ignore = "long: make test-all"]
 fn calls_read_only_their_own_rows_whatever_the_statistics() {
     let left = ("select processed || ' ' || dead from hotrow.queue_stats('big')", "406 99");
     Plans { area: "queues", planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: CALLS, left }

@@ -78,6 +78,7 @@ const CALLS: &[(&str, i64)] = &[
 ];
 
 #[test]
+#[ignore = "long: make test-all"]
 fn calls_read_only_their_own_rows_whatever_the_statistics() {
     let left = ("select remaining || ' ' || sold from hotrow.sale('held')", "8994 2");
     Plans { area: "sales", planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: CALLS, left }.check();

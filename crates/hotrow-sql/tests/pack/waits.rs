@@ -32,6 +32,7 @@ fn at_once(session: &Session, call: &str) -> String {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_call_that_waits_has_no_lock() {
     for options in ["", ", shards => 3"] {
         let (database, session) = queue(options);

@@ -3,7 +3,7 @@
 //! runs again.
 
 use hotrow_model::{Command, World, script};
-use hotrow_testkit::first_seed;
+use hotrow_testkit::{first_seed, programs};
 
 use crate::installed;
 use crate::stage::Stage;
@@ -84,12 +84,12 @@ fn random_commands_get_the_models_answers() {
 /// Programs of one seed use the same names. On each node of a cluster, the seeds are this much higher than on the node before.
 pub const SEEDS_OF_NODE: u64 = 1_000;
 
-/// Searches for a difference with `count` seeds, or with the seed in `HOTROW_SEED`, and shows it.
-pub fn none_differs(count: u64, mut difference: impl FnMut(u64) -> Option<String>) {
+/// Searches for a difference with `all` seeds or a part of them, or with the seed in `HOTROW_SEED`, and shows it.
+pub fn none_differs(all: u64, mut difference: impl FnMut(u64) -> Option<String>) {
     let seeds = match std::env::var("HOTROW_SEED") {
         Ok(seed) => vec![seed.parse().expect("a number")],
         Err(_) => {
-            let first = first_seed();
+            let (first, count) = (first_seed(), programs(all));
             eprintln!("seeds {first} to {}", first + count - 1);
             (first..first + count).collect()
         }

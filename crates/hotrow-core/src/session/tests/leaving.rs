@@ -10,7 +10,7 @@ use hotrow_wire::{SqlState, frontend, put_frame, split};
 
 use super::count::{check_rows, count};
 use super::postgres::Database;
-use super::random::{differing, direct, frames, program, seeds, shown};
+use super::random::{differing, direct, frames, is_often, program, seeds, shown};
 use super::world::World;
 use crate::session::{Need, SessionEnd, Stage, Wait};
 
@@ -319,10 +319,8 @@ fn units_before_a_terminate_or_a_close_have_the_replies_of_a_direct_connection()
         }
         world.ended.iter().for_each(|(fate, count)| *ended.entry(*fate).or_default() += count);
     }
-    assert!(
-        seeds().count() == 1 || ended.len() == 5 && ended.values().all(|count| *count > 100),
-        "{ended:?}"
-    );
+    let fates = if seeds().count() == 1 { 0 } else { 5 };
+    assert!(ended.len() >= fates && ended.values().all(|count| is_often(*count, 60)), "{ended:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use bytes::BytesMut;
+use hotrow_testkit::programs;
 use hotrow_wire::backend::{Notification, tag};
 use hotrow_wire::{Frame, split};
 
@@ -151,6 +152,11 @@ pub(super) struct Counts {
 }
 
 impl Counts {
+    /// How often a step of a handover was taken.
+    pub(super) fn of(&self, step: &str) -> usize {
+        self.handed_over.get(step).copied().unwrap_or(0)
+    }
+
     pub fn add(&mut self, other: &Counts) {
         self.packed += other.packed;
         self.passed += other.passed;
@@ -286,10 +292,16 @@ pub(super) fn play_with_faults(mode: PackMode, seed: u64, cuts: usize, cancels: 
     cancelled
 }
 
-/// The seeds to play: all, or the one in the environment.
+/// The seeds to play: those of 2,000 programs or of a part of them, or the one in the environment.
 pub(super) fn seeds() -> std::ops::Range<u64> {
     let one = std::env::var("HOTROW_SEED").ok().and_then(|seed| seed.parse().ok());
-    one.map_or(0..2_000, |seed| seed..seed + 1)
+    one.map_or_else(|| 0..programs(2_000), |seed| seed..seed + 1)
+}
+
+/// Whether this has happened more often than that in 2,000 programs, or its share in fewer. One program proves nothing of it.
+pub(super) fn is_often(happened: usize, in_2000: usize) -> bool {
+    let played = seeds().count();
+    played == 1 || happened > in_2000 * played / 2_000
 }
 
 #[test]
@@ -298,8 +310,7 @@ fn random_messages_have_the_replies_of_a_direct_connection() {
     for seed in seeds() {
         sum.add(&play(seed, false, |random, client| program(random, client, false)));
     }
-    let all = seeds().count() > 1;
-    assert!(!all || sum.packed > 1_000 && sum.passed > 1_000, "{sum:?}");
+    assert!(is_often(sum.packed, 1_000) && is_often(sum.passed, 1_000), "{sum:?}");
 }
 
 /// In shadow mode no lane gets a unit, and the clients get the replies of a direct connection.
@@ -311,8 +322,7 @@ fn in_shadow_mode_everything_is_passed_through_with_the_replies_of_a_direct_conn
         sum.add(&play_as(seed, change, |random, client| program(random, client, false)));
     }
     assert_eq!(sum.packed, 0);
-    let all = seeds().count() > 1;
-    assert!(!all || sum.passed > 1_000 && sum.shadowed > 1_000, "{sum:?}");
+    assert!(is_often(sum.passed, 1_000) && is_often(sum.shadowed, 1_000), "{sum:?}");
 }
 
 #[test]
@@ -322,8 +332,7 @@ fn packing_is_switched_at_any_time() {
         let change = |world: &mut World| world.changes_mode = true;
         sum.add(&play_as(seed, change, |random, client| program(random, client, false)));
     }
-    let all = seeds().count() > 1;
-    assert!(!all || sum.packed > 300 && sum.shadowed > 200, "{sum:?}");
+    assert!(is_often(sum.packed, 300) && is_often(sum.shadowed, 200), "{sum:?}");
 }
 
 /// A session that reads from standbys sees its own commits, and never an older state than before.
@@ -333,8 +342,8 @@ fn reads_from_replicas_have_the_replies_of_a_direct_connection_and_never_go_back
     for seed in seeds() {
         sum.add(&play(seed, seed % 4 > 0, reads));
     }
-    let all = seeds().count() > 1;
-    assert!(!all || sum.reads > 2_000 && sum.behind > 500 && sum.questions > 1_000, "{sum:?}");
+    let are_often = is_often(sum.reads, 2_000) && is_often(sum.behind, 500) && is_often(sum.questions, 1_000);
+    assert!(are_often, "{sum:?}");
 }
 
 #[test]
@@ -410,14 +419,14 @@ fn with_cut_connections_nothing_is_lost_and_nothing_runs_twice() {
 fn in_shadow_mode_nothing_is_lost_and_nothing_runs_twice() {
     let play = |seed| play_with_faults(PackMode::Shadow, seed, 3 * (seed as usize % 2), 6);
     let cancelled: usize = seeds().map(play).sum();
-    assert!(seeds().count() == 1 || cancelled > 500, "{cancelled} errors of cancelled units");
+    assert!(is_often(cancelled, 500), "{cancelled} errors of cancelled units");
 }
 
 #[test]
 fn a_cancelled_unit_changes_nothing_and_the_others_are_exact() {
     let cancelled: usize =
         seeds().map(|seed| play_with_faults(PackMode::On, seed, 3 * (seed as usize % 2), 6)).sum();
-    assert!(seeds().count() == 1 || cancelled > 500, "{cancelled} errors of cancelled units");
+    assert!(is_often(cancelled, 500), "{cancelled} errors of cancelled units");
 }
 
 /// The number of statements that a transaction refuses because it has failed. It runs none of them.
@@ -450,5 +459,5 @@ fn a_transaction_that_has_failed_without_a_connection_runs_no_set() {
         world.run();
         refused += refused_after_failure(seed, &world.clients[0].received);
     }
-    assert!(seeds().count() == 1 || refused > 100, "{refused} statements");
+    assert!(is_often(refused, 100), "{refused} statements");
 }
