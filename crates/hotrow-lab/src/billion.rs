@@ -156,7 +156,7 @@ async fn rounds(
     let mut testbed = Testbed::start(folder.path(), program).await?;
     about.server = testbed.server_version();
     totals.starts += 1;
-    let mut line = Line::new();
+    let mut line = Line::new(totals);
     while !totals.is_done() && deadline.is_none_or(|deadline| Instant::now() < deadline) {
         let ran = round::run(&mut testbed, totals, bounds, |progress, unknown| {
             line.show(totals, progress, unknown);
@@ -195,18 +195,17 @@ struct Line {
     began: Instant,
     shown: Instant,
     /// Statements at the beginning.
-    first: Option<u64>,
+    first: u64,
 }
 
 impl Line {
-    fn new() -> Self {
-        Self { began: Instant::now(), shown: Instant::now(), first: None }
+    fn new(totals: &Totals) -> Self {
+        Self { began: Instant::now(), shown: Instant::now(), first: totals.acknowledged() }
     }
 
-    fn text(&mut self, totals: &Totals, progress: &Progress, unknown: u64) -> String {
-        let first = *self.first.get_or_insert(totals.acknowledged());
+    fn text(&self, totals: &Totals, progress: &Progress, unknown: u64) -> String {
         let elapsed = self.began.elapsed().as_secs_f64();
-        let per_second = (progress.statements - first) as f64 / elapsed;
+        let per_second = (progress.statements - self.first) as f64 / elapsed;
         let remaining = totals.goal.remaining_seconds(progress, per_second).map_or("?".to_owned(), duration);
         format!(
             "round {}: {} of {} statements ({}/s), {} of {} kills, {} unknown, {} since the start, {remaining} remain",
@@ -222,14 +221,14 @@ impl Line {
     }
 
     fn show(&mut self, totals: &Totals, progress: &Progress, unknown: u64) {
-        let text = self.text(totals, progress, unknown);
         if std::io::stderr().is_terminal() && self.shown.elapsed() > Duration::from_secs(1) {
+            let text = self.text(totals, progress, unknown);
             self.shown = Instant::now();
             let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
         }
     }
 
-    fn end(&mut self, totals: &Totals) {
+    fn end(&self, totals: &Totals) {
         let text = self.text(totals, &totals.progress(), 0);
         let start = if std::io::stderr().is_terminal() { "\r\x1b[K" } else { "" };
         let _ = writeln!(std::io::stderr(), "{start}{text}, 0 faults");

@@ -46,8 +46,8 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// Codes that a client can get while servers, gateways and connections are killed.
-const OUTAGES: [&str; 5] = ["08006", "08007", "57P01", "57P02", "57P03"];
+/// Codes that a client can get while servers, gateways and connections are killed. Those with 53 say that too many others wait.
+const OUTAGES: [&str; 7] = ["08006", "08007", "53000", "53300", "57P01", "57P02", "57P03"];
 const CHECK_VIOLATION: &str = "23514";
 
 impl Refusal {
