@@ -14,6 +14,10 @@ use tokio::process::Command;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 
+/// Lines of a child's output that are kept, and those among them that an error message has.
+const KEPT_LINES: usize = 500;
+const TOLD_LINES: usize = 20;
+
 /// The last lines of a child's output.
 type LastLines = Arc<Mutex<VecDeque<String>>>;
 
@@ -109,8 +113,14 @@ impl Child {
     }
 
     fn last_lines(&self) -> String {
-        let lines = self.last_lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.is_empty() { "no output".into() } else { Vec::from(lines.clone()).join("\n") }
+        let lines = self.log();
+        let told = lines[lines.len().saturating_sub(TOLD_LINES)..].join("\n");
+        if told.is_empty() { "no output".into() } else { told }
+    }
+
+    /// The last 500 lines of its output.
+    pub fn log(&self) -> Vec<String> {
+        self.last_lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     /// The process ID, unless the program has ended.
@@ -138,7 +148,6 @@ impl Child {
 
 /// Reads to the end, so that the child never blocks on a full pipe. Only the last lines are kept.
 async fn listen(stream: impl AsyncRead + Unpin, lines: Sender<String>, last_lines: LastLines) {
-    const KEPT_LINES: usize = 20;
     let mut reader = BufReader::new(stream).lines();
     while let Ok(Some(line)) = reader.next_line().await {
         {

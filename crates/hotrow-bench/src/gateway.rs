@@ -26,7 +26,7 @@ pub struct Gateway {
     /// The address of its HTTP server, if it has one.
     pub http: Option<SocketAddr>,
     /// The address of its metrics.
-    metrics: SocketAddr,
+    pub metrics: SocketAddr,
 }
 
 /// What a gateway has done so far, and its memory.
@@ -78,15 +78,20 @@ impl Gateway {
         Ok(Self { child, endpoint: upstream.at(&host, port), http, metrics })
     }
 
-    /// Its footprint. `None` if this program has no metrics, or if the system does not show its memory.
-    pub async fn footprint(&self) -> Option<Footprint> {
-        const QUESTIONS: [&str; 2] = ["hotrow_catalog_questions_total ", "hotrow_table_comparisons_total "];
+    /// The values of metrics without labels. `None` if the gateway does not answer or lacks one of them.
+    pub async fn counts(&self, names: &[&str]) -> Option<Vec<u64>> {
         let page = Post { path: "/metrics".into(), idempotency_key: None, body: Bytes::new() };
         let mut connection = Connection::open(self.metrics).await.ok()?;
         let (_, text) = connection.send(&Method::GET, &page).await.ok()?;
         let text = String::from_utf8_lossy(&text);
-        let count = |name| text.lines().find_map(|line| line.strip_prefix(name)?.parse::<u64>().ok());
-        let questions = QUESTIONS.into_iter().map(count).sum::<Option<u64>>()?;
+        let value = |line: &str, name| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
+        names.iter().map(|name| text.lines().find_map(|line| value(line, name))).collect()
+    }
+
+    /// Its footprint. `None` if this program has no metrics, or if the system does not show its memory.
+    pub async fn footprint(&self) -> Option<Footprint> {
+        const QUESTIONS: [&str; 2] = ["hotrow_catalog_questions_total", "hotrow_table_comparisons_total"];
+        let questions = self.counts(&QUESTIONS).await?.into_iter().sum();
         let process = format!("/proc/{}", self.child.id()?);
         let status = std::fs::read_to_string(format!("{process}/status")).ok()?;
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -45,7 +45,7 @@ mod gathering;
 pub mod http;
 mod like;
 pub mod load;
-mod machine;
+pub mod machine;
 mod measure;
 pub mod menu;
 mod novelty;

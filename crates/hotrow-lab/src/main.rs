@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 use hotrow_bench::{Error, Outcome};
+use hotrow_lab::billion::Ended;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -17,6 +18,8 @@ struct Command {
 enum Subcommands {
     /// Measure a scenario, with the program `hotrow` that lies beside this one
     Bench(Box<hotrow_lab::Args>),
+    /// Send a billion statements under a thousand kills, and check every answer (hours; goes on after an interruption)
+    Billion(hotrow_lab::billion::Args),
     /// Simulate 1 to 100 nodes, 1 to 20 gateways and up to a million requests per second (five minutes)
     Model(hotrow_lab::model::Args),
 }
@@ -25,6 +28,7 @@ fn main() -> ExitCode {
     let Command { command } = Command::parse();
     let done = match command {
         Subcommands::Bench(args) => hotrow_lab::run(*args).map(print_outcome),
+        Subcommands::Billion(args) => hotrow_lab::billion::run(args).map(print_end),
         Subcommands::Model(args) => hotrow_lab::model::run(args).map(|text| {
             print(&text);
             ExitCode::SUCCESS
@@ -40,6 +44,21 @@ fn print_outcome(outcome: Outcome) -> ExitCode {
     print(&outcome.markdown);
     outcome.say("hotrow-lab");
     outcome.exit_code()
+}
+
+fn print_end(ended: Ended) -> ExitCode {
+    print(&ended.markdown);
+    match ended {
+        Ended { fault: Some(fault), .. } => {
+            eprintln!("hotrow-lab: a promise is broken: {fault}");
+            ExitCode::FAILURE
+        }
+        Ended { is_done: true, .. } => ExitCode::SUCCESS,
+        Ended { .. } => {
+            eprintln!("hotrow-lab: not finished; the same command goes on after the last checked round");
+            ExitCode::SUCCESS
+        }
+    }
 }
 
 /// A reader such as `head` may close standard output. The text is also in its folder.

@@ -17,6 +17,7 @@ pub struct Builder {
     pub(crate) label: Option<String>,
     pub(crate) parent: Option<PathBuf>,
     pub(crate) own_identifier: bool,
+    pub(crate) keep: Option<PathBuf>,
 }
 
 impl Builder {
@@ -59,6 +60,13 @@ impl Builder {
         self
     }
 
+    /// Uses this folder, and keeps it after the server's end. If it has the files of an earlier server, this server continues with
+    /// them and with the settings from then. Processes that the earlier owner has left there are ended first.
+    pub fn keep(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.keep = Some(folder.into());
+        self
+    }
+
     /// Creates the cluster, starts the server, and returns when it answers.
     pub fn start(self) -> Result<PrivateServer, Error> {
         PrivateServer::start(self)
@@ -87,14 +95,23 @@ impl PrivateServer {
         let must_be_on = settings::DURABLE.into_iter().filter(|name| !builder.chooses(name)).collect();
         let binaries = builder.binaries.map_or_else(Binaries::find, Ok)?;
         let account = Account::choose()?;
-        let folder = Folder::create(builder.parent.as_deref(), &label, &account)?;
+        let folder = match &builder.keep {
+            Some(path) => Folder::keep(path, &account)?,
+            None => Folder::create(builder.parent.as_deref(), &label, &account)?,
+        };
         let lines = settings::lines(&builder.settings, &folder.socket())?;
-        new_cluster::fill(&folder, &binaries, &account, builder.own_identifier)?;
+        let is_new = !folder.is_filled();
+        if is_new {
+            new_cluster::fill(&folder, &binaries, &account, builder.own_identifier)?;
+        }
 
         let (running, environment) = (Mutex::new(None), builder.environment);
         let port = ReservedPort::find();
         let mut server = PrivateServer { folder, binaries, account, environment, port, running, must_be_on };
-        server.configure(&lines)?;
+        if is_new {
+            server.configure(&lines)?;
+            server.folder.set_filled()?;
+        }
         server.find_port()?;
         Ok(server)
     }

@@ -16,10 +16,14 @@ pub(crate) const LONGEST_SOCKET: usize = 103;
 /// The folder's owner holds an exclusive lock on this file. The lock ends with the owner, even after `kill -9`.
 const OWNER: &str = "owner";
 
-/// A server's folder. Dropping this value removes the folder.
+/// The file of a kept folder whose data directory is complete. It is written last.
+const FILLED: &str = "filled";
+
+/// A server's folder. Dropping this value removes the folder, unless it is kept.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
+    is_kept: bool,
     _owner: Flock<File>,
 }
 
@@ -61,7 +65,47 @@ impl Folder {
             }
         };
         let owner = lock(&path.join(OWNER), FlockArg::LockExclusive)?;
-        Ok(Folder { path, _owner: owner })
+        Ok(Folder { path, is_kept: false, _owner: owner })
+    }
+
+    /// Opens a folder that is kept after its owner's end, or creates it. A server that an earlier owner has left in it is stopped.
+    pub(crate) fn keep(path: &Path, account: &Account) -> Result<Folder, Error> {
+        let opened = Folder::open_kept(path).map_err(Error::folder(path, "opened"))?;
+        stop_orphan(&opened.path)?;
+        if opened.is_filled() {
+            return Ok(opened);
+        }
+        // The creation of its files was interrupted.
+        for begun in [opened.data(), opened.socket()].iter().filter(|begun| begun.exists()) {
+            fs::remove_dir_all(begun).map_err(Error::folder(begun, "removed"))?;
+        }
+        opened.furnish(account)
+    }
+
+    fn open_kept(path: &Path) -> io::Result<Folder> {
+        let path = std::path::absolute(path)?;
+        if socket_file(&path.join("socket"), u16::MAX).as_os_str().len() > LONGEST_SOCKET {
+            let most = format!("the path of a socket in it can have at most {LONGEST_SOCKET} bytes");
+            return Err(io::Error::other(format!("its path is too long; {most}")));
+        }
+        fs::create_dir_all(&path)?;
+        let owner =
+            lock(&path.join(OWNER), FlockArg::LockExclusiveNonblock).map_err(|error| match error.kind() {
+                io::ErrorKind::WouldBlock => io::Error::other("another program uses it; wait for its end"),
+                _ => error,
+            })?;
+        Ok(Folder { path, is_kept: true, _owner: owner })
+    }
+
+    /// Whether a kept folder has all files of a server.
+    pub(crate) fn is_filled(&self) -> bool {
+        self.is_kept && self.path.join(FILLED).exists()
+    }
+
+    /// Records that a kept folder has all files of a server.
+    pub(crate) fn set_filled(&self) -> Result<(), Error> {
+        let path = self.path.join(FILLED);
+        if self.is_kept { fs::write(&path, "").map_err(Error::folder(&path, "written")) } else { Ok(()) }
     }
 
     /// Creates the directories that the server writes to, and gives the server's account and clients access to
@@ -99,7 +143,9 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        remove(&self.path);
+        if !self.is_kept {
+            remove(&self.path);
+        }
     }
 }
 
@@ -211,6 +257,25 @@ mod tests {
         let path = first.path().to_owned();
         drop(first);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_kept_folder_stays_and_has_one_owner() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("run/server");
+        let first = Folder::keep(&path, &Account::Ourselves).unwrap();
+        fs::write(first.data().join("begun"), "").unwrap();
+        let error = Folder::keep(&path, &Account::Ourselves).unwrap_err();
+        assert!(error.to_string().contains("another program uses it"), "{error}");
+        drop(first);
+
+        let second = Folder::keep(&path, &Account::Ourselves).unwrap();
+        assert!(!second.data().join("begun").exists(), "the files of an interrupted creation were used");
+        fs::write(second.data().join("row"), "").unwrap();
+        second.set_filled().unwrap();
+        drop(second);
+        let third = Folder::keep(&path, &Account::Ourselves).unwrap();
+        assert!(third.is_filled() && third.data().join("row").exists());
     }
 
     #[test]

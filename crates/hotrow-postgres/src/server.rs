@@ -25,7 +25,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(120);
 /// Number of attempts with another port if another program has taken the chosen one.
 const PORT_TRIES: usize = 5;
 
-/// A private PostgreSQL server. Dropping this value ends the server and removes its folder.
+/// A private PostgreSQL server. Dropping this value ends the server and removes its folder, unless its builder keeps it.
 #[derive(Debug)]
 pub struct PrivateServer {
     pub(crate) folder: Folder,
@@ -183,6 +183,12 @@ impl PrivateServer {
         fs::read(self.folder.log())
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .unwrap_or_default()
+    }
+
+    /// Empties the log of the server, also while it runs.
+    pub fn clear_log(&self) -> Result<(), Error> {
+        let path = self.folder.log();
+        fs::write(&path, "").map_err(Error::folder(&path, "emptied"))
     }
 
     fn start_error(&self, how: &str) -> Error {

@@ -26,6 +26,30 @@ fn value(server: &PrivateServer, sql: &str) -> String {
 }
 
 #[test]
+fn a_kept_server_continues_with_its_rows_and_settings() {
+    let folder = folder();
+    let keep = || PrivateServer::builder().keep(folder.path().join("kept/server"));
+    let first = keep().setting("work_mem", "5MB").start().unwrap();
+    first.query("create table t (n int); insert into t values (7)").unwrap();
+    assert!(matches!(keep().start(), Err(Error::Folder { .. })), "two owners");
+    drop(first);
+
+    let second = keep().start().unwrap();
+    assert_eq!(
+        (value(&second, "select n from t"), value(&second, "show work_mem")),
+        ("7".into(), "5MB".into())
+    );
+    second.clear_log().unwrap();
+    second.kill_dash_nine().unwrap();
+    second.restart().unwrap();
+    assert!(
+        !second.log().contains("shutting down") && second.log().contains("ready to accept"),
+        "{}",
+        second.log()
+    );
+}
+
+#[test]
 fn a_server_answers_is_durable_and_is_removed_after_drop() {
     let folder = folder();
     let server = server_in(&folder).start().unwrap();
