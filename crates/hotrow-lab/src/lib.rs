@@ -6,9 +6,11 @@
 //! | `args.rs` | the command line of `hotrow-lab bench` |
 //! | `scenarios.rs`, `scenarios/`, `sql/` | more scenarios than those of `hotrow bench`, and techniques of other projects |
 //! | `loads.rs`, `loads/`, `peers/` | the loads that they need: other poolers, Redis, queues of other projects, applications that batch, the payment service |
+//! | `histories.rs`, `histories/` | random transactions through gateways that fail, and the checker of their isolation |
 //! | `model.rs`, `model/` | a simulation of gateways and servers, calibrated with measured runs |
 
 mod args;
+pub mod histories;
 mod loads;
 pub mod model;
 mod scenarios;
