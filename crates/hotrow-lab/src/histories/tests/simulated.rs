@@ -78,7 +78,7 @@ fn faults_of_open_transactions_are_found() {
         (Fault::DirtyRead, Name::G1c, Level::RepeatableRead),
         (Fault::DirtyRead, Name::G1b, Level::RepeatableRead),
     ] {
-        let found = runs(fault, &[level], FAULTY_RUNS);
+        let found = runs(fault, &[level], RUNS);
         let with = found.iter().filter(|run| run.forbidden.iter().any(|anomaly| anomaly.name == name));
         assert!(with.count() > 1, "{fault:?} at {level} is not found as {name}");
     }
