@@ -20,10 +20,11 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time until a client tries again to connect.
 const RECONNECT_MS: u64 = 10;
+const PHASE_SECONDS: u64 = 2;
 
 /// To what a client connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +43,14 @@ impl Place {
             Self::Server => "direct",
             Self::Gateway(_) => "gateway",
             Self::Deferring(_) => "gateway, deferred writes",
+        }
+    }
+
+    /// The number of its gateway.
+    fn gateway(self) -> Option<usize> {
+        match self {
+            Self::Server => None,
+            Self::Gateway(number) | Self::Deferring(number) => Some(number),
         }
     }
 }
@@ -63,6 +72,9 @@ struct Shared {
     time: AtomicU64,
     sessions: AtomicU64,
     committed: AtomicU64,
+    start: Instant,
+    /// Whether all clients are direct.
+    is_direct: bool,
 }
 
 impl Shared {
@@ -122,6 +134,8 @@ impl Load {
             time: AtomicU64::new(1),
             sessions: AtomicU64::new(1),
             committed: AtomicU64::new(0),
+            start: Instant::now(),
+            is_direct: places.iter().all(|place| *place == Place::Server),
         });
         let mut seeds = fastrand::Rng::with_seed(seed);
         let client = |place: &Place| {
@@ -174,8 +188,17 @@ fn read_all(shared: &Shared) -> Option<Transaction> {
     let mut ops: Vec<Op> = rows.rows().into_iter().filter_map(op).collect();
     ops.extend(empty_rows(&ops));
     let (session, level) = (shared.sessions.fetch_add(1, Ordering::Relaxed), Level::ReadCommitted);
-    let (way, outcome) = ("the last read, direct".to_owned(), Outcome::Committed);
-    rows.whole.then(|| Transaction { session, level, way, statements: vec![ops], outcome, begun, ended })
+    let (way, batches_of, outcome) = ("the last read, direct".to_owned(), None, Outcome::Committed);
+    rows.whole.then(|| Transaction {
+        session,
+        level,
+        way,
+        statements: vec![ops],
+        batches_of,
+        outcome,
+        begun,
+        ended,
+    })
 }
 
 /// The rows that the last read did not return are empty. Only the used ones matter.
@@ -214,6 +237,10 @@ impl Client<'_> {
             let session = self.shared.sessions.fetch_add(1, Ordering::Relaxed);
             let mut is_connected = true;
             while is_connected && !self.stopped() {
+                if self.pauses() {
+                    thread::sleep(Duration::from_millis(RECONNECT_MS));
+                    continue;
+                }
                 let plan = Plan::random(&self.shared.rows, &mut random, self.shared.cuts);
                 is_connected = match plan.way {
                     Way::PipelinedSingles => self.singles(&mut line, session, &plan),
@@ -222,6 +249,12 @@ impl Client<'_> {
             }
         }
         self.records
+    }
+
+    /// A direct client pauses for half of the time, so that lanes have times without outsiders.
+    fn pauses(&self) -> bool {
+        let is_time = self.shared.start.elapsed().as_secs() % (2 * PHASE_SECONDS) >= PHASE_SECONDS;
+        is_time && self.place == Place::Server && !self.shared.is_direct
     }
 
     fn stopped(&self) -> bool {
@@ -278,7 +311,10 @@ impl Client<'_> {
         let statements = done.statements;
         if statements.iter().any(|ops| !ops.is_empty()) {
             let (level, outcome) = (plan.level, done.outcome);
-            self.records.history.push(Transaction { session, level, way, statements, outcome, begun, ended });
+            let batches_of = self.place.gateway().filter(|_| plan.can_be_packed());
+            let transaction =
+                Transaction { session, level, way, statements, batches_of, outcome, begun, ended };
+            self.records.history.push(transaction);
         }
     }
 }

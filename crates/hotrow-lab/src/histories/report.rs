@@ -58,6 +58,17 @@ impl Report<'_> {
             let (name, level, story) = (anomaly.name, anomaly.breaks, &anomaly.story);
             writeln!(text, "**{name}**{in_real_time}, which {level} forbids:\n\n```\n{story}\n```\n")?;
         }
+        let of_batches = &self.findings.of_batches;
+        if let Some(first) = of_batches.first() {
+            writeln!(text, "## Anomalies of batches: {}\n", of_batches.len())?;
+            writeln!(
+                text,
+                "A batch is one transaction of the server. A statement in it can see the writes of an earlier unit of the batch before \
+                 they are committed, and not see another transaction that commits before the batch. The first one is a \
+                 **{}**:\n\n```\n{}\n```\n",
+                first.name, first.story
+            )?;
+        }
         if !self.records.wrong.is_empty() {
             writeln!(text, "## Wrong answers: {}\n", self.records.wrong.len())?;
             for wrong in self.records.wrong.iter().take(STORIES_MAX) {

@@ -79,8 +79,6 @@ pub struct Anomaly {
     pub in_real_time: bool,
     /// The weakest level whose promise is broken.
     pub breaks: Level,
-    /// Their places in the history.
-    pub transactions: Vec<u32>,
     /// What happened, for people.
     pub story: String,
 }

@@ -24,12 +24,6 @@ impl<'h> Local<'h> {
         }
         let lines = transactions.iter().map(|at| format!("\n  {}", story::of_transaction(self.view, *at)));
         let story = what + &lines.collect::<String>();
-        self.found.push(Anomaly {
-            name,
-            in_real_time: false,
-            breaks: Level::ReadCommitted,
-            transactions: transactions.to_vec(),
-            story,
-        });
+        self.found.push(Anomaly { name, in_real_time: false, breaks: Level::ReadCommitted, story });
     }
 }

@@ -27,8 +27,15 @@ pub enum Way {
 }
 
 impl Way {
-    const ALL: [Self; 8] = [
+    /// Each way as often as it is used. Transactions that wait for their client keep others from being packed.
+    const ALL: [Self; 14] = [
         Self::Single,
+        Self::Single,
+        Self::PipelinedSingles,
+        Self::Block,
+        Self::Text,
+        Self::Unit,
+        Self::ImplicitUnit,
         Self::PipelinedSingles,
         Self::Block,
         Self::Text,
@@ -136,7 +143,7 @@ impl Plan {
     pub fn random(rows: &Rows, random: &mut fastrand::Rng, cuts: bool) -> Self {
         let way = random.choice(Way::ALL).expect("there are ways");
         let count = if way == Way::Single { 1 } else { random.usize(1..=STATEMENTS_MAX) };
-        let level = match random.u8(0..4) {
+        let level = match random.u8(0..5) {
             0 if way.is_explicit() => Level::RepeatableRead,
             1 if way.is_explicit() => Level::Serializable,
             _ => Level::ReadCommitted,
@@ -148,6 +155,11 @@ impl Plan {
         let is_cut = cuts && random.u8(0..100) == 0;
         let cut_after = is_cut.then(|| random.usize(0..=count));
         Self { way, level, statements, is_extended: random.bool(), cut_after }
+    }
+
+    /// Whether a gateway can run all of it in a lane.
+    pub fn can_be_packed(&self) -> bool {
+        self.level == Level::ReadCommitted && self.way != Way::Interactive
     }
 
     /// BEGIN with the level. READ COMMITTED is the default.
