@@ -17,7 +17,7 @@ PACKAGE_VERSION ?= $$(target/release/hotrow --version | cut -d ' ' -f 2)~git$$(T
 # Folders with the server programs for `make test-versions`
 PG_BINS ?=
 
-.PHONY: help demo payments-demo test test-all test-versions faults differential scale-out conformance examples frameworks applications openapi page-test screenshots check lint deny audit bench peers fuzz deb test-deb rpm test-rpm test-chart release
+.PHONY: help demo payments-demo test test-all test-versions faults histories differential scale-out conformance examples frameworks applications openapi page-test screenshots check lint deny audit bench peers fuzz deb test-deb rpm test-rpm test-chart release
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,10 @@ test-versions: | rust ## the tests of the hotrow schema and of the doctor on sev
 
 faults: | rust ## servers, backends and gateways are killed under load for five minutes, and every answer is checked
 	HOTROW_FAULT_SECONDS=300 $(CARGO) test --workspace --test faults -- --nocapture marathon
+
+histories: | rust ## random transactions at all isolation levels through two gateways, with faults, and a checker of their isolation (two minutes; docs/histories.md)
+	$(CARGO) build --workspace --bin hotrow --bin hotrow-lab
+	target/debug/hotrow-lab histories --seconds 120 $(ARGS)
 
 differential: | rust ## random programs, directly and through the gateway, compared byte by byte (five minutes; docs/internals/differential.md)
 	HOTROW_DIFFERENTIAL_SECONDS=$${HOTROW_DIFFERENTIAL_SECONDS:-300} $(CARGO) test --workspace --test differential -- --nocapture programs

@@ -241,7 +241,8 @@ impl Client<'_> {
                     thread::sleep(Duration::from_millis(RECONNECT_MS));
                     continue;
                 }
-                let plan = Plan::random(&self.shared.rows, &mut random, self.shared.cuts);
+                let defers = matches!(self.place, Place::Deferring(_));
+                let plan = Plan::random(&self.shared.rows, &mut random, self.shared.cuts, defers);
                 is_connected = match plan.way {
                     Way::PipelinedSingles => self.singles(&mut line, session, &plan),
                     _ => self.transaction(&mut line, session, &plan),

@@ -76,8 +76,8 @@ pub struct Rows {
 
 /// Lists, and registers, that are used at the same time.
 pub const HOT: u64 = 5;
-const APPENDS_PER_LIST: u64 = 48;
-const WRITES_PER_REGISTER: u64 = 100;
+const APPENDS_PER_LIST: u64 = 100;
+const WRITES_PER_REGISTER: u64 = 200;
 const STATEMENTS_MAX: usize = 6;
 
 impl Rows {
@@ -140,10 +140,14 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub fn random(rows: &Rows, random: &mut fastrand::Rng, cuts: bool) -> Self {
-        let way = random.choice(Way::ALL).expect("there are ways");
+    /// `defers` is whether the session holds back writes. Only transactions that wait for their client do it, so half of its
+    /// transactions do.
+    pub fn random(rows: &Rows, random: &mut fastrand::Rng, cuts: bool, defers: bool) -> Self {
+        let waits = defers && random.bool();
+        let way = if waits { Way::Interactive } else { random.choice(Way::ALL).expect("there are ways") };
         let count = if way == Way::Single { 1 } else { random.usize(1..=STATEMENTS_MAX) };
         let level = match random.u8(0..5) {
+            _ if waits => Level::ReadCommitted,
             0 if way.is_explicit() => Level::RepeatableRead,
             1 if way.is_explicit() => Level::Serializable,
             _ => Level::ReadCommitted,
