@@ -66,13 +66,9 @@ impl World {
         self.await_server()?;
         let number = random.usize(0..self.gateways.len());
         let name = match random.u8(0..10) {
-            0..=3 => {
-                self.server.query(
-                    "select pg_terminate_backend(pid) from pg_stat_activity
-                    where backend_type = 'client backend' and pid <> pg_backend_pid() order by random() limit 1",
-                )?;
-                "connections to the server terminated"
-            }
+            0..=3 if self.signal_backend(Signal::SIGTERM) => "connections to the server terminated",
+            8 if self.signal_backend(Signal::SIGKILL) => "backends killed (kill -9, the server recovers)",
+            0..=3 | 8 => return Ok(()),
             4..=5 => {
                 let new = self.new_gateway(number)?;
                 let old = std::mem::replace(&mut self.gateways[number], new);
@@ -87,10 +83,6 @@ impl World {
                 old.stop();
                 "gateways stopped (SIGTERM)"
             }
-            8 => {
-                self.kill_backend()?;
-                "backends killed (kill -9, the server recovers)"
-            }
             _ => {
                 self.server.kill_dash_nine()?;
                 self.server.restart()?;
@@ -101,16 +93,15 @@ impl World {
         Ok(())
     }
 
-    /// Kills a backend. The server ends all others and recovers.
-    fn kill_backend(&self) -> Result<(), Error> {
+    /// Sends a signal to a backend, if there is one. After SIGKILL, the server ends all others and recovers.
+    fn signal_backend(&self, signal: Signal) -> bool {
+        // The server may be recovering.
         let rows = self.server.query(
             "select pid from pg_stat_activity
             where backend_type = 'client backend' and pid <> pg_backend_pid() order by random() limit 1",
-        )?;
-        let Some(pid) = rows.first().and_then(|row| row[0].as_ref()?.parse().ok()) else { return Ok(()) };
-        // It fails only if the backend has ended by itself. The next fault waits for the recovery.
-        let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
-        Ok(())
+        );
+        let pid = rows.ok().and_then(|rows| rows.first()?.first()?.as_ref()?.parse().ok());
+        pid.is_some_and(|pid| kill(Pid::from_raw(pid), signal).is_ok())
     }
 
     /// Waits until the server answers.
