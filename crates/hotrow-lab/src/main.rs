@@ -22,6 +22,8 @@ enum Subcommands {
     Billion(hotrow_lab::billion::Args),
     /// Simulate 1 to 100 nodes, 1 to 20 gateways and up to a million requests per second (five minutes)
     Model(hotrow_lab::model::Args),
+    /// Make random transactions through gateways that fail, and check their isolation
+    Histories(hotrow_lab::histories::Args),
 }
 
 fn main() -> ExitCode {
@@ -32,6 +34,10 @@ fn main() -> ExitCode {
         Subcommands::Model(args) => hotrow_lab::model::run(args).map(|text| {
             print(&text);
             ExitCode::SUCCESS
+        }),
+        Subcommands::Histories(args) => hotrow_lab::histories::run(&args).map(|verdict| {
+            print(&verdict.markdown);
+            if verdict.is_broken { ExitCode::FAILURE } else { ExitCode::SUCCESS }
         }),
     };
     done.unwrap_or_else(|error: Error| {
