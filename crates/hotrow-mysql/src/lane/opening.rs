@@ -133,7 +133,10 @@ async fn attempt(target: &Target, name: &str) -> Result<Opened, OwnError> {
     // Before the row is made: a row that somebody has removed does not say that nothing was committed.
     let marked =
         ask(&format!("select hotrow.marked('{name}')")).await?.and_then(|number| number.parse().ok());
-    ask(&format!("call hotrow.open_lane('{name}')")).await?;
+    if marked.is_none() {
+        // Otherwise nothing is written: a global read lock would keep back the outcome of a commit in doubt.
+        ask(&format!("call hotrow.open_lane('{name}')")).await?;
+    }
     // After the questions above, whose answers depend on character_set_results and sql_safe_updates.
     let fits = set(&mut socket, target).await?;
     own::rows(&mut socket, deprecates_eof, SETTINGS).await?;
