@@ -38,7 +38,7 @@ pub const KEEP_ALIVE_MS: u64 = 400;
 pub const TABLE_AGE_MS: u64 = 10_000;
 /// Until an idle lane closes the tables that it watches: the longest wait of a change of a table for the lane.
 pub const WATCH_IDLE_MS: u64 = 100;
-/// Until a lane that could not be opened is tried again.
+/// Until a lane that could not be opened is tried again. If it is not the first one of its kind, that one has all statements until then.
 pub const FAILED_POOL_MS: u64 = 10_000;
 /// Longest estimated wait in a lane. After it, the session runs its statement itself.
 pub const QUEUE_WAIT_MS: u64 = 10_000;

@@ -270,7 +270,7 @@ impl Packer {
                 break;
             }
             let Some(pool) = self.lane(server).await? else { break };
-            if pool.target.is_refused() {
+            if pool.target.first.is_recent() {
                 self.not_packed = Some(NotPacked::Because(RunOutcome::GivenBack));
                 break;
             }
