@@ -56,7 +56,8 @@ end $$;
 
 create or replace procedure hotrow.mark(l varchar(64) character set ascii, b bigint unsigned)
     modifies sql data sql security definer
-    update hotrow.batch set n = b where lane = l $$;
+    -- Its time keeps the row while the lane is in use. After a restart of the server, no lane holds its lock for a moment.
+    update hotrow.batch set n = b, opened = current_timestamp where lane = l $$;
 
 create or replace function hotrow.marked(l varchar(64) character set ascii) returns bigint unsigned
     reads sql data sql security definer

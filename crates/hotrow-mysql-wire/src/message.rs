@@ -61,7 +61,9 @@ impl Ok {
     /// Reads an OK packet. The packet that ends rows with DEPRECATE_EOF has another first byte.
     pub fn read(payload: &[u8]) -> Result<Self, WireError> {
         let mut reader = Reader::new(payload);
-        reader.u8()?;
+        if ![OK, EOF].contains(&reader.u8()?) {
+            return Err(WireError::Unexpected { expected: "an OK packet" });
+        }
         Ok(Ok {
             affected: reader.length_encoded()?,
             insert_id: reader.length_encoded()?,

@@ -107,6 +107,7 @@ proptest! {
     #[test]
     fn an_error_is_read_unchanged(code in any::<u16>(), message in "[ -~]{0,80}") {
         let error = Err { code, sqlstate: "42000".to_owned(), message };
+        prop_assert!(OkPacket::read(&error.payload()).is_err());
         prop_assert_eq!(Err::read(&error.payload()), Ok(error));
     }
 

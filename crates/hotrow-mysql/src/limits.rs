@@ -31,13 +31,14 @@ pub const USERS_MAX: usize = 1_000;
 /// Age at which the rights of a user who logs in are read again. A session that logs in sooner after a GRANT is not packed.
 pub const RIGHTS_AGE_MS: u64 = 100;
 /// Time without a command after which a session's own connection gets a PING while its statements run in a lane. Otherwise the
-/// server would close it after `wait_timeout`, which has whole seconds.
+/// server would close it after `wait_timeout`, which has whole seconds. A statement that waits so long in a lane for another one,
+/// which waits for a lock, leaves.
 pub const KEEP_ALIVE_MS: u64 = 400;
 /// Age at which a table's facts are read again. A batch checks those that matter.
 pub const TABLE_AGE_MS: u64 = 10_000;
 /// Until an idle lane closes the tables that it watches: the longest wait of a change of a table for the lane.
 pub const WATCH_IDLE_MS: u64 = 100;
-/// Until a lane that could not be opened is tried again.
+/// Until a lane that could not be opened is tried again. If it is not the first one of its kind, that one has all statements until then.
 pub const FAILED_POOL_MS: u64 = 10_000;
 /// Longest estimated wait in a lane. After it, the session runs its statement itself.
 pub const QUEUE_WAIT_MS: u64 = 10_000;

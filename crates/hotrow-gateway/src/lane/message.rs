@@ -17,6 +17,8 @@ pub enum ToLane<W> {
     Unit(Unit<W>),
     /// Cancel this session's earliest unit.
     Cancel(u64),
+    /// This session's parked unit waits no longer for another session.
+    Impatient(u64),
     /// The session has ended.
     Gone(u64),
     /// The unit that was blocked on this key has been run.

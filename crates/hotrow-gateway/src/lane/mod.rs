@@ -178,6 +178,7 @@ impl<B: Backend> Task<B> {
             let event = match message {
                 message::ToLane::Unit(unit) => Event::Submit(unit),
                 message::ToLane::Cancel(session) => Event::Cancel(session),
+                message::ToLane::Impatient(session) => Event::Impatient(session),
                 message::ToLane::Gone(session) => Event::Gone(session),
                 message::ToLane::Unblocked(key) => {
                     self.hot_keys.unblocked(key);

@@ -53,6 +53,9 @@ pub enum Event<P> {
     Submit(Unit<P>),
     /// The session's client cancels its earliest unit.
     Cancel(u64),
+    /// The session waits no longer for another one whose unit waits for an outsider's lock. If its units are parked, it runs the
+    /// first one alone. How long the server lets a statement wait for a lock then counts from here.
+    Impatient(u64),
     /// The earliest batch takes long, and another lane could run the waiting units.
     Slow,
     /// The session has ended.
@@ -236,6 +239,7 @@ impl<P> Lane<P> {
         match event {
             Event::Submit(unit) => self.submit(unit, actions),
             Event::Cancel(session) => self.cancel(session, actions),
+            Event::Impatient(session) => self.leave_parking(session, actions),
             Event::Slow => self.make_way(actions),
             Event::Gone(session) => drop(self.returned.remove(&session)),
             Event::Connected => {
@@ -294,11 +298,7 @@ impl<P> Lane<P> {
             Event::Resolved(outcome) => self.resolved(outcome, actions),
             Event::Pause => self.pause(actions),
             Event::Resume => self.resume(actions),
-            Event::Unblocked(key) => {
-                let parked = self.blocked.release(key);
-                self.queue.prepend(parked);
-                self.send(actions);
-            }
+            Event::Unblocked(key) => self.unblocked(key, actions),
         }
         self.check();
     }

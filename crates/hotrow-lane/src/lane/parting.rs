@@ -43,6 +43,23 @@ impl<P> Lane<P> {
         later.into_iter().for_each(|unit| self.place(unit, actions));
     }
 
+    /// The units that are parked under this key run next.
+    pub(super) fn unblocked(&mut self, key: Key, actions: &mut Vec<Action<P>>) {
+        let parked = self.blocked.release(key);
+        self.queue.prepend(parked);
+        self.send(actions);
+    }
+
+    /// The parked units of this session leave the lane. The first one runs alone, and meets the lock itself. The key stays blocked.
+    pub(super) fn leave_parking(&mut self, session: u64, actions: &mut Vec<Action<P>>) {
+        let Some(mut first) = self.blocked.take_first_of(session) else { return };
+        first.blocked = true;
+        self.set_aside(first, None, actions);
+        while let Some(later) = self.blocked.take_first_of(session) {
+            actions.push(Action::Return(later));
+        }
+    }
+
     /// The batch is committed, which was found out after its connection was lost.
     pub(super) fn answer(&mut self, mut batch: Batch<P>, actions: &mut Vec<Action<P>>) {
         self.part_with_leaving(&mut batch, actions);

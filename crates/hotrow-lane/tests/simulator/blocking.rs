@@ -23,6 +23,27 @@ fn a_blocked_key_waits_and_other_keys_continue() {
 }
 
 #[test]
+fn parked_units_of_an_impatient_session_leave_in_order() {
+    script(
+        Write,
+        "
+        submit 1a                   -> connect
+        connected                   -> write 1a
+        submit 2a 2a2 3a 4a         ->
+        blocks-at 1a                -> alone 1a blocking a
+        impatient 3                 -> alone 3a
+        impatient 3                 ->
+        impatient 2                 -> alone 2a; return 2a2
+        submit 5a 6b                -> write 6b
+        # The other units are not parked.
+        impatient 1, impatient 6    ->
+        commits                     -> answer 6b
+        done 1a, unblocked a        -> write 4a 5a
+        ",
+    );
+}
+
+#[test]
 fn many_blocked_rows_mean_a_locked_table() {
     script(
         Write,

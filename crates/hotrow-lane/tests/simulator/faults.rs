@@ -181,7 +181,10 @@ impl Seeded {
             12..14 => world.pause(lane),
             14 => world.stall(lane),
             15 => world.cancel(session),
-            16.. => world.slow(lane),
+            16.. => {
+                world.slow(lane);
+                world.impatient(session);
+            }
             3 => crash(world, self.rng.u64(..3)),
             4 => self.set_marks(world),
             5 => world.leave(session),

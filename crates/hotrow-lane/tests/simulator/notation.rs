@@ -56,6 +56,7 @@ impl Interpreter {
             }
             "done" => assert!(self.pending.remove(&named(rest)), "{rest} is not on its way"),
             "cancel" => self.step(Event::Cancel(number())),
+            "impatient" => self.step(Event::Impatient(number())),
             "slow" => self.step(Event::Slow),
             "measured" => self.lane.measured(|name| !name.contains(rest)),
             "gone" => self.step(Event::Gone(number())),

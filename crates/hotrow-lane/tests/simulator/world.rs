@@ -268,6 +268,13 @@ impl World {
         }
     }
 
+    /// A session waits no longer for another one that waits for a lock.
+    pub fn impatient(&mut self, session: usize) {
+        if let Some((_, lane, State::InLane)) = self.sessions[session].front() {
+            self.wires[lane].inbox.push_back(Event::Impatient(session as u64));
+        }
+    }
+
     /// A lane's earliest batch takes long. Waiting units leave the lane, and new ones avoid it.
     pub fn slow(&mut self, lane: usize) {
         let wire = &mut self.wires[lane];

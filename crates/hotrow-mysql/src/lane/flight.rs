@@ -147,7 +147,7 @@ impl Flight {
             Stage::Mark => {
                 self.stage = Stage::Unit(0);
                 match OkPacket::read(&payload) {
-                    Ok(mark) if is_ok && mark.affected == 1 => {}
+                    Ok(mark) if mark.affected == 1 => {}
                     // The lane's row is gone. A new connection makes another one.
                     Ok(_) => return Step::Invalid,
                     Err(_) => {
@@ -173,7 +173,11 @@ impl Flight {
             }
             Stage::Asking => self.answered_question(&payload, watches),
             Stage::Committing if is_ok => Step::Over { was_committed: true },
-            Stage::Committing => Step::Invalid, // whether it is committed has to be asked for
+            Stage::Committing => {
+                // Whether it is committed has to be asked for.
+                tracing::warn!(error = ?ErrPacket::read(&payload), "a lane cannot commit its batch");
+                Step::Invalid
+            }
             Stage::RollingBack if is_ok => {
                 self.rolled_back(&payload, events);
                 Step::Over { was_committed: false }

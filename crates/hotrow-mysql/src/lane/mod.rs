@@ -32,7 +32,7 @@ use crate::lane::watch::Watches;
 use crate::limits;
 use crate::refusal;
 
-pub use opening::{FINGERPRINT, Target, fingerprint, probe};
+pub use opening::{FINGERPRINT, Refused, Target, fingerprint, probe};
 
 /// What becomes of a unit.
 #[derive(Debug)]
@@ -85,6 +85,8 @@ type Opening = Pin<Box<dyn Future<Output = Option<Opened>> + Send>>;
 pub struct ServerLane {
     target: Arc<Target>,
     shared: Arc<LaneShared>,
+    /// Its place among the lanes of its pool.
+    index: usize,
     /// Its name in `hotrow.batch`.
     name: String,
     opening: Option<Opening>,
@@ -110,13 +112,14 @@ pub struct ServerLane {
 }
 
 impl ServerLane {
-    pub fn new(target: Arc<Target>, shared: Arc<LaneShared>) -> io::Result<Self> {
+    pub fn new(target: Arc<Target>, shared: Arc<LaneShared>, index: usize) -> io::Result<Self> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
         let name = random.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(ServerLane {
             target,
             shared,
+            index,
             name,
             opening: None,
             connection: None,
@@ -235,7 +238,8 @@ impl Backend for ServerLane {
     }
 
     fn connect(&mut self, in_doubt: bool) {
-        self.opening = Some(Box::pin(opening::open(self.target.clone(), self.name.clone(), in_doubt)));
+        let opening = opening::open(self.target.clone(), self.index, self.name.clone(), in_doubt);
+        self.opening = Some(Box::pin(opening));
     }
 
     fn close(&mut self) {

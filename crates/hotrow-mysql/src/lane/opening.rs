@@ -1,7 +1,7 @@
 //! Opens a lane's connection: logs in as the clients' user, with their settings, and makes sure that the lane's former connection
 //! is gone. Only then the outcome of its last commit can be read: a server goes on with what its socket's buffer has.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hotrow_gateway::metrics::{GaugeGuard, METRICS};
@@ -23,17 +23,33 @@ pub struct Target {
     /// The settings and rights that result, as [`FINGERPRINT`] tells them.
     pub fingerprint: String,
     pub server_wait: Duration,
-    /// When the server last refused a lane.
-    pub refused: Mutex<Option<Instant>>,
+    /// The first lane.
+    pub first: Refused,
+    /// The other lanes. While they are refused, the first one has all statements.
+    pub others: Refused,
     /// That of the batches of its lanes.
     pub pace: Pace,
 }
 
+/// When the server last refused lanes.
+#[derive(Debug, Default)]
+pub struct Refused(Mutex<Option<Instant>>);
+
+impl Refused {
+    fn note(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// Whether that was just now, so that statements need not wait for one.
+    pub fn is_recent(&self) -> bool {
+        let when = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        when.is_some_and(|when| when.elapsed() < Duration::from_millis(limits::FAILED_POOL_MS))
+    }
+}
+
 impl Target {
-    /// Whether the server has just refused a lane, so that statements need not wait for one.
-    pub fn is_refused(&self) -> bool {
-        let refused = *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        refused.is_some_and(|when| when.elapsed() < Duration::from_millis(limits::FAILED_POOL_MS))
+    fn refused(&self, lane: usize) -> &Refused {
+        if lane == 0 { &self.first } else { &self.others }
     }
 
     pub fn deprecates_eof(&self) -> bool {
@@ -95,7 +111,7 @@ fn single(rows: Vec<Vec<Option<String>>>) -> Option<String> {
 }
 
 /// Opens the connection. If the server cannot be reached, tries again until the wait is over, and longer if a commit is in doubt.
-pub async fn open(target: std::sync::Arc<Target>, name: String, in_doubt: bool) -> Option<Opened> {
+pub async fn open(target: Arc<Target>, lane: usize, name: String, in_doubt: bool) -> Option<Opened> {
     let wait = if in_doubt { target.server_wait * 6 } else { target.server_wait };
     let deadline = Instant::now() + wait;
     loop {
@@ -105,7 +121,7 @@ pub async fn open(target: std::sync::Arc<Target>, name: String, in_doubt: bool) 
             Ok(Err(error)) => {
                 tracing::warn!(%error, "a lane cannot connect");
                 if matches!(error, OwnError::Refused(_)) && !in_doubt {
-                    *target.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                    target.refused(lane).note();
                     return None;
                 }
             }
@@ -133,7 +149,10 @@ async fn attempt(target: &Target, name: &str) -> Result<Opened, OwnError> {
     // Before the row is made: a row that somebody has removed does not say that nothing was committed.
     let marked =
         ask(&format!("select hotrow.marked('{name}')")).await?.and_then(|number| number.parse().ok());
-    ask(&format!("call hotrow.open_lane('{name}')")).await?;
+    if marked.is_none() {
+        // Otherwise nothing is written: a global read lock would keep back the outcome of a commit in doubt.
+        ask(&format!("call hotrow.open_lane('{name}')")).await?;
+    }
     // After the questions above, whose answers depend on character_set_results and sql_safe_updates.
     let fits = set(&mut socket, target).await?;
     own::rows(&mut socket, deprecates_eof, SETTINGS).await?;

@@ -270,7 +270,7 @@ impl Packer {
                 break;
             }
             let Some(pool) = self.lane(server).await? else { break };
-            if pool.target.is_refused() {
+            if pool.target.first.is_recent() {
                 self.not_packed = Some(NotPacked::Because(RunOutcome::GivenBack));
                 break;
             }
@@ -295,7 +295,7 @@ impl Packer {
             let lane = pool.assign(claimed.keys());
             self.pools.enters(self.thread, self.session, lane);
             lane.send(ToLane::Unit(Unit::new(self.session, true, claimed, unit)));
-            let fate = wait(answer, server).await?;
+            let fate = wait(answer, server, || lane.send(ToLane::Impatient(self.session))).await?;
             self.pools.leaves(self.thread);
             match self.after(fate) {
                 Some(run) => return Ok(run),
@@ -480,14 +480,20 @@ impl Drop for Packer {
     }
 }
 
-/// Waits for a statement in a lane, and keeps the session's connection alive.
-async fn wait(mut answer: oneshot::Receiver<Fate>, server: &mut ServerSide) -> io::Result<Fate> {
+/// Waits for a statement in a lane, and keeps the session's connection alive. A statement that waits long for another one which
+/// waits for a lock leaves. Otherwise one after the other would wait as long as the server lets them.
+async fn wait(
+    mut answer: oneshot::Receiver<Fate>,
+    server: &mut ServerSide,
+    is_impatient: impl Fn(),
+) -> io::Result<Fate> {
     let moment = Duration::from_millis(limits::KEEP_ALIVE_MS);
     loop {
         server.keep_alive().await?;
         if let Ok(fate) = timeout(moment, &mut answer).await {
             return Ok(fate.unwrap_or(Fate::Unknown));
         }
+        is_impatient();
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::counting;
 use crate::crowd::Crowd;
-use crate::lane::{ServerLane, Statement, Target, probe};
+use crate::lane::{Refused, ServerLane, Statement, Target, probe};
 use crate::limits;
 use crate::pace::Pace;
 use crate::packing::facts::Facts;
@@ -45,7 +45,8 @@ pub struct Pool {
 impl Pool {
     /// The lane for a statement with these keys, which counts there from now on.
     pub fn assign(&self, keys: impl Iterator<Item = Key> + Clone) -> &ToOneLane {
-        let full = self.target.pace.lane_full();
+        let is_alone = self.target.others.is_recent();
+        let full = if is_alone { usize::MAX } else { self.target.pace.lane_full() };
         let index = self.shared.assign_within(LaneKind::Write, keys, full);
         &self.lanes[index].0
     }
@@ -196,7 +197,8 @@ impl Pools {
             sets: sets.into_iter().map(|(_, set)| set).collect(),
             fingerprint,
             server_wait: self.server_wait,
-            refused: Mutex::default(),
+            first: Refused::default(),
+            others: Refused::default(),
             pace: Pace::default(),
         };
         let target = Arc::new(target);
@@ -215,7 +217,7 @@ impl Pools {
         let mut pool = Pool { target, shared, lanes: Vec::new() };
         for index in 0..limits::LANES {
             let inbox = ToOneLane::default();
-            let lane = ServerLane::new(pool.target.clone(), pool.shared.clone()).ok()?;
+            let lane = ServerLane::new(pool.target.clone(), pool.shared.clone(), index).ok()?;
             let task = tokio::spawn(run(lane, LaneKind::Write, index, Reader::new(inbox.clone())));
             pool.lanes.push((inbox, task));
         }

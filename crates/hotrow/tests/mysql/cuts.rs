@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use hotrow_mariadb::{PASSWORD, USER};
+use hotrow_testkit::line::until;
 use hotrow_testkit::{Gateway, seed};
 
 use crate::lanes::{SELL, shop};
-use crate::{PACKING, root};
+use crate::{PACKING, root, url};
 
 /// What a lane sends first in each batch.
 const MARK: &[u8] = b"call hotrow.mark(";
@@ -138,21 +139,21 @@ fn each_statement_has_one_outcome_wherever_the_lanes_connection_is_cut() {
 /// What a lane sends to commit.
 const COMMIT: &[u8] = b"\x07\0\0\0\x03commit";
 
-/// A proxy that holds the first COMMIT of a lane back, as a network can, and cuts the gateway's side. The COMMIT reaches the server
-/// before the first batch of the next connection.
-fn hold_first_commit(server: u16) -> u16 {
+/// A proxy that holds the first COMMIT of a lane back, as a network can, does this work, and cuts the gateway's side. The COMMIT
+/// reaches the server before the first batch of the next connection.
+fn hold_first_commit(server: u16, then: impl FnOnce() + Send + 'static) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let held = Arc::new(Mutex::new(None));
-    let was_held = Arc::new(AtomicBool::new(false));
+    let first: Arc<FirstCommit> = Arc::new(Mutex::new(Some(Box::new(then))));
     thread::spawn(move || {
         for gateway in listener.incoming().map_while(Result::ok) {
             let server = TcpStream::connect((Ipv4Addr::LOCALHOST, server)).unwrap();
-            let (held, was_held) = (held.clone(), was_held.clone());
+            let (held, first) = (held.clone(), first.clone());
             let (from_server, to_gateway) = (server.try_clone().unwrap(), gateway.try_clone().unwrap());
             let (copied, answers) = channel();
             thread::spawn(move || copy(from_server, to_gateway, &copied));
-            thread::spawn(move || hold(gateway, server, answers, &held, &was_held));
+            thread::spawn(move || hold(gateway, server, answers, &held, &first));
         }
     });
     port
@@ -170,13 +171,15 @@ fn copy(mut from: TcpStream, mut to: TcpStream, copied: &Sender<()>) {
 
 /// A connection whose COMMIT is held back: its server's side, the bytes, and the reports about its answers.
 type Held = Mutex<Option<(TcpStream, Vec<u8>, Receiver<()>)>>;
+/// The work at the first COMMIT, until that has come.
+type FirstCommit = Mutex<Option<Box<dyn FnOnce() + Send>>>;
 
 fn hold(
     mut gateway: TcpStream,
     mut server: TcpStream,
     answers: Receiver<()>,
     held: &Held,
-    was_held: &AtomicBool,
+    first: &FirstCommit,
 ) {
     let mut buffer = [0; 16 << 10];
     while let Ok(read @ 1..) = gateway.read(&mut buffer) {
@@ -189,7 +192,8 @@ fn hold(
             let _ = answers.recv(); // the server has run it, or has ended the connection
         }
         let at = bytes.windows(COMMIT.len()).position(|window| window == COMMIT);
-        if let Some(at) = at.filter(|_| !was_held.swap(true, Ordering::Relaxed)) {
+        if let Some((at, then)) = at.and_then(|at| Some((at, first.lock().unwrap().take()?))) {
+            then();
             server.write_all(&bytes[..at]).unwrap();
             *held.lock().unwrap() = Some((server, bytes[at..].to_vec(), answers));
             let _ = gateway.shutdown(Shutdown::Both);
@@ -205,7 +209,8 @@ fn hold(
 #[test]
 fn a_commit_that_reaches_the_server_late_does_not_count() {
     let server = shop();
-    let url = format!("mysql://{USER}:{PASSWORD}@127.0.0.1:{}/mysql", hold_first_commit(server.port()));
+    let url =
+        format!("mysql://{USER}:{PASSWORD}@127.0.0.1:{}/mysql", hold_first_commit(server.port(), || {}));
     let gateway = Gateway::in_front_of(&url, &PACKING);
     let mut client = root(gateway.port());
     assert_eq!(client.ok(SELL).affected, 1);
@@ -213,4 +218,55 @@ fn a_commit_that_reaches_the_server_late_does_not_count() {
     assert_eq!(direct.value("select sold from shop.item where id = 1"), "1");
     let kills = direct.rows("show global status like 'Com_kill'")[0][1].clone();
     assert_eq!(kills.as_deref(), Some("1"), "the former connection is ended before its outcome is read");
+}
+
+#[test]
+fn the_outcome_of_a_commit_is_known_during_a_global_read_lock() {
+    let server = shop();
+    let (mut direct, mut locker) = (root(server.port()), root(server.port()));
+    let (locked, is_locked) = channel();
+    let port = hold_first_commit(server.port(), move || {
+        locker.ok("flush tables with read lock");
+        locked.send(locker).unwrap();
+    });
+    let gateway =
+        Gateway::in_front_of(&format!("mysql://{USER}:{PASSWORD}@127.0.0.1:{port}/mysql"), &PACKING);
+    thread::scope(|scope| {
+        let seller = scope.spawn(|| root(gateway.port()).try_ok(SELL));
+        let mut locker = is_locked.recv().unwrap();
+        // The lane has learnt that nothing is committed, and the session runs the statement itself.
+        let waits = format!("select count(*) from information_schema.processlist where info = '{SELL}'");
+        until("the statement waits for the lock, or has an answer", || {
+            seller.is_finished() || direct.value(&waits) == "1"
+        });
+        locker.ok("unlock tables");
+        assert_eq!(seller.join().unwrap().map(|ok| ok.affected), Ok(1));
+    });
+    assert_eq!(direct.value("select sold from shop.item where id = 1"), "1");
+}
+
+#[test]
+fn a_batch_that_cannot_be_marked_costs_no_connection() {
+    let server = shop();
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
+    let (mut client, mut direct) = (root(gateway.port()), root(server.port()));
+    client.ok(SELL);
+    direct.ok("lock tables hotrow.batch write");
+    client.ok(SELL);
+    direct.ok("unlock tables");
+    assert_eq!(gateway.metric("lane_connections_lost_total"), 0);
+    assert_eq!(direct.value("select sold from shop.item where id = 1"), "2");
+}
+
+#[test]
+fn a_lane_in_use_keeps_its_row() {
+    let server = shop();
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
+    let (mut client, mut direct) = (root(gateway.port()), root(server.port()));
+    client.ok(SELL);
+    direct.ok("update hotrow.batch set opened = now() - interval 2 day");
+    client.ok(SELL);
+    // A new lane removes old rows. In a server that has just started, no other lane has its lock.
+    direct.ok("call hotrow.open_lane('another')");
+    assert_eq!(direct.value("select count(*) from hotrow.batch where opened > now() - interval 1 hour"), "2");
 }

@@ -41,6 +41,34 @@ fn a_locked_table_does_not_hold_up_the_others_of_its_lane() {
     });
 }
 
+/// Otherwise the last of many clients would get the server's error after as many times its longest wait for a lock.
+#[test]
+fn statements_behind_a_lock_wait_for_it_together_and_other_rows_are_served() {
+    let server = shop();
+    let gateway = Gateway::in_front_of(&url(&server), &PACKING);
+    let (mut outsider, mut direct) = (root(server.port()), root(server.port()));
+    // More rows than a lane takes for single ones: it then holds back all statements on the table.
+    const LOCKED: usize = 6;
+    for id in 11..=11 + LOCKED {
+        direct.ok(&format!("insert into shop.item values ({id}, 9, 0)"));
+    }
+    outsider.ok("begin");
+    outsider.ok(&format!("update shop.item set stock = 8 where id > 11 and id <= 11 + {LOCKED}"));
+    let sell = |id: usize| format!("update shop.item set sold = sold + 1 where id = {id}");
+    thread::scope(|scope| {
+        for number in 0..2 * LOCKED {
+            let (sell, port) = (sell(12 + number % LOCKED), gateway.port());
+            scope.spawn(move || assert_eq!(root(port).ok(&sell).affected, 1));
+        }
+        let waiting = "select count(*) from information_schema.processlist where info like 'update shop.item set sold%'";
+        until("all of them wait at the server", || direct.value(waiting) == (2 * LOCKED).to_string());
+        assert_eq!(root(gateway.port()).ok(&sell(11)).affected, 1);
+        outsider.ok("rollback");
+    });
+    let sold = 2 * LOCKED + 1;
+    assert_eq!(direct.value("select sum(sold) from shop.item"), sold.to_string());
+}
+
 #[test]
 fn the_facts_about_a_table_that_is_being_made_are_not_waited_for() {
     let server = shop();

@@ -10,6 +10,7 @@ use hotrow_testkit::line::until;
 
 use crate::client::Client;
 use crate::lanes::{Stop, shop_with};
+use crate::rights::{ann, create_ann};
 use crate::{PACKING, root, url};
 
 /// Each commit waits so long for a thousand others, unless one of them waits for its locks.
@@ -98,4 +99,38 @@ fn lanes_beside_each_other_lose_nothing_and_run_nothing_twice() {
             "item {item}: {acknowledged} acknowledged, {unknown} unknown, {sold} sold"
         );
     }
+}
+
+#[test]
+fn a_further_lane_that_is_refused_leaves_its_statements_to_the_first_one() {
+    let (server, gateway) = stage();
+    let mut direct = root(server.port());
+    const SELLERS: usize = 40;
+    create_ann(&mut direct, "select, update");
+    // The sessions, and the first lane. Its pool has been tried before that, by a connection that has ended.
+    direct.ok(&format!("alter user ann with max_user_connections {}", SELLERS + 2));
+    let mut first = ann(gateway.port());
+    first.ok("update shop.item set sold = sold + 1 where id = 0");
+    let (stop, sold) = (AtomicBool::new(false), AtomicU64::new(1));
+    let clients: Vec<Client> = (0..SELLERS).map(|_| ann(gateway.port())).collect();
+    thread::scope(|scope| {
+        let _stop = Stop(&stop);
+        for (number, mut client) in clients.into_iter().enumerate() {
+            let (stop, sold) = (&stop, &sold);
+            scope.spawn(move || {
+                let sql = format!("update shop.item set sold = sold + 1 where id = {number}");
+                while !stop.load(Ordering::Relaxed) {
+                    sold.fetch_add(client.ok(&sql).affected, Ordering::Relaxed);
+                }
+            });
+        }
+        until("a lane is refused", || gateway.log().contains("a lane cannot connect"));
+        let counts = || ["packed_units_total", "passed_through_units_total"].map(|name| gateway.metric(name));
+        let [packed, passed] = counts();
+        until("statements are packed", || counts()[0] > packed + 2_000);
+        let passed = counts()[1] - passed;
+        assert!(passed < 500, "those of a lane that was refused run on their own: {passed}");
+        assert_eq!(gateway.metric("lanes_connected"), 1);
+    });
+    assert_eq!(direct.value("select sum(sold) from shop.item"), sold.into_inner().to_string());
 }
