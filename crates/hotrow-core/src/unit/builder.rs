@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use hotrow_lane::key::Key;
-use hotrow_lane::lane::{Claim, Claimed, LaneKind, Merge};
+use hotrow_lane::lane::{Claim, Claimed, LaneKind, Merge, Reads};
 use hotrow_wire::frontend::{self, Bind, ObjectName};
 
 use super::framing::ReplyFraming;
@@ -92,10 +92,34 @@ impl<S: Prepared> Packed<S> {
     /// A unit of several statements or rows contends for these rows. A row that is only read is left out.
     fn claim(&mut self, claims: impl Iterator<Item = Claim>) {
         let writes: Vec<bool> = self.runs().map(|run| run.packing.kind == LaneKind::Write).collect();
-        let claims: Box<[Claim]> = claims.filter(|claim| writes[usize::from(claim.statement)]).collect();
+        let (claims, reads): (Vec<_>, Vec<_>) =
+            claims.partition(|claim| writes[usize::from(claim.statement)]);
+        self.claimed.reads = self.reads(&claims, &reads);
         self.claimed.key = claims.iter().map(|claim| claim.key).min();
-        self.claimed.claims = claims;
+        self.claimed.claims = claims.into();
         self.claimed.merge = None;
+    }
+
+    /// What it reads without a lock, if it also writes.
+    fn reads(&self, writes: &[Claim], reads: &[Claim]) -> Reads {
+        let is_read = |run: &&Run<S>| run.packing.kind == LaneKind::Read;
+        if self.runs().all(|run| is_read(&run)) {
+            return Reads::Nothing;
+        }
+        let is_own = |read: &&Claim| {
+            writes.iter().any(|write| write.key == read.key && write.statement < read.statement)
+        };
+        let has_claim = |number: usize| reads.iter().any(|read| usize::from(read.statement) == number);
+        let reads_unknown = self.runs().enumerate().any(|(number, run)| {
+            is_read(&run) && !has_claim(number) && run.packing.parts().any(|part| part.watch.is_some())
+        });
+        let mut others = reads.iter().filter(|read| !is_own(read));
+        match (others.next(), others.next()) {
+            _ if reads_unknown => Reads::Rows,
+            (None, _) => Reads::Nothing,
+            (Some(read), None) if read.statement == 0 => Reads::OneRowFirst,
+            _ => Reads::Rows,
+        }
     }
 }
 
@@ -280,6 +304,7 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
             may_leave: false,
             lockable: runs().any(|run| run.packing.lock_statement.is_some()),
             takes_any: first.is_some_and(|claim| claim.takes_any),
+            reads: Reads::Nothing,
             statements: u16::try_from(runs().count()).unwrap_or(u16::MAX),
             claims: Box::default(),
             bytes: bytes.len(),

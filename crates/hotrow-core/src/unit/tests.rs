@@ -2,7 +2,7 @@
 //! send statements. Messages are written as their tags. `D` describes a statement, `d` a portal.
 
 use bytes::BytesMut;
-use hotrow_lane::lane::LaneKind;
+use hotrow_lane::lane::{LaneKind, Reads};
 use hotrow_wire::backend::Problem;
 use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{SqlState, put_frame, split};
@@ -351,17 +351,56 @@ fn a_statement_with_with_claims_the_rows_of_all_its_parts() {
     assert!(one.claimed.claims[0].key != other.claimed.claims[0].key && one.claimed.claims[0].lockable);
 }
 
-#[test]
-fn the_tables_of_a_statement_with_with_bind_it_to_the_server_of_the_pool() {
-    let Plan::Run(named, packing) = with_two([true; 2], true) else { panic!("a plan to run") };
-    let mut packing = Packing::clone(&packing);
-    packing.with[0].watch = Some(Box::new(Watch {
+fn watched() -> Box<Watch> {
+    Box::new(Watch {
         name: "t2".to_owned(),
         oid: 2,
         fingerprint: String::new(),
         trigger_functions: Vec::new(),
         parts: Vec::new(),
-    }));
+    })
+}
+
+#[test]
+fn the_tables_of_a_statement_with_with_bind_it_to_the_server_of_the_pool() {
+    let Plan::Run(named, packing) = with_two([true; 2], true) else { panic!("a plan to run") };
+    let mut packing = Packing::clone(&packing);
+    packing.with[0].watch = Some(watched());
     let unit = simple("select 8, 9", Plan::Run(named, Arc::new(packing)));
     assert_eq!(unit.node, UnitNode::Own);
+}
+
+#[test]
+fn what_a_unit_reads_without_a_lock_is_known() {
+    let reads = |statements: &[(&str, &str)]| {
+        let texts = statements.iter().map(|(verb, id)| format!("{verb} {id}"));
+        let text = texts.collect::<Vec<_>>().join("; ");
+        let (mut normaliser, mut plans) = (Normaliser::new(), Vec::new());
+        for (place, (verb, _)) in statements.iter().enumerate() {
+            let mut packing = Packing::clone(&packing(LaneKind::Read, true));
+            match *verb {
+                "update" => packing.kind = LaneKind::Write,
+                "list" => (packing.key, packing.watch) = (None, Some(watched())),
+                "now" => packing.key = None,
+                _ => {}
+            }
+            plans.push((Plan::Run(Named, Arc::new(packing)), place..place + 1));
+        }
+        let shape = normaliser.run(&text);
+        Packed::simple([b"raw", b""], plans, &shape, &mut BytesMut::new()).claimed.reads
+    };
+    for (statements, expected) in [
+        (&[("update", "1"), ("update", "2")][..], Reads::Nothing),
+        (&[("update", "1"), ("select", "1"), ("update", "2")], Reads::Nothing),
+        (&[("select", "1"), ("select", "2")], Reads::Nothing), // a batch of reads writes nothing
+        (&[("now", "1"), ("update", "2")], Reads::Nothing),
+        (&[("select", "1"), ("update", "1")], Reads::OneRowFirst),
+        (&[("select", "1"), ("update", "2")], Reads::OneRowFirst),
+        (&[("select", "1"), ("select", "2"), ("update", "2")], Reads::Rows),
+        (&[("update", "1"), ("select", "2")], Reads::Rows),
+        (&[("update", "1"), ("list", "2")], Reads::Rows),
+        (&[("list", "1"), ("update", "2")], Reads::Rows),
+    ] {
+        assert_eq!(reads(statements), expected, "{statements:?}");
+    }
 }

@@ -32,7 +32,7 @@ use blocked::Blocked;
 use hold::Hold;
 use pace::Pace;
 use queue::Queue;
-pub use unit::{Claim, Claimed, Merge, Unit};
+pub use unit::{Claim, Claimed, Merge, Reads, Unit};
 pub use view::UnitState;
 
 use crate::key::Key;

@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::{Batch, Claim, Merge, Unit};
+use super::{Batch, Claim, Merge, Reads, Unit};
 use crate::key::Key;
 use crate::limits;
 
@@ -100,7 +100,7 @@ impl<P> Queue<P> {
 
     /// The next batch: as many units as fit, sorted by key, which makes two gateways take their locks in one
     /// direction. Sorting must not change the order of a session's units. If a unit would be moved before
-    /// another unit of its session, it stays for the next batch, together with later units of its session. A
+    /// another unit of its session, or reads without a lock, it stays for the next batch, together with later units of its session. A
     /// session with units under way waits for them, because they may have to run again. If fewer than `least`
     /// units fit, the result is `None` and the queue is unchanged.
     pub(super) fn cut(&mut self, under_way: &VecDeque<Batch<P>>, least: usize) -> Option<Vec<Unit<P>>> {
@@ -143,14 +143,15 @@ impl<P> Queue<P> {
             let is_full = chosen.len() == limits::BATCH_UNITS_MAX
                 || statements + size > limits::BATCH_STATEMENTS_MAX
                 || bytes + unit.claimed.bytes > limits::BATCH_BYTES_MAX;
-            if is_full || unit.unmeasured && !chosen.is_empty() {
+            let is_alone = unit.unmeasured || unit.claimed.reads == Reads::Rows;
+            if is_full || is_alone && !chosen.is_empty() {
                 break;
             }
             if cut.admits(unit) {
                 bytes += unit.claimed.bytes;
                 statements += size;
                 chosen.push(index);
-                if unit.unmeasured {
+                if is_alone {
                     break;
                 }
                 if unit.claimed.may_wait || unit.claimed.may_leave {
@@ -182,7 +183,7 @@ impl Cut {
                 true
             }
             Entry::Occupied(mut entry) => {
-                *entry.get() <= unit.claimed.key && {
+                *entry.get() <= unit.claimed.key && unit.claimed.reads == Reads::Nothing && {
                     entry.insert(unit.claimed.key);
                     true
                 }

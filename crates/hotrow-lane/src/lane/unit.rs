@@ -56,6 +56,8 @@ pub struct Claimed {
     pub lockable: bool,
     /// Its key stands for several rows, of which it takes any that nobody has locked. Claims say it of several keys.
     pub takes_any: bool,
+    /// What it reads without a lock.
+    pub reads: Reads,
     /// Number of its statements.
     pub statements: u16,
     /// The rows for which a unit of several statements or rows contends.
@@ -129,6 +131,22 @@ impl<P> Unit<P> {
     pub(super) fn rerun(self) -> Self {
         Unit { reruns: self.reruns + 1, ..self }
     }
+}
+
+/// What a unit that writes reads without a lock, apart from rows that it has changed before.
+///
+/// Each statement of a batch has its own snapshot, which contains the uncommitted changes of the batch's earlier units. An outsider
+/// can change a row after the unit has read it, and commit before the batch. A client that reads between these two commits sees
+/// the outsider's change and none of the batch, so no serial order explains both answers if the unit depends on an earlier one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reads {
+    #[default]
+    Nothing,
+    /// One row, in the first statement. It depends on no earlier unit but those of its session: a unit that has changed the
+    /// row has its lock, and no outsider can change it.
+    OneRowFirst,
+    /// Other rows. The unit runs in a batch of its own.
+    Rows,
 }
 
 /// A row for which one statement of a unit of several statements or rows contends.

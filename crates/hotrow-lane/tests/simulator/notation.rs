@@ -7,7 +7,7 @@
 //! that the second one failed. `1ab` is a unit of one statement on two rows. In a batch, `{a b}` are rows that are locked first. `1a@500` has 500 bytes. Of
 //! `1a%2`, two fit one commit. `1a#2` is a call of a function with a merge rule, in group 2, of which four
 //! can become one. `1a?#2` is a call that can wait, and `waits 1a?` says that it does. `1a&` can fail without the others, and `leaves 1a&` says that it does.
-//! `1a~` has waited before. `1a^` takes any of several rows, whose key is `a`. In a batch, `[1a 2b]`
+//! `1a~` has waited before. `1a$` first reads one row without a lock, and `1a$$` reads others. `1a^` takes any of several rows, whose key is `a`. In a batch, `[1a 2b]`
 //! is one call. `*` is the whole of table 1.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use hotrow_lane::key::Key;
 use hotrow_lane::lane::{
-    Action, Batch, Changes, Claim, Claimed, Doubt, Event, Failure, Lane, LaneKind, Merge, Outcome, Refusal,
-    Times, Unit,
+    Action, Batch, Changes, Claim, Claimed, Doubt, Event, Failure, Lane, LaneKind, Merge, Outcome, Reads,
+    Refusal, Times, Unit,
 };
 
 /// Runs a script with one line for each event, and compares the lane's actions with those after the arrow.
@@ -358,6 +358,11 @@ fn unit(text: &str, first: bool) -> Unit<String> {
         may_leave: name.contains('&'),
         lockable: merge.is_none(),
         takes_any,
+        reads: match name.matches('$').count() {
+            0 => Reads::Nothing,
+            1 => Reads::OneRowFirst,
+            _ => Reads::Rows,
+        },
         statements: statements.len() as u16,
         claims: if statements.len() > 1 || claims.len() > 1 { claims.into() } else { Box::default() },
         bytes,

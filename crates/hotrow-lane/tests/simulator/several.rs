@@ -157,3 +157,31 @@ fn a_batch_has_a_bounded_number_of_rows() {
         ),
     );
 }
+
+/// An outsider could change what it reads, and commit between this reading and the commit of a batch on which it depends.
+#[test]
+fn a_unit_that_reads_without_a_lock_has_its_batch_for_itself() {
+    script(
+        Write,
+        "
+        submit 1a 2b+c$$ 3d         -> connect
+        connected                   -> write 1a
+        commits                     -> write 2b+c$$; answer 1a
+        commits                     -> write 3d; answer 2b+c$$
+        commits                     -> answer 3d
+        ",
+    );
+}
+
+#[test]
+fn a_unit_that_first_reads_one_row_only_waits_for_its_own_session() {
+    script(
+        Write,
+        "
+        submit 1a 1b+c$ 2b+c$ 2d    -> connect
+        connected                   -> write 1a 2b+c$ 2d
+        commits                     -> write 1b+c$; answer 1a 2b+c$ 2d
+        commits                     -> answer 1b+c$
+        ",
+    );
+}

@@ -12,7 +12,7 @@ use super::sessions::{Session, State};
 use super::wire::Wire;
 use hotrow_core::witness::{Continuity, Mark, Question, XactStatus, believe, believe_none_committed};
 use hotrow_lane::affinity::Affinity;
-use hotrow_lane::lane::{Claimed, Event, Failure, LaneKind, Outcome, Unit};
+use hotrow_lane::lane::{Claimed, Event, Failure, LaneKind, Outcome, Reads, Unit};
 
 /// One step of one actor. The number identifies a session, a lane or a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -364,6 +364,7 @@ impl World {
             may_leave: self.undoes_statements && self.history.units[unit].may_leave(),
             lockable: self.history.units[unit].is_lockable(),
             takes_any,
+            reads: Reads::Nothing,
             statements: self.history.parts(unit).count() as u16,
             claims: then.map(|_| self.history.claims(unit).into()).unwrap_or_default(),
             bytes,
