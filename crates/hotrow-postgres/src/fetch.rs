@@ -1,7 +1,6 @@
 //! Downloads server binaries from Maven Central for machines without PostgreSQL, and for tests of several versions: one release of
 //! each major version, one pinned checksum for each platform, one cached copy. It never runs anything that does not match its
 //! checksum.
-use crate::binaries::major;
 use crate::{Binaries, Error, Progress, home, unpack};
 use nix::fcntl::{Flock, FlockArg};
 use sha2::{Digest, Sha256};
@@ -85,9 +84,9 @@ pub(crate) fn of_version(version: u32, progress: impl FnMut(Progress)) -> Result
 fn release(version: u32, os: &str, arch: &str) -> Option<(&'static str, &'static str, &'static str)> {
     let (_, _, platform) =
         PLATFORMS.into_iter().find(|(its_os, its_arch, _)| (*its_os, *its_arch) == (os, arch))?;
-    RELEASES
-        .into_iter()
-        .find(|(pinned, its_platform, _)| major(pinned) == version && *its_platform == platform)
+    RELEASES.into_iter().find(|(pinned, its_platform, _)| {
+        pinned.split('.').next() == Some(version.to_string().as_str()) && *its_platform == platform
+    })
 }
 
 impl Artifact {

@@ -2,7 +2,7 @@
 //! the state.
 
 use hotrow_testkit::raw::{Raw, bind, execute, parse, query, sync, tags};
-use hotrow_testkit::{has_extension, rows, sqlstate, until, value};
+use hotrow_testkit::{rows, sqlstate, until, value};
 
 use crate::Stage;
 
@@ -340,23 +340,6 @@ async fn hidden_changes_of_settings_stay_with_their_session_too() {
         assert!(stage.packs(&client).await, "after discard all following {leaves}");
         assert_eq!(value(&client, look).await, by_default);
     }
-}
-
-#[tokio::test]
-async fn state_of_an_extension_stays_in_one_session() {
-    let stage = Stage::new(&[]).await;
-    if !has_extension(&stage.direct, "pg_trgm").await {
-        return;
-    }
-    stage.direct.batch_execute("create extension if not exists pg_trgm schema public").await.unwrap();
-    let (client, other) = (stage.client().await, stage.client().await);
-    for client in [&client, &other] {
-        assert_eq!(value(client, "select public.show_limit()").await, "0.3");
-    }
-    rows(&client, "select public.set_limit(0.9)").await.unwrap();
-    assert_eq!(value(&other, "select public.show_limit()").await, "0.3");
-    assert_eq!(value(&client, "select public.show_limit()").await, "0.9");
-    assert_eq!(value(&stage.client().await, "select public.show_limit()").await, "0.3");
 }
 
 #[tokio::test]
