@@ -9,6 +9,9 @@ use crate::stage::Stage;
 /// The first version that has the statement, a change of the table, the statement, and whether it is packed.
 type Case = (u32, &'static str, &'static str, bool);
 
+const WITHOUT_OVERLAPS: &str =
+    "add a int4range default '[1,2)', add r int4range, add unique (a, r without overlaps)";
+
 const CASES: &[Case] = &[
     (
         14,
@@ -56,6 +59,13 @@ const CASES: &[Case] = &[
         true,
     ),
     (18, "add d int generated always as (n * 2)", "select d from t where id = 1", true),
+    (18, WITHOUT_OVERLAPS, "update t set n = n + 1 where a = '[1,2)' and r = '[3,4)'", true),
+    (
+        18,
+        WITHOUT_OVERLAPS,
+        "insert into t values (20, 0, '', '[1,2)', '[3,4)'), (21, 0, '', '[1,2)', '[2,4)') on conflict do nothing",
+        true,
+    ),
     (18, "add check (n < 0) not enforced", "update t set n = n + 1 where id = 1", true),
     (18, "", "select casefold(label) from t where id = 1", true),
 ];
