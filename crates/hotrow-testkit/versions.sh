@@ -12,6 +12,7 @@ targets=${TARGETS:-models pack situations drivers session_state merging lanes au
 logs=target/versions
 export HOTROW_TEST_SEED=${HOTROW_TEST_SEED:-1} PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-1}
 export HOTROW_DIFFERENTIAL_SECONDS=${HOTROW_DIFFERENTIAL_SECONDS:-60}
+unset HOTROW_CITUS_BIN # its server is of another version
 mkdir -p "$logs"
 failures=$logs/failures
 : > "$failures"
@@ -57,6 +58,7 @@ for bin in ${bins[@]+"${bins[@]}"}; do
         run "$bin" "$target" "$log"
         status=$?
         read -r passed failed lacking < <(count "$log")
+        [ $status = 0 ] || [ "$failed" -gt 0 ] || failed="?" # nothing was run to the end
         table "$version" "$target" "$passed" "$failed" "$lacking" $((SECONDS - begin))
         [ $status = 0 ] || echo "$version $target: $(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' "$log" | tr '\n' ' ')see $log" >> "$failures"
         sed -n "s/^not run: /$version $target: not run: /p" "$log" | sort -u
