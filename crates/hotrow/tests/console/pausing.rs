@@ -191,7 +191,7 @@ async fn a_restart_under_load_between_pause_and_resume_costs_no_client_an_error(
 
 #[tokio::test]
 async fn a_client_that_connects_during_a_pause_waits_for_its_end() {
-    let (stage, _server) = Stage::alone("").await;
+    let (stage, _server) = Stage::alone("server_wait_ms = 60000").await; // the other clients can be slow
     let console = stage.console().await;
     let config = stage.gateway.config();
     // The database has to be in use. The client that comes shares no pool with this one.
