@@ -14,8 +14,10 @@ TEST_THREADS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 TEST_SEED ?= 1
 # Version of the packages, by default older than the release that follows: make deb rpm PACKAGE_VERSION=0.1.0-1
 PACKAGE_VERSION ?= $$(target/release/hotrow --version | cut -d ' ' -f 2)~git$$(TZ=UTC git log -1 --date=format-local:%Y%m%d%H%M --format=%cd.%h)-1
-# Folders with the server programs for `make test-versions`
+# For `make test-versions`: folders of server programs, names of tests, and whether the long tests run
 PG_BINS ?=
+TARGETS ?=
+LONG ?=
 
 .PHONY: help demo payments-demo test test-all test-versions faults billion histories differential scale-out conformance examples frameworks applications openapi page-test screenshots check lint deny audit bench peers fuzz deb test-deb rpm test-rpm test-chart release
 
@@ -49,10 +51,8 @@ test: | rust ## the tests of every promise, without the long ones, which are lis
 test-all: | rust ## all tests except examples, frameworks, applications, conformance, openapi and page-test below, as in CI
 	HOTROW_TEST_FULL=1 HOTROW_TEST_SEED=$(TEST_SEED) PROPTEST_RNG_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace -- --include-ignored --skip schemathesis
 
-test-versions: | rust ## the tests of the hotrow schema and of the doctor on several servers: make test-versions PG_BINS="/usr/lib/postgresql/14/bin ..."
-	$(if $(PG_BINS),,$(error PG_BINS is empty: set it to the folders of the server programs, as in `make help`))
-	set -e; for bin in $(PG_BINS); do echo "== $$bin"; export HOTROW_PG_BIN=$$bin; \
-		$(CARGO) test --package hotrow-sql -- --include-ignored; $(CARGO) test --package hotrow-doctor --test situations -- --include-ignored; done
+test-versions: | rust ## the tests of what can depend on PostgreSQL's version, on 14 to 18, which are downloaded, or on the servers in PG_BINS="/usr/lib/postgresql/16/bin ..."; prints a table (TARGETS="drivers listen": only these; LONG=1: the long tests too)
+	RUST_TEST_THREADS=$(TEST_THREADS) CARGO=$(CARGO) TARGETS="$(TARGETS)" LONG="$(LONG)" crates/hotrow-testkit/versions.sh $(PG_BINS)
 
 faults: | rust ## servers, backends and gateways are killed under load for five minutes, and every answer is checked
 	HOTROW_FAULT_SECONDS=300 $(CARGO) test --workspace --test faults -- --nocapture marathon

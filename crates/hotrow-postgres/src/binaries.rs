@@ -52,10 +52,16 @@ impl Binaries {
         Ok(search::places().iter().find_map(|dir| Binaries::in_dir(dir).ok()))
     }
 
-    /// The binaries of one pinned version from Maven Central: from the cache, or downloaded into it.
+    /// The binaries of the default version from Maven Central: from the cache, or downloaded into it.
     #[cfg(feature = "fetch")]
     pub fn fetch(progress: impl FnMut(Progress)) -> Result<Binaries, Error> {
         crate::fetch::pinned(progress)
+    }
+
+    /// The same for a major version, such as 14.
+    #[cfg(feature = "fetch")]
+    pub fn fetch_version(version: u32, progress: impl FnMut(Progress)) -> Result<Binaries, Error> {
+        crate::fetch::of_version(version, progress)
     }
 
     /// The binaries in this directory, if they are complete, run on this machine, and are not too old.

@@ -35,10 +35,12 @@ pub enum Error {
     },
 
     /// There are no binaries to download for this machine.
-    #[error("there are no server binaries to download for {platform}")]
+    #[error("there are no binaries of PostgreSQL {version} to download for {platform}")]
     Platform {
         /// Operating system and processor.
         platform: String,
+        /// The major version.
+        version: u32,
     },
 
     /// The download failed.

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use hotrow_postgres::{Binaries, Cluster};
 
+use crate::not_run;
+
 /// A kind of cluster: the original of the copies that tests get.
 pub struct Original {
     make: fn() -> Option<Cluster>,
@@ -63,9 +65,7 @@ impl Deref for OwnCluster {
 pub fn citus() -> Option<Binaries> {
     let binaries = Binaries::with_citus();
     if binaries.is_none() {
-        eprintln!(
-            "not run: no PostgreSQL with Citus here; set HOTROW_CITUS_BIN to the folder of its binaries"
-        );
+        not_run("no PostgreSQL with Citus here; set HOTROW_CITUS_BIN to the folder of its binaries");
     }
     binaries
 }

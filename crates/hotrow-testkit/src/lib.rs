@@ -33,4 +33,7 @@ pub use gateway::{Gateway, PATIENT_LANES, patient};
 pub use hotrow_postgres::{ReservedPort, free_port};
 pub use program::{hotrow, program};
 pub use seed::{first_seed, programs, seed, seeds};
-pub use server::{Server, distribute, migrate, own_shared_server, server, tool};
+pub use server::{
+    Server, distribute, has_extension, migrate, needed_tool, not_run, own_shared_server, pg_dump, server,
+    tool,
+};

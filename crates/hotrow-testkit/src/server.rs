@@ -9,7 +9,9 @@ use std::sync::OnceLock;
 
 use hotrow_postgres::{Binaries, PrivateServer};
 
-use crate::hotrow;
+use tokio_postgres::Client;
+
+use crate::{hotrow, value};
 
 /// Set for the child that owns the server.
 const OWNS: &str = "HOTROW_TEST_OWNS_SERVER";
@@ -88,6 +90,48 @@ pub fn distribute(url: &str, shards: usize) {
 /// The path of `psql` or `pgbench`, in the server's folder or on PATH. `None` if only the server was downloaded.
 pub fn tool(name: &str) -> Option<PathBuf> {
     Binaries::find().expect("there are binaries").tool(name)
+}
+
+/// The path of a program that a test needs, such as `psql`.
+///
+/// # Panics
+///
+/// If it is not there.
+pub fn needed_tool(name: &str) -> PathBuf {
+    tool(name).unwrap_or_else(|| {
+        panic!("{name} is neither in the folder of the server's programs nor on PATH: install PostgreSQL's client programs")
+    })
+}
+
+/// `pg_dump`, if it can read a server of this version: it refuses a server with a newer major version. Otherwise the test says that
+/// it was not run.
+pub fn pg_dump(server: &PrivateServer) -> Option<PathBuf> {
+    let major = |version: &str| version.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok();
+    let needed = major(server.version());
+    let found = tool("pg_dump").filter(|pg_dump| {
+        let output = Command::new(pg_dump).arg("--version").output().expect("pg_dump can run");
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        printed.split_whitespace().nth(2).and_then(major) >= needed
+    });
+    if found.is_none() {
+        not_run(&format!("needs pg_dump of version {} or later", needed.unwrap_or_default()));
+    }
+    found
+}
+
+/// Whether the server has the files of this extension. Otherwise the test says that it was not run.
+pub async fn has_extension(client: &Client, name: &str) -> bool {
+    let look = format!("select count(*) from pg_available_extensions where name = '{name}'");
+    let is_there = value(client, &look).await == "1";
+    if !is_there {
+        not_run(&format!("needs the extension {name} (Debian: postgresql-contrib)"));
+    }
+    is_there
+}
+
+/// Says why a test does less than its name, in the form that `make test-versions` counts.
+pub fn not_run(reason: &str) {
+    eprintln!("not run: {reason}");
 }
 
 /// The body of [`shared_server`]. In the child, it starts the server, prints its port, and stops the server after

@@ -22,9 +22,8 @@ fn spied(tables: &str) -> Planted {
     planted
 }
 
-/// The doctor called no function of a user. The count works: a session that does is counted.
+/// The doctor called no function of a user. The count works: a session that does is counted, and it is the only one.
 fn must_not_be_spied_on(planted: &Planted) {
-    assert_eq!(planted.calls("spy"), 0);
     planted.hold("set application_name = 'hotrow doctor'; select evil()");
     assert_eq!(planted.calls("spy"), 1);
 }
@@ -107,13 +106,14 @@ fn a_superuser_does_not_read_tables_of_users_whose_code_it_could_run() {
 #[test]
 #[ignore = "long: make test-all"]
 fn constants_in_statements_are_not_converted() {
-    let planted = spied(ITEMS).clients(12, async |_, client| {
+    let planted = spied(ITEMS);
+    planted.run("create domain part as int check (evil() = value); alter table item add parts part[]");
+    let planted = planted.clients(12, async |_, client| {
         loop {
             let text = "with changed as (update item set parts = E'{1}' where id = 7 returning id) select id from changed";
             client.batch_execute(text).await?;
         }
     });
-    planted.run("create domain part as int check (evil() = value); alter table item add parts part[]");
     planted.examine(Situation::HotRow, |report| {
         let statement = &report.statements[0];
         assert_eq!(statement.verdict, "unknown", "{statement:?}");

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::thread::{self, JoinHandle};
 
+const VERSION: &str = "17.11.0";
 const VERSION_LINE: &str = "#!/bin/sh\necho 'postgres (PostgreSQL) 17.11'\n";
 
 /// Answers one request with each response, in order, and returns the requested paths.
@@ -26,7 +27,7 @@ fn repository(responses: Vec<(&'static str, Vec<u8>)>) -> (String, JoinHandle<Ve
 
 fn artifact(repository: String, jar: &[u8]) -> Artifact {
     let sha256: String = Sha256::digest(jar).iter().map(|byte| format!("{byte:02x}")).collect();
-    Artifact { repository, platform: "linux-amd64", sha256: sha256.leak() }
+    Artifact { repository, version: VERSION, platform: "linux-amd64", sha256: sha256.leak() }
 }
 
 fn left_in(cache: &Path) -> Vec<String> {
@@ -87,10 +88,22 @@ fn a_failed_download_or_a_program_that_does_not_run_is_an_error_and_not_kept() {
 
 #[test]
 fn every_pinned_checksum_has_the_form_of_a_sha256() {
-    for (_, _, platform, sha256) in RELEASES {
+    for (version, platform, sha256) in RELEASES {
         assert!(
             sha256.len() == 64 && sha256.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')),
-            "{platform}"
+            "{version} {platform}"
         );
     }
+}
+
+#[test]
+fn every_platform_has_the_default_version_and_one_has_all() {
+    for (os, arch, platform) in PLATFORMS {
+        let (version, found, _) = release(DEFAULT, os, arch).unwrap();
+        assert_eq!((version, found), (VERSION, platform));
+    }
+    for version in crate::OLDEST..=18 {
+        assert!(release(version, "linux", "x86_64").is_some(), "{version}");
+    }
+    assert!(release(13, "linux", "x86_64").is_none() && release(DEFAULT, "linux", "riscv64").is_none());
 }

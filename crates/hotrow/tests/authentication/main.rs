@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use hotrow_testkit::{Gateway, config, connect, describe, server, tool, try_connect, until, value};
+use hotrow_testkit::{Gateway, config, connect, describe, needed_tool, server, try_connect, until, value};
 use nix::sys::signal::Signal;
 use tokio::sync::OnceCell;
 use tokio_postgres::Client;
@@ -132,7 +132,7 @@ async fn login(port: u16, user: &str, password: &str) -> Result<String, String> 
 
 /// The same by psql, which does not show SQLSTATEs.
 fn psql(host: &str, port: u16, user: &str, password: &str) -> Result<String, String> {
-    let mut psql = Command::new(tool("psql").expect("psql is installed"));
+    let mut psql = Command::new(needed_tool("psql"));
     psql.args(["-X", "-w", "-At", "-h", host, "-p", &port.to_string(), "-U", user, "-d", "postgres"]);
     psql.args(["-c", "select current_user"]).env("PGPASSWORD", password).env("LC_ALL", "C");
     let output = psql.output().unwrap();

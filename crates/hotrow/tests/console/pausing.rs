@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use hotrow_testkit::raw::{Raw, query, tags};
-use hotrow_testkit::{PATIENCE, config, connect, sqlstate, tool, until, value};
+use hotrow_testkit::{PATIENCE, config, connect, needed_tool, sqlstate, until, value};
 use tokio_postgres::{Client, NoTls};
 
 use crate::Stage;
@@ -154,7 +154,7 @@ async fn a_restart_under_load_between_pause_and_resume_costs_no_client_an_error(
     let console = stage.console().await;
     let script = stage.folder.path().join("update.pgbench");
     std::fs::write(&script, "\\set id random(1, 2)\nupdate t set n = n + 1 where id = :id;\n").unwrap();
-    let load = tokio::process::Command::new(tool("pgbench").expect("pgbench is installed"))
+    let load = tokio::process::Command::new(needed_tool("pgbench"))
         .args(["-h", "127.0.0.1", "-U", "postgres", "-n", "-M", "prepared", "-c", "16", "-T", "10", "-p"])
         .arg(stage.gateway.port().to_string())
         .arg("-f")
@@ -191,7 +191,7 @@ async fn a_restart_under_load_between_pause_and_resume_costs_no_client_an_error(
 
 #[tokio::test]
 async fn a_client_that_connects_during_a_pause_waits_for_its_end() {
-    let (stage, _server) = Stage::alone("").await;
+    let (stage, _server) = Stage::alone("server_wait_ms = 60000").await; // the other clients can be slow
     let console = stage.console().await;
     let config = stage.gateway.config();
     // The database has to be in use. The client that comes shares no pool with this one.

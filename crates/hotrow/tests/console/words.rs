@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use hotrow_testkit::raw::{Raw, bind, close, describe, execute, parse, sync, tags};
-use hotrow_testkit::{connect, rows, sqlstate, tool, try_connect, until, value};
+use hotrow_testkit::{connect, needed_tool, rows, sqlstate, try_connect, until, value};
 
 use crate::Stage;
 
@@ -107,7 +107,7 @@ async fn all_messages_of_the_extended_protocol_are_answered() {
 #[tokio::test]
 async fn psql_can_read_the_answers() {
     let stage = Stage::new("", &[]).await;
-    let psql = tool("psql").expect("psql is installed");
+    let psql = needed_tool("psql");
     let port = stage.gateway.port().to_string();
     let run = move || {
         let args =

@@ -24,6 +24,19 @@ fn begin_copy() -> Vec<u8> {
     step![parse("", COPY), bind("", "", &[]), execute("", 0)]
 }
 
+/// The error of PostgreSQL 18 for the statement after a FunctionCall in an extended query: the server did not commit at the Sync,
+/// and rolls back now.
+fn is_half_open(message: &Message) -> bool {
+    const ERROR: &[u8] = b"unexpected state STARTED";
+    message.body.windows(ERROR.len()).any(|part| part == ERROR)
+}
+
+/// The replies before those to the last query.
+fn before_the_end(all: &[Message]) -> &[Message] {
+    let is_error = all.len() > 1 && is_half_open(&all[all.len() - 2]);
+    &all[..all.len() - if is_error { "EZ".len() } else { "TDCZ".len() }]
+}
+
 /// Sends the pieces with a short pause after each, and then a query. Returns the tags of the replies, which must be
 /// those of a direct connection.
 async fn same(stage: &Stage, what: &str, pieces: &[Vec<u8>]) -> String {
@@ -37,7 +50,8 @@ async fn same(stage: &Stage, what: &str, pieces: &[Vec<u8>]) -> String {
         }
         raw.send(&query("select 'the end'")).await;
         let mut all = Vec::new();
-        while !all.iter().any(|message: &Message| message.body.ends_with(b"the end")) {
+        while !all.iter().any(|message: &Message| message.body.ends_with(b"the end") || is_half_open(message))
+        {
             all.push(
                 raw.message().await.unwrap_or_else(|| panic!("{what}: connection closed after {all:?}")),
             );
@@ -47,8 +61,14 @@ async fn same(stage: &Stage, what: &str, pieces: &[Vec<u8>]) -> String {
         replies.push((all, state));
     }
     let (through, directly) = (replies.pop().unwrap(), replies.pop().unwrap());
-    assert_eq!(through, directly, "{what}");
-    tags(&through.0)
+    if directly.0.iter().any(is_half_open) {
+        // The gateway asks the connection which state is left. That query gets the error, and not the client's.
+        let replies = (before_the_end(&through.0), before_the_end(&directly.0));
+        assert_eq!((replies.0, &through.1), (replies.1, &directly.1), "{what}");
+    } else {
+        assert_eq!(through, directly, "{what}");
+    }
+    tags(&directly.0)
 }
 
 #[tokio::test]
@@ -163,7 +183,8 @@ async fn a_function_call_runs_after_earlier_messages() {
     let oid: u32 = value(&stage.direct, "select 'rows()'::regprocedure::oid").await.parse().unwrap();
     let call = frame(b'F', &[&oid.to_be_bytes()[..], &[0, 0, 0, 0, 0, 0]].concat());
     let insert = step![parse("", "insert into t values (20, 1, 'x')"), bind("", "", &[]), execute("", 0)];
-    assert_eq!(same(&stage, "after an Execute", &[step![insert, call, sync()]]).await, "12CVZZTDCZ");
+    let replies = same(&stage, "after an Execute", &[step![insert, call, sync()]]).await;
+    assert!(replies == "12CVZZTDCZ" || replies == "12CVZZEZ", "{replies}");
     let fails = step![parse("", "select 1 / 0"), bind("", "", &[]), execute("", 0)];
     assert_eq!(same(&stage, "after an error", &[step![fails, call, sync()]]).await, "1EZTDCZ");
     same(

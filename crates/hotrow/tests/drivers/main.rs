@@ -20,5 +20,6 @@ mod refused;
 mod resets;
 mod stage;
 mod transactions;
+mod versions;
 
 hotrow_testkit::shared_server!();

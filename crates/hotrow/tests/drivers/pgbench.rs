@@ -2,14 +2,14 @@
 
 use std::process::Command;
 
-use hotrow_testkit::{Gateway, new_schema, patient, tool, value};
+use hotrow_testkit::{Gateway, needed_tool, new_schema, patient, value};
 use tokio_postgres::Client;
 
 const INITIAL: i64 = 1_000_000;
 
 /// Runs pgbench through the gateway. Returns the number of transactions that pgbench counted.
 async fn pgbench(gateway: &Gateway, schema: &str, script: Option<&str>, args: &[&str]) -> i64 {
-    let mut pgbench = Command::new(tool("pgbench").expect("pgbench is installed"));
+    let mut pgbench = Command::new(needed_tool("pgbench"));
     pgbench.args(["-h", "127.0.0.1", "-U", "postgres", "-n", "-p", &gateway.port().to_string()]).args(args);
     pgbench.env("PGOPTIONS", format!("-c search_path={schema}")).env("LC_ALL", "C");
     let file = std::env::temp_dir().join(format!("hotrow-{schema}-{}.pgbench", std::process::id()));

@@ -4,10 +4,10 @@
 use std::io::{Read, pipe};
 use std::process::{Command, Stdio};
 
-use hotrow_testkit::{Gateway, PATIENT_LANES, connect, new_schema, server, tool, value};
+use hotrow_testkit::{Gateway, PATIENT_LANES, connect, needed_tool, new_schema, server, value};
 
 fn psql(port: u16, schema: &str) -> Command {
-    let mut psql = Command::new(tool("psql").expect("psql is installed"));
+    let mut psql = Command::new(needed_tool("psql"));
     psql.args(["-X", "-h", "127.0.0.1", "-U", "postgres", "-d", "postgres", "-p", &port.to_string()]);
     psql.env("PGOPTIONS", format!("-c search_path={schema}"))
         .env("LC_ALL", "C")

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use hotrow_postgres::PrivateServer;
 use hotrow_testkit::line::{Line, until};
 use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
-use hotrow_testkit::{Gateway, migrate, tool};
+use hotrow_testkit::{Gateway, migrate, needed_tool, pg_dump};
 
 use crate::load::SELL;
 use crate::lost_ids::{CUT, logged, lost_sale, number};
@@ -168,8 +168,9 @@ fn a_lost_commit_is_not_taken_for_logged_because_of_a_restored_mark() {
 #[test]
 #[ignore = "long: make test-all"]
 fn a_lost_commit_is_not_taken_for_logged_because_of_a_dump() {
-    let Some((pg_dump, psql)) = tool("pg_dump").zip(tool("psql")) else { return };
     let mut dumped = Stage::new("dumped");
+    let Some(pg_dump) = pg_dump(&dumped.server) else { return };
+    let psql = needed_tool("psql");
     let ids = "do $$ begin for i in 1 .. 2000 loop perform pg_current_xact_id(); commit; end loop; end $$";
     dumped.server.query(ids).unwrap();
     assert_eq!(number(&dumped.client.query(SELL)), 2);

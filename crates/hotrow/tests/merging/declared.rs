@@ -147,7 +147,8 @@ fn a_false_declaration_is_detected_and_harms_nobody() {
 #[test]
 fn a_rule_is_in_force_until_it_is_removed() {
     let mut direct = install("declared_removed");
-    let gateway = Gateway::start(&["--lanes", "1", "--catalog-age-ms", "200"]);
+    let gateway =
+        Gateway::start(&[&["--lanes", "1", "--catalog-age-ms", "2000"][..], &PATIENT_LANES].concat());
     let mut line = connect(gateway.port());
     let packs = |line: &mut Line| {
         let before = gateway.metric("packed_units_total");

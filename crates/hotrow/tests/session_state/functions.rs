@@ -2,7 +2,7 @@
 //! with its session.
 
 use hotrow_testkit::raw::{Raw, bind, execute, parse, sync, tags};
-use hotrow_testkit::{config_in, connect, rows, seed, server, sqlstate, until, value};
+use hotrow_testkit::{config_in, connect, has_extension, rows, seed, server, sqlstate, until, value};
 use tokio_postgres::Client;
 
 use crate::Stage;
@@ -443,4 +443,21 @@ async fn no_other_session_gets_a_connection_on_which_a_function_in_another_langu
     let open = format!("select count(*) from pg_stat_activity where pid = {backend}");
     until("the connection is closed", async || value(&stage.direct, &open).await == "0").await;
     assert!(stage.packs(&client).await);
+}
+
+#[tokio::test]
+async fn state_of_an_extension_stays_in_one_session() {
+    let stage = Stage::new(&[]).await;
+    if !has_extension(&stage.direct, "pg_trgm").await {
+        return;
+    }
+    stage.direct.batch_execute("create extension if not exists pg_trgm schema public").await.unwrap();
+    let (client, other) = (stage.client().await, stage.client().await);
+    for client in [&client, &other] {
+        assert_eq!(value(client, "select public.show_limit()").await, "0.3");
+    }
+    rows(&client, "select public.set_limit(0.9)").await.unwrap();
+    assert_eq!(value(&other, "select public.show_limit()").await, "0.3");
+    assert_eq!(value(&client, "select public.show_limit()").await, "0.9");
+    assert_eq!(value(&stage.client().await, "select public.show_limit()").await, "0.3");
 }

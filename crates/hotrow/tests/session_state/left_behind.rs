@@ -343,20 +343,6 @@ async fn hidden_changes_of_settings_stay_with_their_session_too() {
 }
 
 #[tokio::test]
-async fn state_of_an_extension_stays_in_one_session() {
-    let stage = Stage::new(&[]).await;
-    stage.direct.batch_execute("create extension if not exists pg_trgm schema public").await.unwrap();
-    let (client, other) = (stage.client().await, stage.client().await);
-    for client in [&client, &other] {
-        assert_eq!(value(client, "select public.show_limit()").await, "0.3");
-    }
-    rows(&client, "select public.set_limit(0.9)").await.unwrap();
-    assert_eq!(value(&other, "select public.show_limit()").await, "0.3");
-    assert_eq!(value(&client, "select public.show_limit()").await, "0.9");
-    assert_eq!(value(&stage.client().await, "select public.show_limit()").await, "0.3");
-}
-
-#[tokio::test]
 async fn state_of_a_function_called_by_oid_is_tracked() {
     let stage = Stage::new(&[]).await;
     let lock = value(&stage.direct, "select 'pg_advisory_lock(bigint)'::regprocedure::oid").await;

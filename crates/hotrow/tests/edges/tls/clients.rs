@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use hotrow_testkit::{tool, until};
+use hotrow_testkit::{needed_tool, until};
 
 use crate::tls::certificates::{Authority, version_1};
 use crate::tls::client::Client;
@@ -10,7 +10,7 @@ use crate::tls::{Gateway, Stage};
 
 /// The output of psql with these variables.
 pub fn psql(port: u16, variables: &[(&str, &str)], command: &str) -> String {
-    let mut psql = Command::new(tool("psql").expect("psql is installed"));
+    let mut psql = Command::new(needed_tool("psql"));
     psql.args(["-X", "-U", "postgres", "-d", "postgres", "-p", &port.to_string()]);
     psql.args(["-c", "\\conninfo", "-qAtc", command]);
     psql.env("PGHOST", "localhost").env("PGHOSTADDR", "127.0.0.1").env("LC_ALL", "C");
@@ -158,7 +158,7 @@ async fn logins_are_bound_to_the_certificate_or_use_one() {
     // The server does not know the user ann and reports this itself, after the gateway has accepted the login.
     let ann = |binding: &'static str, password: &'static str| {
         let uri = format!("postgres://ann@/postgres?sslmode=require&channel_binding={binding}");
-        let mut psql = Command::new(tool("psql").expect("psql is installed"));
+        let mut psql = Command::new(needed_tool("psql"));
         psql.args(["-X", "-qAtc", "select 1", &uri]).env("PGHOST", "127.0.0.1");
         psql.env("PGPORT", stage.gateway.port().to_string()).env("PGPASSWORD", password);
         String::from_utf8(psql.output().unwrap().stderr).unwrap()

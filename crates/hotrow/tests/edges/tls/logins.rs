@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use hotrow_testkit::tool;
+use hotrow_testkit::needed_tool;
 
 use crate::tls::Stage;
 use crate::tls::certificates::Authority;
@@ -37,7 +37,7 @@ async fn stage() -> (Stage, Authority) {
 impl Stage {
     /// The user according to the server, or the error.
     fn login(&self, user: &str, mode: &str, variables: &[(&str, &str)]) -> String {
-        let mut psql = Command::new(tool("psql").expect("psql is installed"));
+        let mut psql = Command::new(needed_tool("psql"));
         psql.args(["-X", "-w", "-U", user, "-d", "postgres", "-p", &self.gateway.port().to_string()]);
         psql.args(["-qAtc", "select current_user"]);
         psql.env("PGHOST", "localhost").env("PGHOSTADDR", "127.0.0.1").env("LC_ALL", "C");
