@@ -53,10 +53,6 @@ pub struct Args {
     #[arg(long)]
     pub direct: bool,
 
-    /// Fail also because of anomalies that exist only because transactions of one batch see each other before their commit
-    #[arg(long)]
-    pub strict: bool,
-
     /// Folder for report.md and the logs of the gateways
     #[arg(long, value_name = "DIR", default_value = "bench-results/histories")]
     pub out: PathBuf,
@@ -115,9 +111,8 @@ pub fn run(args: &Args) -> Result<Verdict, Error> {
     };
     let markdown = report.markdown();
     write(folder, "report.md", &markdown)?;
-    let of_batches = args.strict && !findings.of_batches.is_empty();
-    let is_broken = !findings.forbidden.is_empty() || !records.wrong.is_empty() || of_batches;
-    if is_broken || !findings.of_batches.is_empty() {
+    let is_broken = !findings.forbidden.is_empty() || !records.wrong.is_empty();
+    if is_broken {
         write(folder, "history.txt", &text(&records.history))?;
     }
     let (committed, allowed) = (records.count(Outcome::Committed), findings.allowed.values().sum());

@@ -12,7 +12,6 @@ fn args(seconds: u64) -> (Args, tempfile::TempDir) {
         seed: Some(hotrow_testkit::seed()),
         no_faults: false,
         direct: false,
-        strict: false,
         out: folder.path().to_owned(),
         gateway_program: Some(hotrow_testkit::program("hotrow")),
     };

@@ -373,8 +373,8 @@ fn the_tables_of_a_statement_with_with_bind_it_to_the_server_of_the_pool() {
 #[test]
 fn what_a_unit_reads_without_a_lock_is_known() {
     let reads = |statements: &[(&str, &str)]| {
-        let texts = statements.iter().map(|(verb, id)| format!("{verb} {id}"));
-        let text = texts.collect::<Vec<_>>().join("; ");
+        let ids: Vec<_> = statements.iter().map(|(_, id)| *id).collect();
+        let text = format!("select {}", ids.join(", ")); // the literals of all statements
         let (mut normaliser, mut plans) = (Normaliser::new(), Vec::new());
         for (place, (verb, _)) in statements.iter().enumerate() {
             let mut packing = Packing::clone(&packing(LaneKind::Read, true));

@@ -31,8 +31,6 @@ use view::View;
 pub struct Findings {
     /// The anomalies that break a promise of the transactions' levels.
     pub forbidden: Vec<Anomaly>,
-    /// Cycles that exist only because transactions of one batch see each other before their commit.
-    pub of_batches: Vec<Anomaly>,
     /// The number of cycles that the levels allow, by name and weakest level.
     pub allowed: BTreeMap<(Name, Level), usize>,
     /// The transactions without an answer to their commit that other transactions have seen.
@@ -51,13 +49,9 @@ pub fn check(history: &[Transaction]) -> Findings {
     let allowed = allowed::allowed(&view, &edges);
     edges.extend(edges::times(&view));
     let mut forbidden = local.found;
-    let mut of_batches = Vec::new();
     if !history.is_empty() {
-        forbidden.extend(promises::broken(&view, &edges, true));
-        if forbidden.is_empty() {
-            of_batches = promises::broken(&view, &edges, false);
-        }
+        forbidden.extend(promises::broken(&view, &edges));
     }
     let unanswered = view.counted().filter(|(_, transaction)| transaction.certain_end() == u64::MAX);
-    Findings { forbidden, of_batches, allowed, seen_without_answer: unanswered.count(), orders: edges.len() }
+    Findings { forbidden, allowed, seen_without_answer: unanswered.count(), orders: edges.len() }
 }

@@ -80,8 +80,6 @@ pub struct Transaction {
     pub way: String,
     /// The operations of each statement.
     pub statements: Vec<Vec<Op>>,
-    /// The gateway that can run it in one batch with others, which have one commit.
-    pub batches_of: Option<usize>,
     pub outcome: Outcome,
     /// A count of all events of the history, taken before the client sends the transaction.
     pub begun: u64,

@@ -45,14 +45,6 @@ impl Place {
             Self::Deferring(_) => "gateway, deferred writes",
         }
     }
-
-    /// The number of its gateway.
-    fn gateway(self) -> Option<usize> {
-        match self {
-            Self::Server => None,
-            Self::Gateway(number) | Self::Deferring(number) => Some(number),
-        }
-    }
 }
 
 /// The ports of the server and of the gateways. A gateway that is started again has another one.
@@ -188,17 +180,8 @@ fn read_all(shared: &Shared) -> Option<Transaction> {
     let mut ops: Vec<Op> = rows.rows().into_iter().filter_map(op).collect();
     ops.extend(empty_rows(&ops));
     let (session, level) = (shared.sessions.fetch_add(1, Ordering::Relaxed), Level::ReadCommitted);
-    let (way, batches_of, outcome) = ("the last read, direct".to_owned(), None, Outcome::Committed);
-    rows.whole.then(|| Transaction {
-        session,
-        level,
-        way,
-        statements: vec![ops],
-        batches_of,
-        outcome,
-        begun,
-        ended,
-    })
+    let (way, outcome) = ("the last read, direct".to_owned(), Outcome::Committed);
+    rows.whole.then(|| Transaction { session, level, way, statements: vec![ops], outcome, begun, ended })
 }
 
 /// The rows that the last read did not return are empty. Only the used ones matter.
@@ -312,9 +295,7 @@ impl Client<'_> {
         let statements = done.statements;
         if statements.iter().any(|ops| !ops.is_empty()) {
             let (level, outcome) = (plan.level, done.outcome);
-            let batches_of = self.place.gateway().filter(|_| plan.can_be_packed());
-            let transaction =
-                Transaction { session, level, way, statements, batches_of, outcome, begun, ended };
+            let transaction = Transaction { session, level, way, statements, outcome, begun, ended };
             self.records.history.push(transaction);
         }
     }

@@ -58,7 +58,6 @@ impl Report<'_> {
             let (name, level, story) = (anomaly.name, anomaly.breaks, &anomaly.story);
             writeln!(text, "**{name}**{in_real_time}, which {level} forbids:\n\n```\n{story}\n```\n")?;
         }
-        self.write_batches(text)?;
         if !self.records.wrong.is_empty() {
             writeln!(text, "## Wrong answers: {}\n", self.records.wrong.len())?;
             for wrong in self.records.wrong.iter().take(STORIES_MAX) {
@@ -74,23 +73,6 @@ impl Report<'_> {
             writeln!(text, "| {name} | {level} | {count} |")?;
         }
         writeln!(text)
-    }
-
-    fn write_batches(&self, text: &mut String) -> std::fmt::Result {
-        let found = &self.findings.of_batches;
-        if found.is_empty() {
-            return Ok(());
-        }
-        writeln!(text, "## Anomalies of batches: {}\n", found.len())?;
-        writeln!(
-            text,
-            "A batch is one transaction of the server. A statement in it can see the writes of an earlier unit of the batch before they \
-             are committed, and not see another transaction that commits before the batch.\n"
-        )?;
-        for anomaly in found.iter().take(STORIES_MAX) {
-            writeln!(text, "**{}**:\n\n```\n{}\n```\n", anomaly.name, anomaly.story)?;
-        }
-        Ok(())
     }
 
     fn write_transactions(&self, text: &mut String) -> std::fmt::Result {

@@ -10,10 +10,6 @@
 //! | rw | the moment of the first one's statement is before the second one is visible |
 //! | real time, session | the first one is visible before the first moment of the second one |
 //!
-//! If one gateway runs two transactions in one batch, the second one can see the first one before their common commit. Its own
-//! reads are then earlier than that commit. With `batches`, an order between two such transactions is one between their commits
-//! only.
-//!
 //! At SERIALIZABLE, the transactions of that level have no cycle of ww, wr and rw either. Their order in real time is no part of
 //! this promise.
 
@@ -31,13 +27,13 @@ const WITHIN: u32 = u32::MAX;
 const CYCLES_MAX: usize = 10;
 
 /// Finds cycles that no level allows, then those that break a snapshot, then those that break SERIALIZABLE.
-pub fn broken(view: &View, edges: &[Edge], batches: bool) -> Vec<Anomaly> {
+pub fn broken(view: &View, edges: &[Edge]) -> Vec<Anomaly> {
     let mut found: Vec<Anomaly> = Vec::new();
     let mut known: HashSet<BTreeSet<u32>> = HashSet::new();
     for level in Level::ALL {
         let graph = match level {
             Level::Serializable => serial(view, edges),
-            _ => moments(view, edges, level, batches),
+            _ => moments(view, edges, level),
         };
         for component in graph.components().iter().take(CYCLES_MAX) {
             let labels = graph.shortest_cycle(component);
@@ -55,7 +51,7 @@ pub fn broken(view: &View, edges: &[Edge], batches: bool) -> Vec<Anomaly> {
 }
 
 /// The moments of the transactions. `level` is the strongest level that is taken into account.
-fn moments(view: &View, edges: &[Edge], level: Level, batches: bool) -> Graph {
+fn moments(view: &View, edges: &[Edge], level: Level) -> Graph {
     // The first moment of each transaction. The last one is when it becomes visible.
     let mut first: Vec<u32> = Vec::with_capacity(view.history.len() + 1);
     first.push(0);
@@ -70,10 +66,7 @@ fn moments(view: &View, edges: &[Edge], level: Level, batches: bool) -> Graph {
     let visible = |at: u32| first[at as usize + 1] - 1;
     let moment = |at: u32, statement: u32| (first[at as usize] + statement).min(visible(at) - 1);
     for (edge, label) in edges.iter().zip(0..) {
-        let (first, second) = (view.transaction(edge.from), view.transaction(edge.to));
-        let is_batch = batches && first.batches_of.is_some() && first.batches_of == second.batches_of;
         let (from, to) = match edge.kind {
-            Kind::Ww | Kind::Wr | Kind::Session if is_batch => (visible(edge.from), visible(edge.to)),
             Kind::Ww | Kind::Wr => (visible(edge.from), moment(edge.to, edge.to_statement)),
             Kind::Rw => (moment(edge.from, edge.from_statement), visible(edge.to)),
             Kind::RealTime | Kind::Session => (visible(edge.from), moment(edge.to, 0)),

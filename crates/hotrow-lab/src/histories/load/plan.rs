@@ -161,11 +161,6 @@ impl Plan {
         Self { way, level, statements, is_extended: random.bool(), cut_after }
     }
 
-    /// Whether a gateway can run all of it in a lane.
-    pub fn can_be_packed(&self) -> bool {
-        self.level == Level::ReadCommitted && self.way != Way::Interactive
-    }
-
     /// BEGIN with the level. READ COMMITTED is the default.
     pub fn begin(&self) -> &'static str {
         match self.level {

@@ -135,7 +135,6 @@ impl Database {
             level,
             way: "simulated".into(),
             statements: Vec::new(),
-            batches_of: None,
             outcome: Outcome::Committed,
             begun: self.tick(),
             ended: 0,
@@ -245,17 +244,8 @@ impl Database {
         let statements = vec![lists.chain(registers).chain(empty).collect()];
         let (begun, ended) = (self.tick(), self.tick());
         let (level, outcome) = (Level::ReadCommitted, Outcome::Committed);
-        let (way, batches_of) = ("simulated".into(), None);
-        self.history.push(Transaction {
-            session: 99,
-            level,
-            way,
-            statements,
-            batches_of,
-            outcome,
-            begun,
-            ended,
-        });
+        let way = "simulated".into();
+        self.history.push(Transaction { session: 99, level, way, statements, outcome, begun, ended });
     }
 }
 

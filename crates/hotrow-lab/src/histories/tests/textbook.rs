@@ -12,7 +12,6 @@ fn transaction(session: u64, ops: &[Op]) -> Transaction {
         level: ReadCommitted,
         way: "test".into(),
         statements: ops.iter().map(|op| vec![op.clone()]).collect(),
-        batches_of: None,
         outcome: Outcome::Committed,
         begun: session,
         ended: 1000 + session,
@@ -281,7 +280,7 @@ fn the_story_of_a_cycle_names_transactions_and_reasons() {
 }
 
 #[test]
-fn transactions_of_one_batch_can_see_each_other_before_their_commit() {
+fn a_statement_sees_no_batch_before_its_commit() {
     // The third one reads in one statement, after the first one of its batch, and before the second one has committed.
     let mut history = concurrent(&[
         &[Append(1, 1)],
@@ -292,13 +291,4 @@ fn transactions_of_one_batch_can_see_each_other_before_their_commit() {
     history[2].statements[0].push(Read(2, vec![]));
     history[3].statements = vec![vec![Read(1, vec![]), Read(2, vec![2])]];
     forbidden_from(ReadCommitted, Name::GNonadjacent, &history);
-    for at in [0, 2] {
-        history[at].batches_of = Some(0);
-    }
-    let found = check(&history);
-    assert!(found.forbidden.is_empty());
-    assert_eq!(found.of_batches.len(), 1, "it is no promise of PostgreSQL");
-    // Transactions of two gateways have no common batch.
-    history[0].batches_of = Some(1);
-    assert_eq!(at(ReadCommitted, &history), [Name::GNonadjacent]);
 }
