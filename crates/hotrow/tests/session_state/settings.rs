@@ -70,9 +70,18 @@ async fn create_databases(port: u16, client: &Client, [one, other]: &[String; 2]
 }
 
 /// The messages without notices: with `client_min_messages = debug5` they show how the server prepares and runs a
-/// statement.
+/// statement. Reports of settings that follow each other are sorted by name: the server sends them in the order in which the
+/// connection last changed them, and a pool's connection can have changed them in another one.
 pub fn comparable(messages: Vec<Message>) -> Vec<Message> {
-    messages.into_iter().filter(|message| message.tag != b'N').collect()
+    let mut kept: Vec<Message> = messages.into_iter().filter(|message| message.tag != b'N').collect();
+    for reports in kept.chunk_by_mut(|one, next| one.tag == b'S' && next.tag == b'S') {
+        reports.sort_by(|one, other| name_of(one).cmp(name_of(other)));
+    }
+    kept
+}
+
+fn name_of(report: &Message) -> &[u8] {
+    report.body.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 #[tokio::test]
