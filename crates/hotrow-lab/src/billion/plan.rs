@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The goal of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Goal {
     /// Acknowledged statements.
     pub statements: u64,

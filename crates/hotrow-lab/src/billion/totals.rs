@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub const FORMAT: u32 = 1;
 
 /// What a run has shown so far.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     pub format: u32,
     /// The version of the program that has made the run.
@@ -60,27 +60,8 @@ pub struct Happened {
 impl Totals {
     /// The totals of a run that begins.
     pub fn new(goal: Goal, began: String) -> Self {
-        Self {
-            format: FORMAT,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            began,
-            goal,
-            rounds: 0,
-            load_ms: 0,
-            check_ms: 0,
-            statements: BTreeMap::new(),
-            events: BTreeMap::new(),
-            kills: 0,
-            ddl: 0,
-            not_run: 0,
-            unknown: 0,
-            applied: 0,
-            connections: 0,
-            starts: 0,
-            units: BTreeMap::new(),
-            gateway_bytes: 0,
-            fault: None,
-        }
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Self { format: FORMAT, version, began, goal, ..Self::default() }
     }
 
     /// All acknowledged statements.
