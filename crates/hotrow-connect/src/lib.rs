@@ -15,6 +15,7 @@
 pub mod asker;
 pub mod config;
 pub mod connect;
+pub mod description;
 pub mod driver;
 pub mod lock;
 pub mod login;

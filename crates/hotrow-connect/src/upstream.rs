@@ -429,12 +429,6 @@ impl Upstream {
     }
 }
 
-/// The types of the parameters in the server's description of a statement, four bytes each.
-pub fn parameter_types(description: &Bytes) -> Option<Bytes> {
-    let frame = split(description, |_| usize::MAX).ok().flatten()?;
-    frame.body().get(2..).map(|types| description.slice_ref(types))
-}
-
 /// The server's refusal, from its ErrorResponse.
 pub fn refused(frame: &[u8]) -> Error {
     let report = Report::read(&frame[5..]).unwrap_or_default();

@@ -2,8 +2,9 @@
 
 use hotrow_connect::asker::Asker;
 use hotrow_connect::config::UpstreamConfig;
+use hotrow_connect::description::parameter_types;
 use hotrow_connect::login::Login;
-use hotrow_connect::upstream::{self, Upstream, parameter_types};
+use hotrow_connect::upstream::{self, Upstream};
 use hotrow_core::admission::ServerSettings;
 use hotrow_core::classify::{self, Candidate, Decision};
 

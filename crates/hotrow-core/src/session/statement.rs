@@ -101,7 +101,7 @@ pub trait Statement: Prepared + Deref<Target = StatementInfo<Self>> + Sized {
     fn succeeded(&self);
     /// Whether the catalog has changed since it was first prepared. Then it is not prepared again.
     fn is_superseded(&self) -> bool;
-    /// Whether the server describes both in the same way.
+    /// Whether the server describes both in the same way, apart from the tables of their columns.
     fn is_described_as(&self, other: &Self) -> bool;
     /// The types that the server gives its parameters, four bytes each, if the server has described it.
     fn parameter_types(&self) -> Option<Bytes>;

@@ -19,8 +19,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
+use hotrow_connect::description::{are_alike, parameter_types};
 use hotrow_connect::lock::Lock;
-use hotrow_connect::upstream::parameter_types;
 use hotrow_core::classify::{
     self, Analysis, Candidate, LockStatement, Merging, Names, Packing, Pass, Reason, Watch,
     differ_in_tables_only,
@@ -120,7 +120,8 @@ impl session::Statement for Statement {
             return true;
         }
         let described = |statement: &Statement| statement.description.get().cloned().flatten();
-        described(self).is_some_and(|own| described(other) == Some(own))
+        let both = described(self).zip(described(other));
+        both.is_some_and(|(own, other)| are_alike(&own, &other))
     }
 
     fn parameter_types(&self) -> Option<Bytes> {

@@ -31,6 +31,8 @@ pub enum Failure {
     /// No unit failed. The catalog may have changed since the statements were prepared, and they have to be
     /// checked before the batch runs again.
     Stale,
+    /// No unit failed. What they rely on has changed, so each runs alone until that is known.
+    Changed,
     /// A statement exceeded the time limit for lanes.
     TooSlow,
     /// No unit failed. The server of the lane is a replica that may not show what the units have to see.

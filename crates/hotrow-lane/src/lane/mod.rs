@@ -32,7 +32,7 @@ use blocked::Blocked;
 use hold::Hold;
 use pace::Pace;
 use queue::Queue;
-pub use unit::{Claim, Claimed, Merge, Reads, Unit};
+pub use unit::{Claim, Claimed, Leaving, Merge, Reads, Unit};
 pub use view::UnitState;
 
 use crate::key::Key;
@@ -360,8 +360,7 @@ impl<P> Lane<P> {
                     return self.rerun(batch, actions); // without the unit
                 }
                 unit.at_fault = statement;
-                unit.too_slow = failure == Failure::TooSlow;
-                unit.blocked = is_blocked;
+                unit.leaving = failure.into();
                 (units.start, row)
             }
             None if failure == Failure::Stale => {
@@ -385,7 +384,7 @@ impl<P> Lane<P> {
                 // Every statement succeeded and the commit failed, because of a deferred constraint. Each
                 // unit runs alone to get its own result.
                 for unit in units {
-                    self.set_aside(unit, None, actions);
+                    self.set_aside(Unit { leaving: failure.into(), ..unit }, None, actions);
                 }
                 return;
             }

@@ -1,6 +1,6 @@
 //! Committed batches, and the units that have failed in them without the others.
 
-use super::{Action, Batch, Failure, Lane, Refusal};
+use super::{Action, Batch, Failure, Lane, Leaving, Refusal};
 use crate::key::Key;
 
 impl<P> Lane<P> {
@@ -29,14 +29,15 @@ impl<P> Lane<P> {
         batch.units = others;
         let later = self.queue.take(|unit| left.iter().any(|(one, _)| one.session == unit.session));
         for (mut unit, failure) in left {
-            unit.blocked = matches!(failure, Failure::Blocked | Failure::TableBlocked);
+            unit.leaving = failure.into();
+            let is_blocked = unit.leaving == Leaving::Blocked;
             if unit.cancelled {
                 actions.push(Action::Refuse(vec![unit], Refusal::Cancelled));
-            } else if unit.blocked && self.blocked.key_of(&unit).is_some() {
+            } else if is_blocked && self.blocked.key_of(&unit).is_some() {
                 self.place(unit.rerun(), actions);
             } else {
                 let at_fault = unit.key_at_fault();
-                let key = if unit.blocked { self.block(at_fault, failure, actions) } else { None };
+                let key = if is_blocked { self.block(at_fault, failure, actions) } else { None };
                 self.set_aside(unit, key, actions);
             }
         }
@@ -53,7 +54,7 @@ impl<P> Lane<P> {
     /// The parked units of this session leave the lane. The first one runs alone, and meets the lock itself. The key stays blocked.
     pub(super) fn leave_parking(&mut self, session: u64, actions: &mut Vec<Action<P>>) {
         let Some(mut first) = self.blocked.take_first_of(session) else { return };
-        first.blocked = true;
+        first.leaving = Leaving::Blocked;
         self.set_aside(first, None, actions);
         while let Some(later) = self.blocked.take_first_of(session) {
             actions.push(Action::Return(later));

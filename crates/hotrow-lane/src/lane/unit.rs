@@ -1,6 +1,7 @@
 //! A lane's view of a unit: its rows, the calls with which it can be merged, and its history. The unit's
 //! bytes are not here.
 
+use super::Failure;
 use crate::key::Key;
 
 /// Work that one client must see as one transaction, with the data that the lane needs.
@@ -31,12 +32,34 @@ pub struct Unit<P> {
     pub reruns: u8,
     /// Its client cancelled it while the server was running it.
     pub cancelled: bool,
-    /// It leaves the lane because it took too long.
-    pub too_slow: bool,
-    /// It leaves the lane because an outsider holds a lock.
-    pub blocked: bool,
+    /// Why it leaves the lane, if it does.
+    pub leaving: Leaving,
     /// The data that the I/O needs to send it and to answer it.
     pub payload: P,
+}
+
+/// Why a unit leaves the lane to run alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    /// It has failed, or the commit has and the unit may be the reason.
+    Failed,
+    /// An outsider holds a lock.
+    Blocked,
+    /// It took too long.
+    TooSlow,
+    /// What it relies on has changed. It did not fail.
+    Changed,
+}
+
+impl From<Failure> for Leaving {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Blocked | Failure::TableBlocked => Leaving::Blocked,
+            Failure::TooSlow => Leaving::TooSlow,
+            Failure::Changed => Leaving::Changed,
+            Failure::Error | Failure::Uncertain | Failure::Stale | Failure::Behind => Leaving::Failed,
+        }
+    }
 }
 
 /// What a unit contends for, and what it takes from the bounds of a batch. Its session knows it before it chooses a lane.
@@ -98,8 +121,7 @@ impl<P> Unit<P> {
             losses: 0,
             reruns: 0,
             cancelled: false,
-            too_slow: false,
-            blocked: false,
+            leaving: Leaving::Failed,
             payload,
         }
     }

@@ -184,6 +184,22 @@ fn a_batch_whose_tables_may_have_changed_runs_again_as_a_whole() {
 }
 
 #[test]
+fn units_whose_tables_have_changed_run_alone_and_have_not_failed() {
+    for kind in [Write, Read] {
+        script(
+            kind,
+            "
+            submit 1a 2b                    -> connect
+            connected                       -> write 1a 2b
+            submit 3a                       ->
+            outdated                        -> outdated 1a; outdated 2b; write 3a
+            commits                         -> answer 3a
+            ",
+        );
+    }
+}
+
+#[test]
 fn units_whose_tables_change_repeatedly_run_alone() {
     let again = "stale -> write 1a 2b\n".repeat(limits::UNIT_RERUNS_MAX.into());
     script(

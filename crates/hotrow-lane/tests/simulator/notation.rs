@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use hotrow_lane::key::Key;
 use hotrow_lane::lane::{
-    Action, Batch, Changes, Claim, Claimed, Doubt, Event, Failure, Lane, LaneKind, Merge, Outcome, Reads,
-    Refusal, Times, Unit,
+    Action, Batch, Changes, Claim, Claimed, Doubt, Event, Failure, Lane, LaneKind, Leaving, Merge, Outcome,
+    Reads, Refusal, Times, Unit,
 };
 
 /// Runs a script with one line for each event, and compares the lane's actions with those after the arrow.
@@ -129,10 +129,11 @@ impl Interpreter {
                 self.step(Event::TransactionId(Some(7)));
                 self.step(Event::Ready);
             }
-            // All calls are answered, and then the catalog turns out to have changed.
-            "stale" => {
+            // All calls are answered, and then the catalog may have changed, or has.
+            "stale" | "outdated" => {
                 self.runs(usize::MAX);
-                self.step(Event::Failed(Failure::Stale));
+                let is_known = verb == "outdated";
+                self.step(Event::Failed(if is_known { Failure::Changed } else { Failure::Stale }));
                 self.step(Event::Ready);
             }
             "fails-at" | "blocks-at" | "table-blocks-at" | "slow-at" => {
@@ -222,8 +223,11 @@ impl Interpreter {
                 }
                 text.join("; ")
             }
-            Action::Alone(unit, None) if unit.too_slow => format!("too-slow {}", unit.payload),
-            Action::Alone(unit, None) => format!("alone {}", unit.payload),
+            Action::Alone(unit, None) => match unit.leaving {
+                Leaving::TooSlow => format!("too-slow {}", unit.payload),
+                Leaving::Changed => format!("outdated {}", unit.payload),
+                Leaving::Failed | Leaving::Blocked => format!("alone {}", unit.payload),
+            },
             Action::Alone(unit, Some(key)) => format!("alone {} blocking {}", unit.payload, key_name(key)),
             Action::Return(unit) => {
                 let name = unit.payload.clone();

@@ -2,7 +2,7 @@
 //! actions and records them in the history. It decides nothing.
 
 use hotrow_lane::key::Key;
-use hotrow_lane::lane::{Action, Batch, Changes, Event, Times, Unit, Xid};
+use hotrow_lane::lane::{Action, Batch, Changes, Event, Leaving, Times, Unit, Xid};
 
 use super::backend::{Frame, Message};
 use super::history::{Evidence, Fate, Sent, UnitOutcome, Work};
@@ -167,7 +167,7 @@ impl World {
             Action::Write(number) => self.send(lane, number),
             Action::Answer(batch) => self.answer(lane, &batch),
             Action::Alone(unit, key) => {
-                self.history.too_slow += usize::from(unit.too_slow);
+                self.history.too_slow += usize::from(unit.leaving == Leaving::TooSlow);
                 self.give_back(lane, unit.payload, State::Alone(unit, key));
             }
             Action::Return(unit) => self.give_back(lane, unit.payload, State::Returned(unit)),

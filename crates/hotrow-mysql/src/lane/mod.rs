@@ -18,7 +18,7 @@ use bytes::{Bytes, BytesMut};
 use hotrow_core::session::RunOutcome;
 use hotrow_gateway::lanes::{Backend, BatchEvent, LaneShared, Patience, Progress, Unblock, Work};
 use hotrow_gateway::metrics::METRICS;
-use hotrow_lane::lane::{Batch, Doubt, Outcome, Refusal, Unit};
+use hotrow_lane::lane::{Batch, Doubt, Leaving, Outcome, Refusal, Unit};
 use hotrow_mysql_client::Socket;
 use hotrow_mysql_wire::command::Command;
 use hotrow_mysql_wire::packet;
@@ -376,10 +376,10 @@ impl Backend for ServerLane {
     }
 
     fn alone(&mut self, unit: Unit<Statement>, unblock: Option<Unblock<Statement>>) {
-        let (outcome, metric) = match (unit.blocked, unit.too_slow) {
-            (true, _) => (RunOutcome::Blocked, &METRICS.blocked),
-            (false, true) => (RunOutcome::TooSlow, &METRICS.too_slow),
-            (false, false) => (RunOutcome::Failed, &METRICS.failed),
+        let (outcome, metric) = match unit.leaving {
+            Leaving::Blocked => (RunOutcome::Blocked, &METRICS.blocked),
+            Leaving::TooSlow => (RunOutcome::TooSlow, &METRICS.too_slow),
+            Leaving::Failed | Leaving::Changed => (RunOutcome::Failed, &METRICS.failed),
         };
         metric.inc();
         not_packed(outcome);

@@ -1,6 +1,9 @@
 //! Tables that change while the gateway runs, by DDL of its clients or of others: answers stay those of the server, and
 //! the gateway repeats its decisions that depended on the catalog.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
 use crate::{SHORT_CATALOG_AGE, Stage, is_noticed_soon, noticed};
 use hotrow_testkit::raw::{Raw, bind, execute, parse, sync, tags};
 use hotrow_testkit::{config, connect, rows, server, sqlstate, until, value};
@@ -53,12 +56,13 @@ async fn a_table_that_is_dropped_and_created_again_is_another() {
 }
 
 #[tokio::test]
-async fn a_prepared_statement_without_rows_is_packed_again_after_its_table_was_made_anew() {
+async fn a_prepared_statement_is_packed_again_after_its_table_was_made_anew() {
     let stage = Stage::new(SHORT_CATALOG_AGE).await;
     let client = stage.client().await;
     let types = [Type::INT4];
     let updates = [
         client.prepare("update t set n = n + 1 where id = 1").await.unwrap(),
+        client.prepare("update t set n = n + 1 where id = $1 returning id, n").await.unwrap(),
         client.prepare_typed("update t set n = n + 1 where id = $1", &types).await.unwrap(),
     ];
     let is_packed = async |update: &Statement| {
@@ -75,6 +79,37 @@ async fn a_prepared_statement_without_rows_is_packed_again_after_its_table_was_m
     for update in &updates {
         until("it is packed again", async || is_packed(update).await).await;
     }
+}
+
+/// All units of a batch run again if their table has changed. None of them has failed.
+#[tokio::test]
+async fn a_hot_row_stays_in_lanes_while_its_table_changes() {
+    let stage = Arc::new(Stage::new(SHORT_CATALOG_AGE).await);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let clients = (0..32).map(|_| {
+        let (stage, is_over) = (stage.clone(), is_over.clone());
+        tokio::spawn(async move {
+            let client = stage.client().await;
+            let update = client.prepare("update t set n = n + 1 where id = $1").await.unwrap();
+            while !is_over.load(SeqCst) {
+                assert_eq!(client.execute(&update, &[&1]).await.unwrap(), 1);
+            }
+        })
+    });
+    let clients: Vec<_> = clients.collect();
+    for column in 0..6 {
+        let packed = stage.gateway.metric("packed_units_total");
+        until("updates are packed", async || stage.gateway.metric("packed_units_total") > packed + 200).await;
+        stage.direct.batch_execute(&format!("alter table t add column c{column} int")).await.unwrap();
+    }
+    is_over.store(true, SeqCst);
+    for client in clients {
+        client.await.unwrap();
+    }
+    assert!(stage.gateway.metric("batches_rolled_back_total") > 0, "a batch has met a change");
+    assert_eq!(stage.gateway.metric("failed_units_total"), 0);
+    let passed = stage.gateway.metric("not_packed_total{reason=\"fails_too_often\"}");
+    assert_eq!(passed, 0, "the statement has kept its credit");
 }
 
 #[tokio::test]
@@ -242,13 +277,13 @@ async fn a_call_means_the_overload_that_fits_best_now() {
 /// A default that depends on the transaction: from the moment it exists, no two clients share a transaction.
 #[tokio::test]
 async fn a_default_added_by_an_outsider_applies_to_the_next_row() {
-    let stage = std::sync::Arc::new(Stage::new(&[]).await);
+    let stage = Arc::new(Stage::new(&[]).await);
     stage
         .direct
         .batch_execute("create table told (id bigserial primary key, v int, tx bigint default 0)")
         .await
         .unwrap();
-    let added = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let added = Arc::new(AtomicBool::new(false));
     let clients = (0..8).map(|number| {
         let (stage, added) = (stage.clone(), added.clone());
         tokio::spawn(async move {
@@ -256,7 +291,7 @@ async fn a_default_added_by_an_outsider_applies_to_the_next_row() {
             let insert = format!("insert into told (v) values ({number}) returning tx");
             let (mut shared, mut after) = (0, Vec::new());
             while after.len() < 30 {
-                let is_after = added.load(std::sync::atomic::Ordering::SeqCst);
+                let is_after = added.load(SeqCst);
                 let tx = value(&client, &insert).await;
                 if is_after { after.push(tx) } else { shared += 1 }
             }
@@ -266,7 +301,7 @@ async fn a_default_added_by_an_outsider_applies_to_the_next_row() {
     let clients: Vec<_> = clients.collect();
     until("the clients share commits", async || stage.gateway.metric("packed_units_total") > 50).await;
     stage.direct.batch_execute("alter table told alter tx set default txid_current()").await.unwrap();
-    added.store(true, std::sync::atomic::Ordering::SeqCst);
+    added.store(true, SeqCst);
     let mut seen = std::collections::HashSet::new();
     for client in clients {
         let (before, after) = client.await.unwrap();

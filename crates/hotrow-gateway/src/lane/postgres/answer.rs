@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 use hotrow_connect::upstream::Error;
 use hotrow_core::session::RunOutcome;
-use hotrow_lane::lane::{Batch, Refusal, Unit};
+use hotrow_lane::lane::{Batch, Leaving, Refusal, Unit};
 
 use super::Postgres;
 use super::envelope::{Envelope, Returned, Unblock};
@@ -65,10 +65,11 @@ impl Postgres {
             return self.return_unit(unit, Returned::Resubmit);
         }
         METRICS.rolled_back.inc();
-        let (outcome, metric) = match (unit.blocked, unit.too_slow) {
-            (true, _) => (RunOutcome::Blocked, &METRICS.blocked),
-            (false, true) => (RunOutcome::TooSlow, &METRICS.too_slow),
-            (false, false) => (RunOutcome::Failed, &METRICS.failed),
+        let (outcome, metric) = match unit.leaving {
+            Leaving::Blocked => (RunOutcome::Blocked, &METRICS.blocked),
+            Leaving::TooSlow => (RunOutcome::TooSlow, &METRICS.too_slow),
+            Leaving::Failed => (RunOutcome::Failed, &METRICS.failed),
+            Leaving::Changed => return self.return_unit(unit, |packed| Returned::RunAlone(packed, unblock)),
         };
         metric.inc();
         for run in unit.payload.unit.runs().skip(unit.at_fault.into()).take(1) {

@@ -18,7 +18,7 @@ mod target;
 mod unread;
 mod writer;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::mem::take;
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ impl Postgres {
                 self.state_differs(batch, check, &code)
             }
             ReplyEvent::CheckFailed { code, check } => {
-                return self.check_failed(batch.number, check == Check::Fingerprint, &code);
+                return self.check_failed(batch, check == Check::Fingerprint, &code);
             }
             ReplyEvent::Failed(failure) => {
                 self.writer.has_opening &= failure != Failure::Behind; // it may not be prepared
@@ -164,9 +164,14 @@ impl Postgres {
         self.events.extend([BatchEvent::Excluded, BatchEvent::Renew]);
     }
 
-    fn check_failed(&mut self, batch: u64, is_comparison: bool, code: &[u8]) -> Option<BatchEvent> {
+    fn check_failed(
+        &mut self,
+        batch: &Batch<Envelope>,
+        is_comparison: bool,
+        code: &[u8],
+    ) -> Option<BatchEvent> {
         let had_mark = self.writer.catalog_check.mark().is_some();
-        let broken = self.writer.catalog_check.failed(batch, is_comparison, code);
+        let broken = self.writer.catalog_check.failed(batch.number, is_comparison, code);
         if had_mark && self.writer.catalog_check.mark().is_none() {
             tracing::info!(lane = self.index, "a lane's mark can no longer be set: continuing without it");
             self.connection.forget_mark();
@@ -177,9 +182,10 @@ impl Postgres {
             CheckFailure::Changed => {
                 tracing::info!(lane = self.index, "a table has changed: its statements are judged again");
                 self.context.database.catalog_changed(Alters::Anything);
+                note_change(batch);
                 // A rollback does not undo locks and settings of a new trigger.
                 self.events.push_back(BatchEvent::Renew);
-                Failure::Error
+                Failure::Changed
             }
             CheckFailure::Unrelated => Failure::Error,
         };
@@ -191,6 +197,15 @@ impl Postgres {
         tracing::error!(%error, lane = self.index, "the server sent an invalid answer: connection dropped");
         BatchEvent::Invalid
     }
+}
+
+/// A batch has met a change of a table. That costs each of its records as much as one failure, however many of its units had to
+/// run again: a table that looks different in every batch takes its statements out of lanes, and a single change does not.
+fn note_change(batch: &Batch<Envelope>) {
+    let runs = batch.units.iter().flat_map(|unit| unit.payload.unit.runs());
+    let records: BTreeMap<_, _> =
+        runs.map(|run| &run.statement.record).map(|record| (Arc::as_ptr(record), record)).collect();
+    records.values().for_each(|record| record.failed());
 }
 
 impl Backend for Postgres {
