@@ -5,6 +5,7 @@
 //! | `config` | the server that a URL names: hosts, user, TLS |
 //! | `net` | sockets, plain or under TLS |
 //! | `connect` | makes a connection: tries the hosts, logs in; sends cancel requests |
+//! | `description` | the server's description of a prepared statement, and whether two are alike |
 //! | `login` | the login of a user, whose secrets are kept |
 //! | `upstream` | one connection, and queries of the gateway on it |
 //! | `driver` | a driver's client over such a connection, for commands |
