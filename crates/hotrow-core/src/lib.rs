@@ -14,6 +14,7 @@
 //! | `normalise` | the shape of a statement: its text with parameters for literals |
 //! | `notifications` | the sessions that share one listening connection |
 //! | `pack_mode` | whether units are packed, passed through, or passed through and counted |
+//! | `pages` | the addresses of the documentation's pages: the macro `page!` |
 //! | `primary` | which host may serve as the primary, by timelines |
 //! | `replica` | which replica a session reads from, and what it must have replayed |
 //! | `reports` | when the log reports something that happens often |
@@ -33,6 +34,7 @@ pub mod limits;
 pub mod normalise;
 pub mod notifications;
 pub mod pack_mode;
+mod pages;
 pub mod primary;
 pub mod replica;
 pub mod reports;

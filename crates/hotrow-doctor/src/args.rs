@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::builder::ArgPredicate;
+use hotrow_core::page;
 
 /// Finds out what the sessions of a server wait for, which row is hot, and whether the gateway would help.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "\
+#[command(after_help = concat!("\
 The doctor connects to the server itself, without a gateway. It needs no extension, writes nothing, and uses one connection \
 at a time. A role of PostgreSQL that is a member of pg_monitor sees all sessions. To name the hot row, the role also needs SELECT \
 on the row's table. An account of MariaDB needs the privilege PROCESS, and SELECT on the tables. The first lines of the report say what the sessions wait for and what to do; the rest are the figures \
@@ -18,7 +19,7 @@ hotrow doctor --upstream postgres://monitor@db.example.com/shop\n  \
 hotrow doctor --upstream postgres://monitor@db.example.com/shop --seconds 60 --json report.json --html report.html\n  \
 hotrow doctor --upstream mysql://monitor:password@db.example.com:3306/shop\n  \
 hotrow doctor --shadow postgres://ann@127.0.0.1:6432\n\n\
-The report and the JSON are described in docs/doctor.md, and those about MariaDB in docs/mysql/doctor.md.")]
+The report and the JSON: ", page!("doctor.md"), "\nThose about MariaDB: ", page!("mysql/doctor.md")))]
 pub struct Args {
     /// The same as --upstream
     #[arg(value_name = "URL", conflicts_with = "shadow")]

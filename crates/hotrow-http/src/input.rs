@@ -12,6 +12,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use hotrow_core::page;
 use serde::de::{DeserializeOwned, DeserializeSeed, Error};
 use serde::{Deserialize, Deserializer, Serialize};
 use uuid::Uuid;
@@ -236,7 +237,11 @@ pub async fn refuse_key(request: Request, next: Next) -> Result<Response, Proble
     if request.headers().contains_key(KEY) && !request.method().is_safe() {
         let detail =
             format!("{} {} does not accept an Idempotency-Key", request.method(), request.uri().path());
-        let hint = "Leave the header out. docs/http.md lists the requests that accept it, and the effect of repeating the others.";
+        let hint = concat!(
+            "Leave the header out. ",
+            page!("http.md"),
+            " lists the requests that accept it, and the effect of repeating the others."
+        );
         return Err(bad(detail, hint));
     }
     Ok(next.run(request).await)

@@ -4,10 +4,11 @@
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use hotrow_core::page;
 use serde::Serialize;
 
 /// The page that explains each kind, under a heading with its name.
-const PAGE: &str = "https://github.com/hotrow/hotrow/blob/main/docs/http.md#";
+const PAGE: &str = page!("http.md");
 
 /// Declares the kinds of problems: for each its status, the name in its `type`, and its title.
 macro_rules! kinds {
@@ -146,7 +147,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, name, title) = self.kind.describe();
         let body = Body {
-            r#type: format!("{PAGE}{name}"),
+            r#type: format!("{PAGE}#{name}"),
             title,
             status: status.as_u16(),
             detail: &self.detail,

@@ -11,6 +11,7 @@
 //! | `seed.rs` | the seeds of random tests |
 //! | `raw.rs` | an asynchronous client that sends any bytes and reads frames |
 //! | `line.rs` | a blocking client for tests that use one thread per session, waiting for a condition there |
+//! | `pages.rs` | texts of the program as the pages in `docs` show them |
 //! | `proxy.rs` | a TCP proxy that breaks connections at a chosen byte |
 #![expect(clippy::unwrap_used, reason = "all of this is test code, where a failure is the report")]
 
@@ -18,6 +19,7 @@ mod cluster;
 mod connect;
 mod gateway;
 pub mod line;
+mod pages;
 mod program;
 pub mod proxy;
 pub mod raw;
@@ -31,6 +33,7 @@ pub use connect::{
 };
 pub use gateway::{Gateway, PATIENT_LANES, patient};
 pub use hotrow_postgres::{ReservedPort, free_port};
+pub use pages::linked;
 pub use program::{hotrow, program};
 pub use seed::{first_seed, programs, seed, seeds};
 pub use server::{

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
+use hotrow_core::page;
 
 use crate::settings::{NEEDS_RESTART, Settings};
 
@@ -36,8 +37,11 @@ pub fn run<C: CommandFactory>(args: &Args) -> std::io::Result<ExitCode> {
 }
 
 /// The tables of several servers.
-const SERVERS: &str = "\nInstead of upstream the file can have [[server]] and [[database]] tables, for databases of several servers. A reload\n\
-     applies to new clients; docs/servers.md has the details:\n\n  \
+const SERVERS: &str = concat!(
+    "\nInstead of upstream the file can have [[server]] and [[database]] tables, for databases of several servers. A reload\n\
+     applies to new clients. The details: ",
+    page!("servers.md"),
+    "\n\n  \
      [[server]]\n  \
      name = \"shop\"\n  \
      url = \"postgres://gate@10.0.0.5:5432/postgres\"   # as in upstream; the user is for the gateway's own queries\n\n  \
@@ -47,7 +51,8 @@ const SERVERS: &str = "\nInstead of upstream the file can have [[server]] and [[
      database = \"shop_live\"         # the name at the server; the same name if omitted\n  \
      user = \"app\"                   # the user of all clients at the server; each client's own user if omitted\n  \
      password = \"...\"               # its password, if neither url nor users_file has it\n\n\
-     HTTP, and logins to the console, use the first [[database]] table.\n";
+     HTTP, and logins to the console, use the first [[database]] table.\n"
+);
 
 fn config() -> String {
     let mut text = String::from(

@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
+use hotrow_core::page;
 use hotrow_core::untrusted::visible;
 use hotrow_sql::{DEFAULT_ROLE, Difference, GroupRole, MIGRATIONS, State};
 use tokio_postgres::Client;
@@ -28,15 +29,20 @@ pub struct Args {
     #[arg(long)]
     check: bool,
     /// Distribute counters, sales, queues and feeds over the nodes of a cluster of Citus 12 or later
-    ///
-    /// The URL names the coordinator. Rows that exist are moved in one transaction, and calls wait for it.
-    /// An interrupted run is completed by the next one. docs/citus.md lists the differences from a pack on one server.
-    #[arg(long, conflicts_with_all = ["check", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["check", "dry_run"], long_help = DISTRIBUTE)]
     distribute: bool,
     /// Number of shards, a power of two; fixed by the first run
     #[arg(long, requires = "distribute", value_name = "N", value_parser = shards)]
     shards: Option<i32>,
 }
+
+/// The long help of `--distribute`.
+const DISTRIBUTE: &str = concat!(
+    "Distribute counters, sales, queues and feeds over the nodes of a cluster of Citus 12 or later\n\n",
+    "The URL names the coordinator. Rows that exist are moved in one transaction, and calls wait for it. ",
+    "An interrupted run is completed by the next one. The differences from a hotrow schema on one server: ",
+    page!("citus.md"),
+);
 
 /// A number of shards that divides the hashes into equal parts.
 fn shards(text: &str) -> Result<i32, String> {

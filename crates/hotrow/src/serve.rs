@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use hotrow_core::limits;
+use hotrow_core::page;
 use hotrow_gateway::{Gateway, InheritedSocket, OperatorRequest, Sockets, StartError};
 use hotrow_http::Check;
 use hotrow_mysql::Front;
@@ -23,10 +24,11 @@ use crate::successor::{self, Successor};
 /// `hotrow serve`
 #[derive(clap::Args)]
 #[command(
-    after_help = "Example: hotrow serve --upstream postgres://127.0.0.1:5432 --listen 127.0.0.1:6432\n\
+    after_help = concat!("Example: hotrow serve --upstream postgres://127.0.0.1:5432 --listen 127.0.0.1:6432\n\
     then: psql -h 127.0.0.1 -p 6432\nFor the console of the gateway: psql -h 127.0.0.1 -p 6432 hotrow -c 'show help'\n\
     All settings with defaults and units: hotrow help config\n\
-    In front of MariaDB (preview, docs/mysql): hotrow serve --upstream mysql://gate:password@127.0.0.1:3306"
+    In front of MariaDB (a preview): hotrow serve --upstream mysql://gate:password@127.0.0.1:3306\n\
+    More about it: ", page!("mysql/README.md"))
 )]
 pub struct Args {
     /// A TOML file with settings

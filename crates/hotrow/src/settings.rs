@@ -18,6 +18,7 @@ use std::time::Duration;
 use hotrow_connect::config::{UpstreamConfig, UpstreamError};
 use hotrow_core::limits;
 use hotrow_core::pack_mode::PackMode;
+use hotrow_core::page;
 use hotrow_gateway::config::routes::{DatabaseTable, RouteError, Routes, ServerTable};
 use hotrow_gateway::config::{Config, Listen, ListenAddressError, PoolTable, Shown, TableList};
 use hotrow_gateway::console;
@@ -158,13 +159,13 @@ pub struct Setting {
 }
 
 macro_rules! settings {
-    ($($name:ident $variable:literal: $type:ty = $default:expr, $unit:literal, $meaning:literal;)*) => {
+    ($($name:ident $variable:literal: $type:ty = $default:expr, $unit:literal, $meaning:expr;)*) => {
         /// The settings as the user wrote them, in flags, in the environment or in the file.
         #[derive(Clone, Debug, Default, clap::Args, serde::Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct Settings {
             $(
-                #[doc = $meaning]
+                #[arg(help = $meaning)]
                 #[arg(long, value_name = $unit, value_parser = environment::flag::<$type>($unit))]
                 pub $name: Option<$type>,
             )*
@@ -234,7 +235,7 @@ macro_rules! settings {
 }
 
 settings! {
-    upstream "HOTROW_UPSTREAM": String = "(none)", "URL", "PostgreSQL server: a libpq URL or keyword string, TCP or Unix socket; several hosts for a primary and its standbys; or mysql://user:password@host:port/database for MariaDB (a preview: docs/mysql)";
+    upstream "HOTROW_UPSTREAM": String = "(none)", "URL", concat!("PostgreSQL server: a libpq URL or keyword string, TCP or Unix socket; several hosts for a primary and its standbys; or mysql://user:password@host:port/database for MariaDB (a preview: ", page!("mysql/README.md"), ")");
     replicas "HOTROW_REPLICAS": String = "(none)", "URL", "Standbys of the upstream, as a libpq URL or keyword string with one or more hosts: sessions with hotrow.reads = replica read from them";
     replica_lag_max_ms "HOTROW_REPLICA_LAG_MAX_MS": u64 = limits::REPLICA_LAG_MAX_MS, "MS", "Longest lag of a replica that serves reads; a replica that is farther behind is left out until it has caught up";
     replica_wait_ms "HOTROW_REPLICA_WAIT_MS": u64 = limits::REPLICA_WAIT_MS, "MS", "Longest wait of a read for a replica that has replayed the session's last commit; after it, the primary runs the read";
@@ -244,7 +245,7 @@ settings! {
     http_show_values "HOTROW_HTTP_SHOW_VALUES": bool = false, "BOOL", "Whether the operations page of http shows values of keys and of blocking queries; if false, it shows ? in their place";
     metrics "HOTROW_METRICS": String = "(off)", "HOST:PORT", "Address of /metrics for Prometheus; an address beyond loopback needs http_token_file, and each request one of its tokens";
     workers "HOTROW_WORKERS": u64 = 1, "THREADS", "Threads for network traffic; one thread passes over 60,000 statements per second through, and packs more";
-    citus_lanes "HOTROW_CITUS_LANES": bool = false, "BOOL", "Whether statements on tables distributed by Citus run in lanes to the node that has the row; read docs/citus.md before you switch it on";
+    citus_lanes "HOTROW_CITUS_LANES": bool = false, "BOOL", concat!("Whether statements on tables distributed by Citus run in lanes to the node that has the row; read ", page!("citus.md"), " before you switch it on");
     pack "HOTROW_PACK": PackMode = PackMode::On, "MODE", "Whether statements are packed: true; false, the gateway only pools connections; \"shadow\", it passes all through and counts what it would pack; or \"deferred\", transactions also hold back writes whose outcome is foretold";
     pack_from "HOTROW_PACK_FROM": u64 = hotrow_mysql::PACK_FROM, "STATEMENTS", "In front of MariaDB: number of statements that can be packed and are under way at the same time, from which they are packed; with fewer, each runs on its session's own connection";
     unpacked_tables "HOTROW_UNPACKED_TABLES": String = "(none)", "TABLES", "Tables whose statements are passed through all the same, and functions whose calls are, separated by commas: schema.table, or table in any schema";

@@ -14,6 +14,7 @@ use crate::classify::read::analysis::{Analysis, Pass, Switch, SwitchChange, Swit
 use crate::classify::read::query::ROW_LOCK;
 use crate::classify::reason::Reason;
 use crate::pack_mode::PackMode;
+use crate::page;
 
 /// A few lines about a statement. Without a decision they tell what the text alone says. `literals` are the values that the
 /// text has in place of its parameters; a key shows them, and `$n` for any other parameter.
@@ -146,15 +147,23 @@ fn packed(packing: &Packing, may_be_held_back: bool, literals: &[String]) -> Str
         line(
             &mut text,
             "deferred",
-            "in a transaction, until COMMIT, with pack = \"deferred\" (docs/deferred.md)",
+            concat!("in a transaction, until COMMIT, with pack = \"deferred\" (", page!("deferred.md"), ")"),
         );
     }
     if let Some(Some(node)) = node {
         line(&mut text, "node", &node);
-        line(&mut text, "needs", "citus_lanes = true (docs/citus.md); without it, passed through");
+        line(
+            &mut text,
+            "needs",
+            concat!("citus_lanes = true (", page!("citus.md"), "); without it, passed through"),
+        );
     }
     if packing.is_plain_read() {
-        line(&mut text, "replica", "runs on one in sessions with hotrow.reads = replica (docs/replicas.md)");
+        line(
+            &mut text,
+            "replica",
+            concat!("runs on one in sessions with hotrow.reads = replica (", page!("replicas.md"), ")"),
+        );
     }
     line(&mut text, "because", &packing.why);
     text

@@ -2,9 +2,10 @@
 //! is known. A test tries each of them on a server.
 
 use crate::classify::reason::{Reason, StatementKind};
+use crate::page;
 
 macro_rules! remedies {
-    ($($name:ident = $text:literal;)*) => {
+    ($($name:ident = $text:expr;)*) => {
         /// What to do about a statement that is passed through.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Remedy {
@@ -31,7 +32,7 @@ remedies! {
     NothingOrIndex = "nothing, if several rows can have the compared values: the statement is passed through at full speed. If they identify one row, compare all columns of a unique key, or create a unique index on the compared columns";
     NothingOrBuiltInCast = "nothing, if the driver writes the cast: the statement is passed through at full speed. Otherwise leave the cast out, or cast to a built-in type";
     NothingOrValues = "nothing, if the rows that it reads can change meanwhile: the statement is passed through at full speed. Otherwise read them first, and send them in VALUES";
-    Queue = "take the rows in one statement: UPDATE ... WHERE key = (SELECT key FROM the same table WHERE state = 'new' ORDER BY key LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING ..., or use the hotrow schema's queues (docs/queues.md)";
+    Queue = concat!("take the rows in one statement: UPDATE ... WHERE key = (SELECT key FROM the same table WHERE state = 'new' ORDER BY key LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING ..., or use the hotrow schema's queues (", page!("queues.md"), ")");
     SkipLocked = "write FOR UPDATE SKIP LOCKED into the query that finds the rows, if the statement may take other rows than those that another transaction has locked";
     CheckedChange = "read the values first, and repeat the subquery's conditions: UPDATE ... WHERE key = value AND condition: if no row is changed, another client was first";
     OneStatement = "if the transaction checks and changes this row only, do both in one statement: UPDATE ... WHERE key = value AND condition RETURNING ...";
@@ -39,13 +40,13 @@ remedies! {
     FewerRows = "divide the list into several statements, if they need not commit together";
     FewerStatements = "divide it into several messages, if its statements need not commit together";
     Explain = "run hotrow explain with the text: it names each statement that cannot be packed, and why. If it names none, the text fails too often in lanes, or takes too long there";
-    Transaction = "send BEGIN to COMMIT in one message, with READ COMMITTED, without savepoints, and with statements that can all be packed; or use autocommit: a single statement needs no transaction; or hold writes back (docs/deferred.md)";
-    Statements = "send its statements instead, all in one message: they commit together if each of them can be packed. Or write a function with a merge rule (docs/merge-rules.md) or a pack rule (docs/pack-rules.md)";
-    OwnFunction = "use PostgreSQL's own functions, an IMMUTABLE function that uses its arguments only, or a function with a merge rule (docs/merge-rules.md) or a pack rule (docs/pack-rules.md)";
-    MergedCall = "add a pack rule if the function leaves nothing in the session and is short (docs/pack-rules.md). docs/merge-rules.md says which calls are merged: those of a function with a merge rule, with all required arguments, a key that is a parameter or a constant, and a role that can execute the function and its batch function";
-    PgmqRules = "declare its functions: SELECT hotrow.add_pack_rule(oid::text, 'queue_name') FROM pg_proc WHERE pronamespace = 'pgmq'::regnamespace AND proname IN ('send', 'send_batch', 'read', 'pop', 'delete', 'archive', 'set_vt') (docs/pack-rules.md)";
-    GraphileWorkerRules = "declare its functions: SELECT hotrow.add_pack_rule(oid::text, 'identifier') FROM pg_proc WHERE oid::regproc::text = 'graphile_worker.add_job' (docs/pack-rules.md)";
-    PgqueRules = "declare its functions: SELECT hotrow.add_pack_rule(oid::text, '1') FROM pg_proc WHERE oid::regproc::text IN ('pgque.send', 'pgque.insert_event', 'pgq.insert_event') (docs/pack-rules.md)";
+    Transaction = concat!("send BEGIN to COMMIT in one message, with READ COMMITTED, without savepoints, and with statements that can all be packed; or use autocommit: a single statement needs no transaction; or hold writes back (", page!("deferred.md"), ")");
+    Statements = concat!("send its statements instead, all in one message: they commit together if each of them can be packed. Or write a function with a merge rule (", page!("merge-rules.md"), ") or a pack rule (", page!("pack-rules.md"), ")");
+    OwnFunction = concat!("use PostgreSQL's own functions, an IMMUTABLE function that uses its arguments only, or a function with a merge rule (", page!("merge-rules.md"), ") or a pack rule (", page!("pack-rules.md"), ")");
+    MergedCall = concat!("add a pack rule if the function leaves nothing in the session and is short (", page!("pack-rules.md"), "). ", page!("merge-rules.md"), " says which calls are merged: those of a function with a merge rule, with all required arguments, a key that is a parameter or a constant, and a role that can execute the function and its batch function");
+    PgmqRules = concat!("declare its functions: SELECT hotrow.add_pack_rule(oid::text, 'queue_name') FROM pg_proc WHERE pronamespace = 'pgmq'::regnamespace AND proname IN ('send', 'send_batch', 'read', 'pop', 'delete', 'archive', 'set_vt') (", page!("pack-rules.md"), ")");
+    GraphileWorkerRules = concat!("declare its functions: SELECT hotrow.add_pack_rule(oid::text, 'identifier') FROM pg_proc WHERE oid::regproc::text = 'graphile_worker.add_job' (", page!("pack-rules.md"), ")");
+    PgqueRules = concat!("declare its functions: SELECT hotrow.add_pack_rule(oid::text, '1') FROM pg_proc WHERE oid::regproc::text IN ('pgque.send', 'pgque.insert_event', 'pgq.insert_event') (", page!("pack-rules.md"), ")");
     SettingAsParameter = "send the setting's value as a parameter";
     Returning = "use RETURNING in the statement that draws the value";
     AdvisoryCondition = "if the lock protects one row, write pg_try_advisory_xact_lock into the WHERE of its UPDATE or DELETE by key: if no row is changed, another transaction has the lock";

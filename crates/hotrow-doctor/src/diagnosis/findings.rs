@@ -1,6 +1,7 @@
 //! The main finding: which of the known situations explains what the sessions wait for. Lesser findings are in `side`.
 
 use hotrow_core::normalise::without_values;
+use hotrow_core::page;
 use hotrow_core::untrusted::{identifier, literal};
 
 use crate::diagnosis::condition;
@@ -163,9 +164,11 @@ impl Parts<'_> {
             Situation::ForeignKeyLocks => Prediction::none(
                 "the row is locked more strongly than necessary; the statement has to change",
             ),
-            Situation::SkipLockedQueue => Prediction::none(
-                "the statements stay as they are; the hotrow schema's queues are several times as fast (docs/queues.md)",
-            ),
+            Situation::SkipLockedQueue => Prediction::none(concat!(
+                "the statements stay as they are; the hotrow schema's queues are several times as fast (",
+                page!("queues.md"),
+                ")"
+            )),
             Situation::MissingIndex => Prediction::none("a statement that reads a whole table stays slow"),
             Situation::LongSnapshot => Prediction::none("the gateway does not end a snapshot"),
             Situation::Io => Prediction::none("the gateway does not make reading faster"),
@@ -350,7 +353,11 @@ impl Parts<'_> {
                  others have locked and past the dead versions of those that are done.",
                 share * 100.0
             ),
-            next: "take several rows per statement, or use the hotrow schema's queues: hotrow migrate, then docs/queues.md".to_owned(),
+            next: concat!(
+                "take several rows per statement, or use the hotrow schema's queues: hotrow migrate, then ",
+                page!("queues.md")
+            )
+            .to_owned(),
         })
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use hotrow_core::page;
+
 use crate::diagnosis::findings::{Finding, Severity, Situation};
 use crate::diagnosis::summary::amount;
 use crate::mariadb::load::{Class, Load};
@@ -239,8 +241,12 @@ impl Diagnosis<'_> {
             side(
                 Severity::Info,
                 format!("A gateway of Hotrow is in front of this server.{shared}"),
-                "its metrics show which statements it packs: hotrow_not_packed_total (docs/mysql/README.md)"
-                    .to_owned(),
+                concat!(
+                    "its metrics show which statements it packs: hotrow_not_packed_total (",
+                    page!("mysql/README.md"),
+                    ")"
+                )
+                .to_owned(),
             );
         }
         if let Some(deadlocks) = self.rates.deadlocks.filter(|deadlocks| *deadlocks > 0.0) {
@@ -305,7 +311,8 @@ impl Diagnosis<'_> {
         match missing_routines(&self.recording.abilities.routines) {
             0 => format!("send these statements through the gateway: {serve}"),
             _ => format!(
-                "run install.sql as an administrator (docs/mysql/README.md#packing), then send these statements through the gateway: {serve}"
+                "run install.sql as an administrator ({}), then send these statements through the gateway: {serve}",
+                page!("mysql/README.md#packing")
             ),
         }
     }

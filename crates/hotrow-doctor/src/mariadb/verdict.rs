@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use hotrow_core::page;
 use hotrow_mysql_client::{INSTALL, statements as script};
 use hotrow_mysql_core::questions::identifier;
 use hotrow_mysql_core::reader::{self, Kind};
@@ -97,9 +98,11 @@ pub fn judge(recording: &Recording, statement: &Statement) -> Verdict {
     let Some(read) = texts.first().and_then(|text| reader::read(text)) else {
         return passed(
             "its form is not one that is packed",
-            Some(
-                "change one table, with WHERE column = value for each column of a unique key (docs/mysql/README.md#packing)",
-            ),
+            Some(concat!(
+                "change one table, with WHERE column = value for each column of a unique key (",
+                page!("mysql/README.md#packing"),
+                ")"
+            )),
         );
     };
     let Some(database) = read.database.or(statement.database.as_deref()) else {

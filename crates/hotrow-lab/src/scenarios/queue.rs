@@ -6,6 +6,7 @@ use hotrow_bench::scenarios::queue::{
     self, CHECKS, FAIR, FILL_HOTROW, HUNDRED_DIRECT, HUNDRED_HOTROW, LEASE, LEASE_DIRECT, LEASE_HOTROW,
     LEASE_HUNDRED, ONE_TRANSACTION, PGQ, SKIP_LOCKED, SKIP_LOCKED_HUNDRED,
 };
+use hotrow_core::page;
 
 /// One order per call, by the statements that applications send today, also through PgBouncer.
 pub static QUEUE_HEAD: Scenario = Scenario {
@@ -55,11 +56,15 @@ pub static QUEUE_BATCH: Scenario = Scenario {
     ..queue::QUEUE_BATCH
 };
 
-const SETTINGS: &str = "River, graphile-worker and pg-boss run if `--peers` names their programs (docs/queues.md), each in one \
+const SETTINGS: &str = concat!(
+    "River, graphile-worker and pg-boss run if `--peers` names their programs (",
+    page!("queues.md"),
+    "), each in one \
     process with all workers. Before a run, the number of orders for its length is enqueued, estimated from the warm-up. The time \
     counts from the start of the workers until the last order is recorded as completed, without latencies. Their tables do not \
     require unique order ids. graphile-worker deletes completed orders and keeps no record. A Node.js program uses one core: \
-    `hotrow-node` is Hotrow from such a program.";
+    `hotrow-node` is Hotrow from such a program."
+);
 
 const NODE: Technique = Technique { load_by: Kind::Peer(Peer::Node).load(), prepare: "", ..SKIP_LOCKED };
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hotrow_core::page;
 use toml::{Table, Value};
 
 use super::access;
@@ -174,8 +175,9 @@ fn database(name: &str, table: &Table, general: &Table, converted: &mut Converte
         table.get("shards").and_then(Value::as_table).into_iter().flat_map(Table::values).collect();
     let [shard] = shards[..] else {
         let what = format!(
-            "it has {} shards, and the gateway does not route statements to shards: it is not converted. Give each shard a [[database]] table of its own, or read docs/citus.md",
-            shards.len()
+            "it has {} shards, and the gateway does not route statements to shards: it is not converted. Give each shard a [[database]] table of its own, or read {}",
+            shards.len(),
+            page!("citus.md")
         );
         return converted.note(place, what);
     };
@@ -271,7 +273,7 @@ fn server(
     if !standbys.is_empty() {
         converted.note(
             format!("{place}.shards"),
-            "replicas become hosts for a failover; for reads, add replicas = to the [[server]] table and let sessions set hotrow.reads = replica (docs/replicas.md)",
+            concat!("replicas become hosts for a failover; for reads, add replicas = to the [[server]] table and let sessions set hotrow.reads = replica (", page!("replicas.md"), ")"),
         );
     }
     let failover = !standbys.is_empty() || primaries.len() > 1;

@@ -1,5 +1,6 @@
 //! Facts about the server for the demo's output, and the texts that depend on its kind.
 
+use hotrow_core::page;
 use serde::Serialize;
 
 /// The server's version and the settings that decide whether an acknowledged sale is on disk.
@@ -66,7 +67,9 @@ impl ServerFacts {
             Self::Postgres { .. } => {
                 "`hotrow explain \"UPDATE ...\"` tells whether a statement can be packed, and why."
             }
-            Self::MariaDb { .. } => "docs/mysql/README.md lists the statements that are packed.",
+            Self::MariaDb { .. } => {
+                concat!(page!("mysql/README.md"), " lists the statements that are packed.")
+            }
         }
     }
 
@@ -79,9 +82,13 @@ impl ServerFacts {
                 \x20   psql -h 127.0.0.1 -p 6432 -U USER DB"
             }
             Self::MariaDb { .. } => {
-                "  Next, with your own server as docs/mysql/README.md describes (a preview):\n\
-                \x20   hotrow serve --upstream mysql://GATE:PASSWORD@HOST --pack true\n\
-                \x20   mariadb --protocol=tcp -h 127.0.0.1 -P 6432 -u USER -p DB"
+                concat!(
+                    "  Next, with your own server (a preview):\n\
+                    \x20   hotrow serve --upstream mysql://GATE:PASSWORD@HOST --pack true\n\
+                    \x20   mariadb --protocol=tcp -h 127.0.0.1 -P 6432 -u USER -p DB\n\
+                    \x20 What the server needs: ",
+                    page!("mysql/README.md")
+                )
             }
         }
     }

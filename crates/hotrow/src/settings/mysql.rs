@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hotrow_core::limits;
 use hotrow_core::pack_mode::PackMode;
+use hotrow_core::page;
 use hotrow_gateway::config::Listen;
 use hotrow_gateway::tls;
 use hotrow_mysql::Config;
@@ -40,7 +41,8 @@ pub enum Error {
     Upstream(#[from] UpstreamError),
     /// A setting of a gateway in front of PostgreSQL.
     #[error(
-        "{0} is set, and a gateway in front of MariaDB does not have it; remove it (docs/mysql has the list)"
+        "{0} is set, and a gateway in front of MariaDB does not have it; remove it ({list} has the list)",
+        list = page!("mysql/README.md")
     )]
     NotUsed(&'static str),
     /// Tables of the file.

@@ -80,7 +80,7 @@ fn facts(setting: &Setting, variable: &str) -> String {
     format!(
         "{}.\n\n- Value: {}. Default: {default}.\n- Option: `--{}`. Environment: `{variable}`.\n- Applied by a reload: {}. In a `[[pool]]` \
          table: {}. In front of MariaDB: {}.",
-        setting.meaning,
+        hotrow_testkit::linked(setting.meaning, page!("")),
         value(setting),
         name.replace('_', "-"),
         yes(!NEEDS_RESTART.contains(&name)),

@@ -25,7 +25,7 @@ fn anchor(heading: &str) -> String {
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-fn has_heading(document: &Path, wanted: &str) -> bool {
+pub fn has_heading(document: &Path, wanted: &str) -> bool {
     let prose = prose(document);
     let headings = prose.lines().filter(|line| line.starts_with('#'));
     let titles = headings.map(|line| line.trim_start_matches('#').trim_start());

@@ -8,6 +8,7 @@ mod limits;
 mod modules;
 mod monitoring;
 mod packaging;
+mod pages;
 mod promises;
 mod sleeps;
 mod sql;

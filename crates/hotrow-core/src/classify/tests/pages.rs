@@ -97,13 +97,7 @@ fn row(cells: &[&str]) -> String {
 
 /// A text of the program, with links to the pages that it names.
 fn linked(text: &str) -> String {
-    let mut parts = text.split("docs/");
-    let mut linked = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (name, rest) = part.split_once(".md").unwrap();
-        linked.push_str(&format!("[docs/{name}.md]({name}.md){rest}"));
-    }
-    linked
+    hotrow_testkit::linked(text, crate::page!(""))
 }
 
 /// The statement of a row's first cell.

@@ -1,6 +1,7 @@
 //! What shadow mode has found, by database and user: the share of statements that would have been packed, the commits that this
 //! would have saved, and the statement that is in the way most often.
 
+use hotrow_core::page;
 use hotrow_core::session::RunOutcome;
 use serde::Serialize;
 
@@ -130,7 +131,7 @@ fn why(statement: &Statement) -> (String, Option<&'static str>) {
         ),
         RunOutcome::Pinned => (
             "its session keeps a connection because of state that is left there",
-            "SHOW CLIENTS names the state; docs/console.md says how to avoid it",
+            concat!("SHOW CLIENTS names the state; ", page!("console.md"), " says how to avoid it"),
         ),
         RunOutcome::NoCredit => (
             "it fails too often, or takes too long",
