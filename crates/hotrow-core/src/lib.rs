@@ -20,6 +20,7 @@
 //! | `reports` | when the log reports something that happens often |
 //! | `session` | what happens with each message of a client and of its server |
 //! | `settings` | the settings that clients have changed in their sessions |
+//! | `traceparent` | the client's span that a statement belongs to |
 //! | `unit` | one client's transaction: its messages for the lane and its reply |
 //! | `untrusted` | texts of servers and clients in terminals, logs and suggested commands |
 //! | `witness` | the outcome of a transaction in doubt |
@@ -40,6 +41,7 @@ pub mod replica;
 pub mod reports;
 pub mod session;
 pub mod settings;
+pub mod traceparent;
 pub mod unit;
 pub mod untrusted;
 pub mod witness;

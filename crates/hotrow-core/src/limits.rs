@@ -160,6 +160,20 @@ pub const TRAFFIC_CLIENTS_MAX: usize = 100;
 /// Time between two log lines about the same kind of refusal, or about the server's loss and return. Those in between
 /// are counted.
 pub const LOG_EVERY_MS: u64 = 10_000;
+/// Links of a batch's span to the spans of its units. Those of further units are counted.
+pub const SPAN_LINKS_MAX: usize = 128;
+/// Spans of batches that wait for the collector of traces. Further ones are dropped and counted.
+pub const SPANS_WAITING_MAX: usize = 2_048;
+/// Spans in one request to the collector.
+pub const SPANS_SENT_MAX: usize = 512;
+/// Time that a span waits for others to be sent with it.
+pub const SPANS_GATHER_MS: u64 = 200;
+/// Longest wait for the collector's answer. After that the spans of the request are dropped.
+pub const SPANS_SEND_TIMEOUT_MS: u64 = 10_000;
+/// The same for the last spans, when the gateway stops.
+pub const SPANS_STOP_TIMEOUT_MS: u64 = 1_000;
+/// Bytes of the collector's answer that are read. The answer to a request that was accepted is shorter.
+pub const COLLECTOR_ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Keys that the console shows, the hottest first.
 pub const SHOWN_KEYS_MAX: usize = 100;
 /// Blocked keys for which the console asks the server who holds the row.
@@ -330,4 +344,5 @@ const _: () = {
     assert!(SESSION_BUFFER_BYTES <= MESSAGE_BYTES_MAX && MESSAGE_BYTES_MAX <= BUFFERED_BYTES_MAX);
     assert!(LANE_LOCK_TIMEOUT_MS < 1_000); // below deadlock_timeout: a lane gives way before PostgreSQL searches for deadlocks
     assert!(RECONNECT_MAX_MS < SERVER_WAIT_MS);
+    assert!(SPANS_SENT_MAX <= SPANS_WAITING_MAX);
 };

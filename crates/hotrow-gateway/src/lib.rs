@@ -17,11 +17,12 @@
 //! | `server` | connections to the server that sessions hold, and the state of its databases and replicas |
 //! | `hot_keys` | the keys with the most units |
 //! | `net` | TLS for clients, the budget for messages, notifications of tasks |
-//! | `config`, `metrics` | the settings, the metrics |
+//! | `config`, `metrics`, `traces` | the settings, the metrics, the spans of batches |
 
 pub mod config;
 pub mod console;
 pub mod metrics;
+pub mod traces;
 
 mod authentication;
 mod front;

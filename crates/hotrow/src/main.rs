@@ -21,6 +21,7 @@ mod serve;
 mod settings;
 mod signals;
 mod successor;
+mod traces;
 mod verify;
 
 use std::process::ExitCode;

@@ -20,6 +20,7 @@ use crate::metrics::{self, Metrics};
 use crate::settings::{self, AnyResolved, MysqlResolved, Resolved, Settings};
 use crate::signals::{Signal, Signals};
 use crate::successor::{self, Successor};
+use crate::traces::Exporter;
 
 /// `hotrow serve`
 #[derive(clap::Args)]
@@ -161,7 +162,7 @@ async fn serve_mysql(resolved: MysqlResolved) -> Result<ExitCode, Error> {
 }
 
 /// In front of PostgreSQL.
-fn run_postgres(resolved: Resolved, args: Args) -> Result<ExitCode, Error> {
+fn run_postgres(mut resolved: Resolved, args: Args) -> Result<ExitCode, Error> {
     start_log(&resolved.log, resolved.logs_json, resolved.warning.as_ref())?;
     if args.check {
         Gateway::check(&resolved.config)?;
@@ -170,7 +171,13 @@ fn run_postgres(resolved: Resolved, args: Args) -> Result<ExitCode, Error> {
     raise_file_limit();
     // The path is resolved now, and its program is started later: the successor may be a newer version.
     let (program, sockets) = (std::env::current_exe()?, Sockets::inherited().map_err(Error::Inherited)?);
-    runtime(resolved.workers)?.block_on(serve(resolved, args, program, sockets))
+    let exporter = resolved.traces.take().map(Exporter::start).transpose()?;
+    resolved.config.traces = exporter.as_ref().map(|exporter| exporter.queue.clone());
+    let ended = runtime(resolved.workers)?.block_on(serve(resolved, args, program, sockets));
+    if let Some(exporter) = exporter {
+        exporter.stop();
+    }
+    ended
 }
 
 async fn serve(

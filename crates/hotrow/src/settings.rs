@@ -9,6 +9,7 @@ mod page;
 mod secrecy;
 #[cfg(test)]
 mod tests;
+mod traces;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ use hotrow_mysql_client::Upstream;
 
 pub use http::{Http, MetricsPage};
 pub use mysql::MysqlResolved;
+pub use traces::Collector;
 
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +87,9 @@ pub enum Error {
         /// Its value.
         address: SocketAddr,
     },
+    /// The URL of the collector of traces cannot be used.
+    #[error(transparent)]
+    Traces(#[from] traces::Error),
     /// TLS cannot be set up.
     #[error("cannot set up TLS for clients: {0}")]
     Tls(#[from] hotrow_connect::net::tls::Error),
@@ -131,6 +136,7 @@ impl Error {
             Error::Listen(_) => "listen",
             Error::Address { name, .. } | Error::OpenAddress { name, .. } => name,
             Error::LogFormat(_) => "log_format",
+            Error::Traces(_) => "traces",
             Error::Tls(_) => "tls_cert_file",
             Error::Tokens(_) => "http_token_file",
             Error::OutOfBounds { name, .. } => name,
@@ -244,6 +250,7 @@ settings! {
     http_token_file "HOTROW_HTTP_TOKEN_FILE": PathBuf = "(none)", "FILE", "Tokens, one per line; each HTTP request must have one of them. A line that begins with read-only holds a token that can only read";
     http_show_values "HOTROW_HTTP_SHOW_VALUES": bool = false, "BOOL", "Whether the operations page of http shows values of keys and of blocking queries; if false, it shows ? in their place";
     metrics "HOTROW_METRICS": String = "(off)", "HOST:PORT", "Address of /metrics for Prometheus; an address beyond loopback needs http_token_file, and each request one of its tokens";
+    traces "HOTROW_TRACES": String = "(off)", "URL", "Collector of traces (OTLP over HTTP), for example http://127.0.0.1:4318/v1/traces: each batch with sampled statements is a span there, with links to theirs";
     workers "HOTROW_WORKERS": u64 = 1, "THREADS", "Threads for network traffic; one thread passes over 60,000 statements per second through, and packs more";
     citus_lanes "HOTROW_CITUS_LANES": bool = false, "BOOL", concat!("Whether statements on tables distributed by Citus run in lanes to the node that has the row; read ", page!("citus.md"), " before you switch it on");
     pack "HOTROW_PACK": PackMode = PackMode::On, "MODE", "Whether statements are packed: true; false, the gateway only pools connections; \"shadow\", it passes all through and counts what it would pack; or \"deferred\", transactions also hold back writes whose outcome is foretold";
@@ -274,7 +281,7 @@ settings! {
 }
 
 /// Settings that take effect at the next start only.
-pub const NEEDS_RESTART: [&str; 10] = [
+pub const NEEDS_RESTART: [&str; 11] = [
     "upstream",
     "replicas",
     "listen",
@@ -282,6 +289,7 @@ pub const NEEDS_RESTART: [&str; 10] = [
     "http_token_file",
     "http_show_values",
     "metrics",
+    "traces",
     "workers",
     "log",
     "log_format",
@@ -328,6 +336,8 @@ pub struct Resolved {
     pub config: Config,
     /// The address of the metrics.
     pub metrics: Option<MetricsPage>,
+    /// The collector of traces.
+    pub traces: Option<Collector>,
     /// The HTTP API.
     pub http: Option<Http>,
     /// Threads.
@@ -420,8 +430,7 @@ impl Settings {
         let listen = settings.listen.unwrap_or_else(|| "127.0.0.1:6432".to_owned());
         let listen = listen.split(',').map(|one| one.trim().parse()).collect::<Result<Vec<Listen>, _>>()?;
         let mut config = Config::with_routes(routes, listen);
-        config.hba_file = settings.hba_file;
-        config.users_file = settings.users_file;
+        (config.hba_file, config.users_file) = (settings.hba_file, settings.users_file);
         config.auth_query = settings.auth_query.unwrap_or(config.auth_query);
         config.shown = shown_settings(&values);
         config.console.admins = settings.console_admins.as_deref().map(console::name_list);
@@ -475,6 +484,7 @@ impl Settings {
         Ok(Resolved {
             config,
             metrics,
+            traces: settings.traces.map(|url| url.parse()).transpose()?,
             http,
             workers: number("workers", settings.workers, 1, 1..=256, "1 to 256")?,
             log: settings.log.unwrap_or_else(|| "info".to_owned()),

@@ -94,6 +94,8 @@ pub trait Environment: Sized {
     /// server gets next.
     fn leave_unused_databases(&self);
 
+    /// Whether batches are traced.
+    fn traces(&self) -> bool;
     /// An envelope for a unit whose last bytes have just arrived.
     fn envelope(&self, unit: Packed<StatementOf<Self>>) -> Self::Envelope;
     /// The lane for a unit. If `only` is set, no other lane will do.

@@ -9,6 +9,7 @@ use super::alone::Alone;
 use super::environment::Stop;
 use super::names::Change;
 use super::{Envelope, Environment, Sequences, Session, StatementOf, cancelled};
+use crate::traceparent;
 use crate::unit::Packed;
 
 /// What a session knows of its units in lanes.
@@ -27,7 +28,7 @@ impl<E: Environment> Session<E> {
     /// for them. `changes` are its changes of names if a lane runs it.
     pub(super) fn submit(
         &mut self,
-        unit: Packed<StatementOf<E>>,
+        mut unit: Packed<StatementOf<E>>,
         changes: Vec<Change<E::Statement>>,
     ) -> Result<(), Stop<E>> {
         self.catch_up()?;
@@ -61,6 +62,10 @@ impl<E: Environment> Session<E> {
         }
         let slot = self.env.answers(|answers| answers.reserve());
         let may_stay_open = unit.may_stay_open();
+        if self.env.traces() && lane.is_some() {
+            let text_of = |name: &[u8]| self.names.get(name).map(|named| &named.text[..]);
+            unit.parent = traceparent::of_messages(unit.raw(), text_of).map(Box::new);
+        }
         let mut envelope = self.env.envelope(unit);
         let Some(lane) = lane else {
             self.begin_alone(envelope);

@@ -313,6 +313,7 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
             claimed,
             node,
             shards: shards.into(),
+            parent: None,
             is_unreadable: is_unreadable || others.len() > limits::UNIT_ROWS_MAX,
             steps,
             bytes: bytes.into(),

@@ -31,6 +31,7 @@ pub use refusal::{aborted, put_lost};
 use crate::classify::{Boundary, LockStatement, Packing, Returns};
 use crate::distribution::UnitNode;
 use crate::key::{KeyName, Row};
+use crate::traceparent::SpanContext;
 
 /// A unit that a lane can run. `S` is the gateway's type for a statement.
 #[derive(Debug)]
@@ -41,6 +42,8 @@ pub struct Packed<S> {
     pub node: UnitNode,
     /// The shards that it changes.
     pub shards: Box<[i64]>,
+    /// The client's span that it is part of, if batches are traced.
+    pub parent: Option<Box<SpanContext>>,
     /// The rows of one of its statements are too many or cannot be read.
     is_unreadable: bool,
     steps: Vec<Step<S>>,

@@ -21,6 +21,7 @@ pub use table_list::TableList;
 
 use crate::console;
 use crate::net::tls;
+use crate::traces::Traces;
 
 /// Where the gateway listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +124,8 @@ pub struct Config {
     pub console: console::Users,
     /// The `[[pool]]` tables for some databases and users.
     pub tables: Vec<Arc<PoolTable>>,
+    /// Where the spans of batches go; none means that batches are not traced.
+    pub traces: Option<Traces>,
     /// All settings for SHOW CONFIG.
     pub shown: Vec<Shown>,
     /// The table in force here; none in the gateway's own configuration.
@@ -195,6 +198,7 @@ impl Config {
             auth_query: include_str!("../../sql/auth_query.sql").to_owned(),
             console: console::Users::default(),
             tables: Vec::new(),
+            traces: None,
             shown: Vec::new(),
             table: None,
         }

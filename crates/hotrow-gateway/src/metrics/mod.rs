@@ -207,6 +207,10 @@ pub struct Metrics {
     pub lost: Counter,
     /// Notifications that shared listening connections have received, counted for each client.
     pub notifications: Counter,
+    /// Spans of batches that the collector of traces has accepted.
+    pub spans_exported: Counter,
+    /// Spans of batches that were dropped.
+    pub spans_dropped: Counter,
     /// Connected clients.
     pub clients: Gauge,
     /// Connected lanes.
@@ -281,6 +285,8 @@ impl Metrics {
             foretold_wrong: Counter::new(),
             lost: Counter::new(),
             notifications: Counter::new(),
+            spans_exported: Counter::new(),
+            spans_dropped: Counter::new(),
             clients: Gauge::new(),
             lanes: Gauge::new(),
             held_connections: Gauge::new(),

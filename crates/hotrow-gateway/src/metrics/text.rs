@@ -205,6 +205,7 @@ impl Metrics {
         for (server, is_up) in self.servers.all() {
             line(out, name, &format!("{{server=\"{}\"}}", escaped(&server)), u8::from(is_up));
         }
+        self.spans(out);
         self.replicas(out);
         let all = self.traffic.all();
         let name = "client_units_total";
@@ -242,6 +243,19 @@ impl Metrics {
         for ((database, user), traffic) in &all {
             let seconds = traffic.wait_microseconds.get() as f64 / 1e6;
             line(out, name, &format!("{{{}}}", clients(database, user)), seconds);
+        }
+    }
+
+    fn spans(&self, out: &mut String) {
+        let name = "trace_spans_total";
+        head(
+            out,
+            name,
+            "Spans of batches that the collector of traces accepted, or that were dropped.",
+            "counter",
+        );
+        for (outcome, counter) in [("exported", &self.spans_exported), ("dropped", &self.spans_dropped)] {
+            line(out, name, &format!("{{outcome=\"{outcome}\"}}"), counter.get());
         }
     }
 

@@ -187,6 +187,10 @@ impl session::Environment for Environment {
         self.pool.catalog_changed(alters);
     }
 
+    fn traces(&self) -> bool {
+        self.pool.context.traces.is_some()
+    }
+
     fn envelope(&self, unit: Packed) -> Envelope {
         Envelope::new(unit, self.mailbox.clone(), self.since)
     }

@@ -55,14 +55,14 @@ impl Shared {
         })
     }
 
-    /// Puts another configuration in force. The addresses stay as they were, and so does `upstream`.
+    /// Puts another configuration in force. The addresses stay as they were, and so do `upstream` and `traces`.
     pub fn reload(&self, config: Config) {
         let before = self.config();
         let routes = Routes::clone(&config.routes).replacing(&before.routes);
         let server = routes.first().server.clone();
         let (upstream, replicas) = (server.upstream.clone(), server.replicas.clone());
-        let (routes, listen) = (Arc::new(routes), before.listen.clone());
-        let mut config = Config { upstream, replicas, routes, listen, ..config };
+        let (routes, listen, traces) = (Arc::new(routes), before.listen.clone(), before.traces.clone());
+        let mut config = Config { upstream, replicas, routes, listen, traces, ..config };
         for one in config.shown.iter_mut().filter(|one| one.needs_restart) {
             let same = before.shown.iter().find(|other| other.name == one.name);
             same.into_iter().for_each(|same| one.value.clone_from(&same.value));

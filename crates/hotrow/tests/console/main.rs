@@ -20,6 +20,7 @@ mod remedies;
 mod roles;
 mod server_settings;
 mod shadow;
+mod traces;
 mod words;
 
 use std::path::PathBuf;

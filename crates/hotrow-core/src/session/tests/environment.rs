@@ -431,6 +431,10 @@ impl Environment for SimEnvironment {
         self.shared.replicas.borrow_mut().epoch += 1;
     }
 
+    fn traces(&self) -> bool {
+        false
+    }
+
     fn envelope(&self, unit: Packed<Arc<SimStatement>>) -> SimEnvelope {
         let answers = self.answers.clone();
         SimEnvelope { unit, slot: 0, notified: None, changes_names: false, lsn_bound: None, answers }

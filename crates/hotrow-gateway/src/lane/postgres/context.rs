@@ -19,6 +19,7 @@ use crate::lane::shared::LaneShared;
 use crate::metrics::Traffic;
 use crate::server::database::DatabaseState;
 use crate::statements::Statements;
+use crate::traces::Traces;
 
 /// Settings that a lane sets itself.
 pub(super) const OWN: [&str; 2] = ["idle_session_timeout", "lock_timeout"];
@@ -43,6 +44,8 @@ pub struct LaneContext {
     pub shared: LaneShared,
     /// Notified when the server's settings differ from the known ones.
     pub settings_changed: Notify,
+    /// Where the spans of batches go, if batches are traced.
+    pub traces: Option<Traces>,
     config: ArcSwap<Config>,
     /// The server's settings when it was last asked.
     server: ArcSwap<ServerSettings>,
@@ -76,6 +79,7 @@ impl LaneContext {
             shared: LaneShared::new(config.lanes, traffic),
             settings_changed: Notify::new(),
             has_strange_connection: AtomicBool::new(false),
+            traces: config.traces.clone(),
             config: ArcSwap::new(config),
             ends_work_of_gone_clients: AtomicBool::new(server.ends_statements_of_gone_clients()),
             server: ArcSwap::from_pointee(server),
@@ -90,6 +94,13 @@ impl LaneContext {
         let (login, database) = (self.login.clone(), self.database.clone());
         let (clients, traffic) = ((&self.parameters[..], &self.settings), self.shared.traffic.clone());
         LaneContext::new(config.into(), clients, login, database, server, traffic, Box::new(target))
+    }
+
+    /// User and database at the server, as text for people.
+    pub fn describe(&self) -> String {
+        let get =
+            |wanted| self.parameters.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value);
+        format!("{}@{}", get("user"), get("database"))
     }
 
     /// The configuration in force. It may change while the caller waits.

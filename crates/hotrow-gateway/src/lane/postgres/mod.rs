@@ -14,6 +14,7 @@ mod merged;
 mod refusals;
 mod replica;
 mod replies;
+mod spans;
 mod target;
 mod unread;
 mod writer;
@@ -39,6 +40,7 @@ use self::connect::LaneConnection;
 use self::left_locks::Answer;
 use self::left_state::StateCheck;
 use self::replies::{BatchReplies, Check, Replies, ReplyEvent};
+use self::spans::OpenSpans;
 use self::writer::Writer;
 use super::backend::{Backend, BatchEvent, Patience, Progress};
 use super::shared::LaneShared;
@@ -60,6 +62,7 @@ pub struct Postgres {
     touched: Vec<Arc<Mailbox>>,
     /// Sessions that had ended when a unit was given back to them.
     gone: Vec<u64>,
+    spans: OpenSpans,
     /// A batch has run a statement that was analysed before a definition changed.
     runs_outdated: bool,
 }
@@ -69,6 +72,7 @@ impl Postgres {
     pub fn new(context: Arc<LaneContext>, kind: LaneKind, index: usize) -> Self {
         Postgres {
             connection: LaneConnection::new(context.clone(), kind, index),
+            spans: OpenSpans::new(&context, kind, index),
             context,
             kind,
             index,
@@ -270,6 +274,7 @@ impl Backend for Postgres {
         let is_outdated = |packed: &Envelope| packed.unit.runs().any(|run| run.statement.is_superseded());
         self.runs_outdated |= batch.units.iter().any(|unit| is_outdated(&unit.payload));
         self.writer.put(batch, self.kind, number_of_connection, &self.context, upstream);
+        self.spans.begin(batch);
         let _ = self.writer.flush(upstream); // reading the connection shows the error again
     }
 
@@ -320,13 +325,18 @@ impl Backend for Postgres {
 
     fn keep_replies(&mut self, is_needed: impl Fn(u64) -> bool) {
         self.answers.retain(|answers| is_needed(answers.number));
+        self.spans.keep(is_needed);
     }
 
     fn answer(&mut self, batch: Batch<Envelope>) {
+        self.spans.committed(batch.number);
         self.answer_batch(batch);
     }
 
     fn refuse(&mut self, units: Vec<Unit<Envelope>>, refusal: Refusal) {
+        if matches!(refusal, Refusal::OutcomeUnknown | Refusal::WrittenElsewhere) {
+            self.spans.unknown(&units);
+        }
         self.refuse_units(units, refusal);
     }
 
