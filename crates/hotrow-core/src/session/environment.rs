@@ -188,12 +188,12 @@ pub trait Envelope<S> {
     /// Sets what a replica must show before the unit runs there.
     fn set_lsn_bound(&mut self, bound: LsnBound);
 
-    /// Whether one of its statements has lost its credit.
-    fn has_lost_credit(&self) -> bool
+    /// Whether no lane can run it any more: one of its statements has lost its credit, or is superseded.
+    fn must_leave_lanes(&self) -> bool
     where
         S: Statement,
     {
-        self.unit().runs().any(|run| !run.statement.has_credit())
+        self.unit().runs().any(|run| !run.statement.has_credit() || run.statement.is_superseded())
     }
 }
 

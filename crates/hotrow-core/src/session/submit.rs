@@ -94,7 +94,7 @@ impl<E: Environment> Session<E> {
     pub fn resubmit(&mut self, envelope: E::Envelope, is_cancelled: bool) {
         if is_cancelled {
             self.refuse_returned(&envelope, &cancelled());
-        } else if envelope.has_lost_credit() {
+        } else if envelope.must_leave_lanes() {
             self.begin_alone(envelope);
         } else {
             self.submit_again(envelope);

@@ -139,8 +139,8 @@ pub trait Work: Debug + Send + 'static {
     fn is_unmeasured(&self) -> bool {
         false
     }
-    /// Whether one of its statements is no longer packed.
-    fn has_lost_credit(&self) -> bool {
+    /// Whether one of its statements is no longer packed, or is superseded.
+    fn must_leave_lanes(&self) -> bool {
         false
     }
     /// One of its rows in words.

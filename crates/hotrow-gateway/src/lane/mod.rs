@@ -189,6 +189,7 @@ impl<B: Backend> Task<B> {
                     continue;
                 }
                 message::ToLane::Renew(done) => {
+                    self.return_excluded(); // the next batches would fail for them, and be undone
                     self.pause(false, done);
                     continue;
                 }
@@ -287,10 +288,10 @@ impl<B: Backend> Task<B> {
         self.core.step(event, &mut self.actions);
     }
 
-    /// A statement is no longer packed: waiting units that have it go back to their sessions.
+    /// A statement is no longer packed, or is superseded: waiting units that have it go back to their sessions.
     fn return_excluded(&mut self) {
         let waits = |(place, unit): &(UnitState, &Unit<B::Work>)| {
-            *place == UnitState::Queued && unit.payload.has_lost_credit()
+            *place == UnitState::Queued && unit.payload.must_leave_lanes()
         };
         let sessions: Vec<_> = self.core.units().filter(waits).map(|(_, unit)| unit.session).collect();
         for session in sessions {

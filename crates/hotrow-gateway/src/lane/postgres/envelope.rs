@@ -133,8 +133,8 @@ impl Work for Envelope {
         })
     }
 
-    fn has_lost_credit(&self) -> bool {
-        session::Envelope::has_lost_credit(self)
+    fn must_leave_lanes(&self) -> bool {
+        session::Envelope::must_leave_lanes(self)
     }
 
     fn name_of(&self, key: Key) -> Option<KeyName> {

@@ -37,6 +37,7 @@ pub use target::OwnServer;
 
 use self::catalog_check::{CheckFailure, NO_STATEMENT};
 use self::connect::LaneConnection;
+use self::envelope::Run;
 use self::left_locks::Answer;
 use self::left_state::StateCheck;
 use self::replies::{BatchReplies, Check, Replies, ReplyEvent};
@@ -184,9 +185,7 @@ impl Postgres {
             CheckFailure::Recheck => Failure::Stale,
             CheckFailure::Changed if self.context.target.is_behind(None) => Failure::Behind,
             CheckFailure::Changed => {
-                tracing::info!(lane = self.index, "a table has changed: its statements are judged again");
-                self.context.database.catalog_changed(Alters::Anything);
-                note_change(batch);
+                self.note_change(batch);
                 // A rollback does not undo locks and settings of a new trigger.
                 self.events.push_back(BatchEvent::Renew);
                 Failure::Changed
@@ -197,19 +196,28 @@ impl Postgres {
         self.events.pop_front()
     }
 
+    /// A batch has met a change of a table. That costs each of its records as much as one failure, however many of its units have to
+    /// run again: a table that looks different in every batch takes its statements out of lanes, and a single change does not.
+    ///
+    /// Units that waited in the lane show the same change once more. Their statements have no verdict in this epoch, and verdicts
+    /// that others have by now stay in force.
+    fn note_change(&self, batch: &Batch<Envelope>) {
+        let runs = || batch.units.iter().flat_map(|unit| unit.payload.unit.runs());
+        let records: BTreeMap<_, _> =
+            runs().map(|run| &run.statement.record).map(|record| (Arc::as_ptr(record), record)).collect();
+        records.values().for_each(|record| record.failed());
+        let (epoch, age_max) = (self.context.database.catalog_epoch(), self.context.config().catalog_age);
+        let watches = |run: &&Run| run.packing.parts().any(|part| part.watch.is_some());
+        if runs().filter(watches).any(|run| run.statement.packing_in(epoch, age_max).is_some()) {
+            tracing::info!(lane = self.index, "a table has changed: its statements are judged again");
+            self.context.database.catalog_changed(Alters::Anything);
+        }
+    }
+
     fn invalid(&self, error: &hotrow_wire::Error) -> BatchEvent {
         tracing::error!(%error, lane = self.index, "the server sent an invalid answer: connection dropped");
         BatchEvent::Invalid
     }
-}
-
-/// A batch has met a change of a table. That costs each of its records as much as one failure, however many of its units had to
-/// run again: a table that looks different in every batch takes its statements out of lanes, and a single change does not.
-fn note_change(batch: &Batch<Envelope>) {
-    let runs = batch.units.iter().flat_map(|unit| unit.payload.unit.runs());
-    let records: BTreeMap<_, _> =
-        runs.map(|run| &run.statement.record).map(|record| (Arc::as_ptr(record), record)).collect();
-    records.values().for_each(|record| record.failed());
 }
 
 impl Backend for Postgres {
