@@ -9,33 +9,35 @@
 //! | `plan.rs`, `totals.rs`, `report.rs` | which fault comes next, the sums of the rounds, and how they are shown |
 //! | `client.rs`, `connection.rs` | the clients |
 //! | `testbed.rs` | the server, two gateways, kills and changes of the schema |
-//! | `round.rs` | one round |
+//! | `round.rs`, `rounds.rs` | one round, and a run of rounds |
+//! | `observer.rs` | what differs between this run and `soak` |
 //! | `folder.rs` | the files of a run |
 
 mod answers;
 mod check;
 mod client;
 mod connection;
-mod folder;
-mod plan;
-mod report;
+pub(crate) mod folder;
+pub(crate) mod observer;
+pub(crate) mod plan;
+pub(crate) mod report;
 mod round;
-mod testbed;
-mod totals;
+pub(crate) mod rounds;
+pub(crate) mod testbed;
+pub(crate) mod totals;
 mod work;
 
 use folder::RunFolder;
 use hotrow_bench::Error;
 use hotrow_bench::machine::Machine;
+use observer::Observer;
 use plan::{Goal, Progress};
 use report::{Report, duration};
-use round::{Bounds, Stop};
+use rounds::{Rounds, today};
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use testbed::Testbed;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::LocalSet;
 use totals::Totals;
 
 /// The bounds of a run, and its folder.
@@ -84,109 +86,64 @@ pub struct Ended {
 /// Runs until the goal or a bound is reached, or until a signal. Blocks, and must be called outside of an asynchronous runtime.
 pub fn run(args: Args) -> Result<Ended, Error> {
     let folder = RunFolder::open(&args.folder)?;
-    let goal = Goal { statements: args.statements, kills: args.kills };
-    let program = match args.gateway_program.clone() {
-        Some(program) => program,
-        None => std::env::current_exe().map_err(Error::system("name this program"))?.with_file_name("hotrow"),
+    let rounds = Rounds {
+        folder: &folder,
+        goal: Goal { statements: args.statements, kills: args.kills },
+        seconds: args.seconds,
+        round_seconds: args.round_seconds,
+        clients: args.clients,
+        gateway_program: args.gateway_program,
+        changes: true,
     };
-    if !program.exists() {
-        return Err(Error::NoGatewayProgram { program });
-    }
-    let mut totals = folder.totals()?.unwrap_or_else(|| Totals::new(goal, today()));
-    totals.goal = goal;
-    if let Some(fault) = &totals.fault {
-        let fault = format!(
-            "{fault}\nThis run has stopped there. Keep its folder, and begin another run with --folder."
-        );
-        return Ok(Ended { markdown: String::new(), is_done: false, fault: Some(fault) });
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(Error::system("start a runtime"))?;
-    runtime.block_on(LocalSet::new().run_until(until_signal(&args, &folder, &program, totals)))
-}
-
-/// Runs rounds until the end or a signal. A round that a signal interrupts does not count.
-async fn until_signal(
-    args: &Args,
-    folder: &RunFolder,
-    program: &Path,
-    mut totals: Totals,
-) -> Result<Ended, Error> {
-    let listen = |kind| signal(kind).map_err(Error::system("listen for signals"));
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-    let mut about = About { machine: Machine::this(), server: String::new() };
-    let ran = tokio::select! {
-        ran = rounds(args, folder, program, &mut totals, &mut about) => ran,
-        _ = interrupt.recv() => Ok(None),
-        _ = terminate.recv() => Ok(None),
-    };
-    let fault = ran?;
-    let markdown = about.report(&totals).markdown();
+    let mut teller = Teller { folder: &folder, machine: Machine::this(), server: String::new(), line: None };
+    let (totals, fault) = rounds.run(&mut teller)?;
+    let markdown = if teller.line.is_some() { teller.report(&totals).markdown() } else { String::new() };
     Ok(Ended { markdown, is_done: totals.is_done() && fault.is_none(), fault })
 }
 
-/// What a report says about the run's place.
+/// Shows the progress, and writes the report.
 #[derive(Debug)]
-struct About {
+struct Teller<'a> {
+    folder: &'a RunFolder,
     machine: Machine,
     server: String,
+    /// Set after the start.
+    line: Option<Line>,
 }
 
-impl About {
+impl Teller<'_> {
     fn report<'a>(&'a self, totals: &'a Totals) -> Report<'a> {
         Report { date: today(), machine: &self.machine, server: &self.server, totals }
     }
 }
 
-fn today() -> String {
-    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    now.chars().take("2026-01-31".len()).collect()
-}
-
-/// Runs and checks rounds. Returns the first contradiction.
-async fn rounds(
-    args: &Args,
-    folder: &RunFolder,
-    program: &Path,
-    totals: &mut Totals,
-    about: &mut About,
-) -> Result<Option<String>, Error> {
-    let deadline = args.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-    let bounds = Bounds { clients: args.clients, lasts: Duration::from_secs(args.round_seconds), deadline };
-    let mut testbed = Testbed::start(folder.path(), program).await?;
-    about.server = testbed.server_version();
-    totals.starts += 1;
-    let mut line = Line::new(totals);
-    while !totals.is_done() && deadline.is_none_or(|deadline| Instant::now() < deadline) {
-        let ran = round::run(&mut testbed, totals, bounds, |progress, unknown| {
-            line.show(totals, progress, unknown);
-        });
-        match ran.await {
-            Ok((happened, found)) => {
-                totals.add(&happened, &found);
-                write(folder, totals, about)?;
-                line.end(totals);
-            }
-            Err(Stop::Error(error)) => return Err(error),
-            Err(Stop::Fault(fault, records)) => {
-                totals.fault = Some(fault.clone());
-                let evidence = folder.keep_evidence(&fault, &testbed.logs(), &records)?;
-                write(folder, totals, about)?;
-                testbed.stop().await?;
-                return Ok(Some(format!("{fault}\nThe evidence is in {}.", evidence.display())));
-            }
-        }
+impl Observer for Teller<'_> {
+    fn begun(&mut self, testbed: &Testbed, totals: &Totals) {
+        self.server = testbed.server_version();
+        self.line = Some(Line::new(totals));
     }
-    testbed.stop().await?;
-    Ok(None)
-}
 
-fn write(folder: &RunFolder, totals: &Totals, about: &About) -> Result<(), Error> {
-    let report = about.report(totals);
-    folder.keep(totals)?;
-    folder.write("report.md", &report.markdown())?;
-    folder
-        .write("report.json", &serde_json::to_string_pretty(&report).expect("a report is numbers and texts"))
+    async fn loaded(
+        &mut self,
+        _: &Testbed,
+        totals: &Totals,
+        progress: &Progress,
+        unknown: u64,
+    ) -> Result<(), Error> {
+        self.line.iter_mut().for_each(|line| line.show(totals, progress, unknown));
+        Ok(())
+    }
+
+    async fn ended(&mut self, _: &Testbed, totals: &Totals) -> Result<(), Error> {
+        let report = self.report(totals);
+        self.folder.write("report.md", &report.markdown())?;
+        let json = serde_json::to_string_pretty(&report).expect("a report is numbers and texts");
+        self.folder.write("report.json", &json)?;
+        if totals.fault.is_none() {
+            self.line.iter().for_each(|line| line.end(totals));
+        }
+        Ok(())
+    }
 }
 
 /// The progress on standard error: one line that changes on a terminal, and otherwise a line for each round.

@@ -3,6 +3,7 @@
 use super::answers::Record;
 use super::check::{Found, check};
 use super::client::{Client, Shared};
+use super::observer::Observer;
 use super::plan::Progress;
 use super::testbed::{Changes, Testbed};
 use super::totals::{Happened, Totals};
@@ -31,6 +32,8 @@ pub struct Bounds {
     pub lasts: Duration,
     /// The end of the run by time.
     pub deadline: Option<Instant>,
+    /// Whether the schema changes beside the load.
+    pub changes: bool,
 }
 
 /// The reason why a round has no result.
@@ -58,12 +61,12 @@ struct Load<'a> {
     random: fastrand::Rng,
 }
 
-/// Runs and checks the next round. `watch` sees the progress.
+/// Runs and checks the next round.
 pub async fn run(
     testbed: &mut Testbed,
     totals: &Totals,
     bounds: Bounds,
-    watch: impl FnMut(&Progress, u64),
+    observer: &mut impl Observer,
 ) -> Result<(Happened, Found), Stop> {
     let round = totals.rounds + 1;
     testbed.prepare(round, bounds.clients).await?;
@@ -72,7 +75,7 @@ pub async fn run(
     let clients =
         (1..=bounds.clients).map(|number| spawn_local(Client::new(Rc::clone(&shared), number).run()));
     let clients: Vec<_> = clients.collect();
-    let changes = spawn_local(change(testbed.changes(), Rc::clone(&shared)));
+    let changes = bounds.changes.then(|| spawn_local(change(testbed.changes(), Rc::clone(&shared))));
     let mut load = Load {
         testbed,
         shared: Rc::clone(&shared),
@@ -82,11 +85,13 @@ pub async fn run(
         random: fastrand::Rng::with_seed(round),
     };
     let began = Instant::now();
-    let lasted = load.last(totals, bounds, watch).await;
+    let lasted = load.last(totals, bounds, observer).await;
     shared.stop.set(true);
     let records = end(clients, &shared).await;
     lasted?;
-    load.happened.ddl = changes.await.unwrap_or_default();
+    if let Some(changes) = changes {
+        load.happened.ddl = changes.await.unwrap_or_default();
+    }
     let fault = shared.fault.borrow_mut().take();
     if let Some(fault) = fault {
         return Err(Stop::Fault(fault, records));
@@ -138,7 +143,7 @@ impl Load<'_> {
         &mut self,
         totals: &Totals,
         bounds: Bounds,
-        mut watch: impl FnMut(&Progress, u64),
+        observer: &mut impl Observer,
     ) -> Result<(), Error> {
         let (base, began) = (self.progress.statements, Instant::now());
         let mut flowed = (0, began);
@@ -146,7 +151,8 @@ impl Load<'_> {
             sleep(TICK).await;
             let acknowledged = self.shared.acknowledged.get();
             self.progress.statements = base + acknowledged;
-            watch(&self.progress, self.shared.unknown.get());
+            let unknown = self.shared.unknown.get();
+            observer.loaded(self.testbed, totals, &self.progress, unknown).await?;
             if acknowledged > flowed.0 {
                 flowed = (acknowledged, Instant::now());
             } else if flowed.1.elapsed() > PATIENCE {
