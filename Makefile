@@ -19,7 +19,7 @@ PG_BINS ?=
 TARGETS ?=
 LONG ?=
 
-.PHONY: help demo payments-demo test test-all test-versions faults billion histories differential scale-out conformance examples frameworks applications openapi page-test screenshots check lint deny audit bench peers fuzz deb test-deb rpm test-rpm test-chart release
+.PHONY: help demo payments-demo test test-all test-versions faults billion soak histories differential scale-out conformance examples frameworks applications openapi page-test screenshots check lint deny audit bench peers fuzz deb test-deb rpm test-rpm test-chart release
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,10 @@ faults: | rust ## servers, backends and gateways are killed under load for five 
 billion: | rust ## a billion statements under a thousand kills, with every answer checked; hours, goes on after an interruption (ARGS="--seconds 600"; docs/proof.md)
 	$(CARGO) build --release --package hotrow
 	$(CARGO) run --release --package hotrow-lab -- billion $(ARGS)
+
+soak: | rust ## the load of `billion` without kills for twelve hours; shows whether memory, descriptors, logs or tables grow, goes on after an interruption (ARGS="--seconds 600"; docs/proof.md)
+	$(CARGO) build --release --package hotrow
+	$(CARGO) run --release --package hotrow-lab -- soak $(ARGS)
 
 histories: | rust ## random transactions at all isolation levels through two gateways, with faults, and a checker of their isolation (two minutes; docs/histories.md)
 	$(CARGO) build --workspace --bin hotrow --bin hotrow-lab

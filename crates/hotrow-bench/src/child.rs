@@ -18,8 +18,15 @@ use tokio::time::timeout;
 const KEPT_LINES: usize = 500;
 const TOLD_LINES: usize = 20;
 
-/// The last lines of a child's output.
-type LastLines = Arc<Mutex<VecDeque<String>>>;
+/// A child's output.
+#[derive(Debug, Default)]
+struct Output {
+    last_lines: VecDeque<String>,
+    /// All bytes since the start, with the ends of lines.
+    bytes: u64,
+}
+
+type SharedOutput = Arc<Mutex<Output>>;
 
 /// A running child process. Dropping it kills the process.
 #[derive(Debug)]
@@ -27,7 +34,7 @@ pub struct Child {
     program: PathBuf,
     process: tokio::process::Child,
     lines: Receiver<String>,
-    last_lines: LastLines,
+    output: SharedOutput,
     /// The program's folder, which it can use until its end.
     _folder: Option<TempDir>,
 }
@@ -52,15 +59,15 @@ impl Child {
         // server.
         command.process_group(0);
         let mut process = command.spawn().map_err(Error::file("run", program))?;
-        let last_lines = Arc::default();
+        let output = SharedOutput::default();
         let (sender, lines) = channel(64);
         if let Some(stdout) = process.stdout.take() {
-            tokio::spawn(listen(stdout, sender.clone(), Arc::clone(&last_lines)));
+            tokio::spawn(listen(stdout, sender.clone(), Arc::clone(&output)));
         }
         if let Some(stderr) = process.stderr.take() {
-            tokio::spawn(listen(stderr, sender, Arc::clone(&last_lines)));
+            tokio::spawn(listen(stderr, sender, Arc::clone(&output)));
         }
-        Ok(Self { program: program.to_owned(), process, lines, last_lines, _folder: folder.into() })
+        Ok(Self { program: program.to_owned(), process, lines, output, _folder: folder.into() })
     }
 
     /// Waits for a line of output in which `find` finds something.
@@ -120,7 +127,12 @@ impl Child {
 
     /// The last 500 lines of its output.
     pub fn log(&self) -> Vec<String> {
-        self.last_lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).last_lines.iter().cloned().collect()
+    }
+
+    /// The bytes of its output since its start.
+    pub fn log_bytes(&self) -> u64 {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).bytes
     }
 
     /// The process ID, unless the program has ended.
@@ -147,15 +159,16 @@ impl Child {
 }
 
 /// Reads to the end, so that the child never blocks on a full pipe. Only the last lines are kept.
-async fn listen(stream: impl AsyncRead + Unpin, lines: Sender<String>, last_lines: LastLines) {
+async fn listen(stream: impl AsyncRead + Unpin, lines: Sender<String>, output: SharedOutput) {
     let mut reader = BufReader::new(stream).lines();
     while let Ok(Some(line)) = reader.next_line().await {
         {
-            let mut kept = last_lines.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.len() == KEPT_LINES {
-                kept.pop_front();
+            let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+            if output.last_lines.len() == KEPT_LINES {
+                output.last_lines.pop_front();
             }
-            kept.push_back(line.clone());
+            output.last_lines.push_back(line.clone());
+            output.bytes += line.len() as u64 + 1;
         }
         // After the program is ready, no reader waits for its lines.
         let _ = lines.send(line).await;

@@ -7,6 +7,7 @@
 //! | `scenarios.rs`, `scenarios/`, `sql/` | more scenarios than those of `hotrow bench`, and techniques of other projects |
 //! | `loads.rs`, `loads/`, `peers/` | the loads that they need: other poolers, Redis, queues of other projects, applications that batch, the payment service |
 //! | `billion.rs`, `billion/`, `sql/billion/` | a long run with kills in which every answer is checked |
+//! | `soak.rs`, `soak/`, `sql/soak/` | a long run of the same load without kills, which shows whether anything grows |
 //! | `histories.rs`, `histories/` | random transactions through gateways that fail, and the checker of their isolation |
 //! | `model.rs`, `model/` | a simulation of gateways and servers, calibrated with measured runs |
 
@@ -16,6 +17,7 @@ pub mod histories;
 mod loads;
 pub mod model;
 mod scenarios;
+pub mod soak;
 
 pub use args::Args;
 use hotrow_bench::{Error, Outcome};

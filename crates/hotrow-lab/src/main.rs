@@ -20,6 +20,9 @@ enum Subcommands {
     Bench(Box<hotrow_lab::Args>),
     /// Send a billion statements under a thousand kills, and check every answer (hours; goes on after an interruption)
     Billion(hotrow_lab::billion::Args),
+    /// Send the load of `billion` without kills, and show whether memory, descriptors, logs or tables grow (12 hours; goes on after
+    /// an interruption)
+    Soak(hotrow_lab::soak::Args),
     /// Simulate 1 to 100 nodes, 1 to 20 gateways and up to a million requests per second (five minutes)
     Model(hotrow_lab::model::Args),
     /// Make random transactions through gateways that fail, and check their isolation
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
     let done = match command {
         Subcommands::Bench(args) => hotrow_lab::run(*args).map(print_outcome),
         Subcommands::Billion(args) => hotrow_lab::billion::run(args).map(print_end),
+        Subcommands::Soak(args) => hotrow_lab::soak::run(args).map(print_end),
         Subcommands::Model(args) => hotrow_lab::model::run(args).map(|text| {
             print(&text);
             ExitCode::SUCCESS

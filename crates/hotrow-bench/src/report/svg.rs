@@ -7,12 +7,14 @@ mod dots;
 mod lines;
 mod look;
 mod scale;
+mod timeline;
 
 use crate::results::{Report, ScenarioResult};
 use crate::scenario::Figure;
 use canvas::Canvas;
 pub use curves::Curves;
 use look::{Colour, titles_of};
+pub use timeline::Timeline;
 
 /// The width of the picture, and the margins of a panel.
 const WIDTH: f64 = 900.0;

@@ -117,6 +117,11 @@ impl Testbed {
         [0, 1].map(|gateway| self.gateways[gateway].endpoint.port)
     }
 
+    /// The gateways.
+    pub fn gateways(&self) -> &[Gateway; 2] {
+        &self.gateways
+    }
+
     /// The version of the server.
     pub fn server_version(&self) -> String {
         self.server.version().to_owned()
@@ -225,7 +230,7 @@ impl Testbed {
     }
 
     /// The first value that the server returns. Empty if there is none.
-    async fn query(&self, sql: String) -> Result<String, Error> {
+    pub async fn query(&self, sql: String) -> Result<String, Error> {
         let rows = block(&self.server, move |server| server.query(&sql)).await?;
         Ok(rows.into_iter().flatten().flatten().next().unwrap_or_default())
     }
