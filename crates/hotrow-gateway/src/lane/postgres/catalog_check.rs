@@ -231,17 +231,21 @@ impl CatalogCheck {
         }
         let mut numbers = Vec::new();
         for run in runs {
-            context.target.watches(run, &mut |watch| numbers.push(self.number(watch)));
+            context.target.watches(run, &mut |watch| numbers.push(self.number(watch, &numbers)));
         }
         numbers.sort_unstable();
         numbers.dedup();
         numbers
     }
 
-    /// The number of a table. It is prepared anew if statements of this name rely on another state than before.
-    fn number(&mut self, watch: &Watch) -> usize {
-        let number = match self.numbers.get(&watch.name) {
-            Some(number) => *number,
+    /// The number of a table. It is prepared anew if statements of this name rely on another state than before. If a run of the same
+    /// batch relies on that other state, both are checked, and one of the checks fails: that run was judged by another
+    /// definition. `of_batch` are the numbers of the runs before this one.
+    fn number(&mut self, watch: &Watch, of_batch: &[usize]) -> usize {
+        let is_free =
+            |number: &usize| self.tables[*number].watch.as_ref() == Some(watch) || !of_batch.contains(number);
+        let number = match self.numbers.get(&watch.name).copied().filter(is_free) {
+            Some(number) => number,
             None => {
                 self.numbers.insert(watch.name.clone(), self.tables.len());
                 self.tables.push(Table::default());
@@ -343,4 +347,33 @@ const NO_TABLE: usize = 0;
 /// The name of the last statement of each batch of writes that relies on this table, and of each batch of reads that does.
 fn name_of_end(table: usize) -> Vec<u8> {
     format!("hotrow_end_of_batch_{table}").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_definition_on_which_a_batch_relies_has_a_check() {
+        let watch = |fingerprint: &str| Watch {
+            name: "t".to_owned(),
+            oid: 1,
+            fingerprint: fingerprint.to_owned(),
+            trigger_functions: Vec::new(),
+            parts: Vec::new(),
+        };
+        let mut check = CatalogCheck { tables: vec![Table::default()], ..CatalogCheck::default() };
+        let mut batch = |fingerprints: &[&str]| {
+            let mut numbers = Vec::new();
+            for one in fingerprints {
+                let number = check.number(&watch(one), &numbers);
+                numbers.push(number);
+            }
+            numbers.iter().map(|number| check.tables[*number].watch.clone().unwrap().fingerprint).collect()
+        };
+        for fingerprints in [&["old", "old"][..], &["old", "new"], &["new", "old", "new"], &["new"]] {
+            let checked: Vec<String> = batch(fingerprints);
+            assert_eq!(checked, fingerprints, "each run is checked by its own definition");
+        }
+    }
 }
