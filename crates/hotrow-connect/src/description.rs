@@ -20,30 +20,46 @@ pub fn parameter_types(description: &Bytes) -> Option<Bytes> {
 /// the same. The tables can be others: a prepared statement goes on after its table was dropped and created anew, and so does one
 /// that the server itself plans again.
 pub fn are_alike(one: &[u8], other: &[u8]) -> bool {
-    match (without_origins(one), without_origins(other)) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
+    compare(one, other).unwrap_or(false)
+}
+
+fn compare(mut one: &[u8], mut other: &[u8]) -> Result<bool, Error> {
+    loop {
+        let (a, b) = match (split(one, |_| usize::MAX)?, split(other, |_| usize::MAX)?) {
+            (Some(a), Some(b)) if a.tag == b.tag => (a, b),
+            (None, None) => return Ok(one == other),
+            _ => return Ok(false),
+        };
+        let are_alike = match a.tag {
+            tag::ROW_DESCRIPTION => have_like_columns(a.body(), b.body())?,
+            _ => a.bytes == b.bytes,
+        };
+        if !are_alike {
+            return Ok(false);
+        }
+        (one, other) = (&one[a.bytes.len()..], &other[b.bytes.len()..]);
     }
 }
 
-fn without_origins(mut description: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut rest = Vec::with_capacity(description.len());
-    while let Some(frame) = split(description, |_| usize::MAX)? {
-        description = &description[frame.bytes.len()..];
-        if frame.tag != tag::ROW_DESCRIPTION {
-            rest.extend_from_slice(frame.bytes);
-            continue;
-        }
-        let mut columns = Reader::new(frame.body());
-        for _ in 0..columns.u16()? {
-            rest.extend_from_slice(columns.cstr()?);
-            rest.push(0);
-            columns.bytes(ORIGIN_BYTES)?;
-            rest.extend_from_slice(columns.bytes(TYPE_BYTES)?);
-        }
-        columns.end()?;
+fn have_like_columns(one: &[u8], other: &[u8]) -> Result<bool, Error> {
+    let (mut one, mut other) = (Reader::new(one), Reader::new(other));
+    let columns = one.u16()?;
+    if other.u16()? != columns {
+        return Ok(false);
     }
-    Ok(rest)
+    for _ in 0..columns {
+        if one.cstr()? != other.cstr()? {
+            return Ok(false);
+        }
+        one.bytes(ORIGIN_BYTES)?;
+        other.bytes(ORIGIN_BYTES)?;
+        if one.bytes(TYPE_BYTES)? != other.bytes(TYPE_BYTES)? {
+            return Ok(false);
+        }
+    }
+    one.end()?;
+    other.end()?;
+    Ok(true)
 }
 
 #[cfg(test)]
@@ -84,8 +100,10 @@ mod tests {
             (false, described(23, "n", (16_400, 2), 23)),
             (false, one.slice(..11)),
             (false, one.slice(..one.len() - 1)),
+            (false, [&one[..], &one[..]].concat().into()),
         ] {
             assert_eq!(are_alike(&one, &other), is_alike, "{other:?}");
+            assert_eq!(are_alike(&other, &one), is_alike, "{other:?}");
         }
         assert_eq!(parameter_types(&one).as_deref(), Some(&[0, 0, 0, 23][..]));
     }

@@ -189,7 +189,7 @@ impl<B: Backend> Task<B> {
                     continue;
                 }
                 message::ToLane::Renew(done) => {
-                    self.return_excluded(); // the next batches would fail for them, and be undone
+                    self.return_leaving(); // the next batches would fail for them, and be undone
                     self.pause(false, done);
                     continue;
                 }
@@ -268,7 +268,7 @@ impl<B: Backend> Task<B> {
             BatchEvent::Answered(changes) => Event::Answered(changes),
             BatchEvent::Failed(failure) => Event::Failed(failure),
             BatchEvent::Unread(session) => Event::Unread(session),
-            BatchEvent::Excluded => return self.return_excluded(),
+            BatchEvent::Excluded => return self.return_leaving(),
             BatchEvent::Renew => return self.renew(),
             BatchEvent::Executed(number) => {
                 self.executed = Some(Instant::now());
@@ -288,8 +288,8 @@ impl<B: Backend> Task<B> {
         self.core.step(event, &mut self.actions);
     }
 
-    /// A statement is no longer packed, or is superseded: waiting units that have it go back to their sessions.
-    fn return_excluded(&mut self) {
+    /// A statement is no longer packed, or is superseded: waiting units that must leave for it go back to their sessions.
+    fn return_leaving(&mut self) {
         let waits = |(place, unit): &(UnitState, &Unit<B::Work>)| {
             *place == UnitState::Queued && unit.payload.must_leave_lanes()
         };
