@@ -178,7 +178,7 @@ impl Directory {
     pub async fn enter(&self, pool: &Pool, settings: Settings) -> Option<PoolUse> {
         let used = self.open_pool_with(pool, settings)?;
         used.pool().context.login.renew_from(&pool.context.login);
-        used.pool().login().await.ok()?;
+        Box::pin(used.pool().login()).await.ok()?;
         Some(used)
     }
 

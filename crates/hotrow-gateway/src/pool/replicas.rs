@@ -155,7 +155,7 @@ impl Pool {
         let known = question.upstream.take().filter(|upstream| Some(&*upstream.address) == serves);
         let mut upstream = match known {
             Some(upstream) => upstream,
-            None => self.connect_as_own(&config, true).await.ok()?,
+            None => Box::pin(self.connect_as_own(&config, true)).await.ok()?,
         };
         let at = Instant::now();
         match position(&mut upstream).await {

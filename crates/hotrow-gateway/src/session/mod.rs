@@ -1,5 +1,10 @@
 //! The task of one client's session. It reads and writes the client's socket and the held connection, and provides
 //! what the session needs. `hotrow_core::session` decides everything else.
+//!
+//! Futures are moved, and thus copied, before they run. What is large and seldom awaited is boxed where it begins, because a
+//! session that waits for a connection does so for each statement.
+
+#![warn(clippy::large_futures)]
 
 pub mod activity;
 mod classify;

@@ -192,7 +192,7 @@ impl SessionTask {
         let take = async {
             match pool.processor_permit().await.and_then(|permit| pool.try_take(&name, Some(permit))) {
                 Some(held) => Ok(held),
-                None => pool.take(&name).await,
+                None => Box::pin(pool.take(&name)).await,
             }
         };
         let taken = async {
