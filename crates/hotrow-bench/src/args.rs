@@ -119,10 +119,17 @@ mod tests {
         };
         assert_eq!(
             names("queue"),
-            ["queue-take", "queue-head", "queue-lease", "queue-batch", "queue-enqueue"]
+            [
+                "queue-take",
+                "queue-head",
+                "queue-head-vacuumed",
+                "queue-lease",
+                "queue-batch",
+                "queue-enqueue"
+            ]
         );
         assert_eq!(names("novelty").len(), 9);
-        assert_eq!(names("all").len(), 21);
+        assert_eq!(names("all").len(), 22);
         assert!(!names("all").iter().any(|name| name.ends_with("held") || name.starts_with("novelty")));
     }
 

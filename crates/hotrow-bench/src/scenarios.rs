@@ -45,7 +45,7 @@ use crate::scenario::{
 };
 
 /// All scenarios, in the order of `hotrow bench all`, which leaves out those that take long.
-pub static ALL: [&Scenario; 32] = [
+pub static ALL: [&Scenario; 33] = [
     &inventory::HOT_ROW,
     &inventory::SINGLE,
     &inventory::SPREAD,
@@ -60,6 +60,7 @@ pub static ALL: [&Scenario; 32] = [
     &sale::SOLD_OUT,
     &queue::QUEUE_TAKE,
     &queue::QUEUE_HEAD,
+    &queue::QUEUE_HEAD_VACUUMED,
     &queue::QUEUE_LEASE,
     &queue::QUEUE_BATCH,
     &queue::QUEUE_ENQUEUE,

@@ -18,7 +18,7 @@ use hotrow_bench::scenario::{LoadBy, Scenario, Technique, Through};
 use hotrow_bench::scenarios as shipped;
 
 /// All scenarios, in the order of `hotrow-lab bench all`, which leaves out those that take long.
-pub static ALL: [&Scenario; 64] = [
+pub static ALL: [&Scenario; 65] = [
     &shipped::inventory::HOT_ROW,
     &inventory::SINGLE,
     &shipped::inventory::SPREAD,
@@ -37,6 +37,7 @@ pub static ALL: [&Scenario; 64] = [
     &sale::SOLD_OUT,
     &shipped::queue::QUEUE_TAKE,
     &queue::QUEUE_HEAD,
+    &shipped::queue::QUEUE_HEAD_VACUUMED,
     &queue::QUEUE_LEASE,
     &queue::QUEUE_BATCH,
     &shipped::queue::QUEUE_ENQUEUE,

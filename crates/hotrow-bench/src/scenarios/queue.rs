@@ -2,7 +2,8 @@
 
 use super::{SELL_DIRECT, USUAL};
 use crate::scenario::{
-    Ageing, Clients, LoadBy, Protocol, Rows, Scenario, Script, Steps, Technique, Through, Worth,
+    Ageing, Beside, Clients, LoadBy, Protocol, Rows, Scenario, Script, SecondLoad, Steps, Technique, Through,
+    Worth,
 };
 
 /// One order per call, taken and completed in one step.
@@ -44,9 +45,9 @@ pub static QUEUE_HEAD: Scenario = Scenario {
     clients: Clients::Usually(&[64, 256]),
     techniques: &[
         SKIP_LOCKED,
-        Technique { name: "skip-locked-hotrow", through: Through::Hotrow, ..SKIP_LOCKED },
-        Technique { against: "advisory", ..ADVISORY },
-        Technique { name: "advisory-hotrow", through: Through::Hotrow, against: "advisory", ..ADVISORY },
+        SKIP_LOCKED_HOTROW,
+        ADVISORY_ALONE,
+        ADVISORY_HOTROW,
         Technique { name: "lease", against: "lease", ..LEASE },
         Technique { name: "lease-hotrow", through: Through::Hotrow, against: "lease", ..LEASE },
     ],
@@ -57,6 +58,35 @@ pub static QUEUE_HEAD: Scenario = Scenario {
     ],
     ..QUEUE_TAKE
 };
+
+/// The same while the table of waiting orders has few dead index entries.
+pub static QUEUE_HEAD_VACUUMED: Scenario = Scenario {
+    name: "queue-head-vacuumed",
+    shows: "Orders taken by such statements from a table that is vacuumed twice a second: orders per second",
+    techniques: &[
+        vacuumed(SKIP_LOCKED),
+        vacuumed(SKIP_LOCKED_HOTROW),
+        vacuumed(ADVISORY_ALONE),
+        vacuumed(ADVISORY_HOTROW),
+    ],
+    remarks: &[
+        CHECKS,
+        "A client beside the workers runs VACUUM. Without it, each statement reads the index entries of all orders that were taken \
+         since the last VACUUM.",
+    ],
+    ..QUEUE_HEAD
+};
+
+const SKIP_LOCKED_HOTROW: Technique =
+    Technique { name: "skip-locked-hotrow", through: Through::Hotrow, ..SKIP_LOCKED };
+const ADVISORY_ALONE: Technique = Technique { against: "advisory", ..ADVISORY };
+const ADVISORY_HOTROW: Technique =
+    Technique { name: "advisory-hotrow", through: Through::Hotrow, ..ADVISORY_ALONE };
+
+const fn vacuumed(technique: Technique) -> Technique {
+    let does = Beside::Nothing(sql!("queue/pgbench/vacuum.sql"));
+    Technique { beside: Some(SecondLoad { clients: 1, does }), ..technique }
+}
 
 /// One order per call, taken in one transaction and completed in another.
 pub static QUEUE_LEASE: Scenario = Scenario {

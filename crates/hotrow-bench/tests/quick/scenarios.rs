@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 quick_tests! {
     hot_row single pass_through sale novelty_constants;
     long: spread bulk reads transaction open_loop counter counter_zipf sold_out
-    queue_take queue_head queue_lease queue_batch queue_enqueue queue_held queue_batch_held feed_push feed_post feed_consume feed_busy
+    queue_take queue_head queue_head_vacuumed queue_lease queue_batch queue_enqueue queue_held queue_batch_held feed_push feed_post feed_consume feed_busy
     novelty_comments novelty_temporary novelty_tenants novelty_recreated_table novelty_recreated_index
     novelty_idle_in_transaction novelty_first_use novelty_shapes
 }

@@ -1,0 +1,2 @@
+vacuum hotrow_bench.waiting;
+\sleep 500 ms
