@@ -276,7 +276,7 @@ impl Pool {
             return Err(Missing::Description);
         }
         match classify::decide(candidate, facts, &statement.known_types(candidate)) {
-            Decision::Packed(_) if statement.lacks_types() => Err(Missing::Description),
+            Decision::Packed(_) if statement.lacks_description() => Err(Missing::Description),
             Decision::Packed(_) if description.is_some_and(Option::is_none) => {
                 let reason = "the server cannot prepare it with the types of its parameters".to_owned();
                 *why_not = Some(WhyNot { reason, remedy: None });

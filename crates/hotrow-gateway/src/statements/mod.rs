@@ -330,10 +330,14 @@ impl Statement {
         *self.proof.lock() = Some((proof, epoch, at));
     }
 
-    /// Whether a verdict needs the server's description, which is not there: clients name the statement, and rely on the types of
-    /// its parameters.
-    pub fn lacks_types(&self) -> bool {
-        self.is_named && !self.is_typed && self.description.get().is_none()
+    /// Whether a verdict needs the server's description, which is not there. Clients name the statement, and rely on the types of its
+    /// parameters, and on its columns: if its table is made anew, a successor with the same ones takes its place.
+    pub fn lacks_description(&self) -> bool {
+        let is_relied_on = || match &self.analysis {
+            Analysis::Candidate(candidate) => !self.is_typed || candidate.returns_rows,
+            _ => false,
+        };
+        self.is_named && self.description.get().is_none() && is_relied_on()
     }
 
     /// Returns when it no longer waits for a verdict.

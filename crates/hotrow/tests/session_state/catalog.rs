@@ -64,6 +64,8 @@ async fn a_prepared_statement_is_packed_again_after_its_table_was_made_anew() {
         client.prepare("update t set n = n + 1 where id = 1").await.unwrap(),
         client.prepare("update t set n = n + 1 where id = $1 returning id, n").await.unwrap(),
         client.prepare_typed("update t set n = n + 1 where id = $1", &types).await.unwrap(),
+        client.prepare_typed("update t set n = n + 1 where id = $1 returning n", &types).await.unwrap(),
+        client.prepare("update t set n = n + 1 where id = 1 returning id").await.unwrap(),
     ];
     let is_packed = async |update: &Statement| {
         let before = stage.gateway.metric("packed_units_total");
