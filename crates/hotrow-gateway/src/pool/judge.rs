@@ -214,16 +214,6 @@ impl Pool {
         self.known_verdict(statement).unwrap_or(Verdict::Pass)
     }
 
-    /// The statement that a superseded one is now. If the server has described the earlier one, it is asked to describe this one.
-    pub fn successor(&self, statement: &Statement) -> Arc<Statement> {
-        let successor = self.context.statements.successor(statement);
-        if statement.description.get().is_some() && successor.description.get().is_none() {
-            successor.must_be_described();
-            self.want_verdict(&successor);
-        }
-        successor
-    }
-
     /// Decides about a statement from facts that count since then.
     fn decide(
         &self,
@@ -272,7 +262,7 @@ impl Pool {
         why_not: &mut Option<WhyNot>,
     ) -> Result<Verdict, Missing> {
         let description = statement.description.get();
-        if description.is_none() && (candidate.needs_description() || statement.is_described_next()) {
+        if description.is_none() && candidate.needs_description() {
             return Err(Missing::Description);
         }
         match classify::decide(candidate, facts, &statement.known_types(candidate)) {

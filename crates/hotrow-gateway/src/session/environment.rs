@@ -131,7 +131,7 @@ impl session::Environment for Environment {
     }
 
     fn successor(&self, statement: &Statement) -> Arc<Statement> {
-        self.pool.successor(statement)
+        self.pool.context.statements.successor(statement)
     }
 
     fn pack_mode(&self) -> PackMode {

@@ -46,8 +46,6 @@ pub struct Statement {
     is_named: bool,
     /// A parameter has a type of a user. The text does not show the code of such a type, so it never runs in a lane.
     has_user_types: bool,
-    /// It takes the place of a statement that the server has described.
-    is_described_next: AtomicBool,
     /// The last verdict.
     decided: Lock<Option<VerdictRecord>>,
     /// It waits until the catalog is asked for a verdict, or for the proof below.
@@ -112,11 +110,8 @@ impl session::Statement for Statement {
     }
 
     fn is_described_as(&self, other: &Statement) -> bool {
-        // Both have the same text and the same declared types. Nobody describes a statement for which these say everything.
-        if let Analysis::Candidate(candidate) = &self.analysis
-            && self.is_typed
-            && !candidate.returns_rows
-        {
+        // Both have the same text and the same declared types.
+        if self.is_described_by_text() {
             return true;
         }
         let described = |statement: &Statement| statement.description.get().cloned().flatten();
@@ -151,7 +146,6 @@ impl Statement {
             info,
             is_named: false,
             has_user_types: false,
-            is_described_next: AtomicBool::new(false),
             decided: Lock::new(None),
             awaits_verdict: AtomicBool::new(false),
             awaits_proof: AtomicBool::new(false),
@@ -330,14 +324,15 @@ impl Statement {
         *self.proof.lock() = Some((proof, epoch, at));
     }
 
-    /// Whether a verdict needs the server's description, which is not there. Clients name the statement, and rely on the types of its
-    /// parameters, and on its columns: if its table is made anew, a successor with the same ones takes its place.
+    /// Whether its text and its declared types say what clients rely on: the types of its parameters, and its columns.
+    fn is_described_by_text(&self) -> bool {
+        matches!(&self.analysis, Analysis::Candidate(candidate) if self.is_typed && !candidate.returns_rows)
+    }
+
+    /// Whether a verdict needs the server's description, which is not there. If its table is made anew, a successor with the same
+    /// one takes its place.
     pub fn lacks_description(&self) -> bool {
-        let is_relied_on = || match &self.analysis {
-            Analysis::Candidate(candidate) => !self.is_typed || candidate.returns_rows,
-            _ => false,
-        };
-        self.is_named && self.description.get().is_none() && is_relied_on()
+        self.is_named && self.description.get().is_none() && !self.is_described_by_text()
     }
 
     /// Returns when it no longer waits for a verdict.
@@ -348,16 +343,6 @@ impl Statement {
         if self.awaits_verdict.load(SeqCst) {
             judged.await;
         }
-    }
-
-    /// It takes the place of a statement that the server has described: the next verdict needs its description.
-    pub fn must_be_described(&self) {
-        self.is_described_next.store(true, Relaxed);
-    }
-
-    /// Whether the next verdict needs its description.
-    pub fn is_described_next(&self) -> bool {
-        self.is_described_next.load(Relaxed)
     }
 
     /// The names of the code that it could reach when it was last known to leave nothing.
