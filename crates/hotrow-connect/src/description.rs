@@ -48,18 +48,20 @@ fn have_like_columns(one: &[u8], other: &[u8]) -> Result<bool, Error> {
         return Ok(false);
     }
     for _ in 0..columns {
-        if one.cstr()? != other.cstr()? {
-            return Ok(false);
-        }
-        one.bytes(ORIGIN_BYTES)?;
-        other.bytes(ORIGIN_BYTES)?;
-        if one.bytes(TYPE_BYTES)? != other.bytes(TYPE_BYTES)? {
+        if column(&mut one)? != column(&mut other)? {
             return Ok(false);
         }
     }
     one.end()?;
     other.end()?;
     Ok(true)
+}
+
+/// The name and the type of the next column.
+fn column<'a>(columns: &mut Reader<'a>) -> Result<(&'a [u8], &'a [u8]), Error> {
+    let name = columns.cstr()?;
+    columns.bytes(ORIGIN_BYTES)?;
+    Ok((name, columns.bytes(TYPE_BYTES)?))
 }
 
 #[cfg(test)]

@@ -77,7 +77,8 @@ pub static QUEUE_HEAD_VACUUMED: Scenario = Scenario {
     ..QUEUE_HEAD
 };
 
-const SKIP_LOCKED_HOTROW: Technique =
+/// The usual way through Hotrow.
+pub const SKIP_LOCKED_HOTROW: Technique =
     Technique { name: "skip-locked-hotrow", through: Through::Hotrow, ..SKIP_LOCKED };
 const ADVISORY_ALONE: Technique = Technique { against: "advisory", ..ADVISORY };
 const ADVISORY_HOTROW: Technique =

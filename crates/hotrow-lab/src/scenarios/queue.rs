@@ -4,7 +4,7 @@ use crate::loads::{Kind, Peer};
 use hotrow_bench::scenario::{Scenario, Technique, Through};
 use hotrow_bench::scenarios::queue::{
     self, CHECKS, FAIR, FILL_HOTROW, HUNDRED_DIRECT, HUNDRED_HOTROW, LEASE, LEASE_DIRECT, LEASE_HOTROW,
-    LEASE_HUNDRED, ONE_TRANSACTION, PGQ, SKIP_LOCKED, SKIP_LOCKED_HUNDRED,
+    LEASE_HUNDRED, ONE_TRANSACTION, PGQ, SKIP_LOCKED, SKIP_LOCKED_HOTROW, SKIP_LOCKED_HUNDRED,
 };
 use hotrow_core::page;
 
@@ -16,7 +16,7 @@ pub static QUEUE_HEAD: Scenario = Scenario {
         SKIP_LOCKED,
         pooled("skip-locked-pgbouncer", Through::PgBouncer, SKIP_LOCKED),
         pooled("skip-locked-pgbouncer-4", Through::SmallPgBouncer, SKIP_LOCKED),
-        Technique { name: "skip-locked-hotrow", through: Through::Hotrow, ..SKIP_LOCKED },
+        SKIP_LOCKED_HOTROW,
         LEASE_AT_ONCE,
         pooled("lease-pgbouncer", Through::PgBouncer, LEASE_AT_ONCE),
         pooled("lease-pgbouncer-4", Through::SmallPgBouncer, LEASE_AT_ONCE),
