@@ -38,8 +38,10 @@ struct Report {
 pub async fn run(shared: Arc<Shared>) {
     let (reports, capacities) = (Reports::default(), Arc::<Capacities>::default());
     let mut rounds: HashMap<u64, JoinHandle<()>> = HashMap::new();
+    // The first round is at once, because the gateway is ready only after a server has answered. It does no work: a gateway that
+    // cannot stay up would work in each of its lives.
+    let mut works = false;
     loop {
-        tokio::time::sleep(Duration::from_millis(limits::MAINTENANCE_MS)).await;
         let mut by_server: HashMap<u64, Vec<(String, Arc<Route>)>> = HashMap::new();
         let config = shared.config();
         forget_removed(&reports, &config.routes);
@@ -50,9 +52,12 @@ pub async fn run(shared: Arc<Shared>) {
         rounds.retain(|_, round| !round.is_finished());
         for (server, databases) in by_server {
             let (shared, reports, capacities) = (shared.clone(), reports.clone(), capacities.clone());
-            let round = || tokio::spawn(round_of_server(shared, reports, capacities, databases));
+            let round = || tokio::spawn(round_of_server(shared, reports, capacities, databases, works));
             rounds.entry(server).or_insert_with(round);
         }
+        drop(config);
+        tokio::time::sleep(Duration::from_millis(limits::MAINTENANCE_MS)).await;
+        works = true;
     }
 }
 
@@ -61,10 +66,11 @@ async fn round_of_server(
     reports: Reports,
     capacities: Arc<Capacities>,
     databases: Vec<(String, Arc<Route>)>,
+    works: bool,
 ) {
     for (name, route) in databases {
         let place = (route.server.id, route.database(&name).to_owned());
-        let mut round = Round::default();
+        let mut round = Round { works, ..Round::default() };
         let result = round.make(&shared, &capacities, &route, &name).await;
         let mut all = reports.lock();
         let report = all.entry(place).or_default();
@@ -92,6 +98,8 @@ async fn round_of_server(
 /// What a round has found, also if it failed.
 #[derive(Debug, Default)]
 struct Round {
+    /// Otherwise it only sees whether the server answers, and how many connections it accepts.
+    works: bool,
     /// Whether the database has the hotrow schema, if the round got that far.
     has_pack: Option<bool>,
     /// The numbers of its queues.
@@ -127,6 +135,9 @@ impl Round {
         METRICS.servers.set(server.hosts.to_string(), &route.server, is_up);
         let mut upstream = connected?;
         capacities.check(&mut upstream, shared, route).await?;
+        if !self.works {
+            return Ok(());
+        }
         let has_pack = pack::is_trusted(&mut upstream, &server.user, KEEP).await?;
         self.has_pack = Some(has_pack);
         if !has_pack {
