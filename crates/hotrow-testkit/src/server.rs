@@ -1,7 +1,7 @@
 //! The private server that all tests of a binary share. A static is never dropped, so the server belongs to a
 //! child of the test program. The child stops the server after the test program has ended for any reason.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -132,6 +132,16 @@ pub async fn has_extension(client: &Client, name: &str) -> bool {
 /// Says why a test does less than its name, in the form that `make test-versions` counts.
 pub fn not_run(reason: &str) {
     eprintln!("not run: {reason}");
+}
+
+/// Says that none of this program's tests can run, and ends it without a failure.
+#[expect(
+    clippy::explicit_write,
+    reason = "the harness keeps what eprintln! prints until the end of a test, which this one has not"
+)]
+pub fn end_not_run(reason: &str) -> ! {
+    writeln!(std::io::stderr(), "not run: {reason}").unwrap();
+    std::process::exit(0);
 }
 
 /// The body of [`shared_server`]. In the child, it starts the server, prints its port, and stops the server after

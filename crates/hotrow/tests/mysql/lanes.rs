@@ -10,7 +10,7 @@ use hotrow_testkit::Gateway;
 use hotrow_testkit::line::until;
 
 use crate::client::Client;
-use crate::{PACKING, install, root, url};
+use crate::{PACKING, install, root, start, url};
 
 /// A server with what packing needs, and a shop.
 pub fn shop() -> PrivateMariaDb {
@@ -19,7 +19,7 @@ pub fn shop() -> PrivateMariaDb {
 
 /// The same with these options of the server.
 pub fn shop_with(options: &[&str]) -> PrivateMariaDb {
-    let server = PrivateMariaDb::start(options).unwrap();
+    let server = start(options);
     install(&server);
     let mut direct = root(server.port());
     direct.ok("create database shop");
