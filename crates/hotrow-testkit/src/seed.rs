@@ -25,8 +25,8 @@ pub fn seeds(count: u64) -> std::ops::Range<u64> {
     first..first + count
 }
 
-/// How many of its programs a random test plays: a quarter in `make test`, where they would take a third of the time, and all in
+/// How many of its programs a random test plays: an eighth in `make test`, where they would take a third of the time, and all in
 /// `make test-all`, which sets `HOTROW_TEST_FULL`.
 pub fn programs(all: u64) -> u64 {
-    if var("HOTROW_TEST_FULL").is_ok() { all } else { all.div_ceil(4) }
+    if var("HOTROW_TEST_FULL").is_ok() { all } else { all.div_ceil(8) }
 }

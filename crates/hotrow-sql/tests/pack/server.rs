@@ -21,18 +21,31 @@ pub struct Database {
 impl Database {
     /// A database without the hotrow schema.
     pub fn empty() -> Self {
+        Self::copy_of("template1")
+    }
+
+    /// A database with the hotrow schema. The installation costs more than a copy of its result.
+    pub fn migrated() -> Self {
+        const MODEL: &str = "pack_model";
+        static MODEL_OF: Mutex<Weak<PrivateServer>> = Mutex::new(Weak::new());
+        let server = server();
+        let mut model_of = MODEL_OF.lock().unwrap_or_else(PoisonError::into_inner);
+        if !model_of.upgrade().is_some_and(|has_model| Arc::ptr_eq(&has_model, &server)) {
+            server.query(&format!("create database {MODEL}")).unwrap();
+            let model = Self { server: server.clone(), name: MODEL.to_owned() };
+            model.session("postgres").migrate(DEFAULT_ROLE).unwrap();
+            *model_of = Arc::downgrade(&server);
+        }
+        drop(model_of);
+        Self::copy_of(MODEL)
+    }
+
+    fn copy_of(model: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let server = server();
         let name = format!("pack_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        server.query(&format!("create database {name}")).unwrap();
+        server.query(&format!("create database {name} template {model}")).unwrap();
         Self { server, name }
-    }
-
-    /// A database with the hotrow schema.
-    pub fn migrated() -> Self {
-        let database = Self::empty();
-        database.session("postgres").migrate(DEFAULT_ROLE).unwrap();
-        database
     }
 
     pub fn session(&self, user: &str) -> Session {

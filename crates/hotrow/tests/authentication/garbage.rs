@@ -106,6 +106,7 @@ async fn the_last_of_repeated_users_or_databases_counts() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn clients_that_never_answer_are_disconnected() {
     let stage = Stage::new().await;
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;

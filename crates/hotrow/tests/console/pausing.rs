@@ -155,7 +155,7 @@ async fn a_restart_under_load_between_pause_and_resume_costs_no_client_an_error(
     let script = stage.folder.path().join("update.pgbench");
     std::fs::write(&script, "\\set id random(1, 2)\nupdate t set n = n + 1 where id = :id;\n").unwrap();
     let load = tokio::process::Command::new(needed_tool("pgbench"))
-        .args(["-h", "127.0.0.1", "-U", "postgres", "-n", "-M", "prepared", "-c", "16", "-T", "10", "-p"])
+        .args(["-h", "127.0.0.1", "-U", "postgres", "-n", "-M", "prepared", "-c", "16", "-T", "5", "-p"])
         .arg(stage.gateway.port().to_string())
         .arg("-f")
         .arg(&script)

@@ -9,7 +9,7 @@ use std::thread;
 use hotrow_core::key::{Format, KeyColumn, KeySource, KeySpec, ParamValue, ValueForm};
 use hotrow_postgres::PrivateServer;
 use hotrow_testkit::line::{Answer, Line, Until, until};
-use hotrow_testkit::{Gateway, server};
+use hotrow_testkit::{Gateway, programs, server};
 
 use crate::connect;
 
@@ -187,7 +187,7 @@ fn an_outsider_that_takes_rows_in_another_order_gets_no_wrong_answer() {
                 scope.spawn(move || {
                     let mut random = fastrand::Rng::with_seed(100 + number as u64);
                     let mut seen = Vec::new();
-                    for _ in 0..40 {
+                    for _ in 0..programs(40).max(10) {
                         let mut ids = some(&mut random);
                         ids.sort_unstable();
                         ids.truncate(if number < 4 { 1 } else { ids.len() });

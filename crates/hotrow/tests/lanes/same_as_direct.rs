@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use hotrow_testkit::line::{Answer, Line, Until};
-use hotrow_testkit::{Gateway, server};
+use hotrow_testkit::{Gateway, programs, server};
 
 use self::history::Record;
 use self::units::{RESET, TABLES, Unit};
@@ -27,7 +27,8 @@ const ROUNDS: [(&str, bool); 4] = [
     ("force_generic_plan", true),
 ];
 const SESSIONS: i64 = 8;
-const UNITS: usize = 120;
+/// Units of each session in each round of a whole run.
+const UNITS: u64 = 120;
 
 #[test]
 fn a_serial_order_explains_every_answer() {
@@ -35,6 +36,7 @@ fn a_serial_order_explains_every_answer() {
     let mut direct = Line::connect(server().port(), "same").unwrap().expect("the server accepts the login");
     assert_eq!(direct.query(&format!("create schema same; {TABLES}")).error(), None);
     let gateway = Gateway::start(&["--lanes", "3"]);
+    let units = programs(UNITS).max(40) as usize;
     for (round, (plans, outsider)) in (0..).zip(ROUNDS) {
         let start = format!("same -c plan_cache_mode={plans}");
         let seed = seed.wrapping_add(round);
@@ -43,7 +45,7 @@ fn a_serial_order_explains_every_answer() {
         let records = thread::scope(|scope| {
             let _until = Until(&over);
             scope.spawn(|| lock_now_and_then(seed, &over));
-            record(gateway.port(), &start, seed)
+            record(gateway.port(), &start, seed, units)
         });
         let left = contents(&mut direct);
         assert_eq!(direct.query(RESET).error(), None);
@@ -62,7 +64,7 @@ fn an_answer_that_no_order_explains_is_noticed() {
     let mut direct =
         Line::connect(server().port(), "tampered").unwrap().expect("the server accepts the login");
     assert_eq!(direct.query(&format!("create schema tampered; {TABLES}; {RESET}")).error(), None);
-    let mut records = record(server().port(), "tampered", 1);
+    let mut records = record(server().port(), "tampered", 1, UNITS as usize);
     assert_eq!(direct.query(RESET).error(), None);
     replay::explain(server().port(), "tampered", records.clone());
 
@@ -104,14 +106,14 @@ fn a_text_skipped_as_an_unnamed_statement_stays_prepared_under_its_name() {
 }
 
 /// Runs the sessions against the gateway and records their answers.
-fn record(port: u16, start: &str, seed: u64) -> Vec<Vec<Record>> {
+fn record(port: u16, start: &str, seed: u64, units: usize) -> Vec<Vec<Record>> {
     let clock = AtomicU64::new(1);
     thread::scope(|scope| {
         let sessions: Vec<_> = (1..=SESSIONS)
             .map(|client| {
                 scope.spawn({
                     let clock = &clock;
-                    move || session(port, start, seed, client, clock)
+                    move || session(port, start, seed, client, units, clock)
                 })
             })
             .collect();
@@ -119,20 +121,20 @@ fn record(port: u16, start: &str, seed: u64) -> Vec<Vec<Record>> {
     })
 }
 
-fn session(port: u16, start: &str, seed: u64, client: i64, clock: &AtomicU64) -> Vec<Record> {
+fn session(port: u16, start: &str, seed: u64, client: i64, units: usize, clock: &AtomicU64) -> Vec<Record> {
     let mut random = fastrand::Rng::with_seed(seed ^ (client as u64) << 48);
     let mut line = Line::connect(port, start).unwrap().expect("the gateway accepts the login");
     for answer in replay::prepare(&mut line) {
         assert_eq!(answer.error(), None);
     }
     let mut records = Vec::new();
-    while records.len() < UNITS {
+    while records.len() < units {
         let depth = if client % 2 == 0 { random.usize(1..10) } else { 1 };
-        let units: Vec<Unit> = (0..depth).map(|_| Unit::random(&mut random, client)).collect();
-        units.iter().for_each(|unit| unit.put(&mut line));
+        let sent_units: Vec<Unit> = (0..depth).map(|_| Unit::random(&mut random, client)).collect();
+        sent_units.iter().for_each(|unit| unit.put(&mut line));
         let sent = clock.fetch_add(1, SeqCst);
         line.send().unwrap();
-        for unit in units {
+        for unit in sent_units {
             let answer = line.answer();
             assert!(answer.whole, "{unit:?} was cut off: {:?}", answer.frames());
             records.push(Record { unit, answer, sent, answered: clock.fetch_add(1, SeqCst) });

@@ -55,6 +55,7 @@ async fn a_listening_connection_that_no_session_needs_is_closed() {
 }
 
 #[tokio::test]
+#[ignore = "long: make test-all"]
 async fn a_thousand_listeners_share_one_connection_and_get_a_notification_soon() {
     const LISTENERS: usize = 1_000;
     let stage = Stage::new(&["--held-idle-ms", "500"]).await;

@@ -4,15 +4,15 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use hotrow_testkit::Gateway;
 use hotrow_testkit::line::{Line, Until};
+use hotrow_testkit::{Gateway, programs};
 
 use crate::installed;
 use crate::sql::literal;
 
 const NEIGHBOURS: usize = 6;
-/// How often each bad call is made. It should share a batch with others.
-const TIMES: usize = 5;
+/// How often each bad call is made in a whole run. It should share a batch with others.
+const TIMES: u64 = 5;
 
 fn connect(port: u16) -> Line {
     Line::connect(port, "public").unwrap().unwrap_or_else(|refusal| panic!("{:?}", refusal.error()))
@@ -223,6 +223,7 @@ impl Done {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_bad_call_of_a_queue_or_a_feed_does_not_affect_others() {
     let mut direct = connect(installed());
     for statement in [
@@ -260,7 +261,7 @@ fn a_bad_call_of_a_queue_or_a_feed_does_not_affect_others() {
 /// Makes all bad calls, and those that are rejected by a status, on one connection.
 fn make_bad_calls(gateway: &Gateway, bad: &[(&str, Vec<Option<String>>, &str)], refused: &[(&str, &str)]) {
     let mut line = connect(gateway.port());
-    for _ in 0..TIMES {
+    for _ in 0..programs(TIMES).max(2) {
         for (function, values, code) in bad {
             bad_call(&mut line, function, values, code);
         }

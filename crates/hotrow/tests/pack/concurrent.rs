@@ -24,6 +24,7 @@ fn answers_of_two_gateways_and_direct_clients_have_an_order() {
 }
 
 #[test]
+#[ignore = "long: make test-all"]
 fn answers_of_direct_clients_have_an_order() {
     let direct = installed();
     let clients = Clients::undisturbed(CLIENTS, direct, &[direct], "direct.");

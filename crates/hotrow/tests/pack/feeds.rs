@@ -292,6 +292,7 @@ const UNLOCKED: [Fault; 1] =
     [("lock_readers", "where r.user_id = u.user_id for update)", "where r.user_id = u.user_id)")];
 
 #[test]
+#[ignore = "long: make test-all"]
 fn readers_that_do_not_lock_an_inbox_are_noticed() {
     let is_noticed = |crowd: usize| {
         let server = prepared(&format!("feedplanted{crowd}"));

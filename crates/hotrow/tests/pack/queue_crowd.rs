@@ -9,15 +9,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
-use hotrow_testkit::Gateway;
 use hotrow_testkit::line::{Answer, Line, Until};
+use hotrow_testkit::{Gateway, programs};
 
 use crate::migrate;
 use crate::planted::{Fault, missed};
 
 const PRODUCERS: usize = 4;
 const WORKERS: usize = 12;
-const ORDERS: usize = 250; // of each producer
+/// Orders of each producer in a whole run.
+const ORDERS: u64 = 250;
 const GROUPS: usize = 7;
 const CROWDS_MAX: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -26,6 +27,8 @@ struct Shared {
     queue: String,
     ports: [AtomicU16; 3],
     stop: AtomicBool,
+    /// Orders of each producer.
+    orders: usize,
     /// The first unexpected event.
     wrong: Mutex<Option<String>>,
     /// How often a worker got the answer that an order was completed.
@@ -70,8 +73,8 @@ impl Shared {
 
     fn produce(&self, number: usize) -> Option<()> {
         let mut line = None;
-        for order in 0..ORDERS {
-            let (id, group) = (number * ORDERS + order, order % (GROUPS + 2));
+        for order in 0..self.orders {
+            let (id, group) = (number * self.orders + order, order % (GROUPS + 2));
             let group = if group < GROUPS { format!("'g{group}'") } else { "null".to_owned() };
             let sql = format!(
                 "select status from hotrow.enqueue('{}', '00000000-0000-0000-0000-{id:012}', '{{}}', {group})",
@@ -120,7 +123,7 @@ impl Shared {
             let right: Vec<_> = right.iter().map(|value| Some((*value).to_owned())).collect();
             self.expect(found == [right], || format!("{sql}: {found:?}"))
         };
-        let all = (PRODUCERS * ORDERS).to_string();
+        let all = (PRODUCERS * self.orders).to_string();
         is(
             "select count(*), count(distinct p.order_id) from hotrow.processed_order p
             join hotrow.queue q on q.number = p.queue where q.queue = '{QUEUE}'",
@@ -139,7 +142,7 @@ impl Shared {
         let completed = self.completed.lock().unwrap();
         let once = completed.values().all(|times| *times == 1);
         self.expect(once, || "an order was completed twice".to_owned())?;
-        let each = self.disturbed || completed.len() == PRODUCERS * ORDERS;
+        let each = self.disturbed || completed.len() == PRODUCERS * self.orders;
         self.expect(each, || "no worker got the answer that an order is completed".to_owned())
     }
 }
@@ -148,7 +151,7 @@ impl Shared {
 fn run(
     server: &PrivateServer,
     gateways: [u16; 2],
-    (queue, shards): (String, usize),
+    (queue, shards, orders): (String, usize, u64),
     disturbed: bool,
     mut meanwhile: impl FnMut(&Shared),
 ) -> Result<(), String> {
@@ -157,8 +160,9 @@ fn run(
     assert_eq!(line.query(&create).rows(), [[Some("created".to_owned())]]);
     let ports = [gateways[0], gateways[1], server.port()].map(AtomicU16::new);
     let (stop, wrong, completed) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
-    let shared = Shared { queue, ports, stop, wrong, completed, disturbed };
-    let all = (PRODUCERS * ORDERS).to_string();
+    let orders = orders as usize;
+    let shared = Shared { queue, orders, ports, stop, wrong, completed, disturbed };
+    let all = (PRODUCERS * shared.orders).to_string();
     thread::scope(|scope| {
         let (_until, shared) = (Until(&shared.stop), &shared);
         for number in 0..PRODUCERS {
@@ -193,7 +197,7 @@ fn a_crowd_processes_each_order_once_and_groups_in_order() {
     let gateways =
         [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &["--lanes", "2"])];
     for shards in [1, 3] {
-        let queue = (format!("crowd{shards}"), shards);
+        let queue = (format!("crowd{shards}"), shards, programs(ORDERS).max(60));
         let (mut line, mut round, mut moved) =
             (Line::connect(server.port(), "public").unwrap().expect("the server accepts the login"), 0, 0);
         let ran = run(&server, [gateways[0].port(), gateways[1].port()], queue, false, |_| {
@@ -226,7 +230,7 @@ fn a_crowd_processes_each_order_once_while_gateways_and_the_server_are_killed() 
     for shards in [1, 3] {
         let ports = [gateways[0].port(), gateways[1].port()];
         let mut round = 0;
-        let ran = run(&server, ports, (format!("crowd{shards}"), shards), true, |shared| {
+        let ran = run(&server, ports, (format!("crowd{shards}"), shards, ORDERS), true, |shared| {
             round += 1;
             if round % 20 == 0 && round <= 60 {
                 server.kill_dash_nine().unwrap();
@@ -249,13 +253,15 @@ const FAULTS: [Fault; 2] = [
 ];
 
 #[test]
+#[ignore = "long: make test-all"]
 fn a_crowd_notices_a_missing_lock_of_an_end_of_the_queue() {
     let (server, mut line) = crate::private("queuefaults");
     let gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];
     let ports = [gateways[0].port(), gateways[1].port()];
     let missed = missed(&mut line, &FAULTS, |_, fault| {
         (0..CROWDS_MAX)
-            .any(|crowd| run(&server, ports, (format!("crowd.{fault}.{crowd}"), 1), false, |_| {}).is_err())
+            .map(|crowd| (format!("crowd.{fault}.{crowd}"), 1, ORDERS))
+            .any(|queue| run(&server, ports, queue, false, |_| {}).is_err())
     });
     assert_eq!(missed, [], "no run noticed these");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use hotrow_testkit::PATIENCE;
+use hotrow_testkit::{PATIENCE, programs};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -106,9 +106,10 @@ async fn reads_of_a_session_never_go_back() {
     // Replicas are left out in turn, so that sessions move.
     let pauses = async {
         let deadline = Instant::now() + PATIENCE;
+        let rounds = programs(40).max(10) as usize;
         for round in 0.. {
             let enough = async || stage.shown().await.iter().all(|shown| shown.reads > LEAST.unsigned_abs());
-            if round >= 40 && (enough().await || Instant::now() > deadline) {
+            if round >= rounds && (enough().await || Instant::now() > deadline) {
                 break;
             }
             let standby = &stage.standbys[round % 2];
