@@ -177,9 +177,12 @@ impl Attempt<'_> {
         let Some((upstream, answer)) = chosen else {
             return Err(self.most_telling(errors));
         };
-        let rivals = rivals.into_iter().map(|index| hosts[index].clone());
-        let rivals = rivals.filter(|address| *address != *upstream.address).collect();
-        self.server.hosts.set_rivals(&upstream.address, rivals);
+        // After another attempt of the same moment has served, an old primary is refused above, and this one has compared without it.
+        if self.server.hosts.are_new() {
+            let rivals = rivals.into_iter().map(|index| hosts[index].clone());
+            let rivals = rivals.filter(|address| *address != *upstream.address).collect();
+            self.server.hosts.set_rivals(&upstream.address, rivals);
+        }
         Ok((upstream, answer.history))
     }
 
