@@ -70,7 +70,7 @@ soak: | rust ## the load of `billion` without kills for twelve hours; shows whet
 
 histories: | rust ## random transactions at all isolation levels through two gateways, with faults, and a checker of their isolation (two minutes; docs/histories.md)
 	$(CARGO) build --workspace --bin hotrow --bin hotrow-lab
-	target/debug/hotrow-lab histories --seconds 120 $(ARGS)
+	target/debug/hotrow-lab histories $(ARGS)
 
 differential: | rust ## random programs, directly and through the gateway, compared byte by byte (five minutes; docs/internals/differential.md)
 	HOTROW_DIFFERENTIAL_SECONDS=$${HOTROW_DIFFERENTIAL_SECONDS:-300} $(CARGO) test --workspace --test differential -- --nocapture programs

@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// Duration of the load
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
 
     /// Clients. A quarter of them connects directly to the server, unless --direct
