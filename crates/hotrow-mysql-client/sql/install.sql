@@ -1,4 +1,5 @@
--- What packing needs at the server. Run it once as an administrator: mariadb < install.sql. The routines run as their definer.
+-- What packing needs at the server. hotrow migrate runs it as an administrator, also after an upgrade. The routines run as their
+-- definer.
 create database if not exists hotrow;
 
 -- The number of the last batch of each lane that has committed: the answer to a commit in doubt. The lane's name is random and

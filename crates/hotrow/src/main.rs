@@ -52,7 +52,7 @@ enum Subcommands {
     Explain(explain::Args),
     /// Find out what the sessions of a server wait for, which row is hot, and whether the gateway would help
     Doctor(hotrow_doctor::Args),
-    /// Install the hotrow schema: counters, sales, queues and feeds as SQL functions
+    /// Install the hotrow schema: counters, sales, queues and feeds as SQL functions; on MariaDB, what packing needs
     Migrate(migrate::Args),
     /// Compute any past value of a counter from its history, and check the history
     Replay(replay::Args),

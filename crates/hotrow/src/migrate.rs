@@ -1,18 +1,24 @@
 //! `hotrow migrate`: installs the hotrow schema, prints what it would install, or compares. The SQL itself is in `hotrow-sql`.
+//! `mariadb.rs` installs what packing needs at a MariaDB server.
+
+mod mariadb;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use hotrow_core::page;
 use hotrow_core::untrusted::visible;
+use hotrow_mysql_client::Upstream;
 use hotrow_sql::{DEFAULT_ROLE, Difference, GroupRole, MIGRATIONS, State};
 use tokio_postgres::Client;
 
 /// `hotrow migrate`
 #[derive(clap::Args)]
-#[command(after_help = "Example: hotrow migrate --upstream postgres://owner@127.0.0.1/shop --role shop_app")]
+#[command(after_help = "Examples:\n  \
+    hotrow migrate --upstream postgres://owner@127.0.0.1/shop --role shop_app\n  \
+    hotrow migrate --upstream mysql://admin:secret@127.0.0.1:3306      what packing needs on MariaDB (preview)")]
 pub struct Args {
-    /// The server and database to install into: a libpq URL or keyword string
+    /// The server and database to install into: a libpq URL or keyword string, or a mysql:// URL
     #[arg(long, env = "HOTROW_UPSTREAM", hide_env = true, hide_env_values = true, value_name = "URL")]
     upstream: String,
     /// The role whose members can call the functions; created if it is missing, which needs the right to create roles
@@ -76,6 +82,9 @@ pub enum Error {
         /// The statement that creates it.
         statement: String,
     },
+    /// A MariaDB server.
+    #[error(transparent)]
+    MariaDb(#[from] mariadb::Error),
     /// The system.
     #[error("the operating system reports: {0}")]
     System(#[from] std::io::Error),
@@ -91,6 +100,9 @@ impl From<tokio_postgres::Error> for Error {
 pub fn run(args: Args) -> Result<ExitCode, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
+        if Upstream::is_meant_by(&args.upstream) {
+            return Ok(mariadb::run(&args).await?);
+        }
         let mut client = crate::direct::connect(&args.upstream).await?;
         if args.check {
             check(&client, &args.role).await

@@ -311,7 +311,9 @@ impl Diagnosis<'_> {
         match missing_routines(&self.recording.abilities.routines) {
             0 => format!("send these statements through the gateway: {serve}"),
             _ => format!(
-                "run install.sql as an administrator ({}), then send these statements through the gateway: {serve}",
+                "run hotrow migrate --upstream mysql://ADMINISTRATOR:PASSWORD@{} ({}), then send these statements through \
+                 the gateway: {serve}",
+                self.recording.address,
                 page!("mysql/README.md#packing")
             ),
         }

@@ -121,7 +121,11 @@ fn a_hot_row_has_a_name_a_statement_and_a_next_command() {
         "{report:?}"
     );
     let next = &report.findings[0].next;
-    assert!(next.starts_with("run install.sql") && next.contains("@127.0.0.1:3306 --listen"), "{next}");
+    assert!(
+        next.starts_with("run hotrow migrate --upstream mysql://")
+            && next.contains("@127.0.0.1:3306 --listen"),
+        "{next}"
+    );
     recording.abilities.routines = routines();
     let next = diagnose(&recording, true).findings[0].next.clone();
     assert!(

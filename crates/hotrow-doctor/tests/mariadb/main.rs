@@ -41,7 +41,7 @@ fn a_hot_row_is_named_with_its_key_and_its_statement() {
         report.findings[0].text.contains("for planted.item (id = 7). They run: update item"),
         "{report:?}"
     );
-    assert!(report.findings[0].next.starts_with("run install.sql"), "{report:?}");
+    assert!(report.findings[0].next.starts_with("run hotrow migrate --upstream mysql://"), "{report:?}");
     assert_eq!(report.hot_rows[0].key["id"].as_deref(), Some("7"));
     let update = statement(&report, SHAPE);
     assert_eq!(

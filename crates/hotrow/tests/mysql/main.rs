@@ -17,6 +17,7 @@ mod idle;
 mod lanes;
 mod login;
 mod metrics;
+mod migrate;
 mod neighbours;
 mod returning;
 mod rights;
@@ -25,8 +26,6 @@ mod slow_commits;
 mod tls;
 mod watches;
 
-use std::fs::File;
-use std::process::Command;
 use std::sync::OnceLock;
 
 use hotrow_mariadb::{PASSWORD, PrivateMariaDb, USER};
@@ -61,15 +60,7 @@ fn gateway(options: &[&str]) -> Gateway {
 
 /// Installs what packing needs, as an administrator does.
 fn install(server: &PrivateMariaDb) {
-    let sql =
-        File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../hotrow-mysql-client/sql/install.sql")).unwrap();
-    let output = Command::new("mariadb")
-        .args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", &format!("--port={}", server.port())])
-        .args([&format!("--user={USER}"), &format!("--password={PASSWORD}")])
-        .stdin(sql)
-        .output()
-        .expect("the package of the server has its client");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    hotrow_testkit::migrate(&url(server));
 }
 
 /// A client at this port, with all rights.

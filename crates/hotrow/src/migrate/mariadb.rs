@@ -1,0 +1,55 @@
+//! `hotrow migrate` for a MariaDB server: installs the table and the routines that packing needs there, or prints their SQL.
+
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+use hotrow_mysql_client::{Client, INSTALL, OwnError, Upstream, UpstreamError};
+use hotrow_sql::DEFAULT_ROLE;
+
+use super::Args;
+
+/// Why the command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An option without a meaning for this server.
+    #[error(
+        "{0} is an option for a PostgreSQL server, and has no meaning for MariaDB: leave it out. A second run of hotrow migrate \
+         changes nothing that is right already"
+    )]
+    Option(&'static str),
+    /// The URL.
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+    /// The server cannot be reached, or refuses.
+    #[error(
+        "the routines for packing are not installed: {0}; the user of the URL needs all rights. An administrator without a \
+         password can run `hotrow migrate --dry-run --upstream mysql://root@localhost | mariadb` on the server's machine"
+    )]
+    Server(#[from] OwnError),
+    /// The system.
+    #[error("the operating system reports: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// Installs everything again, which is harmless, or prints it for a dry run.
+pub async fn run(args: &Args) -> Result<ExitCode, Error> {
+    let given =
+        [(args.check, "--check"), (args.distribute, "--distribute"), (args.role != DEFAULT_ROLE, "--role")];
+    if let Some((_, option)) = given.into_iter().find(|(is_given, _)| *is_given) {
+        return Err(Error::Option(option));
+    }
+    let upstream: Upstream = args.upstream.parse()?;
+    let text = if args.dry_run {
+        INSTALL.to_owned()
+    } else {
+        Client::open(&upstream).await?.script(INSTALL).await?;
+        format!(
+            "installed the database hotrow at {upstream}: a user with EXECUTE on it can be the user of hotrow serve\n"
+        )
+    };
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {} // the reader, such as `head`, has enough
+        written => written?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
