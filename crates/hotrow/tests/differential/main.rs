@@ -24,7 +24,7 @@ const SECONDS: &str = "HOTROW_DIFFERENTIAL_SECONDS";
 const SECONDS_BY_DEFAULT: u64 = 3;
 /// The first program's seed. Later programs have the following seeds.
 const SEED: &str = "HOTROW_DIFFERENTIAL_SEED";
-/// The classes to draw programs from, separated by commas. `all` includes classes that are known to differ.
+/// The classes to draw programs from, separated by commas.
 const CLASS: &str = "HOTROW_DIFFERENTIAL_CLASS";
 /// A file with a script to run instead.
 const SCRIPT: &str = "HOTROW_DIFFERENTIAL_SCRIPT";
