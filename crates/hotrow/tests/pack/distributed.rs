@@ -18,7 +18,7 @@ use crate::queues;
 use crate::same_as_model::{SEEDS_OF_NODE, difference, difference_among, none_differs};
 use crate::stage::Stage;
 
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 24;
 pub const SHARDS: usize = 4;
 const CLIENTS: usize = 18;
 /// Fewer while shards move and workers are killed: moving a shard is many commands, and each waits for the machine's cores.
