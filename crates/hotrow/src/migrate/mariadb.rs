@@ -20,15 +20,27 @@ pub enum Error {
     /// The URL.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
-    /// The server cannot be reached, or refuses.
+    /// The server cannot be reached.
+    #[error("cannot reach the server: {0}; check host and port in the URL, and whether the server runs")]
+    Unreachable(OwnError),
+    /// The server refuses the login or a statement.
     #[error(
         "the routines for packing are not installed: {0}; the user of the URL needs all rights. An administrator without a \
          password can run `hotrow migrate --dry-run --upstream mysql://root@localhost | mariadb` on the server's machine"
     )]
-    Server(#[from] OwnError),
+    Refused(OwnError),
     /// The system.
     #[error("the operating system reports: {0}")]
     System(#[from] std::io::Error),
+}
+
+impl From<OwnError> for Error {
+    fn from(error: OwnError) -> Self {
+        match error {
+            OwnError::Refused(_) | OwnError::Plugin(_) => Error::Refused(error),
+            _ => Error::Unreachable(error),
+        }
+    }
 }
 
 /// Installs everything again, which is harmless, or prints it for a dry run.

@@ -36,6 +36,7 @@ fn what_cannot_be_done_is_said_with_what_to_do_instead() {
         (vec!["--role", "shop", "--upstream", &poor], "--role is an option"),
         (vec!["--distribute", "--upstream", &poor], "--distribute is an option"),
         (vec!["--upstream", &poor], "needs all rights"),
+        (vec!["--upstream", "mysql://root@127.0.0.1:1"], "check host and port"),
         (vec!["--upstream", "mysql://127.0.0.1"], "names no user"),
     ] {
         let output = migrate(&args);
