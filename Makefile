@@ -9,8 +9,10 @@ ARGS ?=
 ONLY ?=
 # Number of tests of a binary that run at once: most tests wait for servers half of the time
 TEST_THREADS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
-# In a clone without an incremental build: what such a build writes down for the next one would take a fifth of the time.
-FROM_NOTHING = $(if $(wildcard target/debug/incremental),,CARGO_INCREMENTAL=0)
+# What an incremental build writes down for the next one takes a fifth of a build from nothing. A clone that has such builds keeps them.
+ifeq ($(wildcard target/debug/incremental),)
+export CARGO_INCREMENTAL ?= 0
+endif
 # First seed of random tests. It is fixed, because a bug that a new seed finds would fail a change that has not caused it.
 # `make differential` draws new seeds.
 TEST_SEED ?= 1
@@ -48,7 +50,7 @@ payments-demo: | rust ## a payment service under the load of a match day, direct
 		$(if $(CDC),--change-stream examples/payments/cdc/cdc.sh) $(ARGS)
 
 test: | rust ## the tests of every promise, without the long ones, which are listed as ignored; they start the servers that they need (nine minutes on two cores, half of it the build)
-	$(FROM_NOTHING) HOTROW_TEST_SEED=$(TEST_SEED) PROPTEST_RNG_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --exclude hotrow-lab --exclude payments
+	HOTROW_TEST_SEED=$(TEST_SEED) PROPTEST_RNG_SEED=$(TEST_SEED) RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --exclude hotrow-lab --exclude payments
 	@echo "not run: the tests listed as ignored, and those of the laboratory and of examples/payments. make test-all runs them."
 
 test-all: | rust ## all tests except examples, frameworks, applications, conformance, openapi and page-test below, as in CI
