@@ -70,8 +70,8 @@ async fn round_of_server(
 ) {
     for (name, route) in databases {
         let place = (route.server.id, route.database(&name).to_owned());
-        let mut round = Round { works, ..Round::default() };
-        let result = round.make(&shared, &capacities, &route, &name).await;
+        let mut round = Round::default();
+        let result = round.make(&shared, &capacities, &route, &name, works).await;
         let mut all = reports.lock();
         let report = all.entry(place).or_default();
         report.has_pack = round.has_pack.unwrap_or(report.has_pack);
@@ -98,8 +98,6 @@ async fn round_of_server(
 /// What a round has found, also if it failed.
 #[derive(Debug, Default)]
 struct Round {
-    /// Otherwise it only sees whether the server answers, and how many connections it accepts.
-    works: bool,
     /// Whether the database has the hotrow schema, if the round got that far.
     has_pack: Option<bool>,
     /// The numbers of its queues.
@@ -113,6 +111,7 @@ impl Round {
         capacities: &Capacities,
         route: &Arc<Route>,
         name: &str,
+        works: bool,
     ) -> Result<(), Error> {
         let (config, server) = (shared.config(), &route.server.upstream);
         let database = shared.directory.databases.of(route, name);
@@ -135,7 +134,7 @@ impl Round {
         METRICS.servers.set(server.hosts.to_string(), &route.server, is_up);
         let mut upstream = connected?;
         capacities.check(&mut upstream, shared, route).await?;
-        if !self.works {
+        if !works {
             return Ok(());
         }
         let has_pack = pack::is_trusted(&mut upstream, &server.user, KEEP).await?;
