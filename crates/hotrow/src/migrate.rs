@@ -181,11 +181,15 @@ async fn dry_run(client: &Client) -> Result<ExitCode, Error> {
     if plan.is_empty() {
         text.push_str("-- everything is installed\n");
     }
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => {} // the reader, such as `head`, has enough
-        written => written?,
-    }
+    print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn print(text: &str) -> std::io::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()), // the reader, such as `head`, has enough
+        written => written,
+    }
 }
 
 async fn migrate(client: &mut Client, args: &Args) -> Result<ExitCode, Error> {

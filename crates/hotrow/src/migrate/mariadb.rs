@@ -1,21 +1,17 @@
 //! `hotrow migrate` for a MariaDB server: installs the table and the routines that packing needs there, or prints their SQL.
 
-use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use hotrow_mysql_client::{Client, INSTALL, OwnError, Upstream, UpstreamError};
 use hotrow_sql::DEFAULT_ROLE;
 
-use super::Args;
+use super::{Args, print};
 
 /// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An option without a meaning for this server.
-    #[error(
-        "{0} is an option for a PostgreSQL server, and has no meaning for MariaDB: leave it out. A second run of hotrow migrate \
-         changes nothing that is right already"
-    )]
+    #[error("{0} is an option for a PostgreSQL server, and has no meaning for MariaDB: leave it out")]
     Option(&'static str),
     /// The URL.
     #[error(transparent)]
@@ -51,17 +47,13 @@ pub async fn run(args: &Args) -> Result<ExitCode, Error> {
         return Err(Error::Option(option));
     }
     let upstream: Upstream = args.upstream.parse()?;
-    let text = if args.dry_run {
-        INSTALL.to_owned()
+    if args.dry_run {
+        print(INSTALL)?;
     } else {
         Client::open(&upstream).await?.script(INSTALL).await?;
-        format!(
-            "installed the database hotrow at {upstream}: a user with EXECUTE on it can be the user of hotrow serve\n"
-        )
-    };
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => {} // the reader, such as `head`, has enough
-        written => written?,
+        print(&format!(
+            "installed the database hotrow at {upstream}: users whose statements are to be packed need EXECUTE on it\n"
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }
