@@ -37,6 +37,6 @@ pub use pages::linked;
 pub use program::{hotrow, program};
 pub use seed::{first_seed, programs, seed, seeds};
 pub use server::{
-    Server, distribute, end_not_run, has_extension, migrate, needed_tool, not_run, own_shared_server,
-    pg_dump, server, tool,
+    Server, distribute, has_extension, mariadb, migrate, needed_tool, not_run, own_shared_server, pg_dump,
+    server, tool,
 };

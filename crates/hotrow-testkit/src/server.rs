@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
+use hotrow_mariadb::PrivateMariaDb;
 use hotrow_postgres::{Binaries, PrivateServer};
 
 use tokio_postgres::Client;
@@ -134,14 +135,20 @@ pub fn not_run(reason: &str) {
     eprintln!("not run: {reason}");
 }
 
-/// Says that none of this program's tests can run, and ends it without a failure.
+/// A private MariaDB server with these options. If none is installed, it says that none of this program's tests can run, and ends it
+/// without a failure.
 #[expect(
     clippy::explicit_write,
     reason = "the harness keeps what eprintln! prints until the end of a test, which this one has not"
 )]
-pub fn end_not_run(reason: &str) -> ! {
-    writeln!(std::io::stderr(), "not run: {reason}").unwrap();
-    std::process::exit(0);
+pub fn mariadb(options: &[&str]) -> PrivateMariaDb {
+    match PrivateMariaDb::start(options) {
+        Err(hotrow_mariadb::Error::NotInstalled) => {
+            writeln!(std::io::stderr(), "not run: needs MariaDB (Debian: mariadb-server)").unwrap();
+            std::process::exit(0);
+        }
+        started => started.unwrap(),
+    }
 }
 
 /// The body of [`shared_server`]. In the child, it starts the server, prints its port, and stops the server after

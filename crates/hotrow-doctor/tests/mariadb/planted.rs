@@ -11,7 +11,7 @@ use hotrow_doctor::mariadb::report::Report;
 use hotrow_doctor::mariadb::text::text;
 use hotrow_mariadb::{PASSWORD, PrivateMariaDb, USER};
 use hotrow_mysql_client::Client;
-use hotrow_testkit::{end_not_run, until};
+use hotrow_testkit::{mariadb, until};
 use tokio::runtime::Runtime;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -24,10 +24,7 @@ const DOCTORS: &str = "doctors-password";
 /// The server that all tests of this binary share. Its guard ends it.
 fn server() -> &'static PrivateMariaDb {
     static SERVER: OnceLock<PrivateMariaDb> = OnceLock::new();
-    SERVER.get_or_init(|| match PrivateMariaDb::start(&[]) {
-        Err(hotrow_mariadb::Error::NotInstalled) => end_not_run("needs MariaDB (Debian: mariadb-server)"),
-        started => started.unwrap(),
-    })
+    SERVER.get_or_init(|| mariadb(&[]))
 }
 
 /// A connection with all rights.

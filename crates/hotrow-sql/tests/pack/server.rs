@@ -12,6 +12,9 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 /// Time limit of a test's waits. Only a fault makes them take so long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The database with the hotrow schema of which tests get copies: an installation costs more than a copy of its result.
+const MODEL: &str = "pack_model";
+
 /// A database. The server stops after the last database and its sessions are dropped.
 pub struct Database {
     server: Arc<PrivateServer>,
@@ -24,19 +27,8 @@ impl Database {
         Self::copy_of("template1")
     }
 
-    /// A database with the hotrow schema. The installation costs more than a copy of its result.
+    /// A database with the hotrow schema.
     pub fn migrated() -> Self {
-        const MODEL: &str = "pack_model";
-        static MODEL_OF: Mutex<Weak<PrivateServer>> = Mutex::new(Weak::new());
-        let server = server();
-        let mut model_of = MODEL_OF.lock().unwrap_or_else(PoisonError::into_inner);
-        if !model_of.upgrade().is_some_and(|has_model| Arc::ptr_eq(&has_model, &server)) {
-            server.query(&format!("create database {MODEL}")).unwrap();
-            let model = Self { server: server.clone(), name: MODEL.to_owned() };
-            model.session("postgres").migrate(DEFAULT_ROLE).unwrap();
-            *model_of = Arc::downgrade(&server);
-        }
-        drop(model_of);
         Self::copy_of(MODEL)
     }
 
@@ -74,6 +66,9 @@ fn server() -> Arc<PrivateServer> {
     let mut shared = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
     shared.upgrade().unwrap_or_else(|| {
         let server = Arc::new(PrivateServer::builder().label("pack").start().unwrap());
+        server.query(&format!("create database {MODEL}")).unwrap();
+        let model = Database { server: server.clone(), name: MODEL.to_owned() };
+        model.session("postgres").migrate(DEFAULT_ROLE).unwrap();
         *shared = Arc::downgrade(&server);
         server
     })

@@ -6,11 +6,11 @@ use std::thread;
 
 use hotrow_mariadb::{PASSWORD, PrivateMariaDb, USER};
 use hotrow_mysql_wire::message::{Err as ErrPacket, Ok as OkPacket};
-use hotrow_testkit::Gateway;
 use hotrow_testkit::line::until;
+use hotrow_testkit::{Gateway, mariadb};
 
 use crate::client::Client;
-use crate::{PACKING, install, root, start, url};
+use crate::{PACKING, install, root, url};
 
 /// A server with what packing needs, and a shop.
 pub fn shop() -> PrivateMariaDb {
@@ -19,7 +19,7 @@ pub fn shop() -> PrivateMariaDb {
 
 /// The same with these options of the server.
 pub fn shop_with(options: &[&str]) -> PrivateMariaDb {
-    let server = start(options);
+    let server = mariadb(options);
     install(&server);
     let mut direct = root(server.port());
     direct.ok("create database shop");

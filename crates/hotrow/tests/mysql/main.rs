@@ -29,7 +29,7 @@ mod watches;
 use std::sync::OnceLock;
 
 use hotrow_mariadb::{PASSWORD, PrivateMariaDb, USER};
-use hotrow_testkit::{Gateway, end_not_run};
+use hotrow_testkit::{Gateway, mariadb};
 
 use crate::client::Client;
 
@@ -39,15 +39,7 @@ const PACKING: [&str; 4] = ["--pack", "true", "--pack-from", "1"];
 /// The server that all tests of this binary share. Its guard ends it.
 fn server() -> &'static PrivateMariaDb {
     static SERVER: OnceLock<PrivateMariaDb> = OnceLock::new();
-    SERVER.get_or_init(|| start(&["--max-allowed-packet=64M"]))
-}
-
-/// A server with these options.
-fn start(options: &[&str]) -> PrivateMariaDb {
-    match PrivateMariaDb::start(options) {
-        Err(hotrow_mariadb::Error::NotInstalled) => end_not_run("needs MariaDB (Debian: mariadb-server)"),
-        started => started.unwrap(),
-    }
+    SERVER.get_or_init(|| mariadb(&["--max-allowed-packet=64M"]))
 }
 
 fn url(server: &PrivateMariaDb) -> String {

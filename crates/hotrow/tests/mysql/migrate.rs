@@ -30,7 +30,7 @@ fn a_dry_run_prints_the_sql_without_a_server() {
 fn what_cannot_be_done_is_said_with_what_to_do_instead() {
     root(server().port())
         .ok("create or replace user 'poor'@'%' identified via mysql_native_password using password('p')");
-    let poor = url(server()).replace(&format!("{}:{}@", USER, PASSWORD), "poor:p@");
+    let poor = url(server()).replace(&format!("{USER}:{PASSWORD}@"), "poor:p@");
     for (args, said) in [
         (vec!["--check", "--upstream", &poor], "--check is an option for a PostgreSQL server"),
         (vec!["--role", "shop", "--upstream", &poor], "--role is an option"),

@@ -2,11 +2,11 @@
 
 use hotrow_mysql_wire::command::Command;
 use hotrow_mysql_wire::message::{ERR, Err as ErrPacket};
-use hotrow_testkit::Gateway;
 use hotrow_testkit::line::until;
+use hotrow_testkit::{Gateway, mariadb};
 
 use crate::client::Client;
-use crate::{gateway, new_database, root, server, start, url};
+use crate::{gateway, new_database, root, server, url};
 
 fn sends(client: &mut Client, sql: &str) {
     client.send(0, &[&[Command::Query as u8][..], sql.as_bytes()].concat());
@@ -61,7 +61,7 @@ fn a_client_that_leaves_takes_its_server_connection_along() {
 
 #[test]
 fn a_crash_of_the_server_ends_sessions_and_the_next_ones_work() {
-    let server = start(&[]);
+    let server = mariadb(&[]);
     let gateway = Gateway::in_front_of(&url(&server), &[]);
     let mut client = root(gateway.port());
     client.ok("create database shop");

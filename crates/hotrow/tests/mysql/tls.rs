@@ -10,7 +10,7 @@ use hotrow_testkit::Gateway;
 use rcgen::{CertificateParams, KeyPair};
 use tempfile::TempDir;
 
-use crate::{install, root, start};
+use crate::{install, root};
 
 /// A self-signed certificate for 127.0.0.1 and localhost, and its key.
 struct Pair {
@@ -46,7 +46,7 @@ impl Pair {
             }
         }
         let option = |name: &str, path: &Path| format!("--{name}={}", path.display());
-        start(&[&option("ssl-cert", &self.certificate), &option("ssl-key", &self.key)])
+        hotrow_testkit::mariadb(&[&option("ssl-cert", &self.certificate), &option("ssl-key", &self.key)])
     }
 
     /// The options of a gateway with this certificate.
