@@ -76,7 +76,8 @@ impl Cluster {
         Ok(copy)
     }
 
-    fn servers(&self) -> impl Iterator<Item = &PrivateServer> {
+    /// The coordinator and the workers.
+    pub fn servers(&self) -> impl Iterator<Item = &PrivateServer> {
         std::iter::once(&self.coordinator).chain(&self.workers)
     }
 

@@ -9,10 +9,11 @@ use std::thread;
 use std::time::Duration;
 
 use hotrow_model::{Command, Id, Value};
-use hotrow_postgres::{Builder, Cluster};
+use hotrow_postgres::{Builder, Cluster, PrivateServer};
 use hotrow_testkit::line::{Line, until};
 use hotrow_testkit::{Gateway, Original, citus, distribute, hotrow};
 
+use crate::concurrent::calls_meet;
 use crate::history::Clients;
 use crate::queues;
 use crate::same_as_model::{SEEDS_OF_NODE, difference, difference_among, none_differs};
@@ -203,23 +204,16 @@ fn answers_of_gateways_and_of_every_node_have_an_order() {
         .map(|server| Gateway::in_front_of(&server.url(), LANES));
     let mut ports: Vec<u16> = gateways.iter().map(Gateway::port).collect();
     ports.extend([direct, cluster.workers[1].port()]);
-    let counts = |name| gateways.each_ref().map(|gateway| gateway.metric(name));
-    // On a busy machine, a gateway can know where the shards are only after a load; then it packs the next one.
-    for round in 1.. {
-        let clients =
-            Clients::undisturbed(CLIENTS, direct, &ports, &mark(&cluster, &format!("crowd{round}.")));
-        while !clients.are_done() {
-            clients.flow(10);
-        }
-        let (operations, errors) = clients.check(direct).unwrap_or_else(|violation| panic!("{violation}"));
-        assert!(operations > 1_000 && errors.is_empty(), "{operations} operations, {errors:?}");
-        let (packed, merged) = (counts("packed_units_total"), counts("merged_units_total"));
-        // A few clients of a gateway meet seldom.
-        if packed.iter().all(|units| *units > 0) && merged.iter().sum::<u64>() > 0 {
-            break;
-        }
-        assert!(round < 5, "after {round} loads: {packed:?} {merged:?}");
+    let servers: Vec<u16> = cluster.servers().map(PrivateServer::port).collect();
+    for (number, gateway) in gateways.iter().enumerate() {
+        calls_meet(gateway, &servers, &format!("meet{number}"));
     }
+    let clients = Clients::undisturbed(CLIENTS, direct, &ports, &mark(&cluster, "crowd."));
+    while !clients.are_done() {
+        clients.flow(10);
+    }
+    let (operations, errors) = clients.check(direct).unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(operations > 1_000 && errors.is_empty(), "{operations} operations, {errors:?}");
     verify(&cluster);
 }
 
@@ -295,6 +289,7 @@ fn under_load(cluster: &Cluster, ports: &[u16], pause: Duration, work: impl FnOn
 fn shards_that_move_lose_and_repeat_no_unit() {
     let Some(cluster) = SHARDED.copy() else { return };
     let gateway = Gateway::in_front_of(&cluster.coordinator.url(), LANES);
+    calls_meet(&gateway, &cluster.servers().map(PrivateServer::port).collect::<Vec<_>>(), "meet");
     let ports = [gateway.port(), gateway.port(), cluster.workers[1].port()];
     let mut rotations = 0;
     under_load(&cluster, &ports, PAUSE, |line| {
@@ -307,7 +302,6 @@ fn shards_that_move_lose_and_repeat_no_unit() {
         stop.store(true, SeqCst);
         rotations = rotating.join().unwrap();
     });
-    assert!(gateway.metric("merged_units_total") > 0, "no calls were merged");
     assert!(rotations > 0, "no part of a history was emptied");
 }
 
