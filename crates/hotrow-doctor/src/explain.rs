@@ -1,7 +1,7 @@
 //! What the gateway does with a statement, and why, as text for `hotrow explain`.
 
 use hotrow_connect::config::UpstreamConfig;
-use hotrow_core::classify::{self, Alters, Analysis, Boundary, Decision, Pass, Piece, Reason};
+use hotrow_core::classify::{self, Alters, Analysis, BlockCommand, Decision, Pass, Piece, Reason};
 use hotrow_core::limits;
 use hotrow_core::normalise::{self, Literal, Normaliser};
 
@@ -19,9 +19,9 @@ impl Explained {
         matches!(self.decision, Some(Decision::Packed(_)))
     }
 
-    fn boundary(&self) -> Option<Boundary> {
+    fn block_command(&self) -> Option<BlockCommand> {
         match self.analysis {
-            Analysis::Pass(Pass { boundary, .. }) => boundary,
+            Analysis::Pass(Pass { block_command, .. }) => block_command,
             _ => None,
         }
     }
@@ -103,8 +103,8 @@ fn unit(statements: &[Explained]) -> String {
     };
     let [first, .., last] = statements else { return paragraphs(&|statement| statement.text.clone()) };
     let packed = statements.iter().filter(|statement| statement.is_packed()).count();
-    let around = match (first.boundary(), last.boundary()) {
-        (Some(Boundary::Begin(_)), Some(Boundary::Commit)) => 2,
+    let around = match (first.block_command(), last.block_command()) {
+        (Some(BlockCommand::Begin(_)), Some(BlockCommand::Commit)) => 2,
         _ => 0,
     };
     if packed == 0 || packed + around != statements.len() || statements.len() > limits::UNIT_STATEMENTS_MAX {
@@ -113,10 +113,10 @@ fn unit(statements: &[Explained]) -> String {
     }
     let head = "packed as one unit: all statements run in one batch\n\n";
     head.to_owned()
-        + &paragraphs(&|statement| match statement.boundary() {
-            Some(boundary) => format!(
+        + &paragraphs(&|statement| match statement.block_command() {
+            Some(block_command) => format!(
                 "{}\nanswered by the gateway\n  because   the batch takes the place of the transaction\n",
-                boundary.tag()
+                block_command.tag()
             ),
             None => statement.text.clone(),
         })

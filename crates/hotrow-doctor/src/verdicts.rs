@@ -71,7 +71,7 @@ async fn verdict(judge: &mut Judge, shape: &str, types: &[u32]) -> Result<Record
         }
         Analysis::Pass(pass) => passed(
             &pass.reason,
-            pass.boundary.is_some() || pass.transaction.is_some() || pass.leaves_open == Some(false),
+            pass.block_command.is_some() || pass.transaction.is_some() || pass.leaves_open == Some(false),
         ),
         _ => passed(&Reason::Session("the statement".to_owned()), false),
     })

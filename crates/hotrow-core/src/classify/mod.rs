@@ -49,7 +49,7 @@ pub use judge::watch::{Watch, end_of_batch};
 pub use judge::whole::decide;
 pub use read::analyse::analyse;
 pub use read::analysis::{
-    Alters, Analysis, Boundary, Pass, Step, Switch, SwitchChange, SwitchValue, Transaction,
+    Alters, Analysis, BlockCommand, Pass, Step, Switch, SwitchChange, SwitchValue, Transaction,
     differ_in_tables_only,
 };
 pub use read::candidate::{

@@ -4,6 +4,7 @@ use bytes::BytesMut;
 use hotrow_wire::backend::Problem;
 
 use super::environment::Stop;
+use super::planning::{Performing, Planning};
 use super::replies::put_ready;
 use super::{Environment, Need, Session};
 
@@ -14,14 +15,14 @@ impl<E: Environment> Session<E> {
     }
 
     /// Appends a reply of the gateway after the replies to all earlier units.
-    pub(super) fn append_in_turn(&self, write: impl FnOnce(&mut BytesMut)) {
+    pub(super) fn append_in_turn(&self, _: &Performing, write: impl FnOnce(&mut BytesMut)) {
         self.env.answers(|answers| answers.append_in_turn(write));
     }
 
     /// Answers ReadyForQuery in its turn.
-    pub(super) fn ready_in_turn(&self) {
+    pub(super) fn ready_in_turn(&self, performing: &Performing) {
         let status = self.begun_status();
-        self.append_in_turn(|out| put_ready(status, out));
+        self.append_in_turn(performing, |out| put_ready(status, out));
     }
 
     /// Whether all units in lanes are answered.
@@ -30,7 +31,7 @@ impl<E: Environment> Session<E> {
     }
 
     /// Waits until all units in lanes are answered. After that the meaning of all names is known.
-    pub(super) fn lanes_done(&mut self) -> Result<(), Stop<E>> {
+    pub(super) fn lanes_done(&mut self, _: &Planning) -> Result<(), Stop<E>> {
         if !self.has_no_units() {
             return Err(Stop::Need(Need::Lanes));
         }
@@ -40,19 +41,19 @@ impl<E: Environment> Session<E> {
 
     /// Asks for a connection. Returns the reason if there is none. With a connection the message is forwarded
     /// instead of handled here.
-    pub(super) fn connect(&mut self) -> Result<Problem, Stop<E>> {
-        if let Some(problem) = self.provided.no_connection.take() {
+    pub(super) fn connect(&mut self, planning: &Planning) -> Result<Problem, Stop<E>> {
+        if let Some(problem) = self.provided.no_connection.clone() {
             return Ok(self.failure().unwrap_or(problem));
         }
-        self.lanes_done()?;
+        self.lanes_done(planning)?;
         Err(Stop::Need(Need::Connection))
     }
 
     /// Waits until it is known whether a transaction under way stays open. Called before the gateway gives an
     /// answer of its own that depends on it.
-    pub(super) fn wait_for_blocks(&mut self) -> Result<(), Stop<E>> {
+    pub(super) fn wait_for_blocks(&mut self, planning: &Planning) -> Result<(), Stop<E>> {
         if self.in_lanes.has_block {
-            self.lanes_done()?;
+            self.lanes_done(planning)?;
             self.in_lanes.has_block = false;
         }
         Ok(())

@@ -7,6 +7,7 @@ use hotrow_wire::frontend::{self, ObjectName, Parse, tag};
 
 use super::environment::Stop;
 use super::names::{self, Unnamed};
+use super::planning::{Handled, Performing, Planning};
 use super::{Environment, Need, Parameters, Session, StatementOf, Verdict};
 use crate::classify::{Analysis, Pass, Transaction};
 use crate::expect::{Message, StatementName};
@@ -136,59 +137,76 @@ impl<E: Environment> Session<E> {
         }
     }
 
-    /// Answers a Query that begins a transaction, ends one without statements, or has an outcome that is known. False if the
+    /// Answers a Query that begins a transaction, ends one without statements, or has an outcome that is known. Otherwise the
     /// server has to.
-    pub(super) fn begin_by_query(&mut self, statement: &E::Statement) -> Result<bool, Stop<E>> {
-        let Some(answer) = self.change_of(statement, false)? else { return Ok(false) };
-        self.append_in_turn(|out| {
+    pub(super) fn begin_by_query(
+        &mut self,
+        planning: Planning,
+        statement: &E::Statement,
+    ) -> Result<Handled, Stop<E>> {
+        let Some(answer) = self.change_of(&planning, statement, false)? else {
+            return Ok(Handled::Continue(planning));
+        };
+        let performing = planning.perform();
+        self.append_in_turn(&performing, |out| {
             answer.put_result(out);
             answer.put_parameters(out);
         });
-        self.ready_in_turn();
-        Ok(true)
+        self.ready_in_turn(&performing);
+        Ok(Handled::Break(()))
     }
 
     /// The same for an extended query of one statement. If it is a transaction's first statement, it waits for its turn.
-    pub(super) fn begin_by(&mut self, single: &Single<'_>) -> Result<bool, Stop<E>> {
+    pub(super) fn begin_by(&mut self, planning: Planning, single: &Single<'_>) -> Result<Handled, Stop<E>> {
         let names = &self.names;
         let bound = names::statement_of(&self.env, names, &mut self.texts, single, (&[], &[]), Unnamed::Kept);
-        let Some((statement, _)) = bound else { return Ok(false) };
+        let Some((statement, _)) = bound else { return Ok(Handled::Continue(planning)) };
         if is_usual(single, &statement.types)
-            && let Some(answer) = self.change_of(&statement, true)?
+            && let Some(answer) = self.change_of(&planning, &statement, true)?
         {
             let parsing = self.parsing();
             let names = &mut self.names;
             let statements = [(single, &statement)].into_iter();
             let changes = self.renaming.changes(&self.env, names, parsing, statements)?;
             changes.into_iter().for_each(|change| names::apply(names, change));
-            self.append_in_turn(|out| {
+            let performing = planning.perform();
+            self.append_in_turn(&performing, |out| {
                 put_command_answer(single, |out| answer.put_result(out), out);
                 answer.put_parameters(out);
             });
-            self.ready_in_turn();
-            return Ok(true);
+            self.ready_in_turn(&performing);
+            return Ok(Handled::Break(()));
         }
-        if let Some(verdict) = self.waits_for_turn(&statement)? {
+        if let Some(verdict) = self.waits_for_turn(&planning, &statement)? {
             let param = |index| param(&single.bind, index);
-            return Err(self.places.turn(statement.id, &verdict, self.works_alone(), param));
+            return Err(self.places.turn(&planning, statement.id, &verdict, self.works_alone(), param));
         }
-        Ok(false)
+        Ok(Handled::Continue(planning))
     }
 
     /// The verdict about the first statement of a transaction, if the statement waits for its turn. Later statements do not,
     /// because the transaction may hold locks when they come.
-    pub(super) fn waits_for_turn(&self, statement: &StatementOf<E>) -> Result<Option<Verdict>, Stop<E>> {
+    pub(super) fn waits_for_turn(
+        &self,
+        planning: &Planning,
+        statement: &StatementOf<E>,
+    ) -> Result<Option<Verdict>, Stop<E>> {
         let is_first = self.begun_status() == Status::Transaction && !self.places.has_begun();
         if !is_first || self.switches.pack() < PackMode::On || self.provided.no_connection.is_some() {
             return Ok(None);
         }
-        self.verdict(statement).map(Some)
+        self.verdict(planning, statement).map(Some)
     }
 
     /// Begins or ends the transaction with this statement, or sets settings. Returns no answer if the server has to run the
     /// statement.
-    fn change_of(&mut self, statement: &E::Statement, has_portal: bool) -> Result<Option<Answer>, Stop<E>> {
-        if let Some(frames) = self.answer_without_state(statement, has_portal)? {
+    fn change_of(
+        &mut self,
+        planning: &Planning,
+        statement: &E::Statement,
+        has_portal: bool,
+    ) -> Result<Option<Answer>, Stop<E>> {
+        if let Some(frames) = self.answer_without_state(planning, statement, has_portal)? {
             return Ok(Some(Answer::from(frames)));
         }
         let sets = statement.sets();
@@ -197,11 +215,11 @@ impl<E: Environment> Session<E> {
                 return Ok(Some(Answer::to_sets(sets, std::mem::take(parameters))));
             }
             Some(None) => {}
-            None => self.enter_pool(statement)?,
+            None => self.enter_pool(planning, statement)?,
         }
         if self.keeps_settings(statement) && self.begun_status() != Status::Failed {
-            self.catch_up()?;
-            self.lanes_done()?;
+            self.catch_up(planning)?;
+            self.lanes_done(planning)?;
             if let Some(begun) = self.phase.begun_mut() {
                 begun.has_portal |= has_portal;
             }
@@ -215,7 +233,7 @@ impl<E: Environment> Session<E> {
             (&Transaction::Begin { tag, on_standbys, .. }, None)
                 if self.answers_begin(on_standbys) && self.shared_channels().is_empty() =>
             {
-                self.lanes_done()?;
+                self.lanes_done(planning)?;
                 self.begin(statement, has_portal);
                 Ok(Some(Answer::from(tag)))
             }
@@ -250,10 +268,10 @@ impl<E: Environment> Session<E> {
     }
 
     /// Asks for the pool to which a text of SETs leads, if that is known.
-    fn enter_pool(&mut self, statement: &E::Statement) -> Result<(), Stop<E>> {
+    fn enter_pool(&mut self, planning: &Planning, statement: &E::Statement) -> Result<(), Stop<E>> {
         let Some(settings) = self.leads_to(statement) else { return Ok(()) };
-        self.catch_up()?;
-        self.lanes_done()?;
+        self.catch_up(planning)?;
+        self.lanes_done(planning)?;
         Err(Stop::Need(Need::Enter(settings.clone())))
     }
 
@@ -290,28 +308,28 @@ impl<E: Environment> Session<E> {
         }
         let status = self.begun_status();
         if has_failed {
-            self.begin_here();
+            self.begin_here(&Performing::between_messages());
         }
         status
     }
 
     /// Begins the transaction on the connection that the session has got for its first statement. If a message of the
     /// transaction was refused, the transaction fails there too.
-    pub(super) fn begin_here(&mut self) {
+    pub(super) fn begin_here(&mut self, performing: &Performing) {
         if self.phase.begun().is_some_and(|begun| begun.describes != Describes::Nothing) {
             return;
         }
         let Some(begun) = self.phase.take_begun() else { return };
         let Begun { text, has_portal, has_failed, has_modes, keeps_snapshot, .. } = begun;
         self.deferred.decline_unless(!has_modes && !keeps_snapshot);
-        let out = self.output();
+        let out = self.output(performing);
         Parse { name: b"", text: &text, types: &[] }.put(out);
         frontend::put_bind_text(out, b"", std::iter::empty());
         out.extend_from_slice(frontend::EXECUTE);
         // Without a Sync: if BEGIN fails, the server does not run the statement that follows.
         self.held().expected.sent(Message::OwnBegin);
         if !has_portal {
-            let out = self.output();
+            let out = self.output(performing);
             ObjectName { statement: false, name: b"" }.put(tag::CLOSE, out);
             ObjectName { statement: true, name: b"" }.put(tag::CLOSE, out);
             self.held().expected.sent(Message::OwnClose(None));
@@ -320,7 +338,7 @@ impl<E: Environment> Session<E> {
         self.held().status = if has_failed { Status::Failed } else { Status::Transaction };
         if has_failed {
             self.deferred.clear();
-            let out = self.output();
+            let out = self.output(performing);
             Parse { name: b"", text: FAILING, types: &[] }.put(out);
             out.extend_from_slice(frontend::SYNC);
             self.held().expected.sent(Message::OwnUnit);

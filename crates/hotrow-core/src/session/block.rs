@@ -7,8 +7,9 @@ use hotrow_wire::{Frame, split};
 use super::environment::Stop;
 use super::names::Unnamed;
 use super::plan::PlanOf;
+use super::planning::{Handled, Planning};
 use super::{Environment, Session, StatementOf};
-use crate::classify::{Analysis, Boundary, Pass};
+use crate::classify::{Analysis, BlockCommand, Pass};
 use crate::limits;
 use crate::unit::gather::{Gather, Gathered, Single};
 use crate::unit::{Plan, UnitBuilder};
@@ -26,30 +27,30 @@ enum Part<'a, S> {
 
 impl<E: Environment> Session<E> {
     /// If the bytes begin with a BEGIN, and everything up to the COMMIT is there and can be packed, sends it to
-    /// a lane. Returns the number of its bytes, or 0.
-    pub(super) fn block(&mut self, input: &[u8]) -> Result<usize, Stop<E>> {
+    /// a lane. Returns the number of its bytes.
+    pub(super) fn block(&mut self, planning: Planning, input: &[u8]) -> Result<Handled<usize>, Stop<E>> {
         // Without a connection, the separate messages meet and report this again.
         if self.provided.no_connection.is_some()
             || !self.gather.is_empty()
             || self.skipping
             || !self.plans_units()
         {
-            return Ok(0);
+            return Ok(Handled::Continue(planning));
         }
         let mut offset = 0;
         while let Ok(Some(frame)) = split(&input[offset..], |_| limits::UNIT_BYTES_MAX)
             && offset <= limits::UNIT_BYTES_MAX
         {
-            self.classify_long(frame, offset)?;
+            self.classify_long(&planning, frame, offset)?;
             offset += frame.bytes.len();
         }
-        let Some((parts, bytes)) = self.parts_of_block(input) else { return Ok(0) };
-        self.wait_for_blocks()?;
+        let Some((parts, bytes)) = self.parts_of_block(input) else { return Ok(Handled::Continue(planning)) };
+        self.wait_for_blocks(&planning)?;
         self.renaming.settle(&self.env, &mut self.names);
         if !self.renaming.is_over() {
-            self.lanes_done()?; // before this, the meaning of its names is not known
+            self.lanes_done(&planning)?; // before this, the meaning of its names is not known
         }
-        let Some(plans) = self.plan_block(&parts)? else { return Ok(0) };
+        let Some(plans) = self.plan_block(&planning, &parts)? else { return Ok(Handled::Continue(planning)) };
         let count = plans.iter().map(Vec::len).sum();
         let mut builder = UnitBuilder::new(&mut self.scratch);
         for (part, plans) in parts.iter().zip(plans) {
@@ -68,20 +69,24 @@ impl<E: Environment> Session<E> {
         let packed = builder.finish([&input[..bytes], &[]]);
         if !self.packs() {
             self.shadow(&packed, count);
-            return Ok(0); // its messages are passed through one by one
+            return Ok(Handled::Continue(planning)); // its messages are passed through one by one
         }
         let changes = self.renaming.unnamed_removal(&self.env, &mut self.names);
-        self.submit(packed, changes)?;
-        Ok(bytes)
+        self.submit(planning, packed, changes)?;
+        Ok(Handled::Break(bytes))
     }
 
     /// The plans for the statements of each part. None if a transaction with them cannot be packed.
-    fn plan_block(&mut self, parts: &[Part<'_, StatementOf<E>>]) -> Result<Option<PlansOf<E>>, Stop<E>> {
+    fn plan_block(
+        &mut self,
+        planning: &Planning,
+        parts: &[Part<'_, StatementOf<E>>],
+    ) -> Result<Option<PlansOf<E>>, Stop<E>> {
         let (mut all, mut count) = (Vec::with_capacity(parts.len()), 0);
         for part in parts {
             let plans = match part {
-                Part::Simple(_, statement) => self.plan(statement)?.map(|plan| vec![plan]),
-                Part::Extended(gather) => self.plan_extended(gather)?,
+                Part::Simple(_, statement) => self.plan(planning, statement)?.map(|plan| vec![plan]),
+                Part::Extended(gather) => self.plan_extended(planning, gather)?,
             };
             let Some(plans) = plans else { return Ok(None) };
             count += plans.len();
@@ -95,7 +100,11 @@ impl<E: Environment> Session<E> {
 
     /// The plans for the messages before one Sync. None if a transaction with them cannot be packed. Named
     /// statements cannot be packed, because the name would be valid before the statement is known to be correct.
-    fn plan_extended(&mut self, gather: &Gather) -> Result<Option<Vec<PlanOf<E>>>, Stop<E>> {
+    fn plan_extended(
+        &mut self,
+        planning: &Planning,
+        gather: &Gather,
+    ) -> Result<Option<Vec<PlanOf<E>>>, Stop<E>> {
         let names = |single: &Single<'_>| {
             single.parse.as_ref().is_some_and(|parse| !parse.name.is_empty())
                 || !single.closes.0.is_empty()
@@ -104,9 +113,9 @@ impl<E: Environment> Session<E> {
         };
         let Some(statements) = statements(gather) else { return Ok(None) };
         // No statement in it can use the unnamed statement, because the first Query removes it.
-        let plans = self.plan_all(&statements, Unnamed::Removed)?;
+        let plans = self.plan_all(planning, &statements, Unnamed::Removed)?;
         Ok(plans.filter(|plans| {
-            let is_nested = plans.iter().any(|plan| matches!(plan, Plan::Boundary(..)));
+            let is_nested = plans.iter().any(|plan| matches!(plan, Plan::BlockCommand(..)));
             !is_nested && !statements.iter().any(names)
         }))
     }
@@ -126,16 +135,16 @@ impl<E: Environment> Session<E> {
                 tag::QUERY if gather.is_empty() => {
                     let text = str::from_utf8(frontend::query(frame.body()).ok()?).ok()?;
                     let statement = self.texts.simple(&self.env, text.as_bytes());
-                    let boundary = match &statement.analysis {
-                        Analysis::Pass(Pass { boundary, .. }) => *boundary,
+                    let block_command = match &statement.analysis {
+                        Analysis::Pass(Pass { block_command, .. }) => *block_command,
                         _ => None,
                     };
-                    let begins = matches!(boundary, Some(Boundary::Begin(_)));
+                    let begins = matches!(block_command, Some(BlockCommand::Begin(_)));
                     if begins != parts.is_empty() || !statement.pieces.is_empty() {
                         return None;
                     }
                     parts.push(Part::Simple(text, statement));
-                    if boundary == Some(Boundary::Commit) {
+                    if block_command == Some(BlockCommand::Commit) {
                         return (parts.len() > 2).then_some((parts, bytes));
                     }
                 }

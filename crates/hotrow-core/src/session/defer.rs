@@ -9,9 +9,10 @@ use super::begun::{Describes, is_bound_as_usual, is_usual};
 use super::deferred::{self, Write};
 use super::environment::Stop;
 use super::names::{self, Unnamed};
+use super::planning::{Handled, Planning};
 use super::replies::put_ready;
 use super::{Environment, Need, Session, Statement, StatementOf, Verdict};
-use crate::classify::{Analysis, Boundary, Verb};
+use crate::classify::{Analysis, BlockCommand, Verb};
 use crate::limits;
 use crate::pack_mode::PackMode;
 use crate::settings::Parsing;
@@ -26,14 +27,14 @@ enum Unit<'a> {
 
 impl<E: Environment> Session<E> {
     /// If the bytes begin with a whole unit of the transaction under way that is a write with a foretold outcome, or the COMMIT
-    /// of a transaction that has only such writes, handles it. Returns the number of its bytes, or 0.
-    pub(super) fn defer(&mut self, input: &[u8]) -> Result<usize, Stop<E>> {
+    /// of a transaction that has only such writes, handles it. Returns the number of its bytes.
+    pub(super) fn defer(&mut self, planning: Planning, input: &[u8]) -> Result<Handled<usize>, Stop<E>> {
         let in_unit = self.phase.held().is_some_and(|holding| holding.expected.is_in_unit());
         if self.gather.is_empty() && !in_unit {
             self.deferred.begin_unit();
         }
         if !self.may_defer() {
-            return Ok(0);
+            return Ok(Handled::Continue(planning));
         }
         let mut gather = Gather::default();
         let mut bytes = 0;
@@ -42,8 +43,8 @@ impl<E: Environment> Session<E> {
             match frame.tag {
                 tag::QUERY if gather.is_empty() => {
                     let text = frontend::query(frame.body())?;
-                    let Ok(text) = str::from_utf8(text) else { return Ok(0) };
-                    return self.defer_unit(&Unit::Simple(text), &input[..bytes]);
+                    let Ok(text) = str::from_utf8(text) else { return Ok(Handled::Continue(planning)) };
+                    return self.defer_unit(planning, &Unit::Simple(text), &input[..bytes]);
                 }
                 tag::PARSE | tag::BIND | tag::DESCRIBE | tag::EXECUTE | tag::CLOSE
                     if bytes <= limits::UNIT_BYTES_MAX =>
@@ -55,18 +56,20 @@ impl<E: Environment> Session<E> {
                     if !runs {
                         // A client may wait for it before it goes on with a transaction that has locked a row of the writes.
                         self.deferred.let_pass();
-                        return Ok(0);
+                        return Ok(Handled::Continue(planning));
                     }
-                    let Gathered::Single(single) = gather.form()? else { return Ok(0) };
-                    return self.defer_unit(&Unit::Extended(&single), &input[..bytes]);
+                    let Gathered::Single(single) = gather.form()? else {
+                        return Ok(Handled::Continue(planning));
+                    };
+                    return self.defer_unit(planning, &Unit::Extended(&single), &input[..bytes]);
                 }
-                _ => return Ok(0),
+                _ => return Ok(Handled::Continue(planning)),
             }
         }
         let may_be_whole = split(&input[bytes..], |_| limits::UNIT_BYTES_MAX).is_ok();
         match may_be_whole && input.len() <= limits::UNIT_BYTES_MAX && !self.deferred.is_empty() {
             true => Err(Stop::Need(Need::Event)), // until the unit is whole
-            false => Ok(0),
+            false => Ok(Handled::Continue(planning)),
         }
     }
 
@@ -95,51 +98,61 @@ impl<E: Environment> Session<E> {
             && self.provided.no_connection.is_none()
     }
 
-    fn defer_unit(&mut self, unit: &Unit<'_>, raw: &[u8]) -> Result<usize, Stop<E>> {
+    fn defer_unit(
+        &mut self,
+        planning: Planning,
+        unit: &Unit<'_>,
+        raw: &[u8],
+    ) -> Result<Handled<usize>, Stop<E>> {
         let (statement, resolved) = match unit {
             Unit::Simple(text) => (self.texts.simple(&self.env, text.as_bytes()), None),
             Unit::Extended(single) => {
                 let (names, none) = (&self.names, (&[][..], &[][..]));
                 match names::statement_of(&self.env, names, &mut self.texts, single, none, Unnamed::Kept) {
                     Some(bound) => bound,
-                    None => return Ok(0),
+                    None => return Ok(Handled::Continue(planning)),
                 }
             }
         };
         let handled = match statement.ends_transaction() {
-            Some((true, false)) => self.commit_deferred(&statement, unit, raw)?,
-            Some((true, true)) => false,
+            Some((true, false)) => self.commit_deferred(planning, &statement, unit, raw)?,
+            Some((true, true)) => Handled::Continue(planning),
             Some((false, _)) => {
                 self.deferred.clear();
-                false
+                Handled::Continue(planning)
             }
             // The savepoint is older than the writes: they have run before a SAVEPOINT.
             None if statement.goes_back() => {
                 self.deferred.clear();
-                false
+                Handled::Continue(planning)
             }
             None => {
                 let types = resolved.map(|resolved| resolved.types.clone());
-                self.defer_write(&statement, types.as_deref(), unit)?
+                self.defer_write(planning, &statement, types.as_deref(), unit)?
             }
         };
-        Ok(if handled { raw.len() } else { 0 })
+        Ok(handled.map_break(|()| raw.len()))
     }
 
     /// The verdict to pack a statement that is held back, if its outcome is foretold.
     fn defer_write(
         &mut self,
+        planning: Planning,
         statement: &StatementOf<E>,
         types: Option<&[u8]>,
         unit: &Unit<'_>,
-    ) -> Result<bool, Stop<E>> {
-        let Analysis::Candidate(candidate) = &statement.analysis else { return Ok(false) };
+    ) -> Result<Handled, Stop<E>> {
+        let Analysis::Candidate(candidate) = &statement.analysis else {
+            return Ok(Handled::Continue(planning));
+        };
         if !statement.pieces.is_empty() || !statement.has_credit() || statement.is_superseded() {
-            return Ok(false);
+            return Ok(Handled::Continue(planning));
         }
-        let Verdict::Packed(packing) = self.verdict(statement)? else { return Ok(false) };
+        let Verdict::Packed(packing) = self.verdict(&planning, statement)? else {
+            return Ok(Handled::Continue(planning));
+        };
         if types.is_some_and(|types| statement.parameter_types().as_deref() != Some(types)) {
-            return Ok(false);
+            return Ok(Handled::Continue(planning));
         }
         let command = if candidate.verb == Verb::Insert { "INSERT 0 1" } else { "UPDATE 1" };
         let row = match unit {
@@ -150,7 +163,9 @@ impl<E: Environment> Session<E> {
             Unit::Extended(single) if !is_told_as_usual(single) => None,
             Unit::Extended(single) => deferred::row(statement, &packing, |index| param(&single.bind, index)),
         };
-        let Some(row) = row.filter(|row| statement.foretold.tells(*row)) else { return Ok(false) };
+        let Some(row) = row.filter(|row| statement.foretold.tells(*row)) else {
+            return Ok(Handled::Continue(planning));
+        };
         let counted = self.env.counted(statement);
         let mut frames = BytesMut::new();
         match unit {
@@ -163,48 +178,50 @@ impl<E: Environment> Session<E> {
         }
         frames.extend_from_slice(frontend::EXECUTE);
         if !counted.has_credit() || !self.deferred.has_room(frames.len()) {
-            return Ok(false);
+            return Ok(Handled::Continue(planning));
         }
+        let performing = planning.perform();
         match unit {
             Unit::Simple(_) => {
                 self.renaming.remove(&self.env, &mut self.names, b"");
-                self.append_in_turn(|out| backend::put_command_complete(out, command));
+                self.append_in_turn(&performing, |out| backend::put_command_complete(out, command));
             }
             Unit::Extended(single) => {
                 let (parsing, names) = (self.parsing(), &mut self.names);
                 let run = [(*single, statement)].into_iter();
                 let changes = self.renaming.changes(&self.env, names, parsing, run)?;
                 changes.into_iter().for_each(|change| names::apply(names, change));
-                self.append_in_turn(|out| {
+                self.append_in_turn(&performing, |out| {
                     put_command_answer(single, |out| backend::put_command_complete(out, command), out);
                 });
             }
         }
-        self.append_in_turn(|out| put_ready(Status::Transaction, out));
+        self.append_in_turn(&performing, |out| put_ready(Status::Transaction, out));
         self.close_begun_portal();
         let write = Write { counted, packing, frames: frames.freeze() };
         self.deferred.push(write, (statement.clone(), row));
         self.env.write_deferred();
-        Ok(true)
+        Ok(Handled::Break(()))
     }
 
     /// The COMMIT of a transaction of which the server knows nothing: a lane runs its writes.
     fn commit_deferred(
         &mut self,
+        planning: Planning,
         statement: &StatementOf<E>,
         unit: &Unit<'_>,
         raw: &[u8],
-    ) -> Result<bool, Stop<E>> {
+    ) -> Result<Handled, Stop<E>> {
         let is_usual = match unit {
             Unit::Simple(_) => true,
             Unit::Extended(single) => is_usual(single, &statement.types),
         };
         let has_connection = self.phase.is_held() || self.phase.begun().is_none();
         if has_connection || self.deferred.is_empty() || self.switches.have_changed() || !is_usual {
-            return Ok(false);
+            return Ok(Handled::Continue(planning));
         }
-        self.catch_up()?;
-        self.lanes_done()?;
+        self.catch_up(&planning)?;
+        self.lanes_done(&planning)?;
         let changes = match unit {
             Unit::Simple(_) => self.renaming.unnamed_removal(&self.env, &mut self.names),
             Unit::Extended(single) => {
@@ -214,15 +231,15 @@ impl<E: Environment> Session<E> {
         };
         let mut builder = UnitBuilder::new(&mut self.scratch);
         self.deferred.put(&mut builder);
-        let plan = Plan::Boundary(statement.clone(), Boundary::Commit);
+        let plan = Plan::BlockCommand(statement.clone(), BlockCommand::Commit);
         match unit {
             Unit::Simple(text) => builder.simple(plan, &self.texts.shape(text), 0..0),
             Unit::Extended(single) => builder.extended(plan, single),
         }
         let packed = builder.finish([raw, &[]]);
         self.phase.take_begun();
-        self.submit(packed, changes)?;
-        Ok(true)
+        self.submit(planning, packed, changes)?;
+        Ok(Handled::Break(()))
     }
 }
 

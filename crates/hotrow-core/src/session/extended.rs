@@ -8,6 +8,7 @@ use hotrow_wire::frontend::{self, Bind, Parse, tag};
 use super::environment::Stop;
 use super::names::{self, Unnamed};
 use super::plan::{PlanOf, is_transaction};
+use super::planning::{Handled, Performing, Planning};
 use super::simple::returns_rows;
 use super::{Environment, Need, Session, Statement};
 use crate::limits;
@@ -16,25 +17,30 @@ use crate::unit::{Packed, Plan};
 
 impl<E: Environment> Session<E> {
     /// Handles a Sync: the unit is complete.
-    pub(super) fn sync(&mut self, frame: Frame<'_>, behind: &[u8]) -> Result<(), Stop<E>> {
-        self.wait_for_blocks()?;
+    pub(super) fn sync(
+        &mut self,
+        planning: Planning,
+        frame: Frame<'_>,
+        behind: &[u8],
+    ) -> Result<(), Stop<E>> {
+        self.wait_for_blocks(&planning)?;
         let gather = std::mem::take(&mut self.gather);
         // The wait for a connection may have been cancelled, and a verdict may be there by now.
-        let handled =
-            if self.provided.no_connection.is_none() { self.run_unit(&gather, frame) } else { Ok(false) };
+        let handled = match self.provided.no_connection.is_none() {
+            true => self.run_unit(planning, &gather, frame),
+            false => Ok(Handled::Continue(planning)),
+        };
         self.gather = gather;
-        let problem = match handled {
-            Ok(true) => {
+        let planning = match handled? {
+            Handled::Break(()) => {
                 self.gather.clear();
                 return Ok(());
             }
-            Ok(false) => {
-                self.describe_first();
-                self.connect()?
-            }
-            Err(stop) => return Err(stop),
+            Handled::Continue(planning) => planning,
         };
-        self.refuse_unit(frame, behind, &problem)
+        self.describe_first();
+        let problem = self.connect(&planning)?;
+        self.refuse_unit(planning, frame, behind, &problem)
     }
 
     /// Whether this is the first message of a unit, and names a statement that is always passed through.
@@ -61,17 +67,17 @@ impl<E: Environment> Session<E> {
         }))
     }
 
-    /// Answers a unit or sends it to a lane. False if it has to be passed through.
-    fn run_unit(&mut self, gather: &Gather, sync: Frame<'_>) -> Result<bool, Stop<E>> {
+    /// Answers a unit or sends it to a lane. Otherwise it has to be passed through.
+    fn run_unit(&mut self, planning: Planning, gather: &Gather, sync: Frame<'_>) -> Result<Handled, Stop<E>> {
         if self.renaming.concerns(&self.env, &mut self.names, gather) {
-            self.lanes_done()?;
+            self.lanes_done(&planning)?;
         }
         let (single, several);
         let statements: &[Single<'_>] = match gather.form()? {
             Gathered::Closes(closes) => {
-                self.catch_up()?;
-                self.close_all(&closes);
-                return Ok(true);
+                self.catch_up(&planning)?;
+                self.close_all(&planning.perform(), &closes);
+                return Ok(Handled::Break(()));
             }
             Gathered::Single(one) => {
                 single = [one];
@@ -81,31 +87,32 @@ impl<E: Environment> Session<E> {
                 several = statements;
                 &several
             }
-            Gathered::Several(_) | Gathered::Other => return Ok(false),
+            Gathered::Several(_) | Gathered::Other => return Ok(Handled::Continue(planning)),
         };
-        let Some(plans) = self.plan_all(statements, Unnamed::Kept)? else {
+        let Some(plans) = self.plan_all(&planning, statements, Unnamed::Kept)? else {
             return match statements {
-                [single] => self.begin_by(single),
-                _ => Ok(false),
+                [single] => self.begin_by(planning, single),
+                _ => Ok(Handled::Continue(planning)),
             };
         };
         if !self.packs() {
             let raw = [gather.raw(), sync.bytes];
             let planned = Packed::extended(raw, statements.iter().zip(plans), &mut self.scratch);
             self.shadow(&planned, statements.len());
-            return Ok(false);
+            return Ok(Handled::Continue(planning));
         }
         let run = statements.iter().zip(plans.iter().map(Plan::statement));
         let changes = self.renaming.changes(&self.env, &self.names, self.parsing(), run)?;
         let raw = [gather.raw(), sync.bytes];
         let packed = Packed::extended(raw, statements.iter().zip(plans), &mut self.scratch);
-        self.submit(packed, changes)?;
-        Ok(true)
+        self.submit(planning, packed, changes)?;
+        Ok(Handled::Break(()))
     }
 
     /// The plans for running the statements of a unit in a lane; none if they cannot run there.
     pub(super) fn plan_all(
         &mut self,
+        planning: &Planning,
         statements: &[Single<'_>],
         unnamed: Unnamed,
     ) -> Result<Option<Vec<PlanOf<E>>>, Stop<E>> {
@@ -114,7 +121,7 @@ impl<E: Environment> Session<E> {
             let (names, before) = (&self.names, (&statements[..place], &plans[..]));
             let bound = names::statement_of(&self.env, names, &mut self.texts, single, before, unnamed);
             let Some((statement, resolved)) = bound else { return Ok(None) };
-            let Some(plan) = self.plan(&statement)? else { return Ok(None) };
+            let Some(plan) = self.plan(planning, &statement)? else { return Ok(None) };
             let types = plan.statement().parameter_types();
             let has_types = resolved.is_none_or(|resolved| types.as_ref() == Some(&resolved.types));
             if !has_types || single.rows_max > 0 && returns_rows(&plan) {
@@ -125,11 +132,11 @@ impl<E: Environment> Session<E> {
         Ok(is_transaction(&plans).then_some(plans))
     }
 
-    fn close_all(&mut self, closes: &[frontend::ObjectName<'_>]) {
-        self.append_in_turn(|out| {
+    fn close_all(&mut self, performing: &Performing, closes: &[frontend::ObjectName<'_>]) {
+        self.append_in_turn(performing, |out| {
             closes.iter().for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
         });
-        self.ready_in_turn();
+        self.ready_in_turn(performing);
         if closes.iter().any(|close| !close.statement && close.name.is_empty()) {
             self.close_begun_portal();
         }
@@ -140,7 +147,12 @@ impl<E: Environment> Session<E> {
 
     /// Makes sure that the statement of a long Query or Parse is known. `offset` is where the message begins,
     /// after the message that is being handled.
-    pub(super) fn classify_long(&mut self, frame: Frame<'_>, offset: usize) -> Result<(), Stop<E>> {
+    pub(super) fn classify_long(
+        &mut self,
+        _: &Planning,
+        frame: Frame<'_>,
+        offset: usize,
+    ) -> Result<(), Stop<E>> {
         let end = offset + frame.bytes.len();
         if frame.bytes.len() <= limits::CLASSIFIED_INLINE_BYTES_MAX || self.provided.classified >= end {
             return Ok(());

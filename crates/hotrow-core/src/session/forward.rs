@@ -10,10 +10,11 @@ use hotrow_wire::{Frame, split};
 use super::environment::Stop;
 use super::marks::Mark;
 use super::names::{newly_named, too_many_statements};
+use super::planning::{Handled, Performing, Planning};
 use super::prepare::Preparer;
 use super::run_deferred::learn;
 use super::statement::{OWN_STATEMENT, alias_number, own_statement};
-use super::{Connection, Environment, Named, Need, Session, Statement, StatementOf};
+use super::{Connection, Environment, Named, Need, Session, SessionEnd, Statement, StatementOf};
 use crate::classify::{Analysis, Effect};
 use crate::expect::{InDoubt, Message, PortalChange, Preparation, RunEffects};
 use crate::limits;
@@ -25,35 +26,39 @@ type PortalRecord<S> = Option<Box<PortalChange<Named<S>>>>;
 impl<E: Environment> Session<E> {
     /// Forwards one message on the connection that the session holds. It is written together with other messages when
     /// the session next waits.
-    pub(super) fn forward(&mut self, frame: Frame<'_>) -> Result<(), Stop<E>> {
+    pub(super) fn forward(&mut self, planning: Planning, frame: Frame<'_>) -> Result<(), Stop<E>> {
         if self.expected().skips() && !matches!(frame.tag, tag::SYNC | tag::PASSWORD) {
             return Ok(()); // like the server
         }
-        if self.refuse_after_writes(frame) {
-            return Ok(());
-        }
-        if !matches!(frame.tag, tag::QUERY | tag::PARSE | tag::BIND) {
-            self.begin_here();
-        }
-        if frame.tag != tag::SYNC {
-            self.preparer().close_placeholders();
-        }
+        let Handled::Continue(planning) = self.refuse_after_writes(planning, frame) else { return Ok(()) };
         let body = frame.body();
         match frame.tag {
             tag::QUERY => {
                 let statement = self.texts.simple(&self.env, frontend::query(body)?);
-                return self.forward_query(frame, statement);
+                self.forward_query(planning, frame, statement)
             }
-            tag::PARSE => return self.forward_parse(frame, Parse::read(body)?),
-            tag::BIND => return self.forward_bind(frame, &Bind::read(body)?),
-            tag::DESCRIBE => self.forward_describe(frame, &frontend::ObjectName::read(body)?),
-            tag::EXECUTE => self.forward_execute(frame)?,
-            tag::CLOSE => self.forward_close(frame, &frontend::ObjectName::read(body)?),
+            tag::PARSE => self.forward_parse(planning, frame, Parse::read(body)?),
+            tag::BIND => self.forward_bind(planning, frame, &Bind::read(body)?),
+            _ => Ok(self.forward_other(&planning.perform(), frame)?),
+        }
+    }
+
+    /// Forwards a message that needs nothing.
+    fn forward_other(&mut self, performing: &Performing, frame: Frame<'_>) -> Result<(), SessionEnd> {
+        self.begin_here(performing);
+        if frame.tag != tag::SYNC {
+            self.preparer(performing).close_placeholders();
+        }
+        let body = frame.body();
+        match frame.tag {
+            tag::DESCRIBE => self.forward_describe(performing, frame, &frontend::ObjectName::read(body)?),
+            tag::EXECUTE => self.forward_execute(performing, frame),
+            tag::CLOSE => self.forward_close(performing, frame, &frontend::ObjectName::read(body)?),
             tag::SYNC => {
                 self.env.unit_passed();
-                self.output().extend_from_slice(frame.bytes);
+                self.output(performing).extend_from_slice(frame.bytes);
                 self.held().expected.sent(Message::Sync);
-                self.preparer().close_placeholders();
+                self.preparer(performing).close_placeholders();
                 self.described();
             }
             tag::FUNCTION_CALL => {
@@ -61,13 +66,13 @@ impl<E: Environment> Session<E> {
                 let holding = self.held();
                 holding.marks.note(Mark::FunctionCall);
                 holding.connection.set_moved_sequence();
-                self.output().extend_from_slice(frame.bytes);
+                self.output(performing).extend_from_slice(frame.bytes);
                 self.held().expected.sent(Message::FunctionCall);
             }
             // the server ignores it too
             tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL if !self.expected().is_reading_copy() => {}
             other => {
-                self.output().extend_from_slice(frame.bytes);
+                self.output(performing).extend_from_slice(frame.bytes);
                 if matches!(other, tag::COPY_DONE | tag::COPY_FAIL) {
                     self.held().expected.sent_copy_end();
                 }
@@ -76,67 +81,60 @@ impl<E: Environment> Session<E> {
         Ok(())
     }
 
-    fn forward_describe(&mut self, frame: Frame<'_>, described: &frontend::ObjectName<'_>) {
+    fn forward_describe(
+        &mut self,
+        performing: &Performing,
+        frame: Frame<'_>,
+        described: &frontend::ObjectName<'_>,
+    ) {
         let named = if described.statement { self.named(described.name) } else { None };
         match named {
             Some(named) => {
-                let name = self.preparer().prepare(&named, described.name.is_empty());
-                frontend::ObjectName { statement: true, name: &name }.put(tag::DESCRIBE, self.output());
+                let name = self.preparer(performing).prepare(&named, described.name.is_empty());
+                frontend::ObjectName { statement: true, name: &name }
+                    .put(tag::DESCRIBE, self.output(performing));
             }
             None => {
                 if described.statement {
-                    self.preparer().close_own(described.name);
-                    self.preparer().close_unnamed(described.name);
+                    self.preparer(performing).close_own(described.name);
+                    self.preparer(performing).close_unnamed(described.name);
                 }
-                self.output().extend_from_slice(frame.bytes);
+                self.output(performing).extend_from_slice(frame.bytes);
             }
         }
         self.held().expected.sent(Message::Describe);
     }
 
-    fn forward_close(&mut self, frame: Frame<'_>, close: &frontend::ObjectName<'_>) {
+    fn forward_close(&mut self, performing: &Performing, frame: Frame<'_>, close: &frontend::ObjectName<'_>) {
         if close.statement {
-            self.preparer().close_own(close.name);
+            self.preparer(performing).close_own(close.name);
         }
         let named = if close.statement { self.named(close.name) } else { None };
-        self.output().extend_from_slice(frame.bytes);
+        self.output(performing).extend_from_slice(frame.bytes);
         let name = close.statement.then(|| Bytes::copy_from_slice(close.name));
         self.held().expected.sent(Message::Close(name));
         if let Some(named) = named {
-            self.preparer().close_alias(alias_number(named.parsed));
+            self.preparer(performing).close_alias(alias_number(named.parsed));
         }
     }
 
     /// Forwards a Query, whose text is this statement's.
-    pub(super) fn forward_query(
+    fn forward_query(
         &mut self,
+        planning: Planning,
         frame: Frame<'_>,
         statement: StatementOf<E>,
     ) -> Result<(), Stop<E>> {
-        self.before_settings(&statement)?;
-        let begun = self.begun_status();
-        if self.phase.begun().is_some() && self.is_settled() && self.answer_here(&statement, begun)? {
-            self.query_answered(&statement);
-            self.held().unit_ended = true;
+        self.before_settings(&planning, &statement)?;
+        let Handled::Continue(planning) = self.answer_while_held(planning, &statement)? else {
             return Ok(());
-        }
-        self.begin_here();
-        let status = self.held().status;
-        if self.is_settled() && self.answer_here(&statement, status)? {
-            self.renaming.remove(&self.env, &mut self.names, b"");
-            self.held().unit_ended = true;
-            if status == Status::Transaction {
-                // A Query closes the unnamed portal, which stays open until then.
-                let out = self.output();
-                frontend::ObjectName { statement: false, name: b"" }.put(tag::CLOSE, out);
-                out.extend_from_slice(frontend::FLUSH);
-                self.held().expected.sent(Message::OwnClose(None));
-            }
-            return Ok(());
-        }
+        };
+        let performing = &planning.perform();
+        self.preparer(performing).close_placeholders();
+        self.begin_here(performing);
         if let Some(error) = self.record_or_refuse(&statement) {
             // The server raises the error in its turn, with its effect on a transaction.
-            frontend::put_query(self.output(), error);
+            frontend::put_query(self.output(performing), error);
             self.held().expected.sent(Message::Query(RunEffects::default()));
             return Ok(());
         }
@@ -153,9 +151,9 @@ impl<E: Environment> Session<E> {
             learn(&self.env, &mut self.phase, &statement, |index| shape.param(usize::from(index)));
         }
         self.env.unit_passed();
-        let runs = self.preparer().will_run(&statement);
+        let runs = self.preparer(performing).will_run(&statement);
         self.will_clear(Some(&statement));
-        self.output().extend_from_slice(frame.bytes);
+        self.output(performing).extend_from_slice(frame.bytes);
         self.held().expected.sent(Message::Query(runs));
         if matches!(&statement.analysis, Analysis::Candidate(_)) && !statement.has_credit() {
             self.held().earning_credit = Some(statement);
@@ -163,12 +161,53 @@ impl<E: Environment> Session<E> {
         Ok(())
     }
 
-    fn forward_parse(&mut self, frame: Frame<'_>, parse: Parse<'_>) -> Result<(), Stop<E>> {
+    /// Answers a Query that the gateway handles itself, if nothing is under way on the connection.
+    fn answer_while_held(
+        &mut self,
+        planning: Planning,
+        statement: &StatementOf<E>,
+    ) -> Result<Handled, Stop<E>> {
+        if !self.is_settled() {
+            return Ok(Handled::Continue(planning));
+        }
+        if self.phase.begun().is_some() {
+            let status = self.begun_status();
+            let handled = self.answer_here(planning, statement, status)?;
+            if handled.is_break() {
+                self.query_answered(statement);
+                self.held().unit_ended = true;
+            }
+            return Ok(handled);
+        }
+        let status = self.held().status;
+        let handled = self.answer_here(planning, statement, status)?;
+        if handled.is_break() {
+            self.renaming.remove(&self.env, &mut self.names, b"");
+            self.held().unit_ended = true;
+            if status == Status::Transaction {
+                // A Query closes the unnamed portal, which stays open until then.
+                let out = self.output(&Performing::between_messages());
+                frontend::ObjectName { statement: false, name: b"" }.put(tag::CLOSE, out);
+                out.extend_from_slice(frontend::FLUSH);
+                self.held().expected.sent(Message::OwnClose(None));
+            }
+        }
+        Ok(handled)
+    }
+
+    fn forward_parse(
+        &mut self,
+        planning: Planning,
+        frame: Frame<'_>,
+        parse: Parse<'_>,
+    ) -> Result<(), Stop<E>> {
         let statement = self.texts.parsed(&self.env, &parse);
-        self.before_settings(&statement)?;
-        self.begin_here();
+        self.before_settings(&planning, &statement)?;
+        let performing = &planning.perform();
+        self.preparer(performing).close_placeholders();
+        self.begin_here(performing);
         let named = newly_named(&self.env, self.parsing(), &statement, parse.text, None);
-        let (number, parsed) = (self.preparer().number(&named, &statement), named.parsed);
+        let (number, parsed) = (self.preparer(performing).number(&named, &statement), named.parsed);
         let holding = self.held();
         if named.is_pinned {
             holding.marks.note(Mark::Left(Effect { read_here: true, ..Effect::NONE }));
@@ -176,45 +215,52 @@ impl<E: Environment> Session<E> {
         holding.prepared_anew.remove(&statement.id);
         if !parse.name.is_empty() && self.named(parse.name).is_some() {
             // The server reports this error, after errors in the text.
-            self.preparer().put_placeholder(parse.name);
-            self.put_as_it_is(frame, parse.name, named, None);
+            self.preparer(performing).put_placeholder(parse.name);
+            self.put_as_it_is(performing, frame, parse.name, named, None);
             return Ok(());
         }
         if self.names.len() >= limits::CLIENT_STATEMENTS_MAX {
             return Err(too_many_statements().into());
         }
         if parse.name.is_empty() {
-            self.put_as_it_is(frame, parse.name, named, Some(Preparation::unnamed(number, parsed)));
-            self.preparer().learn_types(parse.name, &statement, b"");
+            self.put_as_it_is(
+                performing,
+                frame,
+                parse.name,
+                named,
+                Some(Preparation::unnamed(number, parsed)),
+            );
+            self.preparer(performing).learn_types(parse.name, &statement, b"");
         } else if self.left().prepared || self.held().marks.is_unproven() {
             // PREPARE may have taken the name, also in a function. If so, the server reports it.
-            self.preparer().close_own(parse.name);
-            self.put_as_it_is(frame, parse.name, named.clone(), None);
-            self.preparer().close(parse.name, None);
-            let own_name = self.preparer().prepare(&named, false);
+            self.preparer(performing).close_own(parse.name);
+            self.put_as_it_is(performing, frame, parse.name, named.clone(), None);
+            self.preparer(performing).close(parse.name, None);
+            let own_name = self.preparer(performing).prepare(&named, false);
             self.held().prepared_anew.remove(&statement.id); // the client knows its present columns
-            self.preparer().learn_types(parse.name, &statement, &own_name);
+            self.preparer(performing).learn_types(parse.name, &statement, &own_name);
         } else {
             // Parsed again even if this connection has the statement, because the client asks whether it is valid now.
             let own_name = Preparer::<E>::own_name(&statement, number);
-            self.preparer().make_room(number, &own_name);
-            Parse { name: &own_name, ..parse }.put(self.output());
+            self.preparer(performing).make_room(number, &own_name);
+            Parse { name: &own_name, ..parse }.put(self.output(performing));
             let (name, preparation) =
                 (Bytes::copy_from_slice(parse.name), Preparation::named(number, parsed));
             self.held().expected.sent(Message::Parse(name, Box::new(named), Some(preparation)));
-            self.preparer().learn_types(parse.name, &statement, &own_name);
+            self.preparer(performing).learn_types(parse.name, &statement, &own_name);
         }
         Ok(())
     }
 
     fn put_as_it_is(
         &mut self,
+        performing: &Performing,
         frame: Frame<'_>,
         name: &[u8],
         named: Named<E::Statement>,
         preparation: Option<Preparation>,
     ) {
-        self.output().extend_from_slice(frame.bytes);
+        self.output(performing).extend_from_slice(frame.bytes);
         self.held().expected.sent(Message::Parse(Bytes::copy_from_slice(name), Box::new(named), preparation));
     }
 
@@ -234,7 +280,7 @@ impl<E: Environment> Session<E> {
         }
         let waits = self.expected().must_wait() || self.depends_on_others(frame);
         if waits && self.held().expected.needs_flush() {
-            self.output().extend_from_slice(frontend::FLUSH);
+            self.output(&Performing::between_messages()).extend_from_slice(frontend::FLUSH);
         }
         waits
     }
@@ -308,16 +354,21 @@ impl<E: Environment> Session<E> {
             || own.is_some_and(|own| self.expected().is_preparation_in_doubt(own))
     }
 
-    fn forward_bind(&mut self, frame: Frame<'_>, bind: &Bind<'_>) -> Result<(), Stop<E>> {
+    fn forward_bind(&mut self, planning: Planning, frame: Frame<'_>, bind: &Bind<'_>) -> Result<(), Stop<E>> {
+        let named = self.named(bind.statement);
+        if let Some(named) = &named {
+            self.before_settings(&planning, &named.statement)?;
+        }
+        let performing = &planning.perform();
+        self.preparer(performing).close_placeholders();
+        self.begin_here(performing);
         let mut record = None;
-        match self.named(bind.statement) {
+        match named {
             Some(named) => {
                 let statement = &named.statement;
-                self.before_settings(statement)?;
-                self.begin_here();
                 if let Some(error) = self.record_or_refuse(statement) {
                     // The server gets a statement that fails, so it and the client agree on the following state.
-                    self.fail_by(error);
+                    self.fail_by(performing, error);
                     return Ok(());
                 }
                 if self.places.counts(statement) {
@@ -327,44 +378,43 @@ impl<E: Environment> Session<E> {
                     learn(&self.env, &mut self.phase, statement, |index| param(bind, index));
                 }
                 record = self.record_of_portal(bind.portal, &named)?;
-                let name = self.preparer().prepare(&named, bind.statement.is_empty());
+                let name = self.preparer(performing).prepare(&named, bind.statement.is_empty());
                 match name.is_empty() {
-                    true => self.output().extend_from_slice(frame.bytes),
-                    false => bind.put(bind.portal, &name, self.output()),
+                    true => self.output(performing).extend_from_slice(frame.bytes),
+                    false => bind.put(bind.portal, &name, self.output(performing)),
                 }
                 if matches!(&statement.analysis, Analysis::Candidate(_)) && !statement.has_credit() {
                     self.held().earning_credit = Some(named.statement);
                 }
             }
             None => {
-                self.begin_here();
-                self.preparer().close_own(bind.statement);
-                self.preparer().close_unnamed(bind.statement);
-                self.output().extend_from_slice(frame.bytes);
+                self.preparer(performing).close_own(bind.statement);
+                self.preparer(performing).close_unnamed(bind.statement);
+                self.output(performing).extend_from_slice(frame.bytes);
             }
         }
         self.held().expected.sent(Message::Bind(Bytes::copy_from_slice(bind.statement), record));
         Ok(())
     }
 
-    fn forward_execute(&mut self, frame: Frame<'_>) -> Result<(), Stop<E>> {
+    fn forward_execute(&mut self, performing: &Performing, frame: Frame<'_>) {
         let statement = self.statement_of_portal(frame.body()).ok().flatten(); // earlier Binds are answered
         self.will_clear(statement.as_deref());
-        let runs = statement.map(|statement| self.preparer().will_run(&statement)).unwrap_or_default();
-        self.output().extend_from_slice(frame.bytes);
+        let runs =
+            statement.map(|statement| self.preparer(performing).will_run(&statement)).unwrap_or_default();
+        self.output(performing).extend_from_slice(frame.bytes);
         self.held().expected.sent(Message::Execute(runs));
-        Ok(())
     }
 
     /// Ends the unit with the error that this text raises. The server raises it, so it and the client agree on the state of the
     /// transaction.
-    fn fail_by(&mut self, error: &str) {
-        self.preparer().close(OWN_STATEMENT, None);
-        Parse { name: OWN_STATEMENT, text: error.as_bytes(), types: &[] }.put(self.output());
+    fn fail_by(&mut self, performing: &Performing, error: &str) {
+        self.preparer(performing).close(OWN_STATEMENT, None);
+        Parse { name: OWN_STATEMENT, text: error.as_bytes(), types: &[] }.put(self.output(performing));
         self.held().expected.sent(Message::OwnParse(None));
-        frontend::put_bind_text(self.output(), OWN_STATEMENT, std::iter::empty());
+        frontend::put_bind_text(self.output(performing), OWN_STATEMENT, std::iter::empty());
         self.held().expected.sent(Message::Bind(Bytes::new(), None));
-        self.output().extend_from_slice(frontend::EXECUTE);
+        self.output(performing).extend_from_slice(frontend::EXECUTE);
         self.held().expected.sent(Message::Execute(RunEffects::default()));
     }
 
@@ -415,7 +465,7 @@ impl<E: Environment> Session<E> {
             if self.is_in_doubt(frame) {
                 return Err(Stop::Need(Need::Reply));
             }
-            self.forward(frame)?;
+            self.forward(Planning::of_message(), frame)?;
             *sent += frame.bytes.len();
         }
         Ok(())

@@ -9,6 +9,7 @@ use super::begun::Begun;
 use super::foretold::Learning;
 use super::handover::Handover;
 use super::marks::{Mark, Marks};
+use super::planning::Performing;
 use super::reports::Reports;
 use super::stateless::LearnedReply;
 use super::{Connection, Environment, Named, Session, StatementOf};
@@ -134,7 +135,7 @@ impl<E: Environment> Session<E> {
     }
 
     /// The messages to the server that are not sent yet.
-    pub(super) fn output(&mut self) -> &mut BytesMut {
+    pub(super) fn output(&mut self, _: &Performing) -> &mut BytesMut {
         self.held().connection.output()
     }
 }

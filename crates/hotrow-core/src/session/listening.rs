@@ -16,6 +16,7 @@ use hotrow_wire::backend::{Notification, Problem, Status};
 
 use super::environment::Stop;
 use super::holding::Holding;
+use super::planning::Planning;
 use super::replies::put_ready;
 use super::reports::Reports;
 use super::takeover::{Share, TakesOver, in_order};
@@ -216,7 +217,7 @@ impl<E: Environment> Session<E> {
     }
 
     /// Called before a unit goes to a lane. Directly, the client would get earlier notifications before its answer.
-    pub(super) fn catch_up(&mut self) -> Result<(), Stop<E>> {
+    pub(super) fn catch_up(&mut self, _: &Planning) -> Result<(), Stop<E>> {
         if self.listening.channels.is_empty() || self.listening.is_current {
             return Ok(());
         }

@@ -2,8 +2,9 @@
 //! upstream connection, which the session holds during a transaction, or as long as state is left on it.
 //!
 //! [`Session::step`] handles the client's messages until it needs something, and says what. The caller
-//! provides it and calls `step` again. A message that has to wait is handled again from its beginning, so a
-//! handler has no effect before its last need. The simulator of the tests handles each message once more than necessary.
+//! provides it and calls `step` again. A message that has to wait is handled again from its beginning, so a handler sends nothing
+//! before its last need, which its types show (`planning`). It may only change what is right to change twice: the simulator of
+//! the tests handles each message once more than necessary.
 //!
 //! Calls run downwards only: this file calls handlers of messages (`simple`, `extended`, `forward`, `refuse`). These call what
 //! the session does for several of them (`begun`, `submit`, `record`), which calls what reads or answers (`status`, `plan`,
@@ -29,6 +30,7 @@ mod marks;
 mod names;
 mod phase;
 mod plan;
+mod planning;
 mod prepare;
 mod reads;
 mod record;
@@ -72,6 +74,7 @@ pub use leaving::{Stage, Wait};
 use listening::Listening;
 use names::{Names, Renaming};
 use phase::Phase;
+use planning::{Handled, Planning};
 use reads::Reads;
 pub use replies::put_ready;
 use shadow::Shadowed;
@@ -237,8 +240,9 @@ impl<E: Environment> Session<E> {
             self.run_alone()?;
             return Ok(0);
         }
+        let planning = Planning::of_message();
         if is_draining {
-            self.lanes_done()?;
+            self.lanes_done(&planning)?;
         }
         let is_full = match self.phase.held_mut() {
             Some(holding) => holding.is_full(),
@@ -250,12 +254,12 @@ impl<E: Environment> Session<E> {
         let bytes_max = |tag| frontend::bytes_max(tag, limits::SMALL_MESSAGE_BYTES_MAX, large);
         let Some(frame) = split(input, bytes_max)? else { return Err(Stop::Need(Need::Event)) };
         let refused = match self.provided.is_cancelled {
-            true => self.take_cancelled(frame, input)?,
-            false => None,
+            true => self.take_cancelled(planning, frame, input)?,
+            false => Handled::Continue(planning),
         };
         let (bytes, is_cancelled) = match refused {
-            Some(refused) => refused,
-            None => (self.take(frame, input)?, false),
+            Handled::Break(refused) => refused,
+            Handled::Continue(planning) => (self.take(planning, frame, input)?, false),
         };
         self.provided = Provided { is_cancelled, ..Provided::default() };
         self.reads.message_over();
@@ -266,12 +270,12 @@ impl<E: Environment> Session<E> {
     }
 
     /// Handles a message, the first of these bytes. Returns how many of them are handled.
-    fn take(&mut self, frame: Frame<'_>, input: &[u8]) -> Result<usize, Stop<E>> {
-        self.classify_long(frame, 0)?;
-        let bytes = self.defer(input)?;
-        if bytes > 0 {
-            return Ok(bytes);
-        }
+    fn take(&mut self, planning: Planning, frame: Frame<'_>, input: &[u8]) -> Result<usize, Stop<E>> {
+        self.classify_long(&planning, frame, 0)?;
+        let mut planning = match self.defer(planning, input)? {
+            Handled::Break(bytes) => return Ok(bytes),
+            Handled::Continue(planning) => planning,
+        };
         if self.phase.is_held() {
             if !self.gather.is_empty() {
                 self.forward_gathered()?;
@@ -280,18 +284,18 @@ impl<E: Environment> Session<E> {
                 return Err(Stop::Need(Need::Event)); // until the server has answered more
             }
         } else if block::may_begin(frame, input) {
-            let bytes = self.block(input)?;
-            if bytes > 0 {
-                return Ok(bytes);
-            }
+            planning = match self.block(planning, input)? {
+                Handled::Break(bytes) => return Ok(bytes),
+                Handled::Continue(planning) => planning,
+            };
         }
         let bytes = frame.bytes.len();
-        self.take_frame(frame, &input[bytes..])?;
+        self.take_frame(planning, frame, &input[bytes..])?;
         Ok(bytes)
     }
 
     /// Handles a message. `behind` is the input after it.
-    fn take_frame(&mut self, frame: Frame<'_>, behind: &[u8]) -> Result<(), Stop<E>> {
+    fn take_frame(&mut self, planning: Planning, frame: Frame<'_>, behind: &[u8]) -> Result<(), Stop<E>> {
         if frame.tag == tag::TERMINATE {
             return Err(Stop::End(SessionEnd::Client));
         }
@@ -302,20 +306,20 @@ impl<E: Environment> Session<E> {
         if self.skipping {
             if frame.tag == tag::SYNC {
                 self.skipping = false;
-                self.ready_in_turn();
+                self.ready_in_turn(&planning.perform());
             }
             return Ok(());
         }
         if self.phase.is_held() {
-            return self.forward(frame);
+            return self.forward(planning, frame);
         }
         match frame.tag {
-            tag::QUERY if self.gather.is_empty() => self.query(frame, behind),
-            tag::SYNC => self.sync(frame, behind),
+            tag::QUERY if self.gather.is_empty() => self.query(planning, frame, behind),
+            tag::SYNC => self.sync(planning, frame, behind),
             // The whole unit is there and is always passed through, so it needs no gathering.
             tag::PARSE | tag::BIND if behind.ends_with(frontend::SYNC) && self.begins_passed(frame)? => {
-                let problem = self.connect()?;
-                self.refuse_unit(frame, behind, &problem)
+                let problem = self.connect(&planning)?;
+                self.refuse_unit(planning, frame, behind, &problem)
             }
             tag::PARSE | tag::BIND | tag::DESCRIBE | tag::EXECUTE | tag::CLOSE
                 if self.gather.bytes() + frame.bytes.len() <= limits::UNIT_BYTES_MAX =>
@@ -326,16 +330,16 @@ impl<E: Environment> Session<E> {
             // Some drivers send Flush and Sync together. This is the same as a Sync.
             tag::FLUSH if self.gather.is_empty() || behind.first() == Some(&tag::SYNC) => Ok(()),
             tag::FUNCTION_CALL if self.gather.is_empty() => {
-                let problem = self.connect()?;
-                self.refuse_query(&problem);
+                let problem = self.connect(&planning)?;
+                self.refuse_query(&planning.perform(), &problem);
                 Ok(())
             }
             // COPY data outside a COPY are ignored, as by PostgreSQL.
             tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL if self.gather.is_empty() => Ok(()),
             // The server handles the combination with the messages before.
             _ => {
-                let problem = self.connect()?;
-                self.refuse_unit(frame, behind, &problem)
+                let problem = self.connect(&planning)?;
+                self.refuse_unit(planning, frame, behind, &problem)
             }
         }
     }

@@ -8,6 +8,7 @@ use hotrow_wire::frontend::{self, Parse, tag};
 
 use super::holding::Holding;
 use super::names::Names;
+use super::planning::Performing;
 use super::statement::{alias_number, own_statement};
 use super::{Connection, Environment, Named, Session, StatementOf, statement_name};
 use crate::classify::Analysis;
@@ -26,9 +27,24 @@ pub(super) struct Preparer<'s, E: Environment> {
 
 impl<E: Environment> Session<E> {
     /// What is needed to prepare statements on the connection that the session holds.
-    pub(super) fn preparer(&mut self) -> Preparer<'_, E> {
+    pub(super) fn preparer(&mut self, _: &Performing) -> Preparer<'_, E> {
+        self.names_there()
+    }
+
+    fn names_there(&mut self) -> Preparer<'_, E> {
         let holding = self.phase.held_mut().expect("called only while a connection is held");
         Preparer { env: &self.env, names: &self.names, holding }
+    }
+
+    /// The statements that are to be prepared before a statement changes how texts are read, because their texts may mean
+    /// something else afterwards.
+    pub(super) fn missing_before_settings(&mut self) -> Vec<StatementOf<E>> {
+        let preparer = self.names_there();
+        let changes_meaning =
+            |named: &&Named<E::Statement>| !named.is_pinned && !named.statement.parses_alike;
+        let named = preparer.names.values().filter(changes_meaning);
+        let missing = named.filter(|named| preparer.prepared_as(named, false).is_none());
+        missing.map(|named| preparer.with_known_types(named)).collect()
     }
 }
 
@@ -155,16 +171,6 @@ impl<E: Environment> Preparer<'_, E> {
         }
         let statement = self.with_known_types(named);
         there(statement.id, &|| statement.name.clone(), &|parsed| parsed >= named.parsed)
-    }
-
-    /// The statements that are to be prepared before a statement changes how texts are read, because their texts may mean
-    /// something else afterwards.
-    pub(super) fn missing_before_settings(&self) -> Vec<StatementOf<E>> {
-        let changes_meaning =
-            |named: &&Named<E::Statement>| !named.is_pinned && !named.statement.parses_alike;
-        let named = self.names.values().filter(changes_meaning);
-        let missing = named.filter(|named| self.prepared_as(named, false).is_none());
-        missing.map(|named| self.with_known_types(named)).collect()
     }
 
     /// Whether no other session may use the statement that the server has for this name: the server may read its text, or

@@ -6,6 +6,7 @@ use hotrow_lane::affinity::LaneId;
 use hotrow_lane::answers::Next;
 
 use super::environment::Stop;
+use super::planning::Planning;
 use super::{Environment, Need, StatementOf};
 use crate::replica::{LsnBound, ReadSource};
 use crate::unit::Packed;
@@ -27,6 +28,7 @@ impl Reads {
     /// under way. The session holds no connection.
     pub(super) fn lane<E: Environment>(
         &mut self,
+        _: &Planning,
         env: &E,
         unit: &Packed<StatementOf<E>>,
         next: Next,

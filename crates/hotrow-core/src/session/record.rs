@@ -4,6 +4,7 @@ use hotrow_wire::backend::Status;
 
 use super::environment::Stop;
 use super::marks::Mark;
+use super::planning::Planning;
 use super::{Connection, Environment, Need, Proof, RunOutcome, Sequences, Session, Statement, StatementOf};
 use crate::classify::{Alters, Analysis, Effect, Step, Switch};
 use crate::pack_mode::PackMode;
@@ -163,12 +164,16 @@ impl<E: Environment> Session<E> {
 
     /// A statement that changes how texts are read comes next. The statements whose texts may mean something else afterwards
     /// are prepared first, if nothing else is under way.
-    pub(super) fn before_settings(&mut self, statement: &StatementOf<E>) -> Result<(), Stop<E>> {
+    pub(super) fn before_settings(
+        &mut self,
+        _: &Planning,
+        statement: &StatementOf<E>,
+    ) -> Result<(), Stop<E>> {
         let changes = self.may_change_parsing(statement);
         if !self.phase.is_held() || !changes || self.provided.prepared || !self.runs_outside() {
             return Ok(());
         }
-        let missing = self.preparer().missing_before_settings();
+        let missing = self.missing_before_settings();
         if missing.is_empty() {
             return Ok(());
         }

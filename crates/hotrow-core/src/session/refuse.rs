@@ -10,6 +10,7 @@ use hotrow_wire::{Frame, split};
 use super::begun::{Answer, Begun};
 use super::environment::Stop;
 use super::names::Names;
+use super::planning::{Handled, Performing, Planning};
 use super::texts::Texts;
 use super::{Envelope, Environment, Session, SessionEnd, StatementOf, cancelled};
 use crate::classify::{Analysis, Pass, Transaction};
@@ -34,17 +35,18 @@ impl<E: Environment> Session<E> {
     }
 
     /// Refuses a message for which the session has waited. Returns how many bytes are handled, and whether the next message is
-    /// refused too. A BEGIN before it is not what the client waits for. None if the message is handled like any other.
+    /// refused too. A BEGIN before it is not what the client waits for. Some messages are handled like any other.
     pub(super) fn take_cancelled(
         &mut self,
+        planning: Planning,
         frame: Frame<'_>,
         input: &[u8],
-    ) -> Result<Option<(usize, bool)>, Stop<E>> {
+    ) -> Result<Handled<(usize, bool)>, Stop<E>> {
         let (bytes, behind) = (frame.bytes.len(), &input[frame.bytes.len()..]);
         if self.phase.is_held() || self.skipping || frame.tag == tag::TERMINATE {
-            return Ok(None); // a request for it finds it at the server
+            return Ok(Handled::Continue(planning)); // a request for it finds it at the server
         }
-        self.wait_for_blocks()?;
+        self.wait_for_blocks(&planning)?;
         match frame.tag {
             tag::QUERY if self.gather.is_empty() => {
                 let statement = self.texts.simple(&self.env, frontend::query(frame.body())?);
@@ -52,57 +54,70 @@ impl<E: Environment> Session<E> {
                     Some(Transaction::Begin { tag, .. })
                         if !behind.is_empty() && self.phase.begun().is_none() =>
                     {
-                        self.lanes_done()?;
+                        self.lanes_done(&planning)?;
+                        let performing = planning.perform();
                         self.begin(&statement, false);
                         self.renaming.remove(&self.env, &mut self.names, b"");
-                        self.append_in_turn(|out| backend::put_command_complete(out, tag));
-                        self.ready_in_turn();
-                        return Ok(Some((bytes, true)));
+                        self.append_in_turn(&performing, |out| backend::put_command_complete(out, tag));
+                        self.ready_in_turn(&performing);
+                        return Ok(Handled::Break((bytes, true)));
                     }
                     Some(Transaction::End { .. }) if self.phase.begun().is_some() => {
-                        return Ok(None);
+                        return Ok(Handled::Continue(planning));
                     }
-                    _ => self.refuse_text(&statement, &cancelled(), behind)?,
+                    _ => self.refuse_text(planning, &statement, &cancelled(), behind)?,
                 }
             }
-            tag::FUNCTION_CALL if self.gather.is_empty() => self.refuse_query(&cancelled()),
-            _ => self.refuse_unit(frame, behind, &cancelled())?,
+            tag::FUNCTION_CALL if self.gather.is_empty() => {
+                self.refuse_query(&planning.perform(), &cancelled());
+            }
+            _ => self.refuse_unit(planning, frame, behind, &cancelled())?,
         }
-        Ok(Some((bytes, false)))
+        Ok(Handled::Break((bytes, false)))
     }
 
     /// Refuses a Query. If its text begins with a BEGIN, the transaction of it has failed.
     pub(super) fn refuse_text(
         &mut self,
+        planning: Planning,
         statement: &StatementOf<E>,
         problem: &Problem,
         behind: &[u8],
     ) -> Result<(), Stop<E>> {
-        if self.phase.begun().is_none() {
-            if let Analysis::Pass(Pass { begins: Some(begins), .. }) = &statement.analysis
-                && let (Transaction::Begin { tag, has_modes, .. }, text) = &**begins
-            {
-                self.lanes_done()?;
+        let begins = match &statement.analysis {
+            Analysis::Pass(Pass { begins: Some(begins), .. }) if self.phase.begun().is_none() => Some(begins),
+            _ => None,
+        };
+        let performing = match begins.map(|begins| &**begins) {
+            Some((Transaction::Begin { tag, has_modes, .. }, text)) => {
+                self.lanes_done(&planning)?;
+                let performing = planning.perform();
                 self.phase.begin(Begun::failed(Bytes::copy_from_slice(text.as_bytes()), *has_modes));
-                self.append_in_turn(|out| backend::put_command_complete(out, tag));
-            } else {
-                end_if_begin_failed(statement.leaves_open() == Some(true), behind, problem)?;
+                self.append_in_turn(&performing, |out| backend::put_command_complete(out, tag));
+                performing
             }
-        }
-        self.refuse_query(problem);
+            _ => {
+                if self.phase.begun().is_none() {
+                    end_if_begin_failed(statement.leaves_open() == Some(true), behind, problem)?;
+                }
+                planning.perform()
+            }
+        };
+        self.refuse_query(&performing, problem);
         Ok(())
     }
 
     /// Answers a simple query with an error of the gateway, in its turn.
-    pub(super) fn refuse_query(&mut self, problem: &Problem) {
+    pub(super) fn refuse_query(&mut self, performing: &Performing, problem: &Problem) {
         self.fail_begun();
-        self.append_in_turn(|out| problem.put(out));
-        self.ready_in_turn();
+        self.append_in_turn(performing, |out| problem.put(out));
+        self.ready_in_turn(performing);
     }
 
     /// Refuses the messages of an extended query that have been gathered, and this one. Later ones are ignored up to the Sync.
     pub(super) fn refuse_unit(
         &mut self,
+        planning: Planning,
         frame: Frame<'_>,
         behind: &[u8],
         problem: &Problem,
@@ -113,8 +128,9 @@ impl<E: Environment> Session<E> {
         let course = course(&self.env, &self.names, &mut self.texts, messages);
         let begin = course.begin.filter(|_| course.has_more && self.phase.begun().is_none());
         if begin.is_some() {
-            self.lanes_done()?;
+            self.lanes_done(&planning)?;
         }
+        let performing = planning.perform();
         let gather = std::mem::take(&mut self.gather);
         if self.phase.begun().is_none() {
             match begin {
@@ -124,7 +140,7 @@ impl<E: Environment> Session<E> {
                         && let Some(Transaction::Begin { tag, .. }) = begin.transaction()
                     {
                         let answer = Answer::from(tag);
-                        self.append_in_turn(|out| {
+                        self.append_in_turn(&performing, |out| {
                             put_command_answer(first, |out| answer.put_result(out), out)
                         });
                     }
@@ -134,9 +150,9 @@ impl<E: Environment> Session<E> {
             }
         }
         self.fail_begun();
-        self.append_in_turn(|out| problem.put(out));
+        self.append_in_turn(&performing, |out| problem.put(out));
         match is_whole {
-            true => self.ready_in_turn(),
+            true => self.ready_in_turn(&performing),
             false => self.skipping = true,
         }
         Ok(())

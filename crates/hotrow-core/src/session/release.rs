@@ -6,6 +6,7 @@ use super::deferred::Deferred;
 use super::environment::Stop;
 use super::holding::Holding;
 use super::marks::Fate;
+use super::planning::Performing;
 use super::replies::put_ready;
 use super::{Connection, Environment, Need, Sequences, Session, Statement, StatementOf};
 use crate::classify::Effect;
@@ -63,7 +64,7 @@ impl<E: Environment> Session<E> {
             return Ok(());
         }
         if self.is_settled() {
-            self.preparer().close_placeholders();
+            self.preparer(&Performing::between_messages()).close_placeholders();
         }
         let is_settled = self.is_settled();
         let keeps_off = self.keeps_off();

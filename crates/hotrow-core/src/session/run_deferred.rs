@@ -7,6 +7,7 @@ use hotrow_wire::frontend::{self, Bind, Parse, tag};
 use super::begun::Describes;
 use super::deferred;
 use super::phase::Phase;
+use super::planning::{Handled, Performing, Planning};
 use super::replies::put_ready;
 use super::{Environment, Named, RunOutcome, Session, SessionEnd, Statement, StatementOf};
 use crate::expect::Message;
@@ -28,15 +29,16 @@ impl<E: Environment> Session<E> {
         if !self.is_settled() {
             return true;
         }
-        self.begin_here();
+        let performing = &Performing::between_messages();
+        self.begin_here(performing);
         let writes = self.deferred.run();
         // All are prepared before the first one runs: the replies to the runs belong to one message.
-        writes.iter().for_each(|write| self.prepare_counted(&write.counted));
+        writes.iter().for_each(|write| self.prepare_counted(performing, &write.counted));
         for write in &writes {
             write.counted.count(RunOutcome::OwnTransaction);
-            self.output().extend_from_slice(&write.frames);
+            self.output(performing).extend_from_slice(&write.frames);
         }
-        self.put_own_sync();
+        self.put_own_sync(performing);
         true
     }
 
@@ -47,7 +49,7 @@ impl<E: Environment> Session<E> {
     }
 
     /// Makes sure that a statement is prepared, under its own name.
-    fn prepare_counted(&mut self, statement: &StatementOf<E>) {
+    fn prepare_counted(&mut self, performing: &Performing, statement: &StatementOf<E>) {
         let named = Named {
             statement: statement.clone(),
             text: statement.text.clone(),
@@ -55,12 +57,12 @@ impl<E: Environment> Session<E> {
             resolved: None,
             is_pinned: false,
         };
-        let name = self.preparer().prepare(&named, false);
+        let name = self.preparer(performing).prepare(&named, false);
         debug_assert!(name == statement.name, "the connection is not as the pool's others");
     }
 
-    fn put_own_sync(&mut self) {
-        self.output().extend_from_slice(frontend::SYNC);
+    fn put_own_sync(&mut self, performing: &Performing) {
+        self.output(performing).extend_from_slice(frontend::SYNC);
         self.held().expected.sent(Message::OwnUnit);
     }
 
@@ -94,8 +96,8 @@ impl<E: Environment> Session<E> {
         Ok(true)
     }
 
-    /// Refuses a message if the writes before it have failed. Returns whether it is refused.
-    pub(super) fn refuse_after_writes(&mut self, frame: Frame<'_>) -> bool {
+    /// Refuses a message if the writes before it have failed.
+    pub(super) fn refuse_after_writes(&mut self, planning: Planning, frame: Frame<'_>) -> Handled {
         let status = match (self.deferred.failure().cloned(), self.deferred.refused()) {
             (Some(error), _) => {
                 let statement = self.statement_in(frame);
@@ -104,13 +106,13 @@ impl<E: Environment> Session<E> {
                 let status = if ends { Status::Idle } else { Status::Failed };
                 self.deferred.refuse(status);
                 if !matches!(frame.tag, tag::QUERY | tag::FUNCTION_CALL) {
-                    return true;
+                    return Handled::Break(());
                 }
                 status
             }
             (None, Some(status)) if frame.tag == tag::SYNC => status,
-            (None, Some(_)) => return true,
-            (None, None) => return false,
+            (None, Some(_)) => return Handled::Break(()),
+            (None, None) => return Handled::Continue(planning),
         };
         self.deferred.refusal_over();
         self.append(|out| put_ready(status, out));
@@ -118,19 +120,19 @@ impl<E: Environment> Session<E> {
             alone.owed = alone.owed.saturating_sub(1);
         }
         if status == Status::Idle {
-            self.roll_back();
+            self.roll_back(&planning.perform());
         }
-        true
+        Handled::Break(())
     }
 
     /// Ends the transaction at the server, whose writes have failed.
-    fn roll_back(&mut self) {
+    fn roll_back(&mut self, performing: &Performing) {
         self.deferred.run();
-        let output = self.output();
+        let output = self.output(performing);
         Parse { name: b"", text: b"rollback", types: &[] }.put(output);
         frontend::put_bind_text(output, b"", std::iter::empty());
         output.extend_from_slice(frontend::EXECUTE);
-        self.put_own_sync();
+        self.put_own_sync(performing);
     }
 
     /// The statement that a message runs or names, if it is the first of its unit.

@@ -8,6 +8,7 @@ use hotrow_wire::{Frame, SqlState, frontend, put_frame};
 
 use super::environment::Stop;
 use super::plan::{PlanOf, is_transaction};
+use super::planning::{Handled, Performing, Planning};
 use super::replies::put_ready;
 use super::{Environment, Session, StatementOf};
 use crate::classify::{Analysis, Switch, SwitchChange, SwitchValue};
@@ -20,25 +21,34 @@ type Plans<E> = Vec<(PlanOf<E>, Range<usize>)>;
 
 impl<E: Environment> Session<E> {
     /// Handles a Query while no connection is held.
-    pub(super) fn query(&mut self, frame: Frame<'_>, behind: &[u8]) -> Result<(), Stop<E>> {
-        self.wait_for_blocks()?;
+    pub(super) fn query(
+        &mut self,
+        planning: Planning,
+        frame: Frame<'_>,
+        behind: &[u8],
+    ) -> Result<(), Stop<E>> {
+        self.wait_for_blocks(&planning)?;
         let text = frontend::query(frame.body())?;
         let statement = self.texts.simple(&self.env, text);
         if matches!(&statement.analysis, Analysis::Deallocate(_)) {
-            self.lanes_done()?;
+            self.lanes_done(&planning)?;
         }
-        if self.answer_here(&statement, self.begun_status())? || self.begin_by_query(&statement)? {
+        let handled = match self.answer_here(planning, &statement, self.begun_status())? {
+            Handled::Continue(planning) => self.begin_by_query(planning, &statement)?,
+            answered => answered,
+        };
+        let Handled::Continue(planning) = handled else {
             self.query_answered(&statement);
             return Ok(());
-        }
+        };
         if frame.bytes.len() <= limits::UNIT_BYTES_MAX && self.provided.no_connection.is_none() {
-            match self.plan_query(&statement) {
+            match self.plan_query(&planning, &statement) {
                 Ok(Some(plans)) => {
                     let shape = self.texts.shape(str::from_utf8(text).unwrap_or_default());
                     let packed = Packed::simple([frame.bytes, &[]], plans, &shape, &mut self.scratch);
                     if self.packs() {
                         let changes = self.renaming.unnamed_removal(&self.env, &mut self.names);
-                        return self.submit(packed, changes);
+                        return self.submit(planning, packed, changes);
                     }
                     self.shadow(&packed, 1);
                 }
@@ -46,14 +56,14 @@ impl<E: Environment> Session<E> {
                 Err(stop) => return Err(stop),
             }
         }
-        if let Some(verdict) = self.waits_for_turn(&statement)? {
+        if let Some(verdict) = self.waits_for_turn(&planning, &statement)? {
             let is_alone = self.works_alone();
             let shape = self.texts.shape(str::from_utf8(text).unwrap_or_default());
             let param = |index| shape.param(usize::from(index));
-            return Err(self.places.turn(statement.id, &verdict, is_alone, param));
+            return Err(self.places.turn(&planning, statement.id, &verdict, is_alone, param));
         }
-        let problem = self.connect()?;
-        self.refuse_text(&statement, &problem, behind)
+        let problem = self.connect(&planning)?;
+        self.refuse_text(planning, &statement, &problem, behind)
     }
 
     /// The gateway has answered a Query: it drops what the server drops at a Query that succeeds.
@@ -65,16 +75,20 @@ impl<E: Environment> Session<E> {
     }
 
     /// The plans for running the statements of a text in a lane. None if they cannot run there.
-    fn plan_query(&self, statement: &StatementOf<E>) -> Result<Option<Plans<E>>, Stop<E>> {
+    fn plan_query(
+        &self,
+        planning: &Planning,
+        statement: &StatementOf<E>,
+    ) -> Result<Option<Plans<E>>, Stop<E>> {
         if statement.pieces.is_empty() {
-            return Ok(self.run_in_lane(statement)?.map(|plan| vec![(plan, 0..usize::MAX)]));
+            return Ok(self.run_in_lane(planning, statement)?.map(|plan| vec![(plan, 0..usize::MAX)]));
         }
         if !self.plans_units() || statement.pieces.len() > limits::UNIT_STATEMENTS_MAX {
             return Ok(None);
         }
         let mut plans = Vec::with_capacity(statement.pieces.len());
         for (piece, _) in &statement.pieces {
-            let Some(plan) = self.plan(piece)? else { return Ok(None) };
+            let Some(plan) = self.plan(planning, piece)? else { return Ok(None) };
             plans.push(plan);
         }
         let literals = statement.pieces.iter().map(|(_, literals)| literals.clone());
@@ -82,35 +96,42 @@ impl<E: Environment> Session<E> {
     }
 
     /// Answers the commands that the gateway handles itself, in their turn. `status` is the session's.
-    pub(super) fn answer_here(&mut self, statement: &E::Statement, status: Status) -> Result<bool, Stop<E>> {
+    pub(super) fn answer_here(
+        &mut self,
+        planning: Planning,
+        statement: &E::Statement,
+        status: Status,
+    ) -> Result<Handled, Stop<E>> {
         if statement.is_answered_here() {
-            self.catch_up()?;
+            self.catch_up(&planning)?;
         }
         if status == Status::Failed {
-            return Ok(false); // the server refuses it
+            return Ok(Handled::Continue(planning)); // the server refuses it
         }
         let command = match &statement.analysis {
             // Outside of a transaction it has no effect, and the server warns.
-            Analysis::Set(SwitchChange { is_local: true, .. }) if status == Status::Idle => return Ok(false),
+            Analysis::Set(SwitchChange { is_local: true, .. }) if status == Status::Idle => {
+                return Ok(Handled::Continue(planning));
+            }
             Analysis::Set(_) => "SET",
             Analysis::Reset(_) => "RESET",
             Analysis::SetWrong(switch) if status == Status::Idle => {
                 let problem = wrong_value(*switch);
-                self.append_in_turn(|out| {
+                self.append_in_turn(&planning.perform(), |out| {
                     problem.put(out);
                     put_ready(status, out);
                 });
-                return Ok(true);
+                return Ok(Handled::Break(()));
             }
             Analysis::Show(switch) => {
-                self.show_switch(*switch, status);
-                return Ok(true);
+                self.show_switch(&planning.perform(), *switch, status);
+                return Ok(Handled::Break(()));
             }
             Analysis::Deallocate(name) if self.names.contains_key(name.as_bytes()) => {
                 self.names.remove(name.as_bytes());
                 "DEALLOCATE"
             }
-            _ => return Ok(false),
+            _ => return Ok(Handled::Continue(planning)),
         };
         if let Some(change) = statement.switch_change() {
             self.switches.set(change, &mut self.reads);
@@ -118,22 +139,22 @@ impl<E: Environment> Session<E> {
         if status == Status::Idle {
             self.switches.transaction_over(true, &mut self.reads);
         }
-        self.append_in_turn(|out| {
+        self.append_in_turn(&planning.perform(), |out| {
             backend::put_command_complete(out, command);
             put_ready(status, out);
         });
-        Ok(true)
+        Ok(Handled::Break(()))
     }
 
     /// Answers SHOW of a setting of the gateway.
-    fn show_switch(&self, switch: Switch, status: Status) {
+    fn show_switch(&self, performing: &Performing, switch: Switch, status: Status) {
         let value = match switch {
             Switch::Pack if !self.is_as_pool() => SwitchValue::Pack(PackMode::Off),
             Switch::Pack => SwitchValue::Pack(self.pack_mode()),
             Switch::Reads => SwitchValue::ReadsFromReplica(self.switches.reads_from_replica()),
         };
         let value = value.shown();
-        self.append_in_turn(|out| {
+        self.append_in_turn(performing, |out| {
             put_shown(switch.name(), value, out);
             backend::put_command_complete(out, "SHOW");
             put_ready(status, out);

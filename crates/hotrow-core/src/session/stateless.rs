@@ -11,6 +11,7 @@ use hotrow_wire::{Frame, split};
 
 use super::environment::Stop;
 use super::executed::Executed;
+use super::planning::Planning;
 use super::{Environment, Sequences, Session, StatementOf};
 use crate::classify::{Effect, Step};
 use crate::pack_mode::PackMode;
@@ -20,6 +21,7 @@ impl<E: Environment> Session<E> {
     /// whether each statement is executed by a message of its own.
     pub(super) fn answer_without_state(
         &mut self,
+        planning: &Planning,
         statement: &E::Statement,
         is_extended: bool,
     ) -> Result<Option<Bytes>, Stop<E>> {
@@ -30,8 +32,8 @@ impl<E: Environment> Session<E> {
             if is_extended && self.phase.begun().is_some() {
                 return Ok(None); // its portal can be executed again
             }
-            self.catch_up()?;
-            self.lanes_done()?;
+            self.catch_up(planning)?;
+            self.lanes_done(planning)?;
             return Ok(Some(Bytes::from_static(backend::EMPTY_QUERY)));
         }
         let Some(clears) = statement.clears_only() else { return Ok(None) };
@@ -40,8 +42,8 @@ impl<E: Environment> Session<E> {
         }
         let reply = self.env.known_reply(statement).filter(|reply| !is_extended || is_command(reply));
         let Some(reply) = reply else { return Ok(None) };
-        self.catch_up()?;
-        self.lanes_done()?;
+        self.catch_up(planning)?;
+        self.lanes_done(planning)?;
         if clears.prepared {
             self.names.retain(|name, _| name.is_empty()); // the server keeps the unnamed one
         }

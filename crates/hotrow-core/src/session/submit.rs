@@ -8,6 +8,7 @@ use hotrow_lane::lane::LaneKind;
 use super::alone::Alone;
 use super::environment::Stop;
 use super::names::Change;
+use super::planning::Planning;
 use super::{Envelope, Environment, Sequences, Session, StatementOf, cancelled};
 use crate::traceparent;
 use crate::unit::Packed;
@@ -28,14 +29,15 @@ impl<E: Environment> Session<E> {
     /// for them. `changes` are its changes of names if a lane runs it.
     pub(super) fn submit(
         &mut self,
+        planning: Planning,
         mut unit: Packed<StatementOf<E>>,
         changes: Vec<Change<E::Statement>>,
     ) -> Result<(), Stop<E>> {
-        self.catch_up()?;
+        self.catch_up(&planning)?;
         let kind = unit.kind();
         let next = self.env.answers(|answers| answers.next());
         let on_replica = match self.switches.reads_from_replica() && !self.phase.is_held() {
-            true => self.reads.lane(&self.env, &unit, next)?,
+            true => self.reads.lane(&planning, &self.env, &unit, next)?,
             false => None,
         };
         let (lane, is_first) = match next {
@@ -52,7 +54,7 @@ impl<E: Environment> Session<E> {
             Next::Wait => (None, false),
         };
         if lane.is_none() && !is_first {
-            self.lanes_done()?;
+            self.lanes_done(&planning)?;
         }
         if on_replica.is_none() {
             self.reads.leave_replica();

@@ -6,6 +6,7 @@ use hotrow_lane::lane::LaneKind;
 use hotrow_lane::row_queue::{QueueId, Request};
 
 use super::environment::Stop;
+use super::planning::Planning;
 use super::{Environment, Need, Place, StatementInfo, StatementOf, Verdict};
 use crate::classify::{Analysis, Packing};
 use crate::key::{KeyName, ParamValue};
@@ -67,6 +68,7 @@ impl<P: Place> Places<P> {
     /// transaction works alone on its row.
     pub(super) fn turn<'p, E: Environment<Place = P>>(
         &self,
+        _: &Planning,
         statement: u64,
         verdict: &Verdict,
         is_alone: bool,

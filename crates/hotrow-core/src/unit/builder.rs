@@ -11,7 +11,7 @@ use hotrow_wire::frontend::{self, Bind, ObjectName};
 use super::framing::ReplyFraming;
 use super::gather::{Describe, Single};
 use super::{Packed, Run, Step, bind_of, may_wait, merged};
-use crate::classify::{Boundary, Packing};
+use crate::classify::{BlockCommand, Packing};
 use crate::distribution::UnitNode;
 use crate::key::{self, Format, ParamValue};
 use crate::limits;
@@ -35,13 +35,13 @@ pub enum Plan<S> {
     /// The lane runs it.
     Run(S, Arc<Packing>),
     /// BEGIN or COMMIT. The batch's transaction replaces it.
-    Boundary(S, Boundary),
+    BlockCommand(S, BlockCommand),
 }
 
 impl<S> Plan<S> {
     pub fn statement(&self) -> &S {
         match self {
-            Plan::Run(statement, _) | Plan::Boundary(statement, _) => statement,
+            Plan::Run(statement, _) | Plan::BlockCommand(statement, _) => statement,
         }
     }
 }
@@ -145,8 +145,8 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
         let framing = ReplyFraming { simple: true, ..ReplyFraming::default() };
         let (statement, packing) = match plan {
             Plan::Run(statement, packing) => (statement, packing),
-            Plan::Boundary(_, boundary) => {
-                return self.steps.push(Step::Boundary(boundary, framing));
+            Plan::BlockCommand(_, block_command) => {
+                return self.steps.push(Step::BlockCommand(block_command, framing));
             }
         };
         let start = self.out.len();
@@ -172,8 +172,8 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
         let describe = framing.describe;
         let (statement, packing) = match plan {
             Plan::Run(statement, packing) => (statement, packing),
-            Plan::Boundary(_, boundary) => {
-                return self.steps.push(Step::Boundary(boundary, framing));
+            Plan::BlockCommand(_, block_command) => {
+                return self.steps.push(Step::BlockCommand(block_command, framing));
             }
         };
         let start = self.out.len();
@@ -280,7 +280,7 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
 
     /// The client has requested a reply to the statements so far.
     pub fn ready(&mut self) {
-        if let Some(Step::Run(Run { framing, .. }) | Step::Boundary(_, framing)) = self.steps.last_mut() {
+        if let Some(Step::Run(Run { framing, .. }) | Step::BlockCommand(_, framing)) = self.steps.last_mut() {
             framing.ready = true;
         }
     }

@@ -28,7 +28,7 @@ use gather::Describe;
 use merged::Rows;
 pub use refusal::{aborted, put_lost};
 
-use crate::classify::{Boundary, LockStatement, Packing, Returns};
+use crate::classify::{BlockCommand, LockStatement, Packing, Returns};
 use crate::distribution::UnitNode;
 use crate::key::{KeyName, Row};
 use crate::traceparent::SpanContext;
@@ -56,7 +56,7 @@ pub struct Packed<S> {
 #[derive(Debug)]
 enum Step<S> {
     Run(Run<S>),
-    Boundary(Boundary, ReplyFraming),
+    BlockCommand(BlockCommand, ReplyFraming),
 }
 
 /// A statement that the lane runs.
@@ -83,7 +83,7 @@ impl<S> Packed<S> {
     pub fn is_plain_read(&self) -> bool {
         let is_plain = |step: &Step<S>| match step {
             Step::Run(run) => run.packing.is_plain_read(),
-            Step::Boundary(..) => false,
+            Step::BlockCommand(..) => false,
         };
         !self.is_unreadable && self.steps.iter().all(is_plain)
     }
@@ -114,13 +114,13 @@ impl<S> Packed<S> {
     /// Whether its transaction would stay open after a failure, because its COMMIT is not a message of its
     /// own. A COMMIT of its own would end the transaction.
     pub fn may_stay_open(&self) -> bool {
-        self.readies() == 1 && matches!(self.steps.first(), Some(Step::Boundary(..)))
+        self.readies() == 1 && matches!(self.steps.first(), Some(Step::BlockCommand(..)))
     }
 
     /// Number of ReadyForQuery messages that its client expects.
     pub fn readies(&self) -> usize {
         let readies = self.steps.iter().filter(|step| match step {
-            Step::Run(Run { framing, .. }) | Step::Boundary(_, framing) => framing.ready,
+            Step::Run(Run { framing, .. }) | Step::BlockCommand(_, framing) => framing.ready,
         });
         readies.count().max(1)
     }
@@ -225,9 +225,9 @@ impl<S> Packed<S> {
                     run.framing.put(from_lane, out);
                     run.framing
                 }
-                Step::Boundary(boundary, framing) => {
+                Step::BlockCommand(block_command, framing) => {
                     framing.put_before(out);
-                    framing.put_command(boundary.tag(), out);
+                    framing.put_command(block_command.tag(), out);
                     *framing
                 }
             };
@@ -247,7 +247,7 @@ impl<S> Packed<S> {
 fn runs<S>(steps: &[Step<S>]) -> impl Iterator<Item = &Run<S>> {
     steps.iter().filter_map(|step| match step {
         Step::Run(run) => Some(run),
-        Step::Boundary(..) => None,
+        Step::BlockCommand(..) => None,
     })
 }
 

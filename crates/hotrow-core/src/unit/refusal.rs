@@ -12,7 +12,8 @@ impl<S> Packed<S> {
     pub fn put_refusal(&self, problem: &Problem, out: &mut BytesMut) -> Option<&'static str> {
         let stays_open = self.may_stay_open();
         let is_unknown = problem.code == SqlState::TransactionResolutionUnknown;
-        let Some(Step::Boundary(begin, framing)) = self.steps.first().filter(|_| stays_open || !is_unknown)
+        let Some(Step::BlockCommand(begin, framing)) =
+            self.steps.first().filter(|_| stays_open || !is_unknown)
         else {
             put_lost(problem, self.readies(), out);
             return None;

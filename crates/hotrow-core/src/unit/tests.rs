@@ -149,7 +149,7 @@ fn begin_and_commit_are_answered_by_the_gateway() {
     let mut normaliser = Normaliser::new();
     let mut out = BytesMut::new();
     let mut builder = UnitBuilder::new(&mut out);
-    builder.simple(Plan::Boundary(Named, Boundary::Begin("BEGIN")), &normaliser.run("begin"), 0..0);
+    builder.simple(Plan::BlockCommand(Named, BlockCommand::Begin("BEGIN")), &normaliser.run("begin"), 0..0);
     builder.ready();
     builder.simple(write(false), &normaliser.run("update t set n = 1 where id = 7"), 0..2);
     builder.ready();
@@ -157,7 +157,7 @@ fn begin_and_commit_are_answered_by_the_gateway() {
     let Gathered::Single(single) = gather.form().unwrap() else { panic!() };
     builder.extended(write(true), &single);
     builder.ready();
-    builder.simple(Plan::Boundary(Named, Boundary::Commit), &normaliser.run("commit"), 0..0);
+    builder.simple(Plan::BlockCommand(Named, BlockCommand::Commit), &normaliser.run("commit"), 0..0);
     builder.ready();
     assert_eq!(builder.statements(), 4);
     let unit = builder.finish([b"", b""]);
@@ -190,8 +190,8 @@ fn refused(unit: &Packed<Named>, code: SqlState) -> (String, String, Option<&'st
 fn a_refused_unit_leaves_the_transaction_that_an_error_of_the_server_would_leave() {
     let unit = extended("BE", write(false));
     assert_eq!(refused(&unit, SqlState::QueryCanceled), ("EZ".to_owned(), "I".to_owned(), None));
-    let begin = || Plan::Boundary(Named, Boundary::Begin("START TRANSACTION"));
-    let commit = || Plan::Boundary(Named, Boundary::Commit);
+    let begin = || Plan::BlockCommand(Named, BlockCommand::Begin("START TRANSACTION"));
+    let commit = || Plan::BlockCommand(Named, BlockCommand::Commit);
     let mut normaliser = Normaliser::new();
     let text = normaliser.run("start transaction; update t set n = 1 where id = 7; commit");
     let plans = vec![(begin(), 0..0), (write(false), 0..2), (commit(), 0..0)];

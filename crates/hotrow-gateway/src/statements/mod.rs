@@ -184,7 +184,7 @@ impl Statement {
                 let known = self.known_at(now, epoch, age_max);
                 matches!(known, CachedVerdict::Fresh(Verdict::Pass | Verdict::Locks(_)))
             }
-            Analysis::Pass(pass) => pass.boundary.is_none(),
+            Analysis::Pass(pass) => pass.block_command.is_none(),
             _ => false,
         }
     }

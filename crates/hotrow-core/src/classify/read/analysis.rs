@@ -182,7 +182,7 @@ pub struct Pass {
     /// CREATE, ALTER or DROP DATABASE. The server may refuse it while other sessions use the database.
     pub of_database: bool,
     /// It begins or commits a transaction of the kind that lanes run.
-    pub boundary: Option<Boundary>,
+    pub block_command: Option<BlockCommand>,
     /// How it begins or ends a transaction, if the server is not needed for that before the first statement.
     pub transaction: Option<Transaction>,
     /// `true` if it leaves a transaction open, `false` if it ends one with COMMIT, `None` if it does neither.
@@ -197,9 +197,9 @@ pub struct Pass {
     pub prepares: Option<Box<str>>,
 }
 
-/// The beginning or end of a transaction, with the server's command tag for it.
+/// What begins or commits a transaction block that lanes run, with the server's command tag for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Boundary {
+pub enum BlockCommand {
     /// BEGIN, without options that change the snapshot of its statements.
     Begin(&'static str),
     Commit,
@@ -228,12 +228,12 @@ pub enum Transaction {
     },
 }
 
-impl Boundary {
+impl BlockCommand {
     /// The command's tag.
     pub fn tag(self) -> &'static str {
         match self {
-            Boundary::Begin(tag) => tag,
-            Boundary::Commit => "COMMIT",
+            BlockCommand::Begin(tag) => tag,
+            BlockCommand::Commit => "COMMIT",
         }
     }
 }
@@ -248,7 +248,7 @@ impl Pass {
             removes_names: false,
             alters: Alters::Nothing,
             of_database: false,
-            boundary: None,
+            block_command: None,
             transaction: None,
             leaves_open: None,
             begins: None,

@@ -7,7 +7,7 @@ use crate::classify::effects::effect::Effect;
 use crate::classify::effects::side_effects::effect_of_query;
 use crate::classify::read::alters::{alters, of_block};
 use crate::classify::read::analysis::{
-    Alters, Analysis, Boundary, Pass, Step, Transaction, clears_only, leaves, resets_all,
+    Alters, Analysis, BlockCommand, Pass, Step, Transaction, clears_only, leaves, resets_all,
 };
 use crate::classify::read::settings::{reset, set, show};
 use crate::classify::reason::Reason;
@@ -32,7 +32,7 @@ pub(crate) fn command(tokens: &[Token]) -> Analysis {
     let name = word.to_ascii_uppercase();
     match word.as_str() {
         "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint" | "release" => {
-            let (boundary, transaction) = transaction(&word, cursor);
+            let (block_command, transaction) = transaction(&word, cursor);
             let steps = savepoint(&word, cursor).into_iter().collect();
             let reason = Reason::Transaction(name);
             // The prepared transaction may have changed anything.
@@ -40,12 +40,12 @@ pub(crate) fn command(tokens: &[Token]) -> Analysis {
             let alters = if is_prepared { Alters::Anything } else { Alters::Nothing };
             // In a session without a transaction, the server only warns.
             let is_end = matches!(transaction, Some(Transaction::End { chains: false, .. }));
-            let leaves_open = match boundary {
-                Some(Boundary::Commit) => Some(false),
+            let leaves_open = match block_command {
+                Some(BlockCommand::Commit) => Some(false),
                 _ => reason.is_begin().then_some(true),
             };
             Analysis::Pass(Pass {
-                boundary,
+                block_command,
                 transaction,
                 leaves_open,
                 steps,
@@ -92,16 +92,16 @@ pub(crate) fn command(tokens: &[Token]) -> Analysis {
 
 /// Whether it begins or ends a transaction and nothing else: one of the kind that lanes run (READ COMMITTED, READ WRITE),
 /// and one that the gateway can begin or end itself. A standby refuses SERIALIZABLE and READ WRITE.
-fn transaction(word: &str, mut cursor: Cursor<'_>) -> (Option<Boundary>, Option<Transaction>) {
-    const NEITHER: (Option<Boundary>, Option<Transaction>) = (None, None);
+fn transaction(word: &str, mut cursor: Cursor<'_>) -> (Option<BlockCommand>, Option<Transaction>) {
+    const NEITHER: (Option<BlockCommand>, Option<Transaction>) = (None, None);
     let begin = |tag| {
         let begin = Transaction::Begin { tag, on_standbys: true, keeps_snapshot: false, has_modes: false };
-        (Some(Boundary::Begin(tag)), begin)
+        (Some(BlockCommand::Begin(tag)), begin)
     };
-    let (boundary, mut transaction) = match word {
+    let (block_command, mut transaction) = match word {
         "begin" => begin("BEGIN"),
         "start" if cursor.take(&["transaction"]) => begin("START TRANSACTION"),
-        "commit" | "end" => (Some(Boundary::Commit), Transaction::End { commits: true, chains: false }),
+        "commit" | "end" => (Some(BlockCommand::Commit), Transaction::End { commits: true, chains: false }),
         "rollback" | "abort" => (None, Transaction::End { commits: false, chains: false }),
         _ => return NEITHER,
     };
@@ -133,7 +133,7 @@ fn transaction(word: &str, mut cursor: Cursor<'_>) -> (Option<Boundary>, Option<
         }
     }
     match cursor.rest() {
-        [] => (boundary.filter(|_| in_lanes), Some(transaction)),
+        [] => (block_command.filter(|_| in_lanes), Some(transaction)),
         _ => NEITHER,
     }
 }

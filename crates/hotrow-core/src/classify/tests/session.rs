@@ -371,7 +371,7 @@ fn transactions_that_lanes_run_and_that_the_gateway_begins() {
             Transaction::Begin { on_standbys, .. } => on_standbys,
             Transaction::End { .. } => true,
         });
-        assert_eq!((pass.boundary.is_some(), from), (in_lanes, answered), "{sql}");
+        assert_eq!((pass.block_command.is_some(), from), (in_lanes, answered), "{sql}");
     }
 }
 

@@ -361,7 +361,7 @@ impl Environment for SimEnvironment {
     fn passes(&self, statement: &SimStatement) -> bool {
         match &statement.analysis {
             Analysis::Candidate(_) => statement.is_passed() || !statement.has_credit(),
-            Analysis::Pass(pass) => pass.boundary.is_none(),
+            Analysis::Pass(pass) => pass.block_command.is_none(),
             _ => false,
         }
     }
