@@ -49,6 +49,7 @@ pub struct Refusal {
 /// Codes that a client can get while servers, gateways and connections are killed. Those with 53 say that too many others wait.
 const OUTAGES: [&str; 7] = ["08006", "08007", "53000", "53300", "57P01", "57P02", "57P03"];
 const CHECK_VIOLATION: &str = "23514";
+const IN_FAILED_TRANSACTION: &str = "25P02";
 
 impl Refusal {
     /// Whether an outage explains the error.
@@ -74,6 +75,18 @@ impl Answer {
             }
             Some(refusal) if refusal.is_outage() => Ok(Some(refusal.outcome())),
             Some(refusal) => Err(format!("{request:?} got an error that no outage explains: {refusal:?}")),
+        }
+    }
+
+    /// The record of a request with this answer, sent before the answer to an earlier one that left a failed transaction. Such a
+    /// request cannot have run. Any other error is judged as usual.
+    pub fn judge_in_failed(&self, request: &Request, later: Option<Outcome>) -> Result<Record, String> {
+        match &self.error {
+            Some(refusal) if refusal.code == IN_FAILED_TRANSACTION => {
+                let Request { kind, key, .. } = *request;
+                Ok(Record { kind, key, outcome: Outcome::NotRun, values: [0; 2] })
+            }
+            _ => self.judge(request, later),
         }
     }
 
@@ -198,5 +211,16 @@ mod tests {
         assert_eq!(outcome(Kind::Update, &Answer::default()), Ok(Outcome::Unknown));
         let after = Answer::default().judge(&request(Kind::Update), Some(Outcome::NotRun)).unwrap();
         assert_eq!(after.outcome, Outcome::NotRun);
+    }
+
+    #[test]
+    fn requests_behind_a_failed_transaction_do_not_run() {
+        let aborted = error("25P02", "current transaction is aborted", false);
+        let (request, other) = (request(Kind::Transaction), error("40P01", "deadlock", false));
+        aborted.judge(&request, None).unwrap_err();
+        assert_eq!(aborted.judge_in_failed(&request, None).unwrap().outcome, Outcome::NotRun);
+        other.judge_in_failed(&request, None).unwrap_err();
+        let own = answer(&[&["3", "8"], &["5", "3", "8"]]);
+        assert_eq!(own.judge_in_failed(&request, None).unwrap().outcome, Outcome::Done);
     }
 }

@@ -153,17 +153,22 @@ impl Client {
         if self.is_cut() {
             return self.cut(&requests).map(|()| false);
         }
-        let mut later = None;
+        let (mut later, mut has_failed) = (None, false);
         for request in &requests {
             // After an end, the messages that arrived before it are still read.
             let answer = connection.answer().await;
-            let record = self.judge(request, &answer, later)?;
+            let record = match has_failed {
+                true => answer.judge_in_failed(request, later),
+                false => answer.judge(request, later),
+            };
+            let record = self.note(record?);
             if !answer.is_whole {
                 later = later.or(Some(record.outcome));
             }
-            stays &= answer.is_whole && !leaves_transaction(request, &answer);
+            has_failed |= leaves_transaction(request, &answer);
+            stays &= answer.is_whole;
         }
-        Ok(stays)
+        Ok(stays && !has_failed)
     }
 
     /// Whether this client is to lose its connection now.
@@ -177,7 +182,10 @@ impl Client {
 
     /// Ends the connection before the answers.
     fn cut(&mut self, requests: &[Request]) -> Result<(), String> {
-        requests.iter().try_for_each(|request| self.judge(request, &Answer::default(), None).map(drop))
+        requests.iter().try_for_each(|request| {
+            self.note(Answer::default().judge(request, None)?);
+            Ok(())
+        })
     }
 
     /// Sends one request, as `OneByOne` has only one at a time. The statements of a transaction are sent one by one. Returns whether the connection stays.
@@ -199,20 +207,14 @@ impl Client {
         }
         // A transaction whose COMMIT was not sent is not committed.
         let is_open = sent < texts.len() && matches!(request.kind, Kind::Transaction | Kind::RolledBack);
-        self.judge(&request, &all, is_open.then_some(Outcome::NotRun))?;
+        self.note(all.judge(&request, is_open.then_some(Outcome::NotRun))?);
         Ok(all.is_whole && !leaves_transaction(&request, &all))
     }
 
-    fn judge(
-        &mut self,
-        request: &Request,
-        answer: &Answer,
-        later: Option<Outcome>,
-    ) -> Result<Record, String> {
-        let record = answer.judge(request, later)?;
+    fn note(&mut self, record: Record) -> Record {
         self.shared.note(&record);
         self.records.push(record);
-        Ok(record)
+        record
     }
 }
 
