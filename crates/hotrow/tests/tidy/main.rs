@@ -5,6 +5,7 @@
 mod codes;
 mod documents;
 mod limits;
+mod log;
 mod modules;
 mod monitoring;
 mod packaging;
