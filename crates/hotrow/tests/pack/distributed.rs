@@ -19,21 +19,21 @@ use crate::queues;
 use crate::same_as_model::{SEEDS_OF_NODE, difference, difference_among, none_differs};
 use crate::stage::Stage;
 
-const SEEDS: u64 = 24;
+const SEEDS: u64 = 12;
 pub const SHARDS: usize = 4;
 const CLIENTS: usize = 18;
 /// Fewer while shards move and workers are killed: moving a shard is many commands, and each waits for the machine's cores.
 const CLIENTS_BESIDE: usize = 9;
 /// Number of counters, and of items, that the clients use meanwhile.
 const COUNTERS: usize = 5;
-const MOVES: usize = 10;
+const MOVES: usize = 6;
 /// Pause of a client between two calls while shards move. A call waits for the end of a move, so every client has a call in
 /// each move's critical part, with or without a pause. Without one, the clients only slow the moves down.
 const PAUSE: Duration = Duration::from_millis(20);
 /// After this time a move is ended and tried again.
 const MOVE_SECONDS_MAX: u64 = 90;
 const MOVE_TRIALS: usize = 3;
-const KILLS: usize = 10;
+const KILLS: usize = 6;
 /// Errors of calls that were not run or whose outcome is unknown. XX000 is that of Citus if a node fails while it commits a
 /// call that ran through the coordinator.
 const TRY_AGAIN: [&str; 7] = ["08007", "08006", "57P01", "57P02", "57P03", "40001", "XX000"];

@@ -14,7 +14,7 @@ use crate::same_as_model::none_differs;
 use crate::workload::assert_calls_all;
 use crate::{private, sql};
 
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 40;
 const STEPS: usize = 60;
 const SEEDS_MAX: u64 = 200;
 const LIMITS: FeedLimits = FeedLimits { inline: 2, pull_above: 3, kept: 64 };

@@ -12,7 +12,7 @@ use crate::same_as_model::none_differs;
 use crate::sql::{Clock, has_batch_function, literal};
 use crate::workload::assert_calls_all;
 
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 40;
 const STEPS: usize = 40;
 const SEEDS_MAX: u64 = 300;
 /// The number of hours for which a finished order must be known.

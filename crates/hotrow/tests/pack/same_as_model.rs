@@ -9,7 +9,7 @@ use crate::installed;
 use crate::stage::Stage;
 use crate::workload::Workload;
 
-const SEEDS: u64 = 500;
+const SEEDS: u64 = 300;
 const STEPS: usize = 30;
 
 /// The first difference between SQL and model, with all commands up to it.

@@ -292,10 +292,10 @@ pub(super) fn play_with_faults(mode: PackMode, seed: u64, cuts: usize, cancels: 
     cancelled
 }
 
-/// The seeds to play: those of 2,000 programs or of a part of them, or the one in the environment.
+/// The seeds to play: those of 1,200 programs or of a part of them, or the one in the environment.
 pub(super) fn seeds() -> std::ops::Range<u64> {
     let one = std::env::var("HOTROW_SEED").ok().and_then(|seed| seed.parse().ok());
-    one.map_or_else(|| 0..programs(2_000), |seed| seed..seed + 1)
+    one.map_or_else(|| 0..programs(1_200), |seed| seed..seed + 1)
 }
 
 /// Whether this has happened more often than that in 2,000 programs, or its share in fewer. One program proves nothing of it.
