@@ -17,9 +17,13 @@ use super::counts::Counts;
 /// recovered.
 const CREDIT_MAX: i32 = 64;
 const CREDIT_OF_FAILURE: i32 = 4;
-/// The credit of a statement that took too long in a lane, where the other units of its batch had to wait. It is passed
-/// through this often before a lane tries it again.
-const CREDIT_OF_SLOW: i32 = -1_000;
+/// A statement that takes too long in a lane holds up the other units of its batch, and is passed through this often before a lane
+/// tries it again: each time four times as often, up to the maximum. Few times at first, because any statement is slow when
+/// the machine is overloaded, and the clients of a hot row that is passed through overload it: they would keep it there.
+const PASSED_AFTER_SLOW: i32 = 32;
+const PASSED_AFTER_SLOW_MAX: i32 = 1_000;
+/// After this number of runs in lanes since it was too slow, the next time counts as the first.
+const SLOW_FORGOTTEN: u32 = 1_000;
 /// A credit below this is never earned back.
 const CREDIT_OF_EXCLUDED: i32 = i32::MIN / 4;
 
@@ -31,6 +35,10 @@ const RECORD_BYTES: usize = 256;
 pub struct RunRecord {
     counts: Counts,
     credit: AtomicI32,
+    /// How often they are passed through if one is too slow in a lane again.
+    passed_after_slow: AtomicI32,
+    /// The runs in lanes since one was too slow there.
+    runs_since_slow: AtomicU32,
     /// How often the primary runs them before they may run on a replica again.
     off_replicas: AtomicU32,
 }
@@ -40,6 +48,8 @@ impl Default for RunRecord {
         RunRecord {
             counts: Counts::default(),
             credit: AtomicI32::new(CREDIT_MAX),
+            passed_after_slow: AtomicI32::new(PASSED_AFTER_SLOW),
+            runs_since_slow: AtomicU32::new(0),
             off_replicas: AtomicU32::new(0),
         }
     }
@@ -67,6 +77,12 @@ impl RunRecord {
         }
     }
 
+    /// Notes a success in a lane.
+    pub fn succeeded_in_lane(&self) {
+        self.runs_since_slow.fetch_add(1, Relaxed);
+        self.succeeded();
+    }
+
     /// Notes a failure that made its batch run again.
     pub fn failed(&self) {
         let credit = self.credit.fetch_sub(CREDIT_OF_FAILURE, Relaxed);
@@ -77,7 +93,15 @@ impl RunRecord {
 
     /// Notes that a run took too long in a lane.
     pub fn was_too_slow(&self) {
-        self.credit.fetch_min(CREDIT_OF_SLOW, Relaxed);
+        let is_first = self.runs_since_slow.swap(0, Relaxed) >= SLOW_FORGOTTEN;
+        let passed = if is_first { PASSED_AFTER_SLOW } else { self.passed_after_slow.load(Relaxed) };
+        self.passed_after_slow.store((passed * 4).min(PASSED_AFTER_SLOW_MAX), Relaxed);
+        self.credit.fetch_min(-passed, Relaxed);
+    }
+
+    /// Keeps the statements out of lanes for long.
+    pub fn pass_for_long(&self) {
+        self.credit.fetch_min(-PASSED_AFTER_SLOW_MAX, Relaxed);
     }
 
     /// Excludes the statements from lanes until the catalog gives one of them another meaning.

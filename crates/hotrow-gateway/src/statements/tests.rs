@@ -98,15 +98,24 @@ fn parameters_of_user_types_are_not_packed() {
 }
 
 #[test]
-fn a_statement_that_took_too_long_is_tried_again_after_a_thousand_runs() {
+fn a_statement_that_took_too_long_is_tried_again_after_more_and_more_runs() {
     let statement = Statements::default().extended(b"select 1", b"");
-    statement.record.was_too_slow();
-    for _ in 0..1_000 {
-        assert!(!statement.has_credit());
-        statement.succeeded();
-    }
-    statement.succeeded();
-    assert!(statement.has_credit());
+    let passed_through = || {
+        statement.record.was_too_slow();
+        let mut runs = 0;
+        while !statement.has_credit() {
+            statement.succeeded();
+            runs += 1;
+        }
+        runs - 1
+    };
+    assert_eq!([(); 6].map(|()| passed_through()), [32, 128, 512, 1_000, 1_000, 1_000]);
+    (0..999).for_each(|_| statement.record.succeeded_in_lane());
+    assert_eq!(passed_through(), 1_000);
+    (0..1_000).for_each(|_| statement.record.succeeded_in_lane());
+    assert_eq!(passed_through(), 32);
+    statement.record.pass_for_long();
+    assert_eq!(passed_through(), 1_000);
     statement.record.exclude();
     statement.record.was_too_slow();
     assert!(

@@ -131,7 +131,7 @@ impl LeftState {
         }
         match suspects.as_slice() {
             [culprit] => culprit.record.exclude(),
-            several => several.iter().for_each(|statement| statement.record.was_too_slow()),
+            several => several.iter().for_each(|statement| statement.record.pass_for_long()),
         }
     }
 }

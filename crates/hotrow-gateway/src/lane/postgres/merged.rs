@@ -65,7 +65,7 @@ impl Postgres {
             METRICS.merged.inc();
             self.context.shared.traffic.merged.inc();
             let Some(run) = packed.unit.runs().next() else { continue };
-            run.statement.record.succeeded();
+            run.statement.record.succeeded_in_lane();
             run.statement.record.count(RunOutcome::Merged);
             let put = |out: &mut BytesMut| packed.unit.put_merged_answer(&rows, place, commit, out);
             if packed.mailbox.answer(packed.slot, put) {
