@@ -251,7 +251,7 @@ settings! {
     http_show_values "HOTROW_HTTP_SHOW_VALUES": bool = false, "BOOL", "Whether the operations page of http shows values of keys and of blocking queries; if false, it shows ? in their place";
     metrics "HOTROW_METRICS": String = "(off)", "HOST:PORT", "Address of /metrics for Prometheus; an address beyond loopback needs http_token_file, and each request one of its tokens";
     traces "HOTROW_TRACES": String = "(off)", "URL", "Collector of traces (OTLP over HTTP), for example http://127.0.0.1:4318/v1/traces: each batch with sampled statements is a span there, with links to theirs";
-    workers "HOTROW_WORKERS": u64 = 1, "THREADS", "Threads for network traffic; one thread passes over 60,000 statements per second through, and packs more";
+    workers "HOTROW_WORKERS": u64 = 1, "THREADS", "Threads for network traffic; one thread passes 30,000 to 60,000 statements per second through, depending on the processor, and packs more";
     citus_lanes "HOTROW_CITUS_LANES": bool = false, "BOOL", concat!("Whether statements on tables distributed by Citus run in lanes to the node that has the row; read ", page!("citus.md"), " before you switch it on");
     pack "HOTROW_PACK": PackMode = PackMode::On, "MODE", "Whether statements are packed: true; false, the gateway only pools connections; \"shadow\", it passes all through and counts what it would pack; or \"deferred\", transactions also hold back writes whose outcome is foretold";
     pack_from "HOTROW_PACK_FROM": u64 = hotrow_mysql::PACK_FROM, "STATEMENTS", "In front of MariaDB: number of statements that can be packed and are under way at the same time, from which they are packed; with fewer, each runs on its session's own connection";

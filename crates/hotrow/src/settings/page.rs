@@ -85,7 +85,10 @@ fn facts(setting: &Setting, variable: &str) -> String {
         name.replace('_', "-"),
         yes(!NEEDS_RESTART.contains(&name)),
         yes(can_be_in_pool_table(name)),
-        yes(is_for_mysql(name)),
+        match is_for_mysql(name) {
+            true if !NEEDS_RESTART.contains(&name) => "yes, at the next start",
+            is_there => yes(is_there),
+        },
     )
 }
 
