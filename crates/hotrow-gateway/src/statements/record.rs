@@ -22,8 +22,8 @@ const CREDIT_OF_FAILURE: i32 = 4;
 /// the machine is overloaded, and the clients of a hot row that is passed through overload it: they would keep it there.
 const PASSED_AFTER_SLOW: i32 = 32;
 const PASSED_AFTER_SLOW_MAX: i32 = 1_000;
-/// After this number of runs in lanes since it was too slow, the next time counts as the first.
-const SLOW_FORGOTTEN: u32 = 1_000;
+/// After this number of successes in lanes since it was too slow, the next time is the first again.
+const SLOW_FORGOTTEN: u32 = 10_000;
 /// A credit below this is never earned back.
 const CREDIT_OF_EXCLUDED: i32 = i32::MIN / 4;
 
@@ -35,10 +35,10 @@ const RECORD_BYTES: usize = 256;
 pub struct RunRecord {
     counts: Counts,
     credit: AtomicI32,
-    /// How often they are passed through if one is too slow in a lane again.
+    /// How often they are passed through when one is too slow in a lane the next time.
     passed_after_slow: AtomicI32,
-    /// The runs in lanes since one was too slow there.
-    runs_since_slow: AtomicU32,
+    /// The successes in lanes since one was too slow there. Not counted if none was, or if that is forgotten.
+    since_slow: AtomicU32,
     /// How often the primary runs them before they may run on a replica again.
     off_replicas: AtomicU32,
 }
@@ -49,7 +49,7 @@ impl Default for RunRecord {
             counts: Counts::default(),
             credit: AtomicI32::new(CREDIT_MAX),
             passed_after_slow: AtomicI32::new(PASSED_AFTER_SLOW),
-            runs_since_slow: AtomicU32::new(0),
+            since_slow: AtomicU32::new(0),
             off_replicas: AtomicU32::new(0),
         }
     }
@@ -77,10 +77,21 @@ impl RunRecord {
         }
     }
 
-    /// Notes a success in a lane.
+    /// Notes a success in a lane. Units that were in lanes when the statements lost their credit do not earn it back.
     pub fn succeeded_in_lane(&self) {
-        self.runs_since_slow.fetch_add(1, Relaxed);
-        self.succeeded();
+        if self.has_credit() {
+            self.succeeded();
+        }
+        if self.passed_after_slow.load(Relaxed) > PASSED_AFTER_SLOW
+            && self.since_slow.fetch_add(1, Relaxed) >= SLOW_FORGOTTEN
+        {
+            self.forget_slow();
+        }
+    }
+
+    fn forget_slow(&self) {
+        self.passed_after_slow.store(PASSED_AFTER_SLOW, Relaxed);
+        self.since_slow.store(0, Relaxed);
     }
 
     /// Notes a failure that made its batch run again.
@@ -91,12 +102,24 @@ impl RunRecord {
         }
     }
 
-    /// Notes that a run took too long in a lane.
+    /// Notes that a run took too long in a lane. Of those that were in lanes at the same time, one counts.
     pub fn was_too_slow(&self) {
-        let is_first = self.runs_since_slow.swap(0, Relaxed) >= SLOW_FORGOTTEN;
-        let passed = if is_first { PASSED_AFTER_SLOW } else { self.passed_after_slow.load(Relaxed) };
+        if !self.has_credit() {
+            return;
+        }
+        let passed = self.passed_after_slow.load(Relaxed);
         self.passed_after_slow.store((passed * 4).min(PASSED_AFTER_SLOW_MAX), Relaxed);
+        self.since_slow.store(0, Relaxed);
         self.credit.fetch_min(-passed, Relaxed);
+    }
+
+    /// Notes a run in a batch that took too long for its size. Each takes as much credit as a failure, and the last credit goes as
+    /// if the run itself had been too slow.
+    pub fn was_in_slow_batch(&self) {
+        match self.credit.load(Relaxed) {
+            ..=CREDIT_OF_FAILURE => self.was_too_slow(),
+            _ => drop(self.credit.fetch_sub(CREDIT_OF_FAILURE, Relaxed)),
+        }
     }
 
     /// Keeps the statements out of lanes for long.
@@ -117,6 +140,7 @@ impl RunRecord {
     /// The catalog has changed: earlier failures say nothing about the next runs.
     pub(super) fn renew_credit(&self) {
         self.credit.store(CREDIT_MAX, Relaxed);
+        self.forget_slow();
     }
 
     /// Notes that a run has failed or was slow on a replica, for example because its table is unlogged. The primary runs

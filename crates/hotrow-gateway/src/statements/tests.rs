@@ -110,18 +110,47 @@ fn a_statement_that_took_too_long_is_tried_again_after_more_and_more_runs() {
         runs - 1
     };
     assert_eq!([(); 6].map(|()| passed_through()), [32, 128, 512, 1_000, 1_000, 1_000]);
-    (0..999).for_each(|_| statement.record.succeeded_in_lane());
+    (0..10_000).for_each(|_| statement.record.succeeded_in_lane());
     assert_eq!(passed_through(), 1_000);
-    (0..1_000).for_each(|_| statement.record.succeeded_in_lane());
+    (0..10_001).for_each(|_| statement.record.succeeded_in_lane());
     assert_eq!(passed_through(), 32);
     statement.record.pass_for_long();
-    assert_eq!(passed_through(), 1_000);
+    assert_eq!(passed_through(), 1_000, "it stays out as long as was said before");
     statement.record.exclude();
     statement.record.was_too_slow();
     assert!(
         statement.explain().is_some_and(|explained| explained.verdict == "passed"),
         "the statement stays excluded"
     );
+}
+
+#[test]
+fn units_in_lanes_neither_earn_credit_back_nor_lose_more_when_their_statement_has_none() {
+    let statement = Statements::default().extended(b"select 1", b"");
+    (0..4).for_each(|_| statement.record.was_too_slow()); // in four lanes at once
+    (0..64).for_each(|_| statement.record.succeeded_in_lane());
+    (0..32).for_each(|_| statement.succeeded());
+    assert!(!statement.has_credit());
+    statement.succeeded();
+    assert!(statement.has_credit());
+}
+
+#[test]
+fn slow_batches_take_a_statement_out_for_longer_each_time() {
+    let statement = Statements::default().extended(b"select 1", b"");
+    for passed in [32, 128, 512, 1_000, 1_000] {
+        (0..64).for_each(|_| statement.record.was_in_slow_batch());
+        (0..passed).for_each(|_| statement.succeeded());
+        assert!(!statement.has_credit());
+        statement.succeeded();
+        assert!(statement.has_credit());
+    }
+    let other = Statements::default().extended(b"select 2", b"");
+    for _ in 0..100 {
+        (0..8).for_each(|_| other.record.was_in_slow_batch());
+        (0..64).for_each(|_| other.record.succeeded_in_lane());
+        assert!(other.has_credit(), "a slow batch in nine does not take it out");
+    }
 }
 
 #[test]

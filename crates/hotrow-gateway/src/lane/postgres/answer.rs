@@ -1,8 +1,5 @@
 //! Units that leave a lane: the answers of a committed batch, and units that go back to their sessions.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use bytes::BytesMut;
 use hotrow_connect::upstream::Error;
 use hotrow_core::session::RunOutcome;
@@ -12,7 +9,6 @@ use super::Postgres;
 use super::envelope::{Envelope, Returned, Unblock};
 use super::giving_back::taken_out;
 use crate::metrics::METRICS;
-use crate::statements::RunRecord;
 
 impl Postgres {
     pub(super) fn answer_batch(&mut self, batch: Batch<Envelope>) {
@@ -22,7 +18,6 @@ impl Postgres {
         let calls: Vec<_> =
             batch.calls().map(|call| (batch.answers_owed(&call), batch.is_merged(&call), call)).collect();
         let waits = batch.waits;
-        let mut slow = batch.is_too_slow.then(BTreeSet::new);
         let mut units = batch.units.into_iter().map(taken_out);
         let mut first = 0;
         for (owed, is_merged, call) in calls {
@@ -45,7 +40,7 @@ impl Postgres {
                 mailbox.give_back(packed.slot, Returned::RunAlone(packed, None));
                 continue;
             }
-            self.record_success(&packed, slow.as_mut());
+            self.record_success(&packed, batch.is_too_slow);
             let bytes = places.filter_map(|place| answers.of(place));
             let put = |out: &mut BytesMut| packed.unit.put_answer(bytes, &answers.commit, out);
             if packed.mailbox.answer(packed.slot, put) {
@@ -54,15 +49,12 @@ impl Postgres {
         }
     }
 
-    /// Records that a lane has run the unit. `slow` has the records that its batch, which was too slow, has cost credit already:
-    /// as much as one failure, however many of its units have the record.
-    fn record_success(&self, packed: &Envelope, mut slow: Option<&mut BTreeSet<*const RunRecord>>) {
+    fn record_success(&self, packed: &Envelope, is_too_slow: bool) {
         for run in packed.unit.runs() {
-            let record = &run.statement.record;
-            match slow.as_mut().map(|slow| slow.insert(Arc::as_ptr(record))) {
-                Some(true) => self.context.target.avoid(record),
-                Some(false) => {}
-                None => record.succeeded_in_lane(),
+            match is_too_slow {
+                true => self.context.target.avoid(&run.statement.record),
+                false if self.context.target.has_substitute() => run.statement.record.succeeded(),
+                false => run.statement.record.succeeded_in_lane(),
             }
             run.statement.record.count(RunOutcome::Packed);
         }

@@ -60,9 +60,9 @@ pub trait Target: Debug + Send + Sync {
     /// As many units are answered.
     fn answered(&self, _units: u64) {}
 
-    /// A statement was too slow, or has failed although there is a substitute.
+    /// A statement was in a batch that was too slow, or has failed although there is a substitute.
     fn avoid(&self, record: &RunRecord) {
-        record.failed();
+        record.was_in_slow_batch();
     }
 }
 
