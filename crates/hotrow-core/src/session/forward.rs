@@ -172,27 +172,23 @@ impl<E: Environment> Session<E> {
         }
         if self.phase.begun().is_some() {
             let status = self.begun_status();
-            let handled = self.answer_here(planning, statement, status)?;
-            if handled.is_break() {
+            return Ok(self.answer_here(planning, statement, status)?.map_break(|_| {
                 self.query_answered(statement);
                 self.held().unit_ended = true;
-            }
-            return Ok(handled);
+            }));
         }
         let status = self.held().status;
-        let handled = self.answer_here(planning, statement, status)?;
-        if handled.is_break() {
+        Ok(self.answer_here(planning, statement, status)?.map_break(|performing| {
             self.renaming.remove(&self.env, &mut self.names, b"");
             self.held().unit_ended = true;
             if status == Status::Transaction {
                 // A Query closes the unnamed portal, which stays open until then.
-                let out = self.output(&Performing::between_messages());
+                let out = self.output(&performing);
                 frontend::ObjectName { statement: false, name: b"" }.put(tag::CLOSE, out);
                 out.extend_from_slice(frontend::FLUSH);
                 self.held().expected.sent(Message::OwnClose(None));
             }
-        }
-        Ok(handled)
+        }))
     }
 
     fn forward_parse(

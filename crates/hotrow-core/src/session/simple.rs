@@ -35,7 +35,7 @@ impl<E: Environment> Session<E> {
         }
         let handled = match self.answer_here(planning, &statement, self.begun_status())? {
             Handled::Continue(planning) => self.begin_by_query(planning, &statement)?,
-            answered => answered,
+            Handled::Break(_) => Handled::Break(()),
         };
         let Handled::Continue(planning) = handled else {
             self.query_answered(&statement);
@@ -101,7 +101,7 @@ impl<E: Environment> Session<E> {
         planning: Planning,
         statement: &E::Statement,
         status: Status,
-    ) -> Result<Handled, Stop<E>> {
+    ) -> Result<Handled<Performing>, Stop<E>> {
         if statement.is_answered_here() {
             self.catch_up(&planning)?;
         }
@@ -117,15 +117,17 @@ impl<E: Environment> Session<E> {
             Analysis::Reset(_) => "RESET",
             Analysis::SetWrong(switch) if status == Status::Idle => {
                 let problem = wrong_value(*switch);
-                self.append_in_turn(&planning.perform(), |out| {
+                let performing = planning.perform();
+                self.append_in_turn(&performing, |out| {
                     problem.put(out);
                     put_ready(status, out);
                 });
-                return Ok(Handled::Break(()));
+                return Ok(Handled::Break(performing));
             }
             Analysis::Show(switch) => {
-                self.show_switch(&planning.perform(), *switch, status);
-                return Ok(Handled::Break(()));
+                let performing = planning.perform();
+                self.show_switch(&performing, *switch, status);
+                return Ok(Handled::Break(performing));
             }
             Analysis::Deallocate(name) if self.names.contains_key(name.as_bytes()) => {
                 self.names.remove(name.as_bytes());
@@ -139,11 +141,12 @@ impl<E: Environment> Session<E> {
         if status == Status::Idle {
             self.switches.transaction_over(true, &mut self.reads);
         }
-        self.append_in_turn(&planning.perform(), |out| {
+        let performing = planning.perform();
+        self.append_in_turn(&performing, |out| {
             backend::put_command_complete(out, command);
             put_ready(status, out);
         });
-        Ok(Handled::Break(()))
+        Ok(Handled::Break(performing))
     }
 
     /// Answers SHOW of a setting of the gateway.
