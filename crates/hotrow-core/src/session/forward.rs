@@ -43,6 +43,14 @@ impl<E: Environment> Session<E> {
         }
     }
 
+    /// Puts what comes before a Query, Parse or Bind. It has all that it needs.
+    fn begin_to_send(&mut self, planning: Planning) -> Performing {
+        let performing = planning.perform();
+        self.preparer(&performing).close_placeholders();
+        self.begin_here(&performing);
+        performing
+    }
+
     /// Forwards a message that needs nothing.
     fn forward_other(&mut self, performing: &Performing, frame: Frame<'_>) -> Result<(), SessionEnd> {
         self.begin_here(performing);
@@ -129,9 +137,7 @@ impl<E: Environment> Session<E> {
         let Handled::Continue(planning) = self.answer_while_held(planning, &statement)? else {
             return Ok(());
         };
-        let performing = &planning.perform();
-        self.preparer(performing).close_placeholders();
-        self.begin_here(performing);
+        let performing = &self.begin_to_send(planning);
         if let Some(error) = self.record_or_refuse(&statement) {
             // The server raises the error in its turn, with its effect on a transaction.
             frontend::put_query(self.output(performing), error);
@@ -199,9 +205,7 @@ impl<E: Environment> Session<E> {
     ) -> Result<(), Stop<E>> {
         let statement = self.texts.parsed(&self.env, &parse);
         self.before_settings(&planning, &statement)?;
-        let performing = &planning.perform();
-        self.preparer(performing).close_placeholders();
-        self.begin_here(performing);
+        let performing = &self.begin_to_send(planning);
         let named = newly_named(&self.env, self.parsing(), &statement, parse.text, None);
         let (number, parsed) = (self.preparer(performing).number(&named, &statement), named.parsed);
         let holding = self.held();
@@ -355,9 +359,7 @@ impl<E: Environment> Session<E> {
         if let Some(named) = &named {
             self.before_settings(&planning, &named.statement)?;
         }
-        let performing = &planning.perform();
-        self.preparer(performing).close_placeholders();
-        self.begin_here(performing);
+        let performing = &self.begin_to_send(planning);
         let mut record = None;
         match named {
             Some(named) => {
