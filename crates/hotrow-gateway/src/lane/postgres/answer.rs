@@ -53,8 +53,7 @@ impl Postgres {
         for run in packed.unit.runs() {
             match is_too_slow {
                 true => self.context.target.avoid(&run.statement.record),
-                false if self.context.target.has_substitute() => run.statement.record.succeeded(),
-                false => run.statement.record.succeeded_in_lane(),
+                false => self.context.target.succeeded(&run.statement.record),
             }
             run.statement.record.count(RunOutcome::Packed);
         }

@@ -94,6 +94,11 @@ impl Target for ReplicaTarget {
         self.replica().reads.add(units);
     }
 
+    /// It says nothing about how fast the statement is on the primary.
+    fn succeeded(&self, record: &RunRecord) {
+        record.succeeded();
+    }
+
     /// The next runs on the primary show whether the fault is the statement's.
     fn avoid(&self, record: &RunRecord) {
         record.keep_off_replicas();

@@ -60,6 +60,11 @@ pub trait Target: Debug + Send + Sync {
     /// As many units are answered.
     fn answered(&self, _units: u64) {}
 
+    /// A statement has succeeded.
+    fn succeeded(&self, record: &RunRecord) {
+        record.succeeded_in_lane();
+    }
+
     /// A statement was in a batch that was too slow, or has failed although there is a substitute.
     fn avoid(&self, record: &RunRecord) {
         record.was_in_slow_batch();
