@@ -167,3 +167,10 @@ pub fn connect(port: u16) -> Option<Line> {
     let line = Line::connect(port, "public").ok()?.ok()?;
     Some(line)
 }
+
+/// A value that a query returns.
+pub fn value(line: &mut Line, query: &str) -> String {
+    let answer = line.query(query);
+    assert_eq!(answer.error(), None, "{query}");
+    answer.rows().remove(0).remove(0).unwrap_or_default()
+}

@@ -13,6 +13,7 @@ use hotrow_postgres::{Builder, Cluster, PrivateServer};
 use hotrow_testkit::line::{Line, until};
 use hotrow_testkit::{Gateway, Original, citus, distribute, hotrow};
 
+use crate::client::value;
 use crate::concurrent::calls_meet;
 use crate::history::Clients;
 use crate::queues;
@@ -61,13 +62,6 @@ fn with_shards(shards: usize) -> Option<Cluster> {
 
 pub fn connect(port: u16) -> Line {
     Line::connect(port, "public").unwrap().expect("the server accepts the login")
-}
-
-/// A value that a query returns.
-pub fn value(line: &mut Line, query: &str) -> String {
-    let answer = line.query(query);
-    assert_eq!(answer.error(), None, "{query}");
-    answer.rows().remove(0).remove(0).unwrap_or_default()
 }
 
 /// Asserts that `hotrow verify` finds no contradiction.
@@ -209,11 +203,7 @@ fn answers_of_gateways_and_of_every_node_have_an_order() {
         calls_meet(gateway, &servers, &format!("meet{number}"));
     }
     let clients = Clients::undisturbed(CLIENTS, direct, &ports, &mark(&cluster, "crowd."));
-    while !clients.are_done() {
-        clients.flow(10);
-    }
-    let (operations, errors) = clients.check(direct).unwrap_or_else(|violation| panic!("{violation}"));
-    assert!(operations > 1_000 && errors.is_empty(), "{operations} operations, {errors:?}");
+    clients.assert_order(direct);
     verify(&cluster);
 }
 

@@ -13,7 +13,8 @@ use hotrow_testkit::line::{Line, Until, until};
 use hotrow_testkit::{Gateway, OwnCluster, PATIENCE};
 
 use crate::client;
-use crate::distributed::{LANES, ONE_SHARD, SHARDED, SHARDS, connect, move_shard, value, verify};
+use crate::client::value;
+use crate::distributed::{LANES, ONE_SHARD, SHARDED, SHARDS, connect, move_shard, verify};
 use crate::feed_model::difference_among;
 use crate::feeds::{self, AUTHORS, Feeds, INBOXES};
 use crate::planted::{Fault, missed, seeds};

@@ -108,6 +108,20 @@ impl Clients {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 
+    /// Waits until the history has its maximum length.
+    pub fn wait(&self) {
+        while !self.are_done() {
+            self.flow(10);
+        }
+    }
+
+    /// Waits for the end of a load without faults, and asserts that an order explains all answers.
+    pub fn assert_order(self, direct: u16) {
+        self.wait();
+        let (operations, errors) = self.check(direct).unwrap_or_else(|violation| panic!("{violation}"));
+        assert!(operations > 1_000 && errors.is_empty(), "{operations} operations, {errors:?}");
+    }
+
     /// Stops the clients, reads all final values, and searches for an order that explains all answers. Returns the
     /// number of answers and the errors after which clients retried.
     pub fn check(self, direct: u16) -> Result<(usize, BTreeMap<String, usize>), String> {

@@ -8,7 +8,8 @@ use std::thread;
 use hotrow_testkit::line::{Line, until};
 use hotrow_testkit::{Original, distribute, hotrow, migrate};
 
-use crate::distributed::{NODES, SHARDS, connect, value, verify};
+use crate::client::value;
+use crate::distributed::{NODES, SHARDS, connect, verify};
 
 /// A cluster whose pack is on the coordinator only.
 static INSTALLED: Original = Original::new(|| {

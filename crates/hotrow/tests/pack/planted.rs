@@ -102,9 +102,7 @@ fn plant(line: &mut Line, (function, from, to): Fault) -> String {
 fn is_noticed_by_a_crowd(port: u16, test: usize) -> bool {
     (0..CROWDS_MAX).any(|crowd| {
         let clients = Clients::undisturbed(12, port, &[port], &format!("planted.{test}.{crowd}."));
-        while !clients.are_done() {
-            clients.flow(10);
-        }
+        clients.wait();
         clients.check(port).is_err()
     })
 }
